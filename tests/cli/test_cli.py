@@ -321,7 +321,7 @@ def test_a_path_in_the_place_of_the_command_is_told_the_command(logdir: Path, ca
 def test_a_part_that_there_is_not_is_answered_with_those_there_are(logdir: Path, capsys) -> None:
     assert run(["whatif", str(logdir), "--remove", "zzz"]) == 2
 
-    assert "categories are compilation, output, input, " in capsys.readouterr().err
+    assert "categories: compilation, output, input, " in capsys.readouterr().err
 
 
 # -- doctor ------------------------------------------------------------------------------------------------------
@@ -537,7 +537,7 @@ def test_a_profile_without_steps_leads_to_how_they_are_recorded(tmp_path: Path, 
     path.write_text('{"traceEvents": [{"ph": "C", "name": "memory", "pid": 1, "ts": 1, "args": {"value": 2}}]}')
     assert run(["summary", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "do first   record again, with what is missing here" in lines
+    assert "do first   record again, with the missing data" in lines
     assert "           - step marks: put `with stepscope.step(i):` around the body of the training loop" in lines
     assert len(lines) <= 10
 

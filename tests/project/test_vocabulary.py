@@ -32,7 +32,7 @@ PATTERNS: dict[tuple[str, str], str] = {
 
 # Module and text with a framework's names in it.
 NAMES: dict[tuple[str, str], str] = {
-    ("advice/rules/device_copies.py", "tf.function(jit_compile=True) fuses copies into the ops beside them"): "advice",
+    ("advice/rules/device_copies.py", "tf.function(jit_compile=True) fuses copies into neighbouring ops"): "advice",
     (
         "advice/rules/device_idle.py",
         "compile the step as a whole: tf.function(jit_compile=True), which fuses small kernels",

@@ -16,7 +16,7 @@ from places import ROOT
 import stepscope
 from stepscope.analysis import advice as advising
 from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, register, registry
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import Bound, predict_without
 from stepscope.analysis.advice.rules import RULES
 from stepscope.analysis.advice.whatif import what_if
 from stepscope.analysis.input.pipeline_advice import suggestion
@@ -290,16 +290,16 @@ def test_samples_that_no_op_makes_may_be_read_or_unpacked_where_no_python_was_re
     first = advise(context_of(draw(STEP_THAT_LOADS, LOADED))).items[0]
 
     assert (first.kind, first.confidence) == ("input_file_read", 0.4)
-    assert "read from files, or unpacked in memory, and this profile does not tell which" in first.evidence
-    assert first.title == "Make samples ahead of the step, in other processes"
+    assert "read from files or unpacked in memory, and this profile does not show which" in first.evidence
+    assert first.title == "Prepare samples ahead of the step, in other processes"
     assert any("with_stack=True" in action for action in first.actions)
 
 
 @pytest.mark.parametrize(
     ("call", "kind", "why"),
     [
-        ("o", "input_file_read", "80 % of that reads files in the training process"),
-        ("b", "input_preprocessing", "its samples are NumPy arrays, and only 0 % of that reads files"),
+        ("o", "input_file_read", "80 % of that is reading files in the training process"),
+        ("b", "input_preprocessing", "its samples are NumPy arrays; only 0 % of that is reading files"),
     ],
     ids=["from a file", "from memory"],
 )
@@ -336,8 +336,8 @@ def test_python_of_the_input_that_takes_cores_from_the_step_is_told() -> None:
     # 18 of 28 ms of ops would go if all were as quick as in the first two steps, but for the usual 7 %.  For the one
     # core that is seen, step and input want 1.54: what goes is between the two estimates.
     assert first.kind == "input_python"
-    assert "the step does not wait for its input, but Python makes it on other threads for 54 %" in first.evidence
-    assert first.reasoning.startswith("10.00 ms a step, less 2.65 ms of what the threads of the input take")
+    assert "the step does not wait for its input, but Python prepares it on other threads for 54 %" in first.evidence
+    assert first.reasoning.startswith("10.00 ms per step, minus 2.65 ms of contention from the input's threads")
 
 
 @pytest.mark.parametrize(("late", "waits_ms"), [(" ", 0.0), ("I", 0.2)])
@@ -351,7 +351,7 @@ def test_files_that_are_read_beside_the_step_are_told() -> None:
     first = advise(context_of(busy_input("j"))).items[0]
 
     assert (first.id, first.kind) == ("input.reading-competes", "input_file_read")
-    assert "reading files for it goes on on other threads for 54 % of the time" in first.evidence
+    assert "its files are read on other threads for 54 % of the time" in first.evidence
 
 
 @pytest.mark.parametrize(
@@ -409,13 +409,13 @@ def test_where_prefetching_is_enough_it_comes_first() -> None:
     first = advise(slow_stage("Map", "MapDataset:2", handover=False)).items[0]
 
     assert first.kind == "input_no_prefetch"
-    assert [action[:22] for action in first.actions] == [".prefetch(tf.data.AUTO", "the function of .map()"]
+    assert [action[:22] for action in first.actions] == ["put .prefetch(tf.data.", "the function of .map()"]
 
 
 def test_a_program_of_another_framework_that_tf_data_feeds_is_told_of_tf_data() -> None:
     context = replace(slow_stage("Map", "MapDataset:2", handover=False), framework="jax", read=lambda _: None)
 
-    assert advise(context).items[0].actions[0].startswith(".prefetch(tf.data.AUTOTUNE)")
+    assert advise(context).items[0].actions[0].startswith("put .prefetch(tf.data.AUTOTUNE)")
 
 
 @pytest.mark.parametrize("iterator", ["Prefetch", "Root"])
@@ -449,7 +449,7 @@ def test_a_first_compilation_is_warm_up_and_one_that_comes_again_is_not(compiles
     report = overview.merge([overview.partial(draw(f"{FOUR_STEPS}host main | {compiles}", COMPILED))])
 
     assert report.advice[0].kind == kind
-    assert any("that is warm-up" in warning for warning in report.warnings) == warned
+    assert any("leave out this warm-up" in warning for warning in report.warnings) == warned
     assert report.step_time_ms["count"] == 4
 
 
@@ -480,8 +480,8 @@ def test_advice_in_words_says_what_to_expect_and_when_to_doubt_it() -> None:
         for picture, sorts in ((STEP_THAT_LOADS, LOADED), (DRAWN["a save"][0], SORTS))
     )
 
-    assert "about 2.5 times as fast, 2.04 to 3.23 to be expected" in doubtful
-    assert doubtful.endswith("confidence 40 %, so look at the evidence before you change anything")
+    assert "about 2.5x faster (likely 2.04x to 3.23x)" in doubtful
+    assert doubtful.endswith("confidence 40 %, so check the evidence before you change anything")
     assert sure.endswith("confidence 90 %")
 
 
@@ -528,11 +528,11 @@ def test_who_is_slow_in_some_steps_only_is_no_straggler(one: str, other: str, ki
 @pytest.mark.parametrize(
     ("training", "multiplying", "said"),
     [
-        ([], [], "runs jit_solve, a program beside the one that trains (jit_step)"),
-        (["jit_step"], ["jit_step", "jit_solve"], "runs jit_solve, a program beside the one that trains (jit_step)"),
+        ([], [], "is spent in jit_solve besides the training program jit_step"),
+        (["jit_step"], ["jit_step", "jit_solve"], "is spent in jit_solve besides the training program jit_step"),
         (["jit_step"], ["jit_step"], None),
         (["jit_solve"], ["jit_solve"], None),
-        (["jit_solve", "jit_step"], ["jit_solve", "jit_step"], "runs jit_solve, a program beside the one"),
+        (["jit_solve", "jit_step"], ["jit_solve", "jit_step"], "is spent in jit_solve besides the training program"),
     ],
     ids=["not known", "a forward pass", "no product", "the gradient and its update", "two gradients"],
 )
@@ -693,7 +693,7 @@ def test_what_takes_less_than_three_percent_is_no_bottleneck() -> None:
     context = context_of(draw("host main | M0--------\nhost main | a---------"))
 
     def small(context: Context, _: float, percent: float) -> Advice:
-        return without(context, context.period_ms * percent / 100, "nothing much").advice(
+        return predict_without(context, context.period_ms * percent / 100, "nothing much").advice(
             rule="x", kind="python_overhead", title="", evidence="", actions=(), tool="steps", confidence=1.0
         )
 
@@ -754,7 +754,7 @@ def test_a_healthy_run_is_told_what_bounds_it(healthy: Context) -> None:
     assert (item.kind, item.predicted_speedup) == ("none", None)
     assert item.evidence == (
         "compute-bound: 100.0 % of each step is spent computing on the host; "
-        "the largest op is a with 100.0 % of the op time"
+        "the largest op is a (100.0 % of all op time)"
     )
 
 
@@ -786,9 +786,9 @@ def test_a_registered_rule_speaks_everywhere() -> None:
 
 @pytest.mark.usefixtures("registered")
 def test_what_is_no_rule_or_takes_the_name_of_one_is_refused() -> None:
-    with pytest.raises(UsageError, match="is no rule"):
+    with pytest.raises(UsageError, match="is not a rule"):
         register("look busy")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="already"):
+    with pytest.raises(UsageError, match="is taken"):
         register(replace(_rule("a", "none", None), id=RULES[0].id))
 
 
@@ -810,14 +810,14 @@ def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monk
         "words = 'hello'\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(registry, "_points", registry._points.__wrapped__)  # past what was found before
+    monkeypatch.setattr(registry, "_entry_points", registry._entry_points.__wrapped__)  # past what was found before
 
     found, warnings = registry.rules()
 
     assert found[-1].id == "acme.cable"
     assert warnings == (
         "the rule 'bad' of acme_rules:missing cannot be loaded: module 'acme_rules' has no attribute 'missing'",
-        "the entry point 'text' of acme_rules:words is no rule",
+        "the entry point 'text' of acme_rules:words is not a rule",
     )
 
 
@@ -825,16 +825,16 @@ def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monk
 
 
 def test_a_gain_is_bounded_by_what_becomes_critical(healthy: Context) -> None:
-    free = without(healthy, 6.0, "waiting")
-    bound = without(healthy, 6.0, "waiting", [Bound(5.0, "the producer"), Bound(3.0, "the disk")])
+    free = predict_without(healthy, 6.0, "waiting")
+    bound = predict_without(healthy, 6.0, "waiting", [Bound(5.0, "the producer"), Bound(3.0, "the disk")])
 
     assert (free.then_ms, free.speedup) == (4.0, 2.5)
     assert (bound.then_ms, bound.speedup) == (5.0, 2.0)
-    assert bound.reasoning == "10.00 ms a step, less 6.00 ms of waiting; then the producer takes 5.00 ms: 5.00 ms"
+    assert bound.reasoning == "10.00 ms per step, minus 6.00 ms of waiting; then the producer takes 5.00 ms: 5.00 ms"
 
 
 def test_nothing_becomes_slower_by_a_bound(healthy: Context) -> None:
-    assert without(healthy, 1.0, "x", [Bound(99.0, "y")]).then_ms == 10.0
+    assert predict_without(healthy, 1.0, "x", [Bound(99.0, "y")]).then_ms == 10.0
 
 
 # -- what if -------------------------------------------------------------------------------------------------------
@@ -888,7 +888,9 @@ def test_what_if_a_class_that_is_not_there_were_gone() -> None:
     assert figures("recompilation") == (10.0, 0.0, 10.0, 1.0)
 
 
-@pytest.mark.parametrize(("remove", "scale", "message"), [("c", 0.0, "no op"), ("a", -1.0, "negative")])
+@pytest.mark.parametrize(
+    ("remove", "scale", "message"), [("c", 0.0, "not a class of advice, a category or an op"), ("a", -1.0, "negative")]
+)
 def test_what_if_needs_a_part_and_a_scale(remove: str, scale: float, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         figures(remove, scale, read=OPS)
@@ -916,7 +918,7 @@ def test_the_tool_says_what_the_overview_says_and_asks_others_for_details() -> N
 
     assert [row["class"] for row in report.rows] == [item.kind for item in overview.merge([partial]).advice]
     assert asked == ["tf-data"]
-    assert [action[:10] for action in finished.rows[0]["actions"][:2]] == [".prefetch(", "cache it"]
+    assert [action[:13] for action in finished.rows[0]["actions"][:2]] == ["put .prefetch", "cache it"]
 
 
 def test_an_item_in_json() -> None:
@@ -928,7 +930,7 @@ def test_an_item_in_json() -> None:
         "id": "checkpoint.stall",
         "class": "checkpoint_stall",
         "title": "Save less often, or in the background",
-        "evidence": "60.0 % of the time of a step saves the model's state, in utils.py:3 save_weights",
+        "evidence": "60.0 % of each step is spent saving the model's state, in utils.py:3 save_weights",
         "predicted_speedup": 2.5,
         "predicted_speedup_least": 2.04,
         "predicted_speedup_most": 3.23,
@@ -937,7 +939,7 @@ def test_an_item_in_json() -> None:
         "confidence": 0.9,
         "step_time_ms": 10.0,
         "predicted_step_time_ms": 4.0,
-        "reasoning": "10.00 ms a step, less 6.00 ms of saving: 4.00 ms",
+        "reasoning": "10.00 ms per step, minus 6.00 ms of saving: 4.00 ms",
         "rows": [{"tool": "steps", "key": "other", "value_ms": 6.0}],
         "intervals": [
             {"host": "host", "name": "$utils.py:3 save_weights", "start_ms": 4.0, "end_ms": 10.0},
@@ -1013,7 +1015,7 @@ def test_an_advice_that_counts_more_than_the_breakdown_s_input_says_so(bottlenec
     overview = stepscope.load(bottleneck_captures / "jax_table_argument" / "slow").overview().to_dict()
 
     evidence = overview["advice"][0]["evidence"]
-    assert evidence.startswith("71.5 % of the time of a step copies data in; ")
+    assert evidence.startswith("71.5 % of each step is spent copying data in; ")
     assert f"the breakdown counts {overview['input_bound_percent']:.1f} % as input" in evidence
 
 

@@ -51,7 +51,7 @@ def contradictions(report: OverviewReport) -> Iterator[str]:
     mean, gap = report.step_time_ms["mean"], report.step_time_ms["between_steps_percent"] or 0.0
     assert isinstance(mean, float) and isinstance(gap, float)
     told = SHARE.search(first.evidence) if first.rows and not report.context.has_device else None
-    gain = None if "undisturbed" in first.evidence else first.gain_percent
+    gain = None if "without contention" in first.evidence else first.gain_percent
     if told and gain is not None and gain > float(told[1]) + 20:
         yield f"{gain:.1f} % would go, but {told[0]!r}"
     if abs(report.context.period_ms * (1 - gap / 100) - mean) > 0.1 * mean:

@@ -117,8 +117,8 @@ def test_idle_time_leads_to_the_longest_gaps() -> None:
     item = said(two_steps("a" + "-" * 119, "k " * 58 + "k   "))[0]
 
     assert [(place.name, place.start_ms, place.end_ms) for place in item.intervals[:2]] == [
-        ("no device works", 117.0, 120.0),
-        ("no device works", 237.0, 240.0),
+        ("devices idle", 117.0, 120.0),
+        ("devices idle", 237.0, 240.0),
     ]
 
 
@@ -188,7 +188,7 @@ def test_a_call_that_keeps_the_device_idle_once_is_said_with_little_confidence()
     (item, *_) = said(trace)
 
     assert (item.id, item.confidence) == ("device.sync", 0.3)
-    assert "in cudaMemcpyAsync; that is not in every step" in item.evidence
+    assert "in cudaMemcpyAsync; this does not occur in every step" in item.evidence
 
 
 # -- moving data ---------------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def test_many_short_collectives_are_to_be_joined() -> None:
     (item,) = said(builder.build())
 
     assert (item.kind, item.title) == ("communication_bound", "Communicate in fewer, larger messages")
-    assert "20.0 %" in item.evidence and "in 20 messages a step" in item.evidence
+    assert "20.0 %" in item.evidence and "in 20 messages per step" in item.evidence
 
 
 def test_slow_collectives_of_which_few_ranks_are_recorded_may_be_waiting_for_the_others() -> None:
@@ -328,9 +328,9 @@ def test_slow_collectives_of_which_few_ranks_are_recorded_may_be_waiting_for_the
     ranks = SimpleNamespace(rows=[{"rank": 0}], collectives=[{**row, "bus_gb_per_s": None}, row])
     (item, *_) = said(worker("a", "kkkkkkNNNN"), read={"distributed": ranks})
 
-    assert "; all_reduce of 16 MiB moves its data at 3.45 GB/s (bus bandwidth)" in item.evidence
+    assert "; all_reduce of 16 MiB reaches 3.45 GB/s of bus bandwidth" in item.evidence
     assert item.tool == "distributed"
-    assert item.actions[0].startswith("record all 8 ranks (1 is here): ")
+    assert item.actions[0].startswith("record all 8 ranks (1 is present): ")
 
 
 def test_with_all_ranks_recorded_none_is_asked_for() -> None:
@@ -397,11 +397,11 @@ COMPILES = {
 @pytest.mark.parametrize(
     ("first_step", "second_step", "told"),
     [
-        ("FX--a-----", "FX--a-----", "; train_step 2 times in all"),
-        ("fX--a-----", "fX--a-----", "; jit_move 2 times in all"),
-        ("X---a-----", "Y---a-----", "; jit_move once in all"),
-        ("Z---l-----", "Z---m-----", "; the shapes that aten::linear is given change: [[8,4]], then [[9,4]]"),
-        ("Z---l-----", "Z---l-----", "; a compiled frame 2 times in all"),
+        ("FX--a-----", "FX--a-----", "; train_step 2 times in total"),
+        ("fX--a-----", "fX--a-----", "; jit_move 2 times in total"),
+        ("X---a-----", "Y---a-----", "; jit_move once in total"),
+        ("Z---l-----", "Z---m-----", "; the input shapes of aten::linear change: [[8,4]], then [[9,4]]"),
+        ("Z---l-----", "Z---l-----", "; a compiled frame 2 times in total"),
     ],
     ids=["traced function", "program", "programs", "shapes that change", "equal shapes"],
 )
@@ -411,7 +411,7 @@ def test_recompilation_names_what_is_compiled_and_what_changes(first_step: str, 
 
     assert item.kind == "recompilation"
     assert item.evidence.endswith(told)
-    assert "; that happens once a step; " in item.evidence
+    assert "; that happens once per step; " in item.evidence
 
 
 TAKES = {
@@ -427,14 +427,13 @@ TAKES = {
     [
         (
             "one changes",
-            "; the shapes that argument 0 (from 0, trees flattened) of jit_move is given change:"
-            " f32[8,4], then f32[9,4]",
+            "; the input shapes of argument 0 (from 0, trees flattened) of jit_move change: f32[8,4], then f32[9,4]",
             "keep shapes",
         ),
         (
             "none changes",
-            ", each time for arguments of the same shapes: a static argument changes, or the function is new",
-            "do not mark as static_argnums",
+            ", each time with the same argument shapes: a static argument changes, or the function is new",
+            "do not list changing arguments in static_argnums",
         ),
         ("another number", "", "keep shapes"),
         ("one program", "", "keep shapes"),
@@ -446,7 +445,7 @@ def test_recompilation_names_the_argument_of_a_program_that_changes(takes: str, 
     trace.derived("programs", lambda _: known)
     (item,) = said(trace, framework="jax")
 
-    assert item.evidence.endswith(f"; jit_move 2 times in all{told}")
+    assert item.evidence.endswith(f"; jit_move 2 times in total{told}")
     assert item.actions[0].startswith(first_action)
 
 

@@ -127,7 +127,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | Ia------------------Ia-----------------
         """,
         "compute-bound: 92.5 % of each step is spent computing on the host; 5.0 % is spent waiting for input",
-        "keep an eye on the input",
+        "watch the input",
     ),
     "communication": (
         """
@@ -135,7 +135,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | a-------G-a-------G-
         """,
         "compute-bound: 80.0 % of each step is spent computing on the host; 20.0 % is spent in collectives",
-        "overlap it with more computation",
+        "overlap communication with more computation",
     ),
     "launches": (
         """
@@ -200,7 +200,7 @@ def test_slow_python_without_a_framework_is_told_in_its_own_words_and_promises_n
 )
 def test_python_calls_are_to_be_recorded_only_where_they_were_not(calls: str, told: str) -> None:
     context = context_of(draw(f"host main | M0--------\nhost main | {calls}", SORTS))
-    bound = replace(context, verdict="host_bound", besides="")
+    bound = replace(context, verdict="host_bound", share_verdict="")
 
     assert told in advise(bound, rules=()).items[0].actions[0]
 
@@ -264,7 +264,7 @@ def test_the_rule_in_the_documentation_works_by_entry_point(tmp_path: Path, monk
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 1.0\n", encoding="utf-8")
     (installed / "entry_points.txt").write_text(f"[{registry.GROUP}]\nswap = acme_rules:SWAP\n", encoding="utf-8")
-    monkeypatch.setattr(registry, "_points", registry._points.__wrapped__)
+    monkeypatch.setattr(registry, "_entry_points", registry._entry_points.__wrapped__)
     context = replace(context_of(draw(SWAPPING, SWAPS)), read=lambda tool: OPS.get(tool))
 
     assert [item.id for item in advise(context).items] == ["acme.swap"]

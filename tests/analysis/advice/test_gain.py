@@ -11,8 +11,8 @@ from draw import MS, Sort, draw
 
 import stepscope
 from stepscope.analysis.advice import Context, advise
-from stepscope.analysis.advice.gain import Bound, calm, with_only, without
-from stepscope.analysis.advice.rules.dispatch import _fused
+from stepscope.analysis.advice.gain import Bound, predict_with_only, predict_without, uncontended_share
+from stepscope.analysis.advice.rules.dispatch import _predict_compiled
 from stepscope.analysis.advice.whatif import what_if
 from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.loop import LoopFacts, Recorded, loop_of
@@ -63,16 +63,16 @@ def recorded(context: Context, framework: str = "jax", **parts: Recorded) -> Con
 def test_recorded_python_calls_made_the_removed_part_longer(healthy: Context) -> None:
     slow = recorded(healthy, python=Recorded(events=0, python_calls=4000, python_ps=0))
 
-    gain = without(slow, 5.0, "Python", parts=(Activity.PYTHON,))
+    gain = predict_without(slow, 5.0, "Python", parts=(Activity.PYTHON,))
 
     assert (gain.now_ms, gain.then_ms) == (pytest.approx(10.0 - 4000 * 0.00045), 5.0)
-    assert gain.reasoning == "10.00 ms a step, less 5.00 ms of Python (recording cost 1.80 ms of that): 5.00 ms"
+    assert gain.reasoning == "10.00 ms per step, minus 5.00 ms of Python (1.80 ms of that is recording cost): 5.00 ms"
 
 
 def test_python_with_few_calls_runs_one_and_a_half_times_as_long_while_it_is_recorded(healthy: Context) -> None:
     slow = recorded(healthy, python=Recorded(events=0, python_calls=2, python_ps=6 * MS))
 
-    gain = without(slow, 6.0, "Python", parts=(Activity.PYTHON,))
+    gain = predict_without(slow, 6.0, "Python", parts=(Activity.PYTHON,))
 
     assert (gain.now_ms, gain.then_ms) == (pytest.approx(8.0), 4.0)
 
@@ -80,32 +80,32 @@ def test_python_with_few_calls_runs_one_and_a_half_times_as_long_while_it_is_rec
 def test_what_stays_was_recorded_too(healthy: Context) -> None:
     slow = recorded(healthy, "pytorch", op=Recorded(events=2000, python_calls=0, python_ps=0))
 
-    gain = without(slow, 5.0, "waiting", parts=(Activity.INPUT,))
+    gain = predict_without(slow, 5.0, "waiting", parts=(Activity.INPUT,))
 
     assert (gain.now_ms, gain.then_ms) == (pytest.approx(8.5), pytest.approx(3.5))
-    assert gain.reasoning == "10.00 ms a step, less 5.00 ms of waiting, less 1.50 ms that recording cost: 3.50 ms"
+    assert gain.reasoning == "10.00 ms per step, minus 5.00 ms of waiting, minus 1.50 ms of recording cost: 3.50 ms"
 
 
 def test_what_becomes_critical_is_told_without_its_recording(healthy: Context) -> None:
     slow = recorded(healthy, "pytorch", op=Recorded(events=2000, python_calls=0, python_ps=0))
 
-    gain = without(slow, 5.0, "waiting", [Bound(8.0, "the producer")], parts=(Activity.INPUT,))
+    gain = predict_without(slow, 5.0, "waiting", [Bound(8.0, "the producer")], parts=(Activity.INPUT,))
 
     assert gain.reasoning == (
-        "10.00 ms a step, less 5.00 ms of waiting; then the producer takes 5.60 ms without recording: 5.60 ms"
+        "10.00 ms per step, minus 5.00 ms of waiting; then the producer takes 5.60 ms without recording cost: 5.60 ms"
     )
 
 
 def test_recording_that_nobody_could_measure_is_left_out(healthy: Context) -> None:
     slow = recorded(healthy, "pytorch", op=Recorded(events=100, python_calls=0, python_ps=0))
 
-    assert without(slow, 5.0, "waiting").now_ms == 10.0
+    assert predict_without(slow, 5.0, "waiting").now_ms == 10.0
 
 
 def test_a_part_is_never_taken_to_be_mostly_recording(healthy: Context) -> None:
     slow = recorded(healthy, python=Recorded(events=0, python_calls=10**6, python_ps=0))
 
-    gain = without(slow, 4.0, "Python", parts=(Activity.PYTHON,))
+    gain = predict_without(slow, 4.0, "Python", parts=(Activity.PYTHON,))
 
     assert (gain.now_ms, gain.then_ms) == (7.0, 6.0)
 
@@ -142,8 +142,10 @@ def test_what_stays_is_faster_when_nothing_competes_with_it() -> None:
     context = context_of(draw(picture))
 
     # The best quarter of the ops takes 4 ms, the mean is 5: a fifth less, of which 7 % is usual.
-    assert calm(context) == pytest.approx(1 - (0.2 - 0.07))
-    assert without(context, 4.0, "input", competes_ms=4.0).then_ms == pytest.approx((context.period_ms - 4) * 0.87)
+    assert uncontended_share(context) == pytest.approx(1 - (0.2 - 0.07))
+    assert predict_without(context, 4.0, "input", competes_ms=4.0).then_ms == pytest.approx(
+        (context.period_ms - 4) * 0.87
+    )
 
 
 LOADS = {"l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")}
@@ -157,8 +159,8 @@ def test_what_competes_takes_no_more_from_the_rest_than_it_runs_itself() -> None
     context = context_of(draw(NOISY, LOADS))
 
     # A quarter of the ops takes 4 of 6 ms; a millisecond of input has not taken the other two.
-    assert calm(context) == pytest.approx(1 - (1 / 3 - 0.07))
-    assert without(context, 1.0, "input", competes_ms=1.0).then_ms == pytest.approx(context.period_ms - 2)
+    assert uncontended_share(context) == pytest.approx(1 - (1 / 3 - 0.07))
+    assert predict_without(context, 1.0, "input", competes_ms=1.0).then_ms == pytest.approx(context.period_ms - 2)
 
 
 def test_a_loader_that_takes_turns_with_the_step_gains_hardly_more_than_its_waits() -> None:
@@ -188,7 +190,7 @@ def test_a_step_is_not_shorter_than_the_computation_that_a_save_hides() -> None:
     # 1 ms of 10 is left on the loop's thread, while the program takes 4 in any case.
     assert (first.kind, first.predicted_step_time_ms) == ("checkpoint_stall", 4.0)
     assert "the computation on other threads takes 4.00 ms" in first.reasoning
-    assert without(context, 9.0, "computation", computes=True).then_ms == 1.0
+    assert predict_without(context, 9.0, "computation", computes=True).then_ms == 1.0
 
 
 def test_a_step_is_not_shorter_than_the_work_of_the_other_workers() -> None:
@@ -196,7 +198,7 @@ def test_a_step_is_not_shorter_than_the_work_of_the_other_workers() -> None:
     fast = draw("host main | M0--------M1--------\nhost main | a-----G---a-----G---", host="b")
     context = context_of(slow, fast)
 
-    gain = without(context, 5.0, "Python", parts=(Activity.PYTHON,))
+    gain = predict_without(context, 5.0, "Python", parts=(Activity.PYTHON,))
 
     assert gain.then_ms == 6.0
     assert "the work of b takes 6.00 ms" in gain.reasoning
@@ -209,7 +211,7 @@ def test_a_worker_that_runs_more_python_than_the_others_is_a_straggler() -> None
     first = advise(context_of(slow, fast)).items[0]
 
     assert (first.kind, first.predicted_speedup) == ("straggler", 2.0)
-    assert "what it does more is no op" in first.evidence
+    assert "its extra work is not an op" in first.evidence
 
 
 # -- starting work -------------------------------------------------------------------------------------------------
@@ -262,7 +264,7 @@ def test_ops_of_an_update_merge_for_sure_and_of_others_some_do() -> None:
 
     def left(update_ms: int) -> float:
         host = replace(context.pace, loop=replace(loop, update_ps=update_ms * MS), work=work)
-        return _fused(replace(context, framework="pytorch", hosts=[host]), work, unfused=False).then_ms
+        return _predict_compiled(replace(context, framework="pytorch", hosts=[host]), work, unfused=False).then_ms
 
     # All of 16 ms is the update, then nothing, then one half.
     assert 1.0 < left(16) < 4.0
@@ -426,8 +428,8 @@ def test_threads_of_the_input_work_in_turns() -> None:
 
 
 def test_only_so_much_is_left(healthy: Context) -> None:
-    assert with_only(healthy, 2.5, "dispatching").speedup == 4.0
-    assert with_only(healthy, 25.0, "dispatching").speedup == 1.0
+    assert predict_with_only(healthy, 2.5, "dispatching").speedup == 4.0
+    assert predict_with_only(healthy, 25.0, "dispatching").speedup == 1.0
 
 
 # -- the verdict agrees with the first advice ----------------------------------------------------------------------
@@ -582,5 +584,5 @@ def test_a_category_has_the_name_that_the_summary_gives_it(part: str) -> None:
 
 
 def test_a_mistyped_part_is_told_with_what_was_meant() -> None:
-    with pytest.raises(UsageError, match="names like it: input"):
+    with pytest.raises(UsageError, match="similar names: input"):
         then(DEVICE_BOUND, "inptu")

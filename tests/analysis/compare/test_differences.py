@@ -193,10 +193,10 @@ def test_advice_is_compared_by_the_largest_gain_of_each_class() -> None:
         ("host_sync", "both", 3.0, 2.0),
     ]
     assert found.sentences == (
-        "advised after only: input python, low precision",
+        "advised only after: input python, low precision",
         "advised on both sides: host sync",
     )
-    assert sides_of("advice", report(), before).sentences[0] == "advised after only: host sync"
+    assert sides_of("advice", report(), before).sentences[0] == "advised only after: host sync"
 
 
 def test_tf_data_is_compared_by_the_iterators_of_the_slow_call_and_by_pipelines() -> None:
@@ -212,7 +212,7 @@ def test_tf_data_is_compared_by_the_iterators_of_the_slow_call_and_by_pipelines(
     iterators, pipelines = (sides_of("tf-data", before, after, at=at) for at in (0, 1))
     assert table(iterators, "iterator", "before_ms", "after_ms") == [("Map", 10.0, 100.0), ("BatchV2", 5.0, 5.0)]
     assert iterators.sentences == (
-        "bottleneck before: none, no call was slow",
+        "bottleneck before: none (no call was slow)",
         "bottleneck after: Map, 99,000.00 us self time",
     )
     assert table(pipelines, "pipeline", "before_ms", "after_ms", "before_calls", "after_calls") == [

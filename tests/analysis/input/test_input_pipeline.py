@@ -70,7 +70,7 @@ def test_waiting_for_input_is_judged_by_its_share_of_the_step(
     found = report(draw(picture))
     figures = (found.figures["level"], found.figures["verdict"])
     assert (found.figures["input_percent"], figures) == (pytest.approx(percent, abs=1e-3), (level, verdict))
-    assert found.summary[0].startswith(f"{level} input-bound: {percent:.1f} % of the step time")
+    assert found.summary[0].startswith(f"{level} input-bound: {percent:.1f} % of each step is spent waiting for input")
 
 
 def test_a_loop_that_fetches_its_batch_before_the_step_is_input_bound_too() -> None:
@@ -85,7 +85,8 @@ def test_a_loop_that_fetches_its_batch_before_the_step_is_input_bound_too() -> N
     assert found.figures["input_percent"] == 0
     assert found.figures["between_steps_percent"] == pytest.approx(100 * 12 / 30)
     assert (found.figures["verdict"], found.figures["level"]) == ("input_bound", "highly")
-    assert "40.0 % of the time from the first step to the last waits for it between steps" in found.summary[0]
+    waits = "40.0 % of the time from the first step to the last is spent waiting for it between steps"
+    assert waits in found.summary[0]
 
 
 def test_what_lies_between_steps_that_no_thread_marks_is_unknown() -> None:

@@ -122,7 +122,7 @@ def test_without_slow_calls_there_is_no_bottleneck() -> None:
     found = report(builder.build())
     assert found.bottleneck is None
     assert table(found, "name", "bottleneck") == [("Root", False)]
-    assert found.summary[-1] == "the input is no bottleneck: its slowest call took 50.0 us"
+    assert found.summary[-1] == "the input is not a bottleneck: its slowest call took 50.0 us"
 
 
 # -- several threads ---------------------------------------------------------------------------------------------
@@ -350,9 +350,9 @@ def test_a_pytorch_profile_is_sent_to_the_input_pipeline() -> None:
         ("Filter", ".filter()"),
         ("Shuffle", "buffer_size"),
         ("Prefetch", "no stage before it is slow"),
-        ("DataServiceDatasetV4", "make its elements fewer"),
+        ("DataServiceDatasetV4", "make fewer, larger elements"),
         ("DataService", "tf.data service"),
-        ("Whatever", "make its elements fewer"),
+        ("Whatever", "make fewer, larger elements"),
     ],
 )
 def test_each_sort_of_bottleneck_has_a_suggestion_that_names_op_and_call(iterator_type: str, call: str) -> None:

@@ -258,7 +258,7 @@ def test_rows_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPa
 
     assert table(found, "kernel", "total_percent") == [("a", 90.0)]
     assert found.by_kernel[-1]["total_us"] == 1 * MS
-    assert "1 rows with the least time are not listed; their time is in all shares" in found.warnings
+    assert "1 rows with the least time are not listed; all shares include their time" in found.warnings
 
 
 def test_shares_of_tensor_cores() -> None:
@@ -369,7 +369,7 @@ def test_clocks_that_disagree_are_named() -> None:
     found = report(draw("host main |   L1  L2\ngpu0 s    | K1     K2"))
 
     assert found.launches["launch_delay_us"] == 0.5 * MS
-    assert found.warnings[-1].startswith("1 of 2 launches begin on the device before the host calls them")
+    assert found.warnings[-1].startswith("1 of 2 launches start on the device before their host call")
 
 
 def test_the_busiest_streams_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_rows_that_are_left_out_are_counted_in_both_tables(monkeypatch: pytest.M
     found = report(draw(PICTURE, SORTS))  # three ops by shape, three by line
 
     assert (len(found.rows), len(found.call_sites)) == (2, 2)
-    assert found.warnings == ("2 rows of ops with least time are not listed",)
+    assert found.warnings == ("2 rows of ops with the least time are not listed",)
 
 
 def test_ops_of_one_name_are_apart_by_shape():

@@ -156,7 +156,7 @@ def test_traced_functions_stand_for_the_ops_of_a_host_that_recorded_none() -> No
     found = report(draw("host main | F--- F---\ngpu0 s    |   k1", SORTS))
 
     assert table(found, "where", "name", "type", "occurrences")[1:] == [("host", "train_step", "traced function", 2)]
-    assert found.warnings == ("a host recorded no ops, so the traced functions that it called stand for them",)
+    assert found.warnings == ("a host recorded no ops: the traced functions that it called are listed instead",)
 
 
 # -- devices -------------------------------------------------------------------------------------------------------
@@ -414,7 +414,7 @@ def test_what_else_was_recorded_stands_for_ops(picture: str, name: str, who: str
     found = report(draw(picture))
 
     assert table(found, "name", "total_us") == [(name, 5 * MS)]
-    assert found.warnings == (f"a host recorded no ops, so {who} stand for them",)
+    assert found.warnings == (f"a host recorded no ops: {who} are listed instead",)
 
 
 def test_a_profile_without_ops_says_what_would_record_them() -> None:

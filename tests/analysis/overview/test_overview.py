@@ -168,7 +168,7 @@ def test_a_host_that_does_not_step_warms_nothing_up() -> None:
     chief = draw(f"{marks}\nhost main | X---", host="chief")
     worker = draw(f"{marks}\ngpu0 s | {' k--  ' * 8}", host="worker")
 
-    assert any("that is warm-up" in warning for warning in report_of(chief).warnings)
+    assert any("leave out this warm-up" in warning for warning in report_of(chief).warnings)
     assert report_of(chief, worker).warnings == ("no steps from chief",)
 
 

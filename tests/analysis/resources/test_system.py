@@ -56,7 +56,7 @@ def test_the_95th_percentile_leaves_out_the_highest_of_twenty():
 @pytest.mark.parametrize(
     ("counters", "sentence"),
     [
-        pytest.param({"CPU machine %": [95.0, 99.0, 97.0]}, "a: its cores are busy 97 % of the time", id="all cores"),
+        pytest.param({"CPU machine %": [95.0, 99.0, 97.0]}, "a: its cores are 97 % busy", id="all cores"),
         pytest.param({"CPU process %": [99.0, 101.0, 98.0]}, "a: the process keeps one core busy", id="one core"),
         pytest.param({"Memory available GB": [9.0, 0.25, 8.0]}, "a: only 0.25 GB of memory were left", id="memory"),
         pytest.param({"CPU machine %": [50.0, 40.0, 60.0]}, None, id="nothing"),

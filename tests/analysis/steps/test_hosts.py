@@ -231,7 +231,7 @@ def test_warm_up_that_lies_before_the_steps_of_all_hosts_is_none_of_theirs() -> 
     early = "host main | M0-------- M1-- M2-- M3-- M4-- M5-- M6-- M7-- M8--\nhost main | X-------"
     late = "host main |            M1-- M2-- M3-- M4-- M5-- M6-- M7-- M8--"
 
-    assert any("that is warm-up" in warning for warning in overview_of(hosts(early)).warnings)
+    assert any("leave out this warm-up" in warning for warning in overview_of(hosts(early)).warnings)
     report = overview_of(hosts(early, late))
     assert report.warnings == ("1 step is left out: not on every host",)
     assert report.step_time_ms["count"] == 8

@@ -35,7 +35,7 @@ def parts(found: critical_path.CriticalPathReport) -> dict[str, Any]:
 def test_without_a_thread_that_launches_there_is_no_path_and_the_report_says_so():
     found = report(draw("tpu0 Steps | W0--------\ntpu0 Modules | m---      \ntpu0 ops | k---k---", {"m": Q}))
 
-    assert found.findings[0].startswith("100.0 % of a step: nothing that the trace knows")
+    assert found.findings[0].startswith("for 100.0 % of each step nothing recorded is running")
     assert "no such thread was recorded in the steps; record with host_tracer_level=2" in found.findings[1]
 
 
@@ -168,7 +168,7 @@ def test_figures_are_means_over_steps_and_hosts():
     found = report(one)
     assert parts(found) == {"host_compute": 5, "other": 1}
     assert [(row["step"], row["duration_ms"], row["host_compute_ms"]) for row in found.steps] == [(0, 5, 4), (1, 7, 6)]
-    assert found.findings[0] == "83.3 % of a step: the host runs ops or other framework work"
+    assert found.findings[0] == "for 83.3 % of each step the host runs ops or other framework work"
     assert parts(report(one, draw("host main | M0-----", host="other"))) == {
         "host_compute": pytest.approx(10 / 3), "other": pytest.approx(9 / 3),
     }  # fmt: skip

@@ -43,8 +43,8 @@ def test_a_gap_is_the_host_s_if_the_launch_began_after_the_stream_was_empty():
     # Stream 20 is busy in the gap from 6 to 10.
     assert pick(dict(found.devices[0]), "span_ms", "busy_ms", "idle_ms") == (21, 16, 5)
     assert found.findings == (
-        "the device stands idle for 23.8 % of the time from first to last work",
-        "55.6 % of the gaps on streams are waits for the host: it had not begun to launch what comes next",
+        "the device is idle for 23.8 % of the time from first to last work",
+        "55.6 % of the gap time on streams is host wait: the host had not started to launch the next work",
     )
 
 
@@ -59,8 +59,8 @@ def test_idle_time_in_steps_is_told_where_much_of_the_time_is_in_none():
 
     # From 1 to 28.  The first step lasts until its kernel ends: the steps hold 1 to 9, all busy, and 20 to 28, 6 busy.
     assert found.findings[:2] == (
-        "the device stands idle for 48.1 % of the time from first to last work",
-        "in the steps, which are 59.3 % of that time, it is 12.5 %: only that makes steps longer",
+        "the device is idle for 48.1 % of the time from first to last work",
+        "inside steps (59.3 % of that time) it is 12.5 %: only this makes steps longer",
     )
 
 
@@ -74,8 +74,8 @@ def test_a_device_that_only_copies_is_told_apart_and_does_not_count():
     )
 
     assert found.findings[:2] == (
-        "the device stands idle for 14.3 % of the time from first to last work",
-        "1 more only copies, which counts as no use, and as no idle time here",
+        "the device is idle for 14.3 % of the time from first to last work",
+        "1 more only copies data: this counts neither as busy nor as idle time here",
     )
     assert [pick(dict(row), "device", "idle_ms", "computes") for row in found.devices] == [
         ("GPU:0", 1, True),
@@ -166,4 +166,4 @@ def test_streams_beyond_the_list_are_told(monkeypatch):
     found = report(draw("gpu0 s7   | a b\ngpu0 s20  | a    b"), draw("gpu0 s7   | a  b", host="other"))
 
     assert [pick(row, "host", "stream", "idle_ms") for row in found.rows] == [("host", "s20", 4), ("other", "s7", 2)]
-    assert found.warnings == ("1 stream with little idle time is not listed: only the figures of devices hold it",)
+    assert found.warnings == ("1 stream with little idle time is not listed: only the device figures include it",)

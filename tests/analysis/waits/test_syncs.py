@@ -61,8 +61,8 @@ def test_a_wait_is_told_by_call_op_and_line():
         ("cudaStreamSynchronize", None, "explicit", line, 1, 0.5, 1000, 1000),
     ]
     assert found.findings == (
-        "the host waits for a device 4 times, 2.0 times a step, 10.00 ms in all; in steps 38.5 % of their time",
-        "a value is read out of a tensor 2 times, 1.0 times a step; 2 of these wait for a device",
+        "the host waits for a device 4 times, 2.0 times per step, 10.00 ms in total; this is 38.5 % of the step time",
+        "a value is read from a tensor 2 times, 1.0 times per step; 2 of these reads wait for a device",
     )
 
 
@@ -101,7 +101,7 @@ def test_ops_that_read_a_value_count_once_however_many_ops_they_are():
         },
     )  # fmt: skip
     assert found.findings[-1] == (
-        "a value is read out of a tensor 4 times, 1.0 times a step; 4 of these wait for a device"
+        "a value is read from a tensor 4 times, 1.0 times per step; 4 of these reads wait for a device"
     )
 
 
@@ -142,7 +142,7 @@ def test_hosts_add_up():
 def test_without_a_device_there_is_nothing_to_wait_for():
     found = report(draw("host main | a--"))
     assert found.rows == ()
-    assert found.findings[0].startswith("no calls that wait for a device: where a GPU took part, record")
+    assert found.findings[0].startswith("no calls that wait for a device: if a GPU took part, record")
     assert found.warnings == ("no device works in this profile, so there is nothing to wait for",)
 
 

@@ -61,7 +61,7 @@ def test_the_parts_of_one_rank():
         (0, 10, 4, 6)
     ]
     assert report.slowest_rank is None
-    assert report.warnings == ("1 rank is here of 2 that take part: who waits for whom cannot be told",)
+    assert report.warnings == ("only 1 of 2 ranks is present: waiting between ranks is unknown",)
 
 
 def test_ranks_come_in_their_order_and_hosts_without_a_rank_last():
@@ -93,7 +93,7 @@ def test_who_waits_for_whom():
     ]
     assert report.slowest_rank == "rank 1"
     assert report.findings[0] == (
-        "rank 1 holds the others up: it comes last to 2 collectives, in which each of the others waits 8.00 ms in all "
+        "rank 1 is the straggler: it comes last to 2 collectives, in which each of the others waits 8.00 ms in total "
         "(36.4 % of the time, 100 % of all waiting)"
     )
     [row] = report.collectives
@@ -113,7 +113,7 @@ def test_ranks_that_wait_for_each_other_equally_are_not_blamed():
     report = compared(rank(0, FAST), rank(1, FAST))
 
     assert report.slowest_rank is None
-    assert report.findings[0] == "no rank holds the others up: they wait 0.0 % of the time for each other"
+    assert report.findings[0] == "no rank is a straggler: ranks wait 0.0 % of the time for each other"
 
 
 def test_steps_of_one_number_are_told_apart_by_their_order():
@@ -184,7 +184,7 @@ def test_collectives_that_not_all_ranks_recorded_are_not_compared():
     report = compared(rank(0, FAST), rank(1, cut))
 
     assert [row["last_count"] for row in report.rows] == [0, 1]  # step 0 alone
-    assert "2 collectives are not on all ranks alike, as if some were not recorded; they are not compared" in (
+    assert "2 collectives differ between ranks, as if some were not recorded; they are not compared" in (
         report.warnings
     )
 

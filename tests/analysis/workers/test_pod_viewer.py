@@ -70,7 +70,7 @@ def test_a_host_without_a_device_is_one_worker() -> None:
     assert parts(report) == [
         (step, "a", "CPU", 9.0, {"input": 2.0, "host_compute": 7.0}) for step in (0, 1, 2)
     ]  # fmt: skip
-    assert report.findings == ("one worker took part, so there is nothing to compare",)
+    assert report.findings == ("only one worker took part: there is nothing to compare",)
     assert table(report.slowest, "host", "device", "bottleneck", "bottleneck_ms", "behind_ms", "extra")[0] == (
         "a", "CPU", "host_compute", 7.0, None, None,
     )  # fmt: skip
@@ -112,10 +112,10 @@ def test_on_one_host_its_devices_are_compared() -> None:
     names = ("step", "device", "duration_ms", "behind_ms", "behind_percent", "extra", "extra_ms")
     assert table(report.slowest, *names) == [(step, "GPU:1", 16.0, 8.0, 50.0, "device_compute", 6.0) for step in (0, 1)]
     assert report.findings[0] == (
-        "GPU:1 of host is the slowest in 2 of 2 steps; in these it is busy 8.000 ms longer than the median of the "
+        "GPU:1 of host is the slowest in 2 of 2 steps: in these it is busy 8.000 ms longer than the median of the "
         "others (50.0 % of the step)"
     )
-    assert report.findings[1].startswith("there it spends 6.000 ms a step more than they do on device_compute:")
+    assert report.findings[1].startswith("its largest extra time is 6.000 ms per step in device_compute:")
     assert table(report.workers, "device", "steps", "mean_ms", "slowest_count") == [
         ("all", 2, 19.0, 2), ("GPU:0", 2, 8.0, 0), ("GPU:1", 2, 16.0, 2),
     ]  # fmt: skip
@@ -176,9 +176,9 @@ def test_the_slowest_host_is_named_with_what_it_spends_the_time_on() -> None:
         for step in (0, 1, 2)
     ]
     assert report.findings == (
-        "b is the slowest in 3 of 3 steps; in these it is busy 4.000 ms longer than the median of the others "
+        "b is the slowest in 3 of 3 steps: in these it is busy 4.000 ms longer than the median of the others "
         "(30.8 % of the step)",
-        "there it spends 4.000 ms a step more than they do on input: the step waits for its next batch, or data is "
+        "its largest extra time is 4.000 ms per step in input: the step waits for its next batch, or data is "
         "copied to a device, and no device computes",
     )
     assert table(report.workers, "host", "slowest_count") == [("a", 0), ("b", 3), ("c", 0)]
@@ -243,7 +243,7 @@ def test_numbered_steps_are_matched_whatever_the_clocks_say(ahead_ns: int, told:
     assert table(report.rows, "step", "host") == [(step, host) for step in (0, 1, 2) for host in "ab"]
     assert table(report.workers, "host", "start_offset_ms") == [("a", 0.0), ("b", ahead_ns / 1e6)]
     sentence = (
-        f"by its clock b begins the same steps 3,000.000 ms {told} than a: their clocks differ, or they do not wait "
+        f"by its clock b starts the same steps 3,000.000 ms {told} than a: their clocks differ, or they do not wait "
         "for each other; steps are matched by number"
     )
     assert report.warnings == ((sentence,) if told else ())
@@ -268,7 +268,7 @@ def test_hosts_without_numbers_and_clocks_are_compared_one_by_one() -> None:
     report = viewed(draw(UNNUMBERED, host="a"), draw(UNNUMBERED, host="b"))
     assert len(report.rows) == 6
     assert report.warnings == (
-        "the hosts neither number their steps nor tell the time: steps are matched one by one, from the first",
+        "the hosts record neither step numbers nor clocks: steps are matched in order, from the first",
     )
 
 

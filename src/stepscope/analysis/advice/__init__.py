@@ -1,7 +1,7 @@
-"""Advice: what to change first, with its evidence and the step time to expect.
+"""Advice: what to change first, with its evidence and the predicted step time.
 
-A rule looks at what the tools found and answers with one piece of advice or none; see `stepscope.analysis.advice.rule`.
-Rules of other packages are registered with `register`, or by an entry point of the group `stepscope.rules`.
+A rule reads what the tools found and returns one piece of advice or none; see `stepscope.analysis.advice.rule`.
+Other packages add rules with `register`, or with an entry point in the group `stepscope.rules`.
 """
 
 from stepscope.analysis.advice.context import Context

@@ -1,4 +1,4 @@
-"""What rules look at: the overview's figures, the facts of every host, and on demand the results of other tools."""
+"""The input of rules: the overview's figures, the facts of every host and, on demand, the reports of other tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stepscope.vocabulary.traits import OpTrait
 MS = 10**9  # picoseconds
 _MOST_PLACES = 3
 
-# What of the step breakdown tells the same as an activity of the loop's thread.
+# Categories of the step breakdown that measure the same as an activity of the loop's thread.
 _CATEGORY: Mapping[Activity, str] = {
     Activity.INPUT: "input",
     Activity.COMPILE: "compilation",
@@ -31,18 +31,18 @@ _CATEGORY: Mapping[Activity, str] = {
 
 @dataclass(frozen=True)
 class Context:
-    """What rules look at.
+    """The input of rules.
 
     Attributes:
         hosts: the facts of every host.
         shares: percent of the step time by category, as in the overview.
         step_ms: mean step time; 0 if there are no steps.
-        verdict: what bounds the run if no rule finds a cause, with its sentence.
-        besides: the name of the limit that the shares alone tell, where it is another one.
+        verdict: what bounds the run if no rule finds a cause; `verdict_text` is its sentence.
+        share_verdict: the verdict by the shares alone; empty if it is the same.
         has_device: an accelerator took part.
         top_ops: the overview's list.
-        python_recorded: a host recorded its calls of Python functions.
-        read: gives another tool's report, None where that is not to be had.
+        python_recorded: some host recorded Python function calls.
+        read: returns another tool's report, None if there is none.
     """
 
     hosts: Sequence[HostFacts]
@@ -54,18 +54,18 @@ class Context:
     framework: str
     between_percent: float | None
     top_ops: Sequence[Mapping[str, Any]] = ()
-    besides: str = ""
+    share_verdict: str = ""
     python_recorded: bool = False
     read: Read = read_nothing
 
     def largest_op(self, trait: OpTrait) -> str | None:
-        """The name of the largest of the overview's ops that has a trait; None if none of these has."""
+        """The name of the overview's largest op with a trait; None if no listed op has it."""
         named = ((str(op.get("name", "")), str(op.get("category", ""))) for op in self.top_ops)
         return next((name for name, kind in named if name_has(name, trait) or name_has(f":{kind}", trait)), None)
 
     @cached_property
     def pace(self) -> HostFacts | None:
-        """The host that sets the pace: the one whose loop is busy longest without waiting for others."""
+        """The host that sets the pace: its loop is busy longest, waits for other hosts not counted."""
         looped = [host for host in self.hosts if host.loop is not None]
         return max(looped, key=lambda host: busy_ps(host.loop), default=None) if looped else None
 
@@ -81,24 +81,24 @@ class Context:
 
     @property
     def device(self) -> DeviceFacts | None:
-        """What the devices do on the host that sets the pace; on the first host with devices if that one has none."""
+        """The device facts of the host that sets the pace, or of the first host with devices if it has none."""
         paced = (self.pace,) if self.pace else ()
         return next((host.device for host in (*paced, *self.hosts) if host.device is not None), None)
 
     @property
     def hottest_python(self) -> str:
-        """The Python function that takes most time by itself, empty where none was recorded."""
+        """The Python function with the largest self time; empty if none was recorded."""
         functions = (op for op in self.top_ops if op["category"] == "Python" and op["self_percent"] is not None)
         return str(max(functions, key=lambda op: op["self_percent"], default={"name": ""})["name"])
 
     @property
     def period_ms(self) -> float:
-        """Time from one step to the next, what lies between them included."""
+        """Time from the start of one step to the start of the next, gaps included."""
         loop = self.loop
         return loop.observed_ps / loop.steps / MS if loop else self.step_ms
 
     def part_ms(self, *activities: Activity) -> float:
-        """Time per step of activities.  Where a device computes meanwhile it counts for nothing."""
+        """Time per step of activities.  Time in which a device computes does not count."""
         return sum(self._part_ms(activity) for activity in activities)
 
     def _part_ms(self, activity: Activity) -> float:
@@ -116,41 +116,41 @@ class Context:
         return sum(host.work.steps for host in self.hosts)
 
     def percent(self, time_ms: float) -> float:
-        """A time per step as a share of the period."""
+        """A time per step in percent of the period."""
         return 100.0 * time_ms / self.period_ms if self.period_ms > 0 else 0.0
 
-    def least_of_input(self, threshold: float) -> float:
-        """The share from which input matters.  With a device that is where the verdict begins to be about it."""
+    def input_threshold(self, threshold: float) -> float:
+        """The share from which input matters.  With a device, no more than the share at which the verdict names it."""
         return min(threshold, MODERATELY_INPUT_BOUND) if self.has_device else threshold
 
     def per_step(self, count_or_ps: float) -> float:
-        """A total of the loop, per step."""
+        """A total of the loop divided by its steps."""
         return count_or_ps / self.loop.steps if self.loop else 0.0
 
     def calls(self, activity: Activity) -> float:
-        """How often per step the loop's thread does something."""
+        """How often the loop's thread does something per step."""
         return self.per_step(self.loop.calls.get(activity.name.lower(), 0)) if self.loop else 0.0
 
     @property
     def compute_ms(self) -> float:
-        """Time per step in which something computes."""
+        """Time per step in which the host's threads compute."""
         return self.work.compute_ps / max(self.work.steps, 1) / MS if self.work else 0.0
 
     def work_places(self, work: Sequence[Share]) -> tuple[Interval, ...]:
-        """The longest piece of each sort of work or calls on the devices."""
-        return tuple(self._place(share.name, share.start_ps, share.end_ps) for share in work[:_MOST_PLACES])
+        """The longest interval of each kind of device work or call."""
+        return tuple(self._device_interval(share.name, share.start_ps, share.end_ps) for share in work[:_MOST_PLACES])
 
     def idle_places(self) -> tuple[Interval, ...]:
-        """The longest times in which the devices stand idle."""
+        """The longest intervals in which the devices are idle."""
         gaps = self.device.longest_gaps if self.device else []
-        return tuple(self._place("no device works", *gap) for gap in gaps)
+        return tuple(self._device_interval("devices idle", *gap) for gap in gaps)
 
-    def _place(self, name: str, start_ps: int, end_ps: int) -> Interval:
+    def _device_interval(self, name: str, start_ps: int, end_ps: int) -> Interval:
         host = next(host.host for host in self.hosts if host.device is self.device)
         return Interval(host, name, round(start_ps / MS, 6), round(end_ps / MS, 6))
 
     def intervals(self, activity: Activity) -> tuple[Interval, ...]:
-        """The longest stretches of an activity."""
+        """The longest intervals of an activity."""
         if self.pace is None or self.pace.loop is None:
             return ()
         spans = self.pace.loop.spans.get(activity.name.lower(), [])
@@ -161,7 +161,7 @@ class Context:
 
 
 def busy_ps(loop: LoopFacts | None) -> float:
-    """Time per step in which a loop does not wait for other hosts."""
+    """Time per step in which a loop is not waiting for other hosts."""
     if loop is None:
         return 0.0
     return (loop.observed_ps - loop.activity_ps.get(Activity.COLLECTIVE.name.lower(), 0)) / loop.steps

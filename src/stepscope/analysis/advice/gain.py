@@ -1,4 +1,4 @@
-"""What a change would gain: the step time without a part, bounded by what then becomes critical."""
+"""Predicts the gain of a change: the step time without a part, bounded by what becomes critical then."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.records import dataclass
 
-_MOST_RECORDING = 0.75  # of a part: what it would take without its recording is never taken to be less than the rest
+_MOST_RECORDING = 0.75  # of a part: at least the rest of it is assumed to be its own time
 _MEASURABLE = 0.01  # of the step
 _WORTH_SAYING = 0.05  # of the step
-_SEEN = 0.005  # what less of a part rounds to 0 %
-_NOISE = 0.07  # of the computation: by so much its time varies without a cause
-# What recording one event costs: PyTorch's with shapes and memory, the others' with their metadata.
+_SEEN = 0.005  # a smaller share rounds to 0 %
+_NOISE = 0.07  # of the computation: its time varies this much without a cause
+# Cost of recording one event: with shapes and memory for PyTorch, with metadata for the others.
 _EVENT_PS = {"pytorch": 750_000, "tensorflow": 900_000}
 _LEAST_EVENT_PS = 250_000
-# A recorded Python call costs at least this much.  Where there are few, Python itself still runs 1.5 times as long,
-# since CPython (up to 3.11) checks for a recorder after every instruction.
+# A recorded Python call costs at least this much.  Even with few calls, Python runs 1.5 times as long while recorded:
+# CPython (up to 3.11) checks for a recorder after every instruction.
 _PYTHON_CALL_PS = 450_000
 _OF_PYTHON = 1 - 1 / 1.5
 
@@ -29,10 +29,10 @@ class Gain:
     """A predicted step time.
 
     Attributes:
-        now_ms: the step time now, without what the recording of the removed part cost.
+        now_ms: the step time now, without the cost of recording the removed part.
         then_ms: the step time after the change.
-        reasoning: how `then_ms` comes about.
-        eased: the share of its time that what stays takes when nothing competes with it.
+        reasoning: how `then_ms` is computed.
+        eased: time of the remaining work without contention, as a share of its time now.
     """
 
     now_ms: float
@@ -42,12 +42,12 @@ class Gain:
 
     @property
     def speedup(self) -> float | None:
-        """Now over then; None if nothing is left."""
+        """Step time now over step time then; None if nothing is left."""
         return round(self.now_ms / self.then_ms, 2) if self.then_ms > 0 else None
 
     @property
     def percent(self) -> float:
-        """How much of the step would go."""
+        """Percent of the step that the change saves."""
         return 100.0 * (self.now_ms - self.then_ms) / self.now_ms if self.now_ms > 0 else 0.0
 
     def advice(
@@ -65,7 +65,7 @@ class Gain:
     ) -> Advice:
         """Advice with this gain."""
         if self.eased <= 1 - _WORTH_SAYING:
-            evidence += f"; undisturbed, the rest of the step would take about {100 * (1 - self.eased):.0f} % less time"
+            evidence += f"; the rest would also take about {100 * (1 - self.eased):.0f} % less time without contention"
         return Advice(
             id=rule, kind=kind, title=title, evidence=evidence, actions=actions, tool=tool, confidence=confidence,
             rows=rows, intervals=intervals, predicted_speedup=self.speedup, step_time_ms=round(self.now_ms, 3),
@@ -75,16 +75,16 @@ class Gain:
 
 @dataclass(frozen=True)
 class Bound:
-    """What keeps a step from becoming shorter than `ms`."""
+    """A lower bound of the step time, and what sets it."""
 
     ms: float
     why: str
 
 
 def recording_ms(context: Context, *activities: Activity) -> float:
-    """What recording cost in a step, in some activities of the loop's thread or in all of it.
+    """Cost of recording per step, in some activities of the loop's thread or in all of them.
 
-    Measured with `bench.bottlenecks`: see docs/advice.md.
+    The costs per event were measured with `bench.bottlenecks`: see docs/advice.md.
     """
     loop = context.loop
     if loop is None:
@@ -93,39 +93,41 @@ def recording_ms(context: Context, *activities: Activity) -> float:
     found = [loop.recorded[name] for name in names if name in loop.recorded]
     events = sum(each.events for each in found) * _event_ps(context)
     python = sum(max(each.python_calls * _PYTHON_CALL_PS, each.python_ps * _OF_PYTHON) for each in found)
-    return context.per_step(events + python) / MS + (0.0 if activities else _helpers_ms(context))
+    return context.per_step(events + python) / MS + (0.0 if activities else _helper_recording_ms(context))
 
 
 def events_ms(context: Context, events: float) -> float:
-    """What recording so many events, of all steps together, cost in a step."""
+    """Cost per step of recording this many events in all steps together."""
     return context.per_step(events * _event_ps(context)) / MS
 
 
 def recorded_ops_ms(context: Context) -> float:
-    """What recording made the computation of a step longer, on threads of the host: an op records itself before it
-    begins and after it ends, so only the ops inside it make it longer."""
+    """Time that recording adds to a step's computation on the host's threads.
+
+    An op is recorded before it starts and after it ends, so only the ops inside it make it longer.
+    """
     here = (Activity.OP, Activity.SYNC) if context.framework == "pytorch" else (Activity.OP,)
     outside = events_ms(context, context.work.ops if context.work else 0)
-    return max(recording_ms(context, *here) - outside, 0.0) + _helpers_ms(context)
+    return max(recording_ms(context, *here) - outside, 0.0) + _helper_recording_ms(context)
 
 
-def _helpers_ms(context: Context) -> float:
-    return events_ms(context, context.loop.helper_events if context.loop else 0) * on_critical_path(context)
+def _helper_recording_ms(context: Context) -> float:
+    return events_ms(context, context.loop.helper_events if context.loop else 0) * critical_path_share(context)
 
 
 def _event_ps(context: Context) -> int:
     return _EVENT_PS.get(context.framework, _LEAST_EVENT_PS)
 
 
-def on_critical_path(context: Context) -> float:
-    """As `WorkFacts.critical_path_share`; 1 where nothing is known of the work."""
+def critical_path_share(context: Context) -> float:
+    """As `WorkFacts.on_critical_path`; 1 if the work is unknown."""
     return context.work.critical_path_share if context.work is not None else 1.0
 
 
-def calm(context: Context) -> float:
-    """The share of the time of what stays that it takes when nothing competes with it.
+def uncontended_share(context: Context) -> float:
+    """Time of the ops without contention, as a share of their time now.
 
-    Ops are compared with the best quarter of the steps.  By `_NOISE` their time varies in any run.
+    Ops are compared with the best quarter of the steps.  Their time varies by `_NOISE` in any run.
     """
     work = context.work
     if work is None or context.has_device or not work.compute_ps:
@@ -133,41 +135,43 @@ def calm(context: Context) -> float:
     return 1.0 - max(work.contention_ps / work.compute_ps - _NOISE, 0.0)
 
 
-def _eased(context: Context, left_ms: float, competes_ms: float, crowded: float | None) -> float:
-    """The share of its time that what stays takes without what competes with it.  That can take no more from the rest
-    than it runs itself: what the ops lose beyond that, other programs on the machine take."""
+def _share_after_removal(context: Context, left_ms: float, competes_ms: float, crowded: float | None) -> float:
+    """Time of the remaining work once the removed part no longer competes with it, as a share of its time now.
+
+    The removed part costs the rest at most its own run time.  The ops lose anything beyond that to other programs.
+    """
     most = min(competes_ms / left_ms, 1.0) if left_ms > 0 else 0.0
-    return max(eased_by(context, crowded), 1.0 - most)
+    return max(estimate_uncontended_share(context, crowded), 1.0 - most)
 
 
-def eased_by(context: Context, crowded: float | None) -> float:
-    """As `calm`, and where there is a second estimate, between the two."""
-    return calm(context) if crowded is None else math.sqrt(calm(context) * crowded)
+def estimate_uncontended_share(context: Context, crowded: float | None) -> float:
+    """As `uncontended_share`; with a second estimate, the geometric mean of the two."""
+    return uncontended_share(context) if crowded is None else math.sqrt(uncontended_share(context) * crowded)
 
 
 def most_recording_ms(recorded_ms: float, part_ms: float) -> float:
-    """What recording cost in a part of a step: never so much that hardly anything would be left of the part."""
+    """Cost of recording in a part of a step, limited so that enough of the part is left."""
     return min(recorded_ms, _MOST_RECORDING * part_ms)
 
 
-def with_only(context: Context, left_ms: float, what: str, recorded_ms: float | None = None) -> Gain:
-    """A step of which only so much is left.
+def predict_with_only(context: Context, left_ms: float, what: str, recorded_ms: float | None = None) -> Gain:
+    """The gain if only `left_ms` of the step remains.
 
     Args:
-        left_ms: what is left, without what recording it cost.
+        left_ms: what remains, without the cost of recording it.
         what: what was removed, in words.
-        recorded_ms: what recording cost in the step; None to take it from its events.
+        recorded_ms: cost of recording in the step; None to estimate it from the events.
     """
     period = context.period_ms
     recorded = recording_ms(context) if recorded_ms is None else recorded_ms
-    recording = _worth(most_recording_ms(recorded, period), period)
-    critical = max(Bound(left_ms, ""), _others(context, ()), key=lambda bound: bound.ms)
+    recording = _drop_immeasurable(most_recording_ms(recorded, period), period)
+    critical = max(Bound(left_ms, ""), _other_workers_bound(context, ()), key=lambda bound: bound.ms)
     now = period - recording
     then = min(critical.ms, now)
     return Gain(now, then, _reasoning(period, now - then, what, critical, stays=recording, then=then))
 
 
-def without(
+def predict_without(
     context: Context,
     removed_ms: float,
     what: str,
@@ -178,31 +182,32 @@ def without(
     computes: bool = False,
     crowded: float | None = None,
 ) -> Gain:
-    """The step without a part of its critical path.
+    """The gain if a part of the step's critical path is removed.
 
     Args:
-        removed_ms: how long the part takes on the critical path of a step.
+        removed_ms: time of the part on the critical path, per step.
         what: the part, in words.
         bounds: what may become critical then.
-        parts: the activities that the part consists of; what recording them cost goes with them.
-        competes_ms: how long in a step the part, or what makes it, takes cores, memory or caches from what stays, which
-            is faster without it.
-        recorded_ms: what recording cost threads that the part waits for.
-        computes: the part is computation itself, or `bounds` say how much of that stays.
-        crowded: the share of its time that what stays would take by the number of cores, where that is known: a second
-            estimate beside what the best steps show.
+        parts: the activities that make up the part; their recording cost is removed with them.
+        competes_ms: time per step in which the part, or the work behind it, competes with the rest for cores, memory or
+            caches.  The rest is faster without it.
+        recorded_ms: cost of recording on the threads that the part waits for.
+        computes: the part is computation itself, or `bounds` say how much computation remains.
+        crowded: a second estimate of the uncontended share, from the number of cores; None if unknown.
     """
     period = context.period_ms
     left = max(period - removed_ms, 0.0)
-    eased = _eased(context, left, competes_ms, crowded)
-    hidden = Bound(0.0 if computes else _elsewhere_ms(context) * eased, "the computation on other threads")
-    critical = max((Bound(left * eased, ""), _others(context, parts), hidden, *bounds), key=lambda bound: bound.ms)
+    eased = _share_after_removal(context, left, competes_ms, crowded)
+    hidden = Bound(0.0 if computes else _other_threads_ms(context) * eased, "the computation on other threads")
+    critical = max(
+        (Bound(left * eased, ""), _other_workers_bound(context, parts), hidden, *bounds), key=lambda bound: bound.ms
+    )
     critical = Bound(min(critical.ms, period), critical.why)
     inside = recording_ms(context, *parts) if parts else 0.0
-    gone = _worth(most_recording_ms(inside + recorded_ms, removed_ms), period)
-    # With a device the host records while the device works on, so what stays is not longer by it.
+    gone = _drop_immeasurable(most_recording_ms(inside + recorded_ms, removed_ms), period)
+    # With a device, recording on the host overlaps device work, so it does not lengthen the rest.
     rest = 0.0 if context.has_device else max(recording_ms(context) - inside, 0.0)
-    stays = _worth(most_recording_ms(rest, left), period)
+    stays = _drop_immeasurable(most_recording_ms(rest, left), period)
     now = period - gone - stays
     critical = Bound(critical.ms * (1 - stays / left) if left else critical.ms, critical.why)
     then = min(critical.ms, now)
@@ -210,9 +215,11 @@ def without(
     return Gain(now, then, reasoning, eased)
 
 
-def _elsewhere_ms(context: Context) -> float:
-    """Time of a step in which threads other than the loop's compute.  Whatever the loop does meanwhile hides it, but
-    the step takes it all the same when the loop does less."""
+def _other_threads_ms(context: Context) -> float:
+    """Time per step in which threads other than the loop's compute.
+
+    The loop's own work overlaps it now.  The step still needs this time when the loop does less.
+    """
     work = context.work
     if context.has_device or context.loop is None or work is None:
         return 0.0
@@ -220,14 +227,16 @@ def _elsewhere_ms(context: Context) -> float:
     return max(context.compute_ms - recorded_ops_ms(context) - here, 0.0)
 
 
-def _worth(recording: float, period: float) -> float:
-    """What recording cost; nothing where it is less than anyone could measure."""
+def _drop_immeasurable(recording: float, period: float) -> float:
+    """The cost of recording; 0 if it is too small to measure."""
     return recording if recording >= _MEASURABLE * period else 0.0
 
 
-def _others(context: Context, parts: Sequence[Activity]) -> Bound:
-    """The other workers, who do not get faster by it: their work without the same activities.  With devices the loops
-    of the hosts do not tell how long a worker works."""
+def _other_workers_bound(context: Context, parts: Sequence[Activity]) -> Bound:
+    """The bound set by the other workers, which the change does not speed up: their work without the same activities.
+
+    There is none with devices: then the hosts' loops do not show how long a worker works.
+    """
     if context.has_device:
         return Bound(0.0, "")
     rest = [
@@ -253,16 +262,18 @@ def _reasoning(
     gone: float = 0.0,
     eased: float = 1.0,
 ) -> str:
-    """How the step time after the change comes about, with figures that add up.  What recording cost is part of what
-    was removed (`gone`) and of what stays."""
-    text = f"{period:.2f} ms a step, less {removed:.2f} ms of {what}"
+    """How the step time after the change is computed, with figures that add up.
+
+    The cost of recording is part of what was removed (`gone`) and of what stays (`stays`).
+    """
+    text = f"{period:.2f} ms per step, minus {removed:.2f} ms of {what}"
     if gone:
-        text += f" (recording cost {gone:.2f} ms of that)"
+        text += f" ({gone:.2f} ms of that is recording cost)"
     if critical.why:
         text += f"; then {critical.why} takes {critical.ms:.2f} ms"
-        return f"{text}{' without recording' if stays else ''}: {then:.2f} ms"
+        return f"{text}{' without recording cost' if stays else ''}: {then:.2f} ms"
     if stays:
-        text += f", less {stays:.2f} ms that recording cost{' besides' if gone else ''}"
+        text += f", minus {stays:.2f} ms of {'further ' if gone else ''}recording cost"
     if 1 - eased >= _SEEN:
-        text += f"; the rest takes {100 * (1 - eased):.0f} % less time when nothing competes with it"
+        text += f"; the rest takes {100 * (1 - eased):.0f} % less time without contention"
     return f"{text}: {then:.2f} ms"

@@ -1,4 +1,4 @@
-"""A piece of advice, and the places that show its evidence."""
+"""A piece of advice, with the rows and intervals that show its evidence."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ CLASSES: tuple[str, ...] = (
     "none",
 )
 _DOCS = "advice.md"
-# How far off predictions are, as shares of what stays and of what goes: so far off or less in three of four programs
-# with a known gain (docs/advice-truth.md).  What goes counts too, since an error in it is one in what stays.
+# The error of predictions, as shares of the remaining and of the removed time.  Three of four programs with a known
+# gain stay within it (docs/advice-truth.md).  An error in the removed time is also one in the remaining time.
 _OFF_OF_REST = 0.15
 _OFF_OF_GAIN = 0.05
-_LEAST_REST = 0.25  # of what stays by the prediction: less is not expected, however much goes
+_LEAST_REST = 0.25  # of the predicted remaining time: never expect less
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a tool that the evidence comes from.
+    """A row of a tool that shows the evidence.
 
     Attributes:
         tool: the tool's name.
-        key: what the row is found by: the name of an op, of a category, of a host.
+        key: what identifies the row: the name of an op, a category or a host.
         value_ms: its time per step.
     """
 
@@ -51,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Interval:
-    """A place in the trace that shows the evidence; times from the start of the host's session."""
+    """A time interval that shows the evidence; times count from the start of the host's session."""
 
     host: str
     name: str
@@ -68,13 +68,13 @@ class Advice:
         kind: one of CLASSES (`class` in JSON).
         title: what to do, in a few words.
         evidence: the measured facts behind it.
-        predicted_speedup: step time now over the step time if the cause vanished; None if it cannot be told.
+        predicted_speedup: step time now over step time without the cause; None if unknown.
         actions: what to do, most effective first.
         tool: the tool that shows the details.
         confidence: 0 to 1, how sure the rule is of the class.
-        step_time_ms: from one step to the next, now; without what the recording itself cost, if that can be told.
-        predicted_step_time_ms: the same if the cause vanished.
-        reasoning: how the prediction comes about.
+        step_time_ms: time from step to step now, without recording cost where that is known.
+        predicted_step_time_ms: the same without the cause.
+        reasoning: how the prediction is computed.
         rows, intervals: where the evidence is found.
     """
 
@@ -94,15 +94,17 @@ class Advice:
 
     @property
     def gain_percent(self) -> float | None:
-        """How much of the time from step to step would go; None if it cannot be told."""
+        """Percent of the time from step to step that the change saves; None if unknown."""
         if not self.step_time_ms or self.predicted_step_time_ms is None:
             return None
         return 100.0 * (self.step_time_ms - self.predicted_step_time_ms) / self.step_time_ms
 
     @property
     def speedup_range(self) -> tuple[float, float] | None:
-        """What to expect, from the least to the most; in three of four programs the real speed-up lay in it.  None if
-        the gain cannot be told."""
+        """The likely range of the speed-up; the real one was inside it in three of four programs.
+
+        None if the gain is unknown.
+        """
         now, then = self.step_time_ms, self.predicted_step_time_ms
         if not now or not then or self.predicted_speedup is None:
             return None

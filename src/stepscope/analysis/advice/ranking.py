@@ -1,4 +1,4 @@
-"""From all that the rules say to what is said first."""
+"""Selects and ranks the advice of all rules."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.records import dataclass
 
-LEAST_PERCENT = 3.0  # what takes less of a step is no bottleneck
+LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
-Said = tuple[Rule, Advice]
+Candidate = tuple[Rule, Advice]
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Advised:
 
 
 def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
-    """All advice that applies.  A rule that raises is named in a warning, and the others still answer."""
+    """All advice that applies.  A rule that raises is named in a warning; the others still run."""
     chosen, warnings = (tuple(rules), ()) if rules is not None else all_rules()
-    said: list[Said] = []
+    candidates: list[Candidate] = []
     failed = []
     for rule in chosen:
         try:
@@ -36,12 +36,12 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
         except Exception as error:  # a third party's rule may raise anything
             failed.append(f"the rule {rule.id!r} failed and was left out: {type(error).__name__}: {error}")
             continue
-        if advice is not None and _matters(advice):
-            said.append((rule, advice))
-    kept = [advice for rule, advice in said if not _is_explained(rule, advice, said)]
-    kept.sort(key=_place)
+        if advice is not None and _is_worthwhile(advice):
+            candidates.append((rule, advice))
+    kept = [advice for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
+    kept.sort(key=_rank_key)
     if not kept and context.verdict != "unknown":
-        kept = [_nothing(context)]
+        kept = [_advise_nothing(context)]
     return Advised(tuple(kept), (*warnings, *failed))
 
 
@@ -51,58 +51,62 @@ def _gain_ms(advice: Advice) -> float:
     return advice.step_time_ms - advice.predicted_step_time_ms
 
 
-def _matters(advice: Advice) -> bool:
+def _is_worthwhile(advice: Advice) -> bool:
     """Whether the gain is large enough; advice of unknown gain has its own threshold."""
     if advice.step_time_ms is None or advice.predicted_step_time_ms is None:
         return True
     return 100.0 * _gain_ms(advice) >= LEAST_PERCENT * advice.step_time_ms
 
 
-def _is_explained(rule: Rule, advice: Advice, said: Sequence[Said]) -> bool:
-    """Whether something else that is said explains the same time better.  Of two that yield to each other the one that
-    comes first in the ranking stays."""
+def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:
+    """Whether another candidate explains the same time better.
+
+    Of two that yield to each other, the one that ranks first stays.
+    """
     one = rule, advice
     return any(
-        other[0] is not rule and _yields(one, other) and not (_yields(other, one) and _place(advice) < _place(other[1]))
-        for other in said
+        other[0] is not rule
+        and _yields(one, other)
+        and not (_yields(other, one) and _rank_key(advice) < _rank_key(other[1]))
+        for other in candidates
     )
 
 
-def _yields(one: Said, other: Said) -> bool:
+def _yields(one: Candidate, other: Candidate) -> bool:
     return other[1].kind in one[0].yields_to and _gain_ms(other[1]) >= _EXPLAINS * _gain_ms(one[1])
 
 
-def _place(advice: Advice) -> tuple[float, float, str]:
-    """What advice is ranked by: its gain, then how sure it is, then its name."""
+def _rank_key(advice: Advice) -> tuple[float, float, str]:
+    """Ranks advice by its gain, then its confidence, then its name."""
     return -_gain_ms(advice), -advice.confidence, advice.id
 
 
-# What to do next where nothing stands out, by what bounds the run.
+# What to do next if nothing stands out, by what bounds the run.
 _NEXT = {
-    "input_bound": "keep an eye on the input: it is not far from holding the step up (stepscope input-pipeline)",
-    "launch_bound": "larger batches give each launch more to compute (stepscope idle)",
-    "communication_bound": "what is left is the network: overlap it with more computation, or use a faster one",
-    "compile_bound": "record a later part of the run, after everything is compiled",
+    "input_bound": "watch the input: it is close to slowing the step down (stepscope input-pipeline)",
+    "launch_bound": "use larger batches, so that each launch computes more (stepscope idle)",
+    "communication_bound": "overlap communication with more computation, or use a faster network",
+    "compile_bound": "record later in the run, when everything is compiled",
 }
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 
-def _next(context: Context, limit: str) -> str:
-    """What to do next where a limit has no single cause."""
+def _suggest_next(context: Context, limit: str) -> str:
+    """What to do next if a limit has no single cause."""
     if limit != "host_bound":
         return _NEXT.get(limit, _CHEAPER)
     if not context.python_recorded:
-        return f"to see what the host does meanwhile, {remedy(PYTHON_CALLS, context.framework)}"
+        return f"to see what the host does in that time, {remedy(PYTHON_CALLS, context.framework)}"
     name = context.hottest_python
     if not name:
-        return "see which Python functions run meanwhile (stepscope op-stats)"
-    return f"look at {name}, the Python function that takes most time by itself (stepscope op-stats)"
+        return "see which Python functions run in that time (stepscope op-stats)"
+    return f"look at {name}, the Python function with the largest self time (stepscope op-stats)"
 
 
-def _nothing(context: Context) -> Advice:
-    """What bounds a run in which nothing stands out."""
+def _advise_nothing(context: Context) -> Advice:
+    """The item for a run in which nothing stands out: it names what bounds the run."""
     top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
-    largest = f"; the largest op is {top['name']} with {top['self_percent']:.1f} % of the op time" if top else ""
+    largest = f"; the largest op is {top['name']} ({top['self_percent']:.1f} % of all op time)" if top else ""
     rows = (Row("op-stats", str(top["name"]), 0.0),) if top else ()
     return Advice(
         id="none",
@@ -110,10 +114,10 @@ def _nothing(context: Context) -> Advice:
         title="Nothing stands out" if context.verdict == "compute_bound" else "No single cause stands out",
         evidence=f"{context.verdict_text}{largest}",
         predicted_speedup=None,
-        actions=tuple(_next(context, limit) for limit in (context.verdict, context.besides) if limit),
+        actions=tuple(_suggest_next(context, limit) for limit in (context.verdict, context.share_verdict) if limit),
         tool="op-stats",
         confidence=0.8 if context.verdict == "compute_bound" else 0.5,
         step_time_ms=round(context.period_ms, 3),
-        reasoning="no part of the step that could be removed exceeds its threshold",
+        reasoning="no removable part of the step exceeds its threshold",
         rows=rows,
     )

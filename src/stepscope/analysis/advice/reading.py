@@ -1,4 +1,4 @@
-"""How a rule reads the report of another tool: by the tool's name, as the report that this tool makes."""
+"""Types for reading another tool's report in a rule: the tool's name selects the type of the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Read(Protocol):
-    """Gives the report of a tool for the same hosts and steps; None where that is not to be had."""
+    """Returns a tool's report for the same hosts and steps; None if there is none."""
 
     @overload
     def __call__(self, tool: Literal["critical-path"], /) -> CriticalPathReport | None: ...
@@ -34,4 +34,4 @@ class Read(Protocol):
 
 
 def read_nothing(_tool: str, /) -> None:
-    """Where there is no other tool to be read."""
+    """A `Read` that has no reports."""

@@ -1,4 +1,4 @@
-"""Which rules there are: those of this package, those that were registered, and those of other packages."""
+"""The list of rules: those of this package, registered ones, and those of other packages."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _registered: dict[str, Rule] = {}
 
 
 def register(rule: Rule) -> Rule:
-    """Adds a rule for the rest of the process.  A rule of the same id takes the place of the one before.
+    """Adds a rule for the rest of the process.  It replaces a registered rule with the same id.
 
     Raises:
-        UsageError: it is no rule, or its id is that of a rule of this package.
+        UsageError: it is not a rule, or its id is taken by a rule of this package.
     """
     if not isinstance(rule, Rule):
-        raise UsageError(f"{rule!r} is no rule", hint="pass a stepscope.analysis.advice.Rule")
+        raise UsageError(f"{rule!r} is not a rule", hint="pass a stepscope.analysis.advice.Rule")
     if any(rule.id == known.id for known in RULES):
-        raise UsageError(f"there is a rule {rule.id!r} already", hint="give the rule an id of its own")
+        raise UsageError(f"the rule id {rule.id!r} is taken", hint="choose another id")
     _registered[rule.id] = rule
     return rule
 
 
 def rules() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """All rules, and a warning for each entry point that gave none."""
+    """All rules, and a warning for each entry point without one."""
     found, warnings = list(RULES), []
-    for point in _points():
+    for point in _entry_points():
         try:
             rule = point.load()
         except Exception as error:
@@ -46,24 +46,24 @@ def rules() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
         if isinstance(rule, Rule):
             found.append(rule)
         else:
-            warnings.append(f"the entry point {point.name!r} of {point.value} is no rule")
+            warnings.append(f"the entry point {point.name!r} of {point.value} is not a rule")
     return (*found, *_registered.values()), tuple(warnings)
 
 
 @cache
-def _points() -> tuple[EntryPoint, ...]:
-    """The entry points of installed packages; looking through them all takes longer than all rules do."""
-    if not any(map(_may_offer, sys.path)):
+def _entry_points() -> tuple[EntryPoint, ...]:
+    """The entry points of installed packages; cached, since finding them takes longer than running all rules."""
+    if not any(map(_may_have_rules, sys.path)):
         return ()
     from importlib.metadata import entry_points
 
     return tuple(entry_points(group=GROUP))
 
 
-def _may_offer(place: str) -> bool:
-    """True if a package that is installed there has entry points of our group, or if only the library can tell.
+def _may_have_rules(place: str) -> bool:
+    """Whether a package installed there has entry points of our group, or may have them.
 
-    The library that knows for sure takes forty milliseconds to import.
+    Only importlib.metadata is sure, but importing it takes forty milliseconds.
     """
     try:
         with os.scandir(place or os.curdir) as entries:

@@ -1,4 +1,4 @@
-"""What a rule is."""
+"""The type of a rule."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Rule:
     """A rule.
 
     Attributes:
-        id: stable name; the advice's `id` begins with it.
-        threshold_percent: the share of the step from which it speaks; `evaluate` reads it from here.
-        evaluate: the rule itself: what it says of a run, None if it has nothing to say.
-        yields_to: classes of advice that explain the same time better: where one of them predicts at least half as
-            much, this rule's advice is left out.
+        id: stable name; the advice's `id` starts with it.
+        threshold_percent: the share of the step from which the rule applies; passed to `evaluate`.
+        evaluate: the rule itself: returns its advice on a run, or None.
+        yields_to: classes of advice that explain the same time better.  If one of them predicts at least half the gain,
+            this rule's advice is dropped.
     """
 
     id: str
@@ -27,5 +27,5 @@ class Rule:
     yields_to: tuple[str, ...] = ()
 
     def __call__(self, context: Context) -> Advice | None:
-        """What the rule says of a run."""
+        """The rule's advice on a run; None if it does not apply."""
         return self.evaluate(context, self.threshold_percent)

@@ -1,6 +1,6 @@
-"""What if: the step time with a part of it removed or made faster, on the step's critical path.
+"""What if: the step time with a part removed from the step's critical path, or made faster.
 
-A part is a class of advice (`input_python`), a category of the step breakdown (`kernel_launch`), or an op by its name.
+A part is a class of advice (`input_python`), a category of the step breakdown (`kernel_launch`) or the name of an op.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import Bound, predict_without
 from stepscope.analysis.advice.items import CLASSES
 from stepscope.analysis.advice.registry import rules
 from stepscope.analysis.facts.loop_events import Activity
@@ -23,18 +23,16 @@ if TYPE_CHECKING:
     from stepscope.analysis.waits.critical_path_tool import CriticalPathReport
 
 FIELDS: tuple[Field, ...] = (
-    Field(
-        "step_time_ms", "ms", "from one step to the next, without what the recording itself cost where that is known"
-    ),
-    Field("removed_ms", "ms", "how much of it goes away"),
-    Field("predicted_step_time_ms", "ms", "what is left"),
-    Field("predicted_speedup", "ratio", "now over then"),
+    Field("step_time_ms", "ms", "time from step to step, without recording cost where that is known"),
+    Field("removed_ms", "ms", "time that the change removes"),
+    Field("predicted_step_time_ms", "ms", "time from step to step after the change"),
+    Field("predicted_speedup", "ratio", "step time now over step time after the change"),
 )
 _TABLE: tuple[Field, ...] = (
-    Field("part", "text", "what is removed or made faster", "str", role=Role.TERM),
-    Field("scale", "ratio", "how much of it stays: 0 removes it", "float"),
+    Field("part", "text", "the part that is removed or made faster", "str", role=Role.TERM),
+    Field("scale", "ratio", "share of the part that remains: 0 removes it", "float"),
     *FIELDS,
-    Field("reasoning", "text", "how the prediction comes about", "str", role=Role.TEXT),
+    Field("reasoning", "text", "how the prediction is computed", "str", role=Role.TEXT),
 )
 
 
@@ -44,9 +42,9 @@ class WhatIfReport(Report):
 
     Attributes:
         part: what is removed: a class of advice, a category, or an op.
-        scale: how much of it stays, 0 or more.
+        scale: the share of it that remains, 0 or more.
         figures: keys as in FIELDS.
-        reasoning: how the prediction comes about.
+        reasoning: how the prediction is computed.
     """
 
     TOOL: ClassVar[str] = "whatif"
@@ -62,9 +60,9 @@ class WhatIfReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The figures and the reasoning."""
-        does = f"without {self.part}" if self.scale == 0 else f"with {self.part} at {self.scale:g} of its time"
+        change = f"without {self.part}" if self.scale == 0 else f"with {self.part} at {self.scale:g}x its time"
         return [
-            Figures("figures", f"A step {does}", FIELDS, self.figures),
+            Figures("figures", f"A step {change}", FIELDS, self.figures),
             Prose("reasoning", "Reasoning", (self.reasoning,)),
         ]
 
@@ -80,22 +78,22 @@ def what_if(
     """The step time with a part removed or scaled.
 
     Args:
-        context: what is known of the run; its `read` has to know op-stats where an op is removed, and critical-path
-            where a device took part.
+        context: the facts of the run.  Its `read` must return op-stats to remove an op, and critical-path if a device
+            took part.
         remove: a class of advice, a category of the breakdown, or an op's name.
-        scale: how much of the part's time stays; 0 removes it, 0.5 halves it, 2 doubles it.
+        scale: share of the part's time that remains; 0 removes it, 0.5 halves it, 2 doubles it.
 
     Raises:
-        UsageError: there are no steps, no such part, or the scale is negative or no number.
+        UsageError: there are no steps, there is no such part, or the scale is negative or not a number.
     """
     if not scale >= 0:
-        wrong = "negative" if scale < 0 else "no number"
+        wrong = "negative" if scale < 0 else "not a number"
         raise UsageError(f"--scale {scale:g} is {wrong}", hint="0 removes the part, 0.5 halves it")
     if context.period_ms <= 0:
         raise UsageError("the profile holds no steps", hint="mark them; see `stepscope doctor`")
-    now, gone, why = _part(context, remove, scale)
+    now, gone, why = _find_part(context, remove, scale)
     then = max(now - gone, 0.0)
-    text = why if scale == 0 else f"{why}; {scale:g} of it stays"
+    text = why if scale == 0 else f"{why}; {scale:g}x of it remains"
     figures: dict[str, Cell] = {
         "step_time_ms": round(now, 3),
         "removed_ms": round(gone, 3),
@@ -107,21 +105,21 @@ def what_if(
     )
 
 
-def _part(context: Context, remove: str, scale: float) -> tuple[float, float, str]:
-    """The step time now, how much of it goes away, and how that is known."""
+def _find_part(context: Context, remove: str, scale: float) -> tuple[float, float, str]:
+    """The step time now, how much of it is removed, and the reason."""
     if remove in CLASSES:
-        now, removed, why = _class(context, remove)
+        now, removed, why = _find_class(context, remove)
         return now, removed * (1 - scale), why
     category = remove.replace(" ", "_")  # as the summary writes it
     if category in CATEGORIES:
         share = context.shares.get(category, 0.0)
         time = share * context.step_ms / 100
-        why = f"{remove} takes {time:.2f} ms of a step where nothing more important happens"
+        why = f"{remove} takes {time:.2f} ms per step in which no higher-priority category is active"
         return context.period_ms, time * (1 - scale), why
-    return _op(context, remove, scale)
+    return _find_op(context, remove, scale)
 
 
-def _class(context: Context, remove: str) -> tuple[float, float, str]:
+def _find_class(context: Context, remove: str) -> tuple[float, float, str]:
     found = [advice for rule in rules()[0] if (advice := rule.evaluate(context, 0.0)) and advice.kind == remove]
     known = [
         (advice.step_time_ms, advice.predicted_step_time_ms, advice.reasoning)
@@ -129,12 +127,12 @@ def _class(context: Context, remove: str) -> tuple[float, float, str]:
         if advice.step_time_ms is not None and advice.predicted_step_time_ms is not None
     ]
     if not known:
-        return context.period_ms, 0.0, f"no rule finds {remove} in this profile, so there is nothing to remove"
+        return context.period_ms, 0.0, f"no rule finds {remove} in this profile: there is nothing to remove"
     now, then, why = min(known, key=lambda each: each[1] or 0.0)
     return now or 0.0, (now or 0.0) - (then or 0.0), why
 
 
-def _op(context: Context, remove: str, scale: float) -> tuple[float, float, str]:
+def _find_op(context: Context, remove: str, scale: float) -> tuple[float, float, str]:
     report = context.read("op-stats")
     rows = report.rows if report else ()
     found = [row for row in rows if row["name"] == remove] or [row for row in rows if row["type"] == remove]
@@ -142,32 +140,35 @@ def _op(context: Context, remove: str, scale: float) -> tuple[float, float, str]
         names = [str(row["name"]) for row in rows]
         close = [name for name in names if remove.lower() in name.lower()][:3]
         close = close or get_close_matches(remove, [*CATEGORIES, *CLASSES, *names], n=3)
-        known = f"categories are {', '.join(CATEGORIES)}; classes are those of `stepscope advice`, ops of `op-stats`"
-        hint = f"names like it: {', '.join(close)}" if close else known
-        raise UsageError(f"{remove!r} is no class of advice, no category and no op", hint=hint)
+        known = f"categories: {', '.join(CATEGORIES)}; `stepscope advice` lists classes, `stepscope op-stats` ops"
+        hint = f"similar names: {', '.join(close)}" if close else known
+        raise UsageError(f"{remove!r} is not a class of advice, a category or an op", hint=hint)
     where = "device" if any(row["where"] == "device" for row in found) else "host"
-    share = _share(rows, found, where)
+    share = _self_time_share(rows, found, where)
     path = context.read("critical-path") if context.has_device else None
-    time, how = _on_path(context, path, remove, share, where)
-    text = f"{remove} takes {time:.2f} ms a step of the critical path of the {where}{how}"
+    time, how = _critical_path_ms(context, path, remove, share, where)
+    text = f"{remove} takes {time:.2f} ms per step on the {where}'s critical path{how}"
     if scale > 1:
         return context.period_ms, time * (1 - scale), text
-    gain = without(context, time * (1 - scale), remove, _others(context, share * (1 - scale), where))
+    gain = predict_without(context, time * (1 - scale), remove, _remaining_bounds(context, share * (1 - scale), where))
     return gain.now_ms, gain.now_ms - gain.then_ms, f"{text}; {gain.reasoning}"
 
 
-def _share(rows: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], where: str) -> float:
-    """The ops' share of all self time: ops of several threads or devices at a time add up to more than passes."""
+def _self_time_share(rows: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], where: str) -> float:
+    """The ops' share of all self time; a share, because ops that overlap add up to more than the elapsed time."""
     total = sum(row["total_self_us"] or 0.0 for row in rows if row["where"] == where)
     own = sum(row["total_self_us"] or 0.0 for row in found if row["where"] == where)
     return own / total if total else 0.0
 
 
-def _on_path(
+def _critical_path_ms(
     context: Context, path: CriticalPathReport | None, remove: str, share: float, where: str
 ) -> tuple[float, str]:
-    """Time per step in which the step waits for the ops.  On a run without a device all computation is waited for; with
-    one, the tool critical-path tells: for events of that name, else for what computes there altogether."""
+    """Time per step in which the step waits for the ops.
+
+    Without a device, the step waits for all computation.  With one, critical-path gives the time of events with that
+    name, or else of all computation there.
+    """
     if not context.has_device:
         return context.compute_ms * share, ""
     kind = f"{where}_compute"
@@ -176,11 +177,11 @@ def _on_path(
     if named:
         return named, ""
     on_path = sum(amount(part["ms"]) for part in parts if part["part"] == kind)
-    return on_path * share, f", its share of what computes there for {on_path:.2f} ms while nothing else is waited for"
+    return on_path * share, f", its share of the {on_path:.2f} ms of computation on that path"
 
 
-def _others(context: Context, share: float, where: str) -> list[Bound]:
-    """What goes on meanwhile, and stays: the other work there, and that of the other side."""
+def _remaining_bounds(context: Context, share: float, where: str) -> list[Bound]:
+    """What remains and may become critical: the other work there, and that of the other side."""
     rest = Bound(context.compute_ms * (1 - share if where == "device" or not context.has_device else 1), "the rest")
     if where == "host":
         return [rest]

@@ -1,4 +1,4 @@
-"""The host's side of the input: which ops read, prepare and hand over data, and what each of them costs."""
+"""The host side of the input: which ops read, prepare and hand over data, and the time of each."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ CATEGORIES: tuple[str, ...] = ("read_on_demand", "read_in_advance", "preprocessi
 MEANING: dict[str, str] = {
     "read_on_demand": "reading files without caching, prefetching or interleaving",
     "read_in_advance": "reading files with caching, prefetching or interleaving",
-    "preprocessing": "everything else that input iterators do; a DataLoader's items if the main process makes them",
-    "enqueue": "host calls that copy data to a device, or put it into a device's queue",
-    "other": "input work whose kind is unknown, such as waiting for the worker processes of a DataLoader",
+    "preprocessing": "all other work of input iterators; a DataLoader's items if the main process prepares them",
+    "enqueue": "host calls that copy data to a device or put it into a device's queue",
+    "other": "input work of unknown kind, such as waiting for a DataLoader's worker processes",
 }
 _ON_DEMAND, _IN_ADVANCE, _PREPROCESSING, _ENQUEUE, _OTHER = range(len(CATEGORIES))
 
@@ -38,9 +38,9 @@ class InputOp:
 
     Attributes:
         category: one of CATEGORIES.
-        self_ps: without the ops that run inside it.
-        work_ps: without the input ops that it waits for, on whichever thread they run; the ops that are no input ops
-            and run inside it are part of its work.
+        self_ps: without nested ops.
+        work_ps: without the input ops that it waits for, on any thread.  Nested ops that are not input ops count as its
+            work.
     """
 
     op: str
@@ -64,20 +64,20 @@ class _Calls:
 
 def input_ops(trace: HostTrace) -> list[InputOp]:
     """The input ops of a host, longest self time first, at most MOST_OPS."""
-    sets = [_iterators(trace), _stages(trace), _enqueues(trace)]
+    sets = [_iterator_calls(trace), _stage_calls(trace), _enqueue_calls(trace)]
     if not len(sets[0].row):
-        sets += _loaders(trace)
+        sets += _loader_calls(trace)
     counts = np.isin(trace.events.kind, (K.OP, K.ITERATOR, K.COPY_HOST_TO_DEVICE_CALL))
     for calls in sets:
         counts[calls.row] = True
     own = np.empty(len(trace.events), np.int64)
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
-    ops = add_ops(op for calls in sets for op in _added_up(trace, calls, np.maximum(own, 0)))
+    ops = add_ops(op for calls in sets for op in _sum_calls(trace, calls, np.maximum(own, 0)))
     return ops[:MOST_OPS]
 
 
 def add_ops(ops: Iterable[InputOp]) -> list[InputOp]:
-    """Ops of equal name and category as one, longest self time first."""
+    """Merges ops of equal name and category; longest self time first."""
     merged: dict[tuple[str, str], list[int]] = {}
     for op in ops:
         entry = merged.setdefault((op.op, op.category), [0, 0, 0, 0])
@@ -87,12 +87,12 @@ def add_ops(ops: Iterable[InputOp]) -> list[InputOp]:
     return sorted(added, key=lambda op: (-op.self_ps, op.op))
 
 
-def by_category(ops: Sequence[InputOp]) -> dict[str, int]:
+def work_by_category(ops: Sequence[InputOp]) -> dict[str, int]:
     """Work in ps by category."""
     return {category: sum(op.work_ps for op in ops if op.category == category) for category in CATEGORIES}
 
 
-def _added_up(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
+def _sum_calls(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
     key, at = np.unique(calls.name * len(CATEGORIES) + calls.category, return_inverse=True)
     at = at.reshape(-1)
     self_ps = own[calls.row]
@@ -108,17 +108,17 @@ def _added_up(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
     ]
 
 
-# -- where input ops are found -----------------------------------------------------------------------------------
+# -- the kinds of input ops --------------------------------------------------------------------------------------
 
 
-def _named(trace: HostTrace, row: I64, category: Sequence[int] | I64) -> _Calls:
+def _name_calls(trace: HostTrace, row: I64, category: Sequence[int] | I64) -> _Calls:
     """Calls named by their events."""
     stored, name = np.unique(trace.event_names(row), return_inverse=True)
     names = tuple(trace.strings[at] for at in stored.tolist())
     return _Calls(row, name.reshape(-1).astype(np.int64), np.asarray(category, np.int64), names)
 
 
-def _iterators(trace: HostTrace) -> _Calls:
+def _iterator_calls(trace: HostTrace) -> _Calls:
     calls = iterator_calls(trace)
     reads = (trace.events.traits[calls.row] & np.uint8(Trait.FILE_READ)) != 0
     reads |= names_have(calls.names, InputTrait.READS_FILE)[calls.name]
@@ -127,10 +127,10 @@ def _iterators(trace: HostTrace) -> _Calls:
     return _Calls(calls.row, calls.name.astype(np.int64), category, calls.names, np.maximum(calls.self_ps, 0))
 
 
-def _stages(trace: HostTrace) -> _Calls:
-    """Stages that an instrumented pipeline of any framework names itself."""
+def _stage_calls(trace: HostTrace) -> _Calls:
+    """Stages named by an instrumented pipeline of any framework."""
     if not trace.has_stat(stat_names.INPUT_STAGE_CATEGORY):
-        return _named(trace, np.empty(0, np.int64), ())
+        return _name_calls(trace, np.empty(0, np.int64), ())
     stated = trace.stat_strings(stat_names.INPUT_STAGE_CATEGORY)
     row = np.flatnonzero((stated >= 0) & (trace.events.kind != K.ITERATOR))
     kinds, which = np.unique(stated[row], return_inverse=True)
@@ -143,33 +143,33 @@ def _stages(trace: HostTrace) -> _Calls:
     return _Calls(row, name.reshape(-1).astype(np.int64), category, names)
 
 
-def _enqueues(trace: HostTrace) -> _Calls:
-    """Host calls that copy to a device: those that say so, and those that started such a copy."""
+def _enqueue_calls(trace: HostTrace) -> _Calls:
+    """Host calls that copy to a device: calls recorded as copies, and calls that started a copy."""
     kind = trace.events.kind
     copies = np.flatnonzero(is_device_work(trace) & (kind == K.COPY_HOST_TO_DEVICE))
     cause = forest(trace).cause[copies]
     started = np.unique(cause[cause >= 0])
     said = np.flatnonzero((kind == K.COPY_HOST_TO_DEVICE_CALL) & is_thread_event(trace))
     row = np.union1d(said, started[kind[started] == K.RUNTIME_CALL]).astype(np.int64)
-    return _named(trace, row, np.full(len(row), _ENQUEUE))
+    return _name_calls(trace, row, np.full(len(row), _ENQUEUE))
 
 
-def _loaders(trace: HostTrace) -> list[_Calls]:
-    """Calls of a data loader that shows itself only as a wait for the next batch, and the ops that run inside them."""
+def _loader_calls(trace: HostTrace) -> list[_Calls]:
+    """Calls of a data loader that is recorded only as a wait for the next batch, and the ops inside them."""
     waits = np.flatnonzero((trace.events.kind == K.INPUT_WAIT) & is_thread_event(trace))
-    loaders = _named(trace, waits, np.zeros(len(waits), np.int64))
+    loaders = _name_calls(trace, waits, np.zeros(len(waits), np.int64))
     here = names_have(loaders.names, InputTrait.SINGLE_PROCESS)
     category = np.where(here[loaders.name], _PREPROCESSING, _OTHER) if len(waits) else loaders.category
-    inside = _inside(trace, waits)
+    inside = _find_nested(trace, waits)
     ops = inside[trace.events.kind[inside] == K.OP]
     return [
         _Calls(waits, loaders.name, category, loaders.names),
-        _named(trace, ops, np.full(len(ops), _PREPROCESSING)),
+        _name_calls(trace, ops, np.full(len(ops), _PREPROCESSING)),
     ]
 
 
-def _inside(trace: HostTrace, outer: I64) -> I64:
-    """Events on the lines of some events that start and end inside one of these."""
+def _find_nested(trace: HostTrace, outer: I64) -> I64:
+    """Events that start and end inside one of the `outer` events, on the same line."""
     if not len(outer):
         return outer
     start, end = trace.events.start_ps, trace.events.start_ps + trace.events.duration_ps

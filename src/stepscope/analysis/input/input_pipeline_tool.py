@@ -1,12 +1,12 @@
-"""The tool `input-pipeline`: whether training waits for its input, by how much, and where the input's time goes.
+"""The tool `input-pipeline`: whether training waits for its input, how long, and where the input's time goes.
 
-Three parts: the verdict; the device side, that is how long the devices wait for input in each step; and the host side,
-that is what the host does to provide it. The input ops are the calls of tf.data iterators, the host calls that copy to
-a device, the stages that an instrumented pipeline names, and, where there are no iterators, the calls of a PyTorch
-DataLoader with the ops that run inside them.
+It has three parts: the verdict; the device side, which shows how long the devices wait for input in each step; and the
+host side, which shows how the host provides it. The input ops are the calls of tf.data iterators, the host calls that
+copy to a device, and the stages that an instrumented pipeline names. Without iterators, they include the calls of a
+PyTorch DataLoader and the ops inside them.
 
-A wait that covers a step is what counts for the verdict. Time on the host that is hidden behind the step's computation
-costs nothing, however long it is.
+Only exposed waits in a step count for the verdict. Host time that overlaps the step's computation costs nothing,
+however long it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, by_category, input_ops
+from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
 from stepscope.analysis.input.input_waits import CoreWait, core_waits
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
 from stepscope.analysis.input.pipeline_advice import suggestion
@@ -61,54 +61,55 @@ from stepscope.vocabulary.traits import InputTrait
 SUMMARY_FIELDS: tuple[Field, ...] = (
     Field(
         "verdict", "text",
-        "input_bound from 5 % of the step time on; else what limits the run instead",
+        "input_bound from 5 % of the step time; otherwise what limits the run instead",
         "str", role=Role.TERM,
     ),
     Field(
         "level", "text",
-        "highly from 20 %, moderately from 5 %, else not; unknown without steps",
+        "highly from 20 %, moderately from 5 %, otherwise not; unknown without steps",
         "str", role=Role.TERM,
     ),
-    Field("input_percent", "percent", "share of the step time that waits for input; each step on its slowest host"),
+    Field("input_percent", "percent", "share of the step time spent waiting for input; each step on its slowest host"),
     Field(
         "between_steps_percent", "percent",
-        "time that waits for input between steps, of the time from the first step to the last; a loop may fetch its "
-        "batch before it marks the step; unknown where steps are marked on no thread",
+        "time spent waiting for input between steps, as a share of the time from the first step to the last; a loop "
+        "may fetch its batch before it marks the step; unknown if steps are not marked on a thread",
     ),
-    Field("input_time_ms", "ms", "work of all input ops on all hosts over the whole capture, hidden or not"),
-    Field("largest", "text", "the category of input work that takes most of it", "str", role=Role.TERM),
+    Field("input_time_ms", "ms", "work of all input ops on all hosts over the whole capture, overlapped or not"),
+    Field("largest", "text", "the category with the most input work", "str", role=Role.TERM),
 )  # fmt: skip
 STEP_TIME_FIELDS: tuple[Field, ...] = (
-    Field("mean", "ms", "mean duration of the complete steps; a step lasts as long as on its slowest host"),
-    Field("std", "ms", "sample standard deviation (n - 1); unknown for fewer than two steps", label="Deviation"),
+    Field("mean", "ms", "mean duration of the complete steps; the slowest host decides the duration of a step"),
+    Field("std", "ms", "sample standard deviation (n - 1); unknown with fewer than two steps", label="Deviation"),
     Field("min", "ms", "shortest complete step", label="Shortest"),
     Field("max", "ms", "longest complete step", label="Longest"),
-    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int", label="Steps"),
+    Field("count", "count", "complete steps; a step cut off by the capture does not count", "int", label="Steps"),
 )
 WAITING_FIELDS: tuple[Field, ...] = (
-    Field("mean", "ms", "mean over steps and devices of the time that a device waits for input in a step"),
-    Field("std", "ms", "sample standard deviation (n - 1) over steps of the mean over devices", label="Deviation"),
+    Field("mean", "ms", "time that a device waits for input in a step, mean over steps and devices"),
+    Field("std", "ms", "sample standard deviation (n - 1) over steps, of the mean over devices", label="Deviation"),
     Field("min", "ms", "the shortest wait of any device in any step", label="Shortest"),
     Field("max", "ms", "the longest wait of any device in any step", label="Longest"),
-    Field("cores", "count", "devices that waited or worked; on a run without devices, hosts", "int", label="Devices"),
+    Field("cores", "count", "devices that waited or worked; hosts if there are no devices", "int", label="Devices"),
 )
 STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
     Field("name", "text", "the name of the step", "str", role=Role.NAME),
-    Field("duration_ms", "ms", "how long it takes on its slowest host"),
-    Field("fetch_ms", "ms", "time in the calls that wait for a batch, on the slowest host; see the loaders"),
+    Field("duration_ms", "ms", "its duration on its slowest host"),
+    Field("fetch_ms", "ms", "time in calls that wait for a batch, on the slowest host; see the loaders"),
     Field(
         "waiting_mean_ms", "ms",
-        "mean over devices: the device does nothing, and the step waits for its batch or data is copied to the device",
+        "time in which the device does nothing while the step waits for its batch or data is copied to the device, "
+        "mean over devices",
     ),
-    Field("waiting_min_ms", "ms", "the same of the device that waits least"),
-    Field("waiting_max_ms", "ms", "the same of the device that waits most"),
+    Field("waiting_min_ms", "ms", "the same for the device that waits least"),
+    Field("waiting_max_ms", "ms", "the same for the device that waits most"),
     Field("waiting_most", "text", "the device that waits most, with its host", "str", role=Role.PLACE),
     *(Field(f"{key}_ms", "ms", f"on the slowest host, time in which {STEP_MEANING[key]}") for key in STEP_CATEGORIES),
     Field(
         "complete",
         "",
-        "no if the capture's edge cuts the step; such steps are in no statistics",
+        "no if the capture cuts the step off; statistics leave such steps out",
         "bool",
         role=Role.COMPLETE,
     ),
@@ -121,50 +122,50 @@ _STEP_PARTS = (
             *("waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"),
         ),
     ),
-    Part("Device side: what each step is made of", ("step", *(f"{key}_ms" for key in STEP_CATEGORIES), "complete")),
+    Part("Device side: breakdown of each step", ("step", *(f"{key}_ms" for key in STEP_CATEGORIES), "complete")),
 )
 HOST_FIELDS: tuple[Field, ...] = (
-    Field("category", "text", "what the input ops do", "str", role=Role.TERM),
+    Field("category", "text", "the kind of input work", "str", role=Role.TERM),
     Field("time_ms", "ms", "work of the ops of this category on all hosts; see work_ms"),
     Field("percent", "percent", "share of the work of all input ops"),
-    Field("meaning", "text", "what counts for the category", "str", role=Role.MEANING),
+    Field("meaning", "text", "what belongs to the category", "str", role=Role.MEANING),
 )
 LOADER_FIELDS: tuple[Field, ...] = (
     Field(
         "loader", "text",
-        "the call in which the loop waits for its next batch; those that take less than 1 % of the first are left out",
+        "the call in which the loop waits for its next batch; loaders below 1 % of the first are left out",
         "str", role=Role.LABEL,),
-    Field("calls", "count", "how often, on all hosts; the last of a pass over the data may bring none", "int"),
+    Field("calls", "count", "calls on all hosts; the last one of an epoch may return no batch", "int"),
     Field("total_ms", "ms", "time in these calls"),
-    Field("avg_ms", "ms", "the same per call"),
-    Field("max_ms", "ms", "the longest"),
+    Field("avg_ms", "ms", "time per call"),
+    Field("max_ms", "ms", "the longest call"),
     Field(
         "step_percent", "percent",
-        "the part that lies in steps, as a share of the time of all steps; hosts without steps do not count",
+        "time of these calls inside steps, as a share of the time of all steps; hosts without steps do not count",
     ),
     Field(
         "workers", "count",
-        "processes that make the items; 0 if the calls themselves do; otherwise known only where Python calls were "
+        "processes that prepare the items; 0 if the calls do it themselves; otherwise known only if Python calls were "
         "recorded while the loader started",
         "int",
     ),
     Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", "str", role=Role.TYPE),
-    Field("pins", "count", "how often something is copied to pinned memory there", "int"),
-    Field("pin_ms", "ms", "how long that takes"),
+    Field("pins", "count", "copies to pinned memory there", "int"),
+    Field("pin_ms", "ms", "time of these copies"),
 )  # fmt: skip
 COPY_FIELDS: tuple[Field, ...] = (
     Field(
         "memory",
         "text",
-        "the host's memory that is copied from, pinned or pageable, if the trace tells",
+        "the source memory on the host, pinned or pageable; unknown if not recorded",
         "str",
         role=Role.PLACE,
     ),
     Field("count", "count", "copies to all devices during the capture", "int"),
-    Field("bytes", "bytes", "what they copy; unknown if a copy does not state it", "int"),
-    Field("total_ms", "ms", "how long the copies take on the devices"),
-    Field("gigabytes_per_s", "GB/s", "bytes by that time, 10^9 to the gigabyte", label="Rate"),
-    Field("exposed_ms", "ms", "time in which a device does nothing but such copies"),
+    Field("bytes", "bytes", "size of all copies; unknown if a copy does not record its size", "int"),
+    Field("total_ms", "ms", "time of the copies on the devices"),
+    Field("gigabytes_per_s", "GB/s", "bytes per time; a gigabyte has 10^9 bytes", label="Rate"),
+    Field("exposed_ms", "ms", "time in which a device runs only such copies"),
     Field(
         "call_ms", "ms", "time in the host calls that start them; from pageable memory a call lasts as long as the copy"
     ),
@@ -172,42 +173,42 @@ COPY_FIELDS: tuple[Field, ...] = (
 OP_FIELDS: tuple[Field, ...] = (
     Field(
         "op", "text",
-        "the input op; for tf.data iterators the long name without numbers of opened inputs",
+        "the input op; for tf.data iterators the long name without the numbers of opened inputs",
         "str", role=Role.NAME,
     ),
-    Field("count", "count", "how often it ran during the capture", "int"),
-    Field("total_ms", "ms", "duration of all its runs"),
-    Field("total_percent", "percent", "the same as a share of the self time of all input ops; may exceed 100"),
-    Field("self_ms", "ms", "duration without the ops that run inside it on the same thread"),
-    Field("self_percent", "percent", "the same as a share of the self time of all input ops"),
-    Field("category", "text", "what it does; see the breakdown", "str", role=Role.TERM),
+    Field("count", "count", "runs during the capture", "int"),
+    Field("total_ms", "ms", "total duration of its runs"),
+    Field("total_percent", "percent", "`total_ms` as a share of the self time of all input ops; may exceed 100"),
+    Field("self_ms", "ms", "duration without ops nested in it on the same thread"),
+    Field("self_percent", "percent", "`self_ms` as a share of the self time of all input ops"),
+    Field("category", "text", "its kind of input work; see the breakdown", "str", role=Role.TERM),
     Field(
         "work_ms", "ms",
-        "duration without the time in which it waits for other input ops, on whichever thread they run; the breakdown "
-        "adds these up, so that waiting is not counted twice",
+        "duration without waiting for other input ops on any thread; the breakdown sums these, so that no wait counts "
+        "twice",
     ),
 )  # fmt: skip
 
 _ADVICE = {
     "read_on_demand": "read ahead and from several files at once: .interleave(open_file, "
     "num_parallel_calls=tf.data.AUTOTUNE) and .prefetch(tf.data.AUTOTUNE)",
-    "read_in_advance": "tune what reads ahead: cycle_length of interleave, the size of prefetch, the reader's "
-    "buffer_size; pack small files into larger ones",
+    "read_in_advance": "tune reading ahead: interleave's cycle_length, the prefetch size, the reader's buffer_size; "
+    "pack small files into larger ones",
     "preprocessing": "prepare in parallel with .map(fn, num_parallel_calls=tf.data.AUTOTUNE), or offline",
-    "enqueue": "copy fewer and larger pieces to the device",
-    "other": "see in the table below which op it is",
+    "enqueue": "copy fewer, larger pieces to the device",
+    "other": "find the op in the table below",
 }
 _TORCH_ADVICE = {
-    "preprocessing": "make items in other processes while the step runs: DataLoader(num_workers=4 or more, "
+    "preprocessing": "prepare items in other processes while the step runs: DataLoader(num_workers=4 or more, "
     "persistent_workers=True)",
-    "enqueue": "DataLoader(pin_memory=True) and .to(device, non_blocking=True)",
-    "other": "more worker processes, DataLoader(num_workers=...), or more batches ahead, prefetch_factor",
+    "enqueue": "use DataLoader(pin_memory=True) and .to(device, non_blocking=True)",
+    "other": "use more worker processes, DataLoader(num_workers=...), or prepare more batches ahead, prefetch_factor",
 }
 
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes; `fetch_ps` is the time of each step in calls that wait for a batch."""
+    """The part of one host; `fetch_ps` is the time of each step in calls that wait for a batch."""
 
     steps: StepsOfHost
     framework: str
@@ -221,7 +222,7 @@ class Partial:
 
 @dataclass(frozen=True, kw_only=True)
 class InputPipelineReport(Report):
-    """The input pipeline of a session; see the FIELDS tables of this module for the meaning of its parts."""
+    """The input pipeline of a session; the FIELDS tables of this module explain its parts."""
 
     TOOL: ClassVar[str] = "input-pipeline"
 
@@ -282,7 +283,7 @@ class InputPipelineReport(Report):
 
 _EMPTY = (
     "no input ops in the capture: the data is in memory, or the host was not recorded; record with "
-    "ProfilerOptions(host_tracer_level=2), for PyTorch around code that takes batches from a DataLoader"
+    "ProfilerOptions(host_tracer_level=2); for PyTorch, record code that takes batches from a DataLoader"
 )
 
 
@@ -303,7 +304,7 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     return Partial(
         steps=steps_of_host(trace),
         framework=trace.framework,
@@ -323,24 +324,24 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     """The input pipeline of the session."""
     hosts = [part.steps for part in partials]
     aligned = align(hosts)
-    waits = _waits(partials)
+    waits = _device_waits(partials)
     fetch = {id(row): time for part in partials for row, time in zip(part.steps.rows, part.fetch_ps, strict=True)}
     steps = tuple(_step_row(rows, [wait for row in rows for wait in waits[id(row)]], fetch) for rows in aligned.steps)
     whole = [step for step in steps if step["complete"]] or list(steps)
     ops = add_ops(op for part in partials for op in part.ops)
-    breakdown = {key: round_ms(time) for key, time in by_category(ops).items()}
+    breakdown = {key: round_ms(time) for key, time in work_by_category(ops).items()}
     taking = aligned.participants(hosts)
-    figures = _figures(whole, taking, breakdown)
+    figures = _input_figures(whole, taking, breakdown)
     framework = next((part.framework for part in partials if part.framework), "")
     return InputPipelineReport(
         hosts=tuple(part.host for part in hosts),
-        warnings=(*step_warnings(hosts, aligned), *_missing(partials, ops)),
+        warnings=(*step_warnings(hosts, aligned), *_missing_input_warnings(partials, ops)),
         partial=any(part.partial for part in hosts),
         figures=figures,
         summary=tuple(_summary(figures, breakdown, framework, ops, any(part.has_iterators for part in partials))),
         steps_source=finding_of(taking or hosts).source,
-        step_time_ms=_spread([_number(step["duration_ms"]) for step in whole]) | {"count": len(whole)},
-        waiting_ms=_waiting(whole, partials, aligned),
+        step_time_ms=_statistics([_to_number(step["duration_ms"]) for step in whole]) | {"count": len(whole)},
+        waiting_ms=_waiting_statistics(whole, partials, aligned),
         steps=steps,
         host_breakdown_ms=breakdown,
         loaders=_loader_rows(partials, taking),
@@ -349,7 +350,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     )
 
 
-def _waits(partials: Sequence[Partial]) -> dict[int, list[tuple[int, str]]]:
+def _device_waits(partials: Sequence[Partial]) -> dict[int, list[tuple[int, str]]]:
     """Waiting time in ps of each device of a host in each of its steps, by the identity of the step's row."""
     return {
         id(row): [(core.per_step_ps[at], f"{part.steps.host} {core.core}") for core in part.waits]
@@ -378,11 +379,11 @@ def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]], fetch: 
     }
 
 
-def _number(value: Cell) -> float:
+def _to_number(value: Cell) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _spread(values: Sequence[float]) -> dict[str, Cell]:
+def _statistics(values: Sequence[float]) -> dict[str, Cell]:
     if not values:
         return {"mean": None, "std": None, "min": None, "max": None}
     return {
@@ -393,22 +394,26 @@ def _spread(values: Sequence[float]) -> dict[str, Cell]:
     }
 
 
-def _waiting(steps: Sequence[dict[str, Cell]], partials: Sequence[Partial], aligned: Aligned) -> dict[str, Cell]:
+def _waiting_statistics(
+    steps: Sequence[dict[str, Cell]], partials: Sequence[Partial], aligned: Aligned
+) -> dict[str, Cell]:
     cores = sum(len(part.waits) for part in partials if part.steps.host in aligned.hosts)
     known = [step for step in steps if step["waiting_mean_ms"] is not None]
-    spread = _spread([_number(step["waiting_mean_ms"]) for step in known])
+    spread = _statistics([_to_number(step["waiting_mean_ms"]) for step in known])
     if known:
-        spread["min"] = min(_number(step["waiting_min_ms"]) for step in known)
-        spread["max"] = max(_number(step["waiting_max_ms"]) for step in known)
+        spread["min"] = min(_to_number(step["waiting_min_ms"]) for step in known)
+        spread["max"] = max(_to_number(step["waiting_max_ms"]) for step in known)
     return spread | {"cores": cores}
 
 
-def _figures(
+def _input_figures(
     steps: Sequence[dict[str, Cell]], hosts: Sequence[StepsOfHost], breakdown: dict[str, float]
 ) -> dict[str, Cell]:
-    whole = math.fsum(_number(step["duration_ms"]) for step in steps)
+    whole = math.fsum(_to_number(step["duration_ms"]) for step in steps)
     shares = {
-        key: 100.0 * math.fsum(_number(step[f"{key}_ms"]) for step in steps) / whole for key in STEP_CATEGORIES if whole
+        key: 100.0 * math.fsum(_to_number(step[f"{key}_ms"]) for step in steps) / whole
+        for key in STEP_CATEGORIES
+        if whole
     }
     between = gap_shares(hosts)
     stepped = any(host.source != "none" for host in hosts)
@@ -502,19 +507,19 @@ def _summary(
     if isinstance(largest, str):
         share = percent(breakdown[largest], sum(breakdown.values())) or 0.0
         yield (
-            f"most of the input work on the host is {largest.replace('_', ' ')}: {share:.1f} % of "
-            f"{_number(figures['input_time_ms']):,.2f} ms"
+            f"most input work on the host is {largest.replace('_', ' ')}: {share:.1f} % of "
+            f"{_to_number(figures['input_time_ms']):,.2f} ms"
         )
         if level in ("highly", "moderately"):
             yield f"what to do: {_remedy(largest, framework, ops)}"
     if has_iterators and level in ("highly", "moderately"):
-        yield "which stage the steps wait for: stepscope tf-data"
+        yield "to see which stage the steps wait for: stepscope tf-data"
     if level == "not":
-        yield "the input keeps up with the steps: look at the overview for what limits them"
+        yield "the input keeps up with the steps: the overview shows what limits them"
 
 
 def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
-    """What to change about the op that takes most of a category, by its name if it is a stage of a pipeline."""
+    """What to change about the largest op of a category; specific to the op if it is a pipeline stage."""
     most = max((op for op in ops if op.category == category), key=lambda op: op.work_ps)
     if tf_data.is_iterator(most.op):
         return suggestion(tf_data.last_part(most.op), "", name_has(most.op, InputTrait.FOR_DEVICE))
@@ -522,27 +527,27 @@ def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
 
 
 def _verdict_line(figures: dict[str, Cell]) -> str:
-    level, gap = figures["level"], _number(figures["between_steps_percent"])
+    level, gap = figures["level"], _to_number(figures["between_steps_percent"])
     if level is None:
-        return "unknown: the capture holds no steps that take time"
-    line = f"{level} input-bound: {_number(figures['input_percent']):.1f} % of the step time waits for input"
+        return "unknown: the capture contains no steps that take time"
+    line = f"{level} input-bound: {_to_number(figures['input_percent']):.1f} % of each step is spent waiting for input"
     if gap >= 1:
-        line += f", and {gap:.1f} % of the time from the first step to the last waits for it between steps"
+        line += f", and {gap:.1f} % of the time from the first step to the last is spent waiting for it between steps"
     threshold = {"highly": HIGHLY_INPUT_BOUND, "moderately": MODERATELY_INPUT_BOUND}.get(str(level))
     return line if threshold is None else f"{line} (threshold {threshold:g} %)"
 
 
-def _missing(partials: Sequence[Partial], ops: Sequence[InputOp]) -> tuple[str, ...]:
+def _missing_input_warnings(partials: Sequence[Partial], ops: Sequence[InputOp]) -> tuple[str, ...]:
     if not any(part.steps.rows for part in partials):
         return ("no steps in this capture: put `with stepscope.step(i):` around the body of the training loop",)
     if ops:
         return ()
     if all(part.framework == "pytorch" for part in partials):
         return (
-            "no input ops in this capture: PyTorch's profiler records a DataLoader, with ProfilerActivity.CPU, where "
-            "the profiled loop iterates one (`for batch in loader`)",
+            "no input ops in this capture: with ProfilerActivity.CPU, PyTorch's profiler records a DataLoader that the "
+            "profiled loop iterates (`for batch in loader`)",
         )
     return (
         "no input ops in this capture: tf.data iterators are recorded with ProfilerOptions(host_tracer_level=2) if a "
-        "batch is fetched during the capture; other loaders leave no events of their own",
+        "batch is fetched during the capture; other loaders record no events",
     )

@@ -19,7 +19,7 @@ _TAKES_INPUT = (EventKind.COPY_HOST_TO_DEVICE, EventKind.INFEED)
 
 @dataclass(frozen=True)
 class CoreWait:
-    """One device, or the host where there is none, and its waiting time in ps in each step of the host."""
+    """One device, or the host if there is none, and its waiting time in ps in each step of the host."""
 
     core: str
     per_step_ps: list[int]
@@ -28,7 +28,7 @@ class CoreWait:
 def core_waits(trace: HostTrace) -> list[CoreWait]:
     """The waiting time of every device that computed; of the host if none did.
 
-    A device waits for input while the step waits for its next batch, or data is copied to the device, and the device
+    A device waits for input while the step waits for its next batch or data is copied to the device, and the device
     does nothing else.
     """
     device = is_device_work(trace)
@@ -45,11 +45,11 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
         here = device & (plane == row)
         busy = np.flatnonzero(here & ~takes)
         either = np.concatenate([waits, np.flatnonzero(here)])
-        waiting = _in_steps(trace, either, steps) - _in_steps(trace, busy, steps)
+        waiting = _covered_by_step(trace, either, steps) - _covered_by_step(trace, busy, steps)
         found.append(CoreWait(device_name(trace, row), waiting.tolist()))
     return found
 
 
-def _in_steps(trace: HostTrace, rows: I64, steps: HostSteps) -> I64:
-    """Time of each step in which at least one of some events lasts: int64 of shape (steps,)."""
+def _covered_by_step(trace: HostTrace, rows: I64, steps: HostSteps) -> I64:
+    """Time of each step covered by at least one of the events: int64 of shape (steps,)."""
     return spans_of(trace, rows).overlap_ps(steps.start_ps, steps.end_ps)

@@ -1,7 +1,7 @@
-"""The calls of input iterators (tf.data) and how they hang together.
+"""The calls of input iterators (tf.data) and their tree.
 
-An iterator that needs an element calls the iterator it reads from: on the same thread, where the inner call lies inside
-the outer one, or on another thread that works ahead and hands elements over.
+An iterator that needs an element calls the iterator it reads from.  On the same thread the inner call is nested in the
+outer one.  On another thread the inner iterator works ahead and hands elements over.
 
     python    | Root--------------------      the step asks for a batch
     python    |  Prefetch--------------c      Prefetch waits until element 7 is handed over: c consumes 7
@@ -9,8 +9,8 @@ the outer one, or on another thread that works ahead and hands elements over.
     thread A  |  Batch-----------------
     thread A  |   Map----  Map----            Batch calls Map for each of its elements
 
-A hand-over is told by marks that carry the number of the element: the call that consumed an element is the parent of
-the calls that produced it.  Without marks, a call of the iterator's parent that is under way takes their place.
+Markers with the number of the element record a hand-over: the call that consumed an element is the parent of the calls
+that produced it.  Without markers, the parent is a call of the parent iterator that is running at that time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stepscope.model.arrays import I32, I64, Mask, last_below, run_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 
-MOST_PARTS = 100  # of a long name; deeper calls stay without a parent
+MOST_PARTS = 100  # of a long name; deeper calls have no parent
 _UNKNOWN = -1
 
 
@@ -39,16 +39,17 @@ class IteratorCalls:
         dataset: int64, string row of the dataset op that the iterator runs, -1 if unknown.
         parent: int32, the call that this one was made for, or -1.
         elsewhere: bool, the parent runs on another thread.
-        root: int32, the call of the pipeline's outermost iterator that this one serves; a root's is itself, -1 if none.
-        blocks: bool, the root call waited for this one: each call on the way from the root overlaps the next in time.
-        unexplained: bool, the call took an element from another thread that began to make it before the capture began,
-            so that nothing tells what the call waited for.
+        root: int32, the call of the pipeline's outermost iterator that this one serves; a root serves itself, -1 if
+            none.
+        blocks: bool, the root call waited for this one: each call on the path from the root overlaps the next in time.
+        unexplained: bool, the call took an element that another thread started before the capture, so the cause of its
+            wait is unknown.
         start_ps, duration_ps: int64.
-        self_ps: int64, the duration without the time in which calls that were made for this one ran; for a parallel
-            interleave, any call that was made for its iterator.
-        waiting_ps: int64, the part of that time in which they ran on other threads only.
-        has_roots: the outermost calls are the pipelines' outermost iterators; False if the capture holds no finished
-            call of those, so that the outermost that it holds take their place.
+        self_ps: int64, the duration without the run time of calls made for this one; for a parallel interleave, of
+            calls made for its iterator.
+        waiting_ps: int64, the part of that run time on other threads only.
+        has_roots: the outermost calls belong to the pipelines' outermost iterators.  False if no call of those ended
+            during the capture; then the outermost recorded calls replace them.
     """
 
     names: tuple[str, ...]
@@ -84,13 +85,13 @@ def _iterator_calls(trace: HostTrace) -> IteratorCalls:
         outermost = depth == depth.min()
     links = _Links(trace, row, ids, above, start, start + duration)
     parent, elsewhere = links.parents()
-    loose = outermost & ~((above == _UNKNOWN) & (depth > 2))  # without ids only the enclosing call tells
+    loose = outermost & ~((above == _UNKNOWN) & (depth > 2))  # without ids only the enclosing call is known
     parent[loose | ((parent >= 0) & (depth[parent] >= depth))] = -1
     elsewhere &= parent >= 0
     shared = np.array([tf_data.shares_workers(text) for text in names], np.bool_)[name]
-    beside = _beside(np.flatnonzero(shared), ids, above, start, start + duration)
-    self_ps, waiting_ps, overlap = _self_times(parent, elsewhere, start, duration, beside)
-    root, blocks = _roots(parent, depth, outermost & (parent < 0), overlap > 0)
+    overlapping = _find_overlapping(np.flatnonzero(shared), ids, above, start, start + duration)
+    self_ps, waiting_ps, overlap = _self_times(parent, elsewhere, start, duration, overlapping)
+    root, blocks = _find_roots(parent, depth, outermost & (parent < 0), overlap > 0)
     dataset = trace.stat_strings(stat_names.DATASET_OP, rows=row) if len(row) else row
     return IteratorCalls(
         names=names, row=row, name=name, iterator=ids, dataset=dataset, parent=parent, elsewhere=elsewhere, root=root,
@@ -104,7 +105,7 @@ def _column(trace: HostTrace, names: tuple[str, ...], row: I64) -> I64:
 
 
 def _names(trace: HostTrace, row: I64) -> tuple[tuple[str, ...], I32, I32]:
-    """Distinct plain names, and of each call the index of its name and the number of its parts."""
+    """Distinct plain names, then for each call the index of its name and the number of the name's parts."""
     stored, inverse = np.unique(trace.event_names(row), return_inverse=True)
     plain = [tf_data.plain_name(trace.strings[at]) for at in stored.tolist()]
     index = {text: at for at, text in enumerate(dict.fromkeys(plain))}
@@ -135,7 +136,7 @@ class _Links:
         self.source = trace.stat_ints(stat_names.INPUT_ELEMENT_ID, _UNKNOWN) if self.has_marks else none
 
     def parents(self) -> tuple[I32, Mask]:
-        """Of each call the one it was made for, or -1, and whether that runs on another thread."""
+        """The call that each call was made for, or -1, and whether that runs on another thread."""
         near = self._nearest(self.row, self.is_iterator | self.is_mark)
         mark = np.where((near >= 0) & self.is_mark[near], near, -1)
         enclosing = np.where(mark >= 0, self._nearest_from(mark, self.is_iterator), near)
@@ -148,7 +149,7 @@ class _Links:
         return parent, elsewhere
 
     def _nearest(self, rows: I64, wanted: Mask) -> I64:
-        """The nearest event around each of `rows` that is wanted, or -1."""
+        """The nearest wanted event that encloses each of `rows`, or -1."""
         above = self.up[rows].astype(np.int64)
         while (going := (above >= 0) & ~wanted[above]).any():
             above = np.where(going, self.up[above], above)
@@ -161,7 +162,7 @@ class _Links:
         return found
 
     def _link_elements(self, mark: I64, parent: I32, elsewhere: Mask) -> None:
-        """Links calls inside a produce mark to the call that consumed the element."""
+        """Links calls inside a produce marker to the call that consumed the element."""
         if not self.has_marks:
             return
         marks = np.flatnonzero(self.is_mark)
@@ -183,8 +184,10 @@ class _Links:
         elsewhere[made[at >= 0]] = True
 
     def _element_of(self, mark: I64, made: I64) -> I64:
-        """The element that each call in `made` helped to produce; for one that fetched an input of an interleave, the
-        first element that was then read from this input."""
+        """The element that each call in `made` helped to produce.
+
+        For a call that opened an input of an interleave, the first element read from this input.
+        """
         element, source = self.element[mark[made]].copy(), self.source[mark[made]]
         opens = np.flatnonzero((element == _UNKNOWN) & (source != _UNKNOWN))
         reads = np.flatnonzero((element != _UNKNOWN) & (source != _UNKNOWN))
@@ -196,7 +199,7 @@ class _Links:
         return element
 
     def _link_unmarked(self, parent: I32, elsewhere: Mask) -> None:
-        """Links what is left by time, where an iterator leaves no marks: to a call of its parent that is under way."""
+        """Links calls without markers by time, to a running call of their parent iterator."""
         marked = np.unique(self.above[elsewhere])
         left = np.flatnonzero((parent < 0) & (self.above != _UNKNOWN) & ~np.isin(self.above, marked))
         if not len(left):
@@ -226,7 +229,7 @@ def _find(keys: I64, wanted: I64) -> I64:
 # -- times -------------------------------------------------------------------------------------------------------
 
 
-def _beside(calls: I64, ids: I64, above: I64, start: I64, end: I64) -> tuple[I64, I64]:
+def _find_overlapping(calls: I64, ids: I64, above: I64, start: I64, end: I64) -> tuple[I64, I64]:
     """Pairs of (call in `calls`, call made for the same iterator) that overlap in time."""
     served = np.flatnonzero(np.isin(above, ids[calls]) & (above != _UNKNOWN)) if len(calls) else calls
     if not len(served):
@@ -241,50 +244,50 @@ def _beside(calls: I64, ids: I64, above: I64, start: I64, end: I64) -> tuple[I64
 
 
 def _self_times(
-    parent: I32, elsewhere: Mask, start: I64, duration: I64, beside: tuple[I64, I64]
+    parent: I32, elsewhere: Mask, start: I64, duration: I64, overlapping: tuple[I64, I64]
 ) -> tuple[I64, I64, I64]:
-    """Self time, waiting time, and the part of each call that lies inside its parent's.
+    """Self time, waiting time, and the overlap of each call with its parent.
 
-    `beside` adds pairs of a call and another one that is to count as made for it.
+    `overlapping` adds pairs of a call and another call that counts as made for it.
     """
     end = start + duration
     made = np.flatnonzero(parent >= 0)
-    above: I64 = np.append(parent[made].astype(np.int64), beside[0])
-    below: I64 = np.append(made, beside[1])
+    above: I64 = np.append(parent[made].astype(np.int64), overlapping[0])
+    below: I64 = np.append(made, overlapping[1])
     low, high = np.maximum(start[below], start[above]), np.minimum(end[below], end[above])
     overlap = np.zeros(len(parent), np.int64)
     overlap[made] = np.maximum(high - low, 0)[: len(made)]
     seen = np.flatnonzero(high > low)
-    covered = _union(above[seen], low[seen], high[seen], len(parent))
+    covered = _union_lengths(above[seen], low[seen], high[seen], len(parent))
     inside = np.zeros(len(parent), np.int64)
     own = np.flatnonzero((parent >= 0) & ~elsewhere)
     np.add.at(inside, parent[own], overlap[own])
     return duration - covered, np.maximum(covered - inside, 0), overlap
 
 
-def _union(group: I64, low: I64, high: I64, n_groups: int) -> I64:
+def _union_lengths(group: I64, low: I64, high: I64, n_groups: int) -> I64:
     """The length of the union of the intervals of each group: int64 of shape (n_groups,)."""
     total = np.zeros(n_groups, np.int64)
     if not len(group):
         return total
     order = np.lexsort((low, group))
     group, low, high = group[order], low[order], high[order]
-    # The running maximum of `high` within a group: ranks of `high` keep it in integers that also hold the group.
+    # The running maximum of `high` within a group: one integer holds the group and the rank of `high`.
     values, rank = np.unique(high, return_inverse=True)
     reached = np.maximum.accumulate(group.astype(np.int64) * len(values) + rank.reshape(-1))
     before = np.empty_like(reached)
     before[0], before[1:] = -1, reached[:-1]
     same = before >= group.astype(np.int64) * len(values)
-    begin = np.where(same, np.maximum(low, values[before % len(values)]), low)
-    np.add.at(total, group, np.maximum(high - begin, 0))
+    first = np.where(same, np.maximum(low, values[before % len(values)]), low)
+    np.add.at(total, group, np.maximum(high - first, 0))
     return total
 
 
-def _roots(parent: I32, depth: I32, is_root: Mask, overlaps: Mask) -> tuple[I32, Mask]:
-    """Of each call the root call that it serves, or -1, and whether that waited for it."""
+def _find_roots(parent: I32, depth: I32, is_root: Mask, overlaps: Mask) -> tuple[I32, Mask]:
+    """The root call that each call serves, or -1, and whether the root waited for it."""
     root = np.where(is_root, np.arange(len(parent)), -1).astype(np.int32)
     blocks = is_root.copy()
-    order = np.argsort(depth, kind="stable")  # a parent's name is shorter, so its answer is known first
+    order = np.argsort(depth, kind="stable")  # a parent's name is shorter, so parents come first
     bounds = np.flatnonzero(np.diff(depth[order])) + 1
     for calls in np.split(order, bounds):
         made = calls[parent[calls] >= 0]

@@ -1,4 +1,4 @@
-"""The calls in which a loop waits for its next batch: how long they take, and what serves them."""
+"""The calls in which a loop waits for its next batch: their time, worker processes and memory pinning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stepscope.vocabulary.traits import InputTrait
 
 K = EventKind
 
-LEAST_SHARE = 0.01  # of the longest loader: what takes less is left out
+LEAST_SHARE = 0.01  # of the longest loader: shorter ones are dropped
 IN_CALLS, ON_A_THREAD = "in the calls", "on another thread"
 
 
@@ -28,10 +28,10 @@ class Loader:
     """Calls of one name in which the loop waits for a batch; times in ps.
 
     Attributes:
-        in_steps_ps: the part of `total_ps` that lies in steps.
-        workers: processes that make the items; 0 if the calls do, None where the trace does not tell.
+        in_steps_ps: the part of `total_ps` inside steps.
+        workers: processes that prepare the items; 0 if the calls do it themselves, None if unknown.
         pinning: IN_CALLS or ON_A_THREAD if batches are copied to pinned memory there, else empty.
-        pins, pin_ps: how often, and how long that takes.
+        pins, pin_ps: number and time of these copies.
     """
 
     name: str
@@ -49,25 +49,25 @@ def loaders_of(trace: HostTrace) -> list[Loader]:
     """The loaders of a host, longest first."""
     waits = outer_waits(trace)
     names, pins = trace.event_names(waits), _pins(trace, waits)
-    found = [_loader(trace, trace.strings[name], waits[names == name], pins) for name in np.unique(names).tolist()]
+    found = [_make_loader(trace, trace.strings[name], waits[names == name], pins) for name in np.unique(names).tolist()]
     return sorted(found, key=lambda loader: (-loader.total_ps, loader.name))
 
 
 def add_loaders(loaders: Iterable[Loader]) -> list[Loader]:
-    """Loaders of equal name as one, longest first; what they do not agree on is unknown.
+    """Merges loaders of equal name, longest first; values that differ become unknown.
 
-    Left out are those that take less than a hundredth of the longest: the ops of a graph hand a batch on in many calls.
+    Loaders below a hundredth of the longest are dropped: a graph's ops hand a batch on in many calls.
     """
     merged: dict[str, Loader] = {}
     for loader in loaders:
         before = merged.get(loader.name)
-        merged[loader.name] = loader if before is None else _sum(before, loader)
+        merged[loader.name] = loader if before is None else _merge_loaders(before, loader)
     longest = max((loader.total_ps for loader in merged.values()), default=0)
     kept = [loader for loader in merged.values() if loader.total_ps >= LEAST_SHARE * longest]
     return sorted(kept, key=lambda loader: (-loader.total_ps, loader.name))
 
 
-def _sum(one: Loader, other: Loader) -> Loader:
+def _merge_loaders(one: Loader, other: Loader) -> Loader:
     return replace(
         one,
         calls=one.calls + other.calls,
@@ -100,11 +100,11 @@ def wait_per_step(trace: HostTrace) -> list[int]:
 
 @dataclass(frozen=True)
 class _Pins:
-    """What copies to pinned memory: rows of events.
+    """Copies to pinned memory: rows of events.
 
     Attributes:
-        in_waits, waits: those inside calls that wait, and the call of each.
-        elsewhere: those on threads where nothing waits.
+        in_waits, waits: copies inside waiting calls, and the call of each.
+        elsewhere: copies on threads without waiting calls.
     """
 
     in_waits: I64
@@ -112,7 +112,7 @@ class _Pins:
     elsewhere: I64
 
 
-def _loader(trace: HostTrace, name: str, calls: I64, all_pins: _Pins) -> Loader:
+def _make_loader(trace: HostTrace, name: str, calls: I64, all_pins: _Pins) -> Loader:
     steps, duration = steps_of(trace), trace.events.duration_ps[calls]
     in_steps = spans_of(trace, calls) & Spans.union(steps.start_ps, steps.end_ps)
     inside = all_pins.in_waits[np.isin(all_pins.waits, calls)]
@@ -132,19 +132,19 @@ def _loader(trace: HostTrace, name: str, calls: I64, all_pins: _Pins) -> Loader:
 
 
 def _workers(trace: HostTrace, name: str) -> int | None:
-    """Processes that a loader's iterator started; every iterator seen to start has to agree."""
+    """Number of processes that a loader's iterator started; None if recorded iterators differ."""
     if name_has(name, InputTrait.SINGLE_PROCESS):
         return 0
     if not name_has(name, InputTrait.MULTI_PROCESS):
         return None
-    starts = np.flatnonzero(_which(trace, InputTrait.STARTS_PROCESS, K.PYTHON_CALL))
-    makers = enclosing_events(trace, _which(trace, InputTrait.STARTS_LOADER, K.PYTHON_CALL))[starts]
+    starts = np.flatnonzero(_select_events(trace, InputTrait.STARTS_PROCESS, K.PYTHON_CALL))
+    makers = enclosing_events(trace, _select_events(trace, InputTrait.STARTS_LOADER, K.PYTHON_CALL))[starts]
     _, counts = np.unique(makers[makers >= 0], return_counts=True)
     return int(counts[0]) if len(counts) and (counts == counts[0]).all() else None
 
 
 def _pins(trace: HostTrace, waits: I64) -> _Pins:
-    found = _which(trace, InputTrait.PINS_MEMORY, K.OP, K.PYTHON_CALL)
+    found = _select_events(trace, InputTrait.PINS_MEMORY, K.OP, K.PYTHON_CALL)
     if not found.any():
         return _Pins(*[np.empty(0, np.int64)] * 3)
     pins, is_wait = _outermost(trace, found), np.zeros(len(trace.events), np.bool_)
@@ -154,7 +154,7 @@ def _pins(trace: HostTrace, waits: I64) -> _Pins:
     return _Pins(pins[around >= 0], around[around >= 0], pins[~waiting])
 
 
-def _which(trace: HostTrace, trait: InputTrait, *kinds: EventKind) -> Mask:
+def _select_events(trace: HostTrace, trait: InputTrait, *kinds: EventKind) -> Mask:
     """Events of some kinds whose name has a trait: bool of shape (events,)."""
     found = is_any_kind(trace.events.kind, kinds)
     rows = np.flatnonzero(found)
@@ -163,7 +163,7 @@ def _which(trace: HostTrace, trait: InputTrait, *kinds: EventKind) -> Mask:
 
 
 def _outermost(trace: HostTrace, counts: Mask) -> I64:
-    """Rows of the events that count and lie in no other that does."""
+    """Rows of the selected events that are not nested in another selected event."""
     rows = np.flatnonzero(counts)
     outer: I64 = rows[enclosing_events(trace, counts)[rows] == rows]
     return outer

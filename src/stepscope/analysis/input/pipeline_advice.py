@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-# Keras feeds a PyDataset through the same iterators as any generator, so that nothing in a trace tells which it is.
-# Patterns for the type of an iterator without its version; the first that matches wins.  `{op}` is the dataset op.
+# Patterns for the type of an iterator without its version; the first match wins.  `{op}` is the dataset op.
+# Keras feeds a PyDataset through the same iterators as any generator, so a trace cannot distinguish them.
 _RULES: tuple[tuple[str, str], ...] = (
     (
         r"TFRecord|TextLine|FixedLengthRecord",
         "reading files is slow in {op}: if one reader takes file after file, {reader}Dataset(files, "
-        "num_parallel_reads=tf.data.AUTOTUNE, buffer_size=8 << 20) reads several at once and in larger pieces, as "
-        ".interleave(open_file, num_parallel_calls=tf.data.AUTOTUNE) does with a function that opens them; keep the "
+        "num_parallel_reads=tf.data.AUTOTUNE, buffer_size=8 << 20) reads several at once and in larger chunks; "
+        ".interleave(open_file, num_parallel_calls=tf.data.AUTOTUNE) does so with a function that opens them; keep the "
         "files near the host, pack small files into larger ones, and read ahead with .prefetch(tf.data.AUTOTUNE) at "
         "the end",
     ),
@@ -23,43 +23,43 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"Generator",
-        "the Python behind {op} is slow: if it is a keras.utils.PyDataset (Sequence), make its items in several "
+        "the Python behind {op} is slow: if it is a keras.utils.PyDataset (Sequence), prepare its items in several "
         "processes with super().__init__(workers=4, use_multiprocessing=True, max_queue_size=10); if it is a "
-        "generator, replace tf.data.Dataset.from_generator by TensorFlow ops or by files, or run several with "
+        "generator, replace tf.data.Dataset.from_generator with TensorFlow ops or files, or run several with "
         ".interleave(make_generator_dataset, num_parallel_calls=tf.data.AUTOTUNE)",
     ),
     (
         r"FromTensor|TensorSlice|SparseTensorSlice|Range|Random",
-        "the source {op} itself is slow: make fewer and larger elements, e.g. slice whole batches instead of "
-        "single examples",
+        "the source {op} itself is slow: make fewer, larger elements, e.g. slice whole batches instead of single "
+        "examples",
     ),
     (
         r"DataService",
-        "{op} waits for the tf.data service: profile its workers, or start more of them",
+        "{op} waits for the tf.data service: profile its workers, or start more workers",
     ),
     (
         r"MapAndBatch of a ParallelMap",
         "the function of the .map() before .batch() in {op} is slow although it runs in parallel: batch first "
-        "and let fn work on whole batches, avoid tf.py_function, .cache() what does not change, and "
+        "and map fn over whole batches, avoid tf.py_function, .cache() data that does not change, and "
         ".prefetch(tf.data.AUTOTUNE) at the end",
     ),
     (
         r"MapAndBatch",
-        "the function of the .map() before .batch() in {op} is slow: give it .map(fn, "
-        "num_parallel_calls=tf.data.AUTOTUNE), batch first and let fn work on whole batches, .cache() what "
-        "does not change, and .prefetch(tf.data.AUTOTUNE) at the end",
+        "the function of the .map() before .batch() in {op} is slow: use .map(fn, "
+        "num_parallel_calls=tf.data.AUTOTUNE), batch first and map fn over whole batches, .cache() data "
+        "that does not change, and .prefetch(tf.data.AUTOTUNE) at the end",
     ),
     (
         r"ParallelMap",
         "the function of .map() in {op} is slow although it runs in parallel: .map(fn, "
-        "num_parallel_calls=tf.data.AUTOTUNE) uses all cores; batch first and let fn work on whole batches, "
-        "avoid tf.py_function, and .cache() what does not change",
+        "num_parallel_calls=tf.data.AUTOTUNE) uses all cores; batch first and map fn over whole batches, "
+        "avoid tf.py_function, and .cache() data that does not change",
     ),
     (
         r"Map|Scan|ParseExample",
-        "the function of .map() in {op} runs on one element at a time: .map(fn, "
-        "num_parallel_calls=tf.data.AUTOTUNE), batch first and let fn work on whole batches, avoid "
-        "tf.py_function, and .cache() what does not change",
+        "the function of .map() in {op} runs on one element at a time: use .map(fn, "
+        "num_parallel_calls=tf.data.AUTOTUNE), batch first and map fn over whole batches, avoid "
+        "tf.py_function, and .cache() data that does not change",
     ),
     (
         r"(?:Legacy)?ParallelInterleave",
@@ -68,21 +68,21 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"Interleave|FlatMap|WeightedFlatMap",
-        "{op} opens and reads its inputs one after the other: .interleave(open_input, cycle_length=8, "
-        "num_parallel_calls=tf.data.AUTOTUNE) in place of it, with fewer and larger inputs",
+        "{op} opens and reads its inputs one after the other: replace it with .interleave(open_input, cycle_length=8, "
+        "num_parallel_calls=tf.data.AUTOTUNE), with fewer, larger inputs",
     ),
     (
         r"DirectedInterleave|Zip|Concatenate",
-        "{op} combines its inputs one element at a time: batch each input before it",
+        "{op} combines its inputs one element at a time: batch each input before combining",
     ),
     (
         r"ParallelFilter|Filter",
-        "the predicate of .filter() in {op} is slow or drops much: filter earlier and on less data, .cache() "
-        "after it, or prepare filtered data offline",
+        "the predicate of .filter() in {op} is slow or drops many elements: filter earlier and on less data, .cache() "
+        "the result, or prepare filtered data offline",
     ),
     (
         r"ParallelBatch",
-        "copying elements into batches is slow in {op}: make elements smaller or batches fewer, e.g. decode "
+        "copying elements into batches is slow in {op}: use smaller elements or fewer batches, e.g. decode "
         "and resize before .batch(), or use narrower dtypes",
     ),
     (
@@ -97,24 +97,23 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"Memory\w*|File(?:Reader|Writer|Cache)\w*|Cache\w*",
-        "{op} is filling or reading a cache: the first epoch is slow by design; cache small elements, before they grow",
+        "{op} is filling or reading a cache: the first epoch is slow by design; cache elements while they are small",
     ),
     (
         r"Prefetch",
-        "nothing that {op} waited for was recorded: its elements lay ready, or were begun before the capture;"
+        "nothing that {op} waited for was recorded: its elements were ready, or were started before the capture;"
         " no stage before it is slow. If batches are tiny, make them larger",
     ),
 )
 _COMPILED = tuple((re.compile(f"(?:{pattern})(?:V\\d+)?$"), text) for pattern, text in _RULES)
 _VERSION = re.compile(r"V\d+$")
 _OTHER = (
-    "{op} is slow: make its elements fewer and larger, run what is expensive in .map(fn, "
+    "{op} is slow: make fewer, larger elements, run expensive work in .map(fn, "
     "num_parallel_calls=tf.data.AUTOTUNE), and .prefetch(tf.data.AUTOTUNE) at the end"
 )
-_FETCHING = (
+_DEVICE_WAITS = (
     "the device waits for the host's pipeline: look at the host pipelines, and use "
-    ".prefetch(tf.data.AUTOTUNE) at the end of the dataset; the capture holds none if they ran in another "
-    "process"
+    ".prefetch(tf.data.AUTOTUNE) at the end of the dataset; there are none here if they ran in another process"
 )
 
 
@@ -123,14 +122,14 @@ def suggestion(iterator: str, dataset_op: str, on_device: bool) -> str:
 
     Args:
         iterator: the type, such as `ParallelMapV2`.
-        dataset_op: the name of the dataset op that it runs, such as `MapDataset:3`; may be empty.
+        dataset_op: the name of its dataset op, such as `MapDataset:3`; may be empty.
         on_device: it belongs to a pipeline that fetches from a host's pipeline.
     """
     if on_device:
-        return _FETCHING
-    # TensorFlow fuses a map and the batch after it; only the name of the fused op tells how the map ran.
+        return _DEVICE_WAITS
+    # TensorFlow fuses a map and the batch after it; only the name of the fused op shows how the map ran.
     fused = iterator.startswith("MapAndBatch") and "ParallelMap" in dataset_op
-    # The last stage has the name Root, whatever it does; its dataset op tells.
+    # The last stage is always named Root; its dataset op shows what it does.
     own = dataset_op.partition("Dataset")[0] if iterator == "Root" else iterator
     kind = "MapAndBatch of a ParallelMap" if fused else own
     text = next((text for pattern, text in _COMPILED if pattern.match(kind)), _OTHER)

@@ -1,4 +1,4 @@
-"""The input pipelines of a host, from the calls of their iterators: their slow executions, and what holds these up."""
+"""The input pipelines of a host, from the calls of their iterators: their slow executions and bottlenecks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepscope.vocabulary.lookup import names_have
 from stepscope.vocabulary.traits import InputTrait
 
 SLOW_PS = 50_000_000  # a call that takes longer counts as slow
-COUNTED_SHARE = 0.1  # of the longest call: from here on a slow call counts for the pipeline's bottleneck
+COUNTED_SHARE = 0.1  # of the longest call: shorter slow calls do not count for the pipeline's bottleneck
 RANKS = 5  # executions kept of each pipeline, the slowest
 MOST_PIPELINES = 200  # kept of a host, the slowest
 
@@ -36,7 +36,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Execution:
-    """One call of a pipeline: its place among them, slowest first, and its nodes, outermost first.
+    """One call of a pipeline: its rank, slowest first, and its nodes, outermost first.
 
     `bottleneck` is the index of the critical node with the longest self time.
     """
@@ -53,9 +53,9 @@ class Pipeline:
     """One pipeline of a host.
 
     Attributes:
-        bottleneck: long name of the iterator that holds up the slow calls most; empty without slow calls.
-        bottleneck_percent: its self time in slow calls, of that of all critical iterators.
-        executions: the RANKS slowest, and after them the slowest that the bottleneck held up if it is none of these.
+        bottleneck: long name of the iterator that delays the slow calls most; empty without slow calls.
+        bottleneck_percent: its self time in slow calls, as a share of that of all critical iterators.
+        executions: the RANKS slowest, then the slowest one that the bottleneck delayed if it is not among them.
     """
 
     name: str
@@ -77,7 +77,7 @@ def pipelines_of(trace: HostTrace, calls: IteratorCalls) -> Iterator[Pipeline]:
     if not len(roots):
         return
     pipeline = np.full(len(calls.root), -1, np.int64)
-    pipeline[roots] = _pipeline_of(calls, roots)
+    pipeline[roots] = _number_pipelines(calls, roots)
     nodes = _Nodes(trace, calls, pipeline)
     slowest = np.zeros(int(pipeline.max()) + 1, np.int64)
     np.maximum.at(slowest, pipeline[roots], calls.duration_ps[roots])
@@ -92,11 +92,11 @@ def pipelines_of(trace: HostTrace, calls: IteratorCalls) -> Iterator[Pipeline]:
         counts[place] += 1
 
 
-def _pipeline_of(calls: IteratorCalls, roots: I64) -> I64:
+def _number_pipelines(calls: IteratorCalls, roots: I64) -> I64:
     """The pipeline of each root call, numbered in order of their first calls.
 
     A dataset may be iterated several times, each time by a new iterator.  Iterators belong to one pipeline if they and
-    the two stages below them run the same dataset ops; without names of ops each iterator is a pipeline of its own.
+    the two stages below them run the same dataset ops.  Without op names each iterator is a separate pipeline.
     """
     ids, which = np.unique(calls.iterator[roots], return_inverse=True)
     which = which.reshape(-1)
@@ -124,7 +124,7 @@ def _pipeline_of(calls: IteratorCalls, roots: I64) -> I64:
 
 
 class _Nodes:
-    """Calls added up by execution and iterator."""
+    """Sums of calls by execution and iterator."""
 
     def __init__(self, trace: HostTrace, calls: IteratorCalls, pipeline: I64) -> None:
         self.trace, self.calls = trace, calls
@@ -143,7 +143,7 @@ class _Nodes:
         self.critical = np.bincount(of_call, calls.blocks[served], minlength=len(key)) > 0
         self.parallel = np.bincount(of_call, calls.elsewhere[served], minlength=len(key)) > 0
         self.first_call = np.empty(len(key), np.int64)
-        self.first_call[of_call[::-1]] = served[::-1]  # of several the last assignment, the first call, stays
+        self.first_call[of_call[::-1]] = served[::-1]  # the last assignment wins: the first call
         self.pipeline_at = pipeline[self.root]
         self._find_bottlenecks(int(pipeline.max()) + 1)
         device = names_have(calls.names, InputTrait.FOR_DEVICE)
@@ -151,7 +151,7 @@ class _Nodes:
         self.on_device[self.pipeline_at[device[self.name]]] = True
 
     def _find_bottlenecks(self, n_pipelines: int) -> None:
-        """The bottleneck of each execution, and of each pipeline over those of its slow executions that count."""
+        """Finds the bottleneck of each execution, and of each pipeline over its slow executions that count."""
         weight = np.where(self.critical, self.self_ps, -1)
         order = np.lexsort((self.name, weight, self.root))
         last = np.append(self.root[order][1:] != self.root[order][:-1], True)
@@ -164,7 +164,7 @@ class _Nodes:
         np.add.at(total, at.reshape(-1), self.self_ps[slow])
         self.of_pipeline = np.full(n_pipelines, -1, np.int64)
         order = np.lexsort((total, key // n_names))
-        self.of_pipeline[key[order] // n_names] = key[order] % n_names  # the largest comes last and stays
+        self.of_pipeline[key[order] // n_names] = key[order] % n_names  # the last assignment wins: the largest
         whole = np.zeros(n_pipelines, np.int64)
         np.add.at(whole, key // n_names, total)
         largest = np.zeros(n_pipelines, np.int64)
@@ -211,7 +211,7 @@ class _Nodes:
 
     def _execution(self, rank: int, root: int) -> Execution:
         first, last = np.searchsorted(self.root, [root, root + 1]).tolist()
-        rows = _in_tree_order([(self.calls.names[self.name[row]], row) for row in range(first, last)])
+        rows = _sort_by_tree([(self.calls.names[self.name[row]], row) for row in range(first, last)])
         return Execution(
             rank=rank + 1,
             start_ps=int(self.calls.start_ps[root]),
@@ -234,6 +234,6 @@ class _Nodes:
         )
 
 
-def _in_tree_order(named: list[tuple[str, int]]) -> list[int]:
-    """Rows by name so that a node comes before those that it reads from, and these stay together."""
+def _sort_by_tree(named: list[tuple[str, int]]) -> list[int]:
+    """Sorts rows so that each node comes right before the nodes that it reads from."""
     return [row for _, row in sorted(named, key=lambda pair: (tf_data.parts(pair[0]), pair[1]))]

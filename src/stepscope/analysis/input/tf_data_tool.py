@@ -1,25 +1,25 @@
-"""The tool `tf-data`: which stage of a tf.data input pipeline makes the training wait, and what to change there.
+"""The tool `tf-data`: which stage of a tf.data input pipeline makes training wait, and what to change there.
 
-It goes the five steps of a bottleneck analysis:
+It follows the five steps of a bottleneck analysis:
 
 1. the most input-bound host is the one with the slowest call of an input pipeline;
 2. its slowest pipeline is the one with that call;
 3. the graph of the pipeline is rebuilt from the calls of its iterators, across the threads that they run on;
-4. the critical path holds the iterators that the slow call waited for;
-5. the bottleneck is the iterator on the critical path with the longest self time, added up over the slow calls that
-   take at least a tenth of the slowest, so that one odd call does not decide, and neither do many that barely count as
-   slow. A call that waited for work begun before the capture counts only if there is no other. The graph shows the
-   slowest call that the bottleneck held up.
+4. the critical path contains the iterators that the slow call waited for;
+5. the bottleneck is the iterator on the critical path with the longest self time, summed over the slow calls that take
+   at least a tenth of the slowest. So neither one odd call decides nor many barely slow ones. A call that waited for
+   work started before the capture counts only if there is no other. The graph shows the slowest call that the
+   bottleneck delayed.
 
-The long name of an iterator is `Iterator::Root::<Dataset 1>::...::<Dataset n>`: the last part is the iterator itself,
-the parts before it are the transformations that read from it, the one nearest to the training first. TensorFlow before
-2.9 has no `Root`. TensorFlow rewrites pipelines before it runs them: `MapAndBatch` is a `.map()` and a `.batch()` in
-one, `ParallelMapV2` may be a plain `.map()`, and the `Prefetch` at the top may be TensorFlow's own. The name of the
-dataset op tells what the program wrote.
+The long name of an iterator is `Iterator::Root::<Dataset 1>::...::<Dataset n>`. The last part is the iterator itself.
+The parts before it are the transformations that read from it, the one nearest to training first. TensorFlow before
+2.9 has no `Root`. TensorFlow rewrites pipelines before it runs them: `MapAndBatch` fuses a `.map()` and a `.batch()`,
+`ParallelMapV2` may be a plain `.map()`, and the `Prefetch` at the top may be TensorFlow's own. The name of the dataset
+op shows what the program wrote.
 
-In JSON a node of `graph` has besides: `id`, `parent` (the `id` of the node that reads from it, null for the outermost),
-`long_name`, `dataset_op`, and `parallel`, true if it works on another thread than what reads from it. Each of
-`executions` has a `graph` of its own.
+In JSON a node of `graph` also has: `id`, `parent` (the `id` of the node that reads from it, null for the outermost),
+`long_name`, `dataset_op`, and `parallel`, true if it runs on another thread than its reader. Each of `executions` has
+its own `graph`.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ PIPELINE_FIELDS: tuple[Field, ...] = (
         "name", "text",
         "Host:n runs the program's tf.data code; Device:n fetches from it for one device (distribution strategies)",
         "str", role=Role.NAME,),
-    Field("calls", "count", "how often the pipeline was asked for an element", "int"),
+    Field("calls", "count", "requests for an element from the pipeline", "int"),
     Field("slow_calls", "count", "calls that took longer than 50 us", "int"),
     Field("min_us", "us", "shortest call"),
     Field("mean_us", "us", "mean duration of the calls"),
     Field("max_us", "us", "longest call"),
-    Field("total_ms", "ms", "all calls together"),
+    Field("total_ms", "ms", "total time of all calls"),
     Field(
         "bottleneck", "text",
-        "the iterator that holds up its slow calls most; unknown without slow calls",
+        "the iterator that delays its slow calls most; unknown without slow calls",
         "str", role=Role.NAME,
     ),
-    Field("iterators", "count", "iterators over the dataset, one for each epoch or `iter()`", "int"),
+    Field("iterators", "count", "iterators over the dataset, one per epoch or `iter()`", "int"),
 )  # fmt: skip
 BOTTLENECK_FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the most input-bound host", "str", role=Role.HOST),
@@ -81,13 +81,15 @@ BOTTLENECK_FIELDS: tuple[Field, ...] = (
         "str",
         role=Role.NAME,
     ),
-    Field("long_name", "text", "its long name: what reads from it, and itself last", "str", role=Role.NAME),
-    Field("dataset_op", "text", "the dataset op that it runs; unknown in older TensorFlow", "str", role=Role.LABEL),
-    Field("self_us", "us", "its self time in the execution that the graph shows"),
+    Field("long_name", "text", "its long name: its readers, then the iterator itself", "str", role=Role.NAME),
+    Field("dataset_op", "text", "its dataset op; unknown in older TensorFlow", "str", role=Role.LABEL),
+    Field("self_us", "us", "its self time in the execution shown in the graph"),
     Field(
-        "slow_self_percent", "percent", "its self time in the slow calls that count, of that of all critical iterators"
+        "slow_self_percent",
+        "percent",
+        "its self time in the slow calls that count, as a share of that of all critical iterators",
     ),
-    Field("execution_us", "us", "how long the execution that the graph shows took"),
+    Field("execution_us", "us", "duration of the execution shown in the graph"),
     Field("suggestion", "text", "what to change", "str", role=Role.TEXT),
 )
 GRAPH_FIELDS: tuple[Field, ...] = (
@@ -95,12 +97,12 @@ GRAPH_FIELDS: tuple[Field, ...] = (
     Field(
         "start_ms",
         "ms",
-        "begin of its first call in this execution, from the start of the host's session",
+        "start of its first call in this execution, from the start of the host's session",
         role=Role.INSTANT,
     ),
-    Field("total_us", "us", "wall time of its calls in this execution, added up"),
-    Field("self_us", "us", "the same without the time in which the iterators that it reads from ran for it"),
-    Field("calls", "count", "how often it was called in this execution", "int"),
+    Field("total_us", "us", "total elapsed time of its calls in this execution"),
+    Field("self_us", "us", "the same without the time in which the iterators it reads from ran for it"),
+    Field("calls", "count", "its calls in this execution", "int"),
     Field("critical", "", "yes if the execution waited for it", "bool"),
     Field("bottleneck", "", "yes for the bottleneck", "bool"),
 )
@@ -108,8 +110,8 @@ EXECUTION_FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host that runs the pipeline", "str", role=Role.HOST),
     Field("pipeline", "text", "the pipeline's name", "str", role=Role.LABEL),
     Field("rank", "number", "1 for the pipeline's slowest execution", "int", role=Role.ORDINAL),
-    Field("start_ms", "ms", "when it begins, from the start of the host's session", role=Role.INSTANT),
-    Field("duration_us", "us", "how long it takes"),
+    Field("start_ms", "ms", "its start, from the start of the host's session", role=Role.INSTANT),
+    Field("duration_us", "us", "its duration"),
     Field(
         "bottleneck",
         "text",
@@ -122,7 +124,7 @@ EXECUTION_FIELDS: tuple[Field, ...] = (
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes."""
+    """The part of one host."""
 
     origin: Origin
     framework: str
@@ -136,9 +138,9 @@ class TfDataReport(Report):
     """The tf.data bottleneck analysis; see the FIELDS tables of this module.
 
     Attributes:
-        pipelines: all pipelines of all hosts, those that run the program's code first, then by their longest call.
+        pipelines: the pipelines of all hosts; those that run the program's code first, then by longest call.
         bottleneck: None if no call was slow.
-        graph: nodes of the execution that `bottleneck` speaks of; of the slowest one without a bottleneck.
+        graph: nodes of the execution that `bottleneck` refers to; of the slowest one without a bottleneck.
         executions: the slowest executions of each pipeline, each with its own graph.
         summary: the finding in words.
     """
@@ -176,13 +178,13 @@ class TfDataReport(Report):
                 GRAPH_FIELDS,
                 self.graph,
                 empty="no execution to show",
-                brief=functools.partial(_indented, _depths(self.graph)),
+                brief=functools.partial(_indent_name, _depths(self.graph)),
             ),
             Rows("executions", "Slowest executions", EXECUTION_FIELDS, ranked, empty="no execution to show"),
         ]
 
     def head(self, rows: int) -> TfDataReport:
-        """The same with at most so many pipelines and executions."""
+        """The report with at most `rows` pipelines and executions."""
         return replace(self, pipelines=self.pipelines[:rows], executions=self.executions[:rows])
 
 
@@ -193,29 +195,29 @@ _EMPTY = (
 
 
 def _depths(graph: Sequence[Row]) -> dict[Cell, int]:
-    """How deep each node stands in the graph, by its id."""
+    """The depth of each node in the graph, by its id."""
     depth: dict[Cell, int] = {None: -1}
     for node in graph:
         depth[node["id"]] = depth[node["parent"]] + 1
     return depth
 
 
-def _indented(depths: dict[Cell, int], node: Row) -> Row:
-    """A node with its name indented by its place in the graph."""
+def _indent_name(depths: dict[Cell, int], node: Row) -> Row:
+    """A node with its name indented by its depth."""
     return {**node, "name": "  " * depths[node["id"]] + str(node["name"])}
 
 
-def _iterators(report: TfDataReport) -> Iterator[dict[str, Cell]]:
+def _iterator_rows(report: TfDataReport) -> Iterator[dict[str, Cell]]:
     for node in report.graph:
         yield {"iterator": node["name"], "self_us": node["self_us"]}
 
 
-def _pipelines(report: TfDataReport) -> Iterator[dict[str, Cell]]:
+def _pipeline_rows(report: TfDataReport) -> Iterator[dict[str, Cell]]:
     for row in report.pipelines:
         yield {"pipeline": row["name"], "total_ms": row["total_ms"], "calls": row["calls"]}
 
 
-def _bottlenecks(before: TfDataReport, after: TfDataReport) -> tuple[str, ...]:
+def _compare_bottlenecks(before: TfDataReport, after: TfDataReport) -> tuple[str, ...]:
     if not (before.pipelines or after.pipelines):
         return ()
     return f"bottleneck before: {_bottleneck_text(before)}", f"bottleneck after: {_bottleneck_text(after)}"
@@ -223,7 +225,7 @@ def _bottlenecks(before: TfDataReport, after: TfDataReport) -> tuple[str, ...]:
 
 def _bottleneck_text(report: TfDataReport) -> str:
     if report.bottleneck is None:
-        return "none, no call was slow"
+        return "none (no call was slow)"
     return f"{report.bottleneck['iterator']}, {number_text(float(str(report.bottleneck['self_us'])))} us self time"
 
 
@@ -233,8 +235,8 @@ COMPARABLES = (
         title="Iterators of the slow call",
         keys=(Field("iterator", "text", "the iterator's type", "str", role=Role.NAME),),
         measure=Field("self_us", "us", "self time of the iterator in the slow call that the graph shows"),
-        rows=_iterators,
-        sentences=_bottlenecks,
+        rows=_iterator_rows,
+        sentences=_compare_bottlenecks,
         empty="neither side has a slow call",
     ),
     Comparable(
@@ -242,7 +244,7 @@ COMPARABLES = (
         title="Input pipelines",
         keys=(Field("pipeline", "text", "the pipeline's name", "str", role=Role.LABEL),),
         measure=Field("total_ms", "ms", "time of all calls of the pipeline, over all hosts"),
-        rows=_pipelines,
+        rows=_pipeline_rows,
         count="calls",
         is_total=True,
         empty="neither side has a tf.data pipeline",
@@ -254,7 +256,7 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     calls = iterator_calls(trace)
     return Partial(
         origin=origin_of(trace),
@@ -272,7 +274,7 @@ def merge(partials: Sequence[Partial]) -> TfDataReport:
     """The analysis of the session."""
     found = [(part.origin.host, pipeline) for part in partials for pipeline in part.pipelines]
     found.sort(key=lambda item: (item[1].name.startswith("Device"), -item[1].max_ps))
-    bottleneck, graph = (None, ()) if not found else _worst(*found[0])
+    bottleneck, graph = (None, ()) if not found else _find_bottleneck(*found[0])
     return TfDataReport(
         **header([part.origin for part in partials], _warnings(partials)),
         pipelines=tuple(_pipeline_row(host, pipeline) for host, pipeline in found),
@@ -287,10 +289,10 @@ def merge(partials: Sequence[Partial]) -> TfDataReport:
     )
 
 
-def _worst(host: str, pipeline: Pipeline) -> tuple[dict[str, Cell] | None, tuple[dict[str, Cell], ...]]:
-    """The bottleneck of a pipeline, None if it has no slow calls, and the graph of the execution that shows it."""
+def _find_bottleneck(host: str, pipeline: Pipeline) -> tuple[dict[str, Cell] | None, tuple[dict[str, Cell], ...]]:
+    """The bottleneck of a pipeline, None without slow calls, and the graph of the execution that shows it."""
     if not pipeline.bottleneck:
-        return None, _graph(pipeline.executions[0], None)
+        return None, _graph_rows(pipeline.executions[0], None)
     shown = next(
         (item for item in pipeline.executions if item.nodes[item.bottleneck].long_name == pipeline.bottleneck),
         pipeline.executions[0],
@@ -308,10 +310,10 @@ def _worst(host: str, pipeline: Pipeline) -> tuple[dict[str, Cell] | None, tuple
         "execution_us": round_us(shown.duration_ps),
         "suggestion": suggestion(name, node.dataset_op, pipeline.name.startswith("Device")),
     }
-    return bottleneck, _graph(shown, node.long_name)
+    return bottleneck, _graph_rows(shown, node.long_name)
 
 
-def _graph(execution: Execution, bottleneck: str | None) -> tuple[dict[str, Cell], ...]:
+def _graph_rows(execution: Execution, bottleneck: str | None) -> tuple[dict[str, Cell], ...]:
     number = {node.long_name: at for at, node in enumerate(execution.nodes)}
     return tuple(
         {
@@ -357,7 +359,7 @@ def _execution_row(host: str, pipeline: Pipeline, execution: Execution) -> dict[
         "start_ms": round_ms(execution.start_ps),
         "duration_us": round_us(execution.duration_ps),
         "bottleneck": last_part(name) if name else None,
-        "graph": list(_graph(execution, name)),
+        "graph": list(_graph_rows(execution, name)),
     }
 
 
@@ -369,12 +371,11 @@ def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] 
     slow = sum(pipeline.slow_calls > 0 for _, pipeline in found)
     yield f"{slow} of {len(found)} input pipeline{'s' * (len(found) != 1)} had calls longer than 50 us"
     if bottleneck is None:
-        yield "the input is no bottleneck: its slowest call took " + _time(worst.max_ps)
+        yield "the input is not a bottleneck: its slowest call took " + _time_text(worst.max_ps)
         return
     place = f"{worst.name} on {host}" if n_hosts == 1 else f"{worst.name} on {host}, the most input-bound host,"
-    yield f"{place} is the slowest: {worst.slow_calls:,} of {worst.calls:,} calls were slow, the slowest took " + _time(
-        worst.max_ps
-    )
+    slowest = f"the slowest took {_time_text(worst.max_ps)}"
+    yield f"{place} is the slowest: {worst.slow_calls:,} of {worst.calls:,} calls were slow, {slowest}"
     yield (
         f"its bottleneck is {bottleneck['iterator']} ({bottleneck['long_name']}): {worst.bottleneck_percent:.0f} % of "
         "the time for which the slow calls waited"
@@ -382,26 +383,26 @@ def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] 
     yield f"what to do: {bottleneck['suggestion']}"
 
 
-def _time(ps: int) -> str:
+def _time_text(ps: int) -> str:
     return f"{ps / 1e9:,.2f} ms" if ps >= 1e9 else f"{ps / 1e6:,.1f} us"
 
 
 def _warnings(partials: Sequence[Partial]) -> Iterator[str]:
     if not any(part.pipelines for part in partials):
-        yield _why_empty(partials)
+        yield _explain_empty(partials)
     if any(not part.has_roots for part in partials):
         yield (
-            "no call of an outermost iterator ended during the capture, so the outermost that did are shown; capture "
-            "for longer than one call takes"
+            "no call of an outermost iterator ended during the capture, so the outermost recorded iterators are shown; "
+            "capture for longer than one call takes"
         )
 
 
-def _why_empty(partials: Sequence[Partial]) -> str:
+def _explain_empty(partials: Sequence[Partial]) -> str:
     frameworks = {part.framework for part in partials}
     if frameworks == {"pytorch"}:
         return (
-            "no tf.data iterators: the program feeds itself otherwise; `stepscope input-pipeline` shows what the "
-            "capture holds of a DataLoader"
+            "no tf.data iterators: the program does not use tf.data; `stepscope input-pipeline` shows a recorded "
+            "DataLoader"
         )
     waited = " The steps did wait for input." if any(part.waits for part in partials) else ""
     return (

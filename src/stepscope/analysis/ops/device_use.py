@@ -1,7 +1,7 @@
 """How well kernels fill their device: utilization, and what PyTorch's traces let one estimate of its multiprocessors.
 
-All figures are of the time from the begin of the first step to the end of the last, as PyTorch's TensorBoard plugin
-defined them, so that they compare with what it showed.
+All figures cover the time from the start of the first step to the end of the last. PyTorch's TensorBoard plugin defined
+them so, and the figures can be compared with those of the plugin.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _MOST_BLOCKS = 1e9  # on a multiprocessor; more is garbage
 FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host whose device it is", "str", role=Role.HOST),
     Field("device", "text", "the device", "str", role=Role.PLACE),
-    Field("window_ms", "ms", "from the begin of the first step to the end of the last"),
-    Field("utilization_percent", "percent", "time with at least one kernel, collectives included, copies not"),
+    Field("window_ms", "ms", "time from the start of the first step to the end of the last"),
+    Field("utilization_percent", "percent", "time with at least one kernel or collective; copies do not count"),
     Field(
         "sm_efficiency_percent",
         "percent",
-        "estimated share of the multiprocessors that have work: blocks per multiprocessor of all running kernels, at "
-        "most 1, averaged over the window; needs PyTorch's launch facts",
+        "estimated share of multiprocessors with work: blocks per multiprocessor of all running kernels, at most 1, "
+        "averaged over the window; needs PyTorch's launch facts",
     ),
     Field(
         "occupancy_percent",
         "percent",
-        "estimated occupancy that kernels achieve, averaged over their time; needs PyTorch's launch facts",
+        "estimated achieved occupancy of kernels, averaged over their time; needs PyTorch's launch facts",
     ),
 )
 
 
 @dataclass(frozen=True)
 class DeviceUse:
-    """One device; shares are 0 to 1, None if the trace does not hold what they take."""
+    """One device; shares are 0 to 1, None if the trace lacks the facts."""
 
     device: str
     window_ps: int
@@ -75,8 +75,8 @@ def device_uses(trace: HostTrace) -> list[DeviceUse]:
 
 
 def _numbers(trace: HostTrace, names: tuple[str, ...], most: float) -> F64:
-    """A stat that is written as a double or, where it is whole, as an integer: float64 of shape (events,), NaN where it
-    is missing or no number from 0 to `most`."""
+    """A stat written as a double or, if whole, as an integer: float64 of shape (events,), NaN if missing or not from 0
+    to `most`."""
     if not trace.has_stat(names):
         return np.full(len(trace.events), np.nan)
     whole = trace.stat_ints(names)
@@ -85,7 +85,7 @@ def _numbers(trace: HostTrace, names: tuple[str, ...], most: float) -> F64:
 
 
 def _filled(start: I64, end: I64, blocks: F64, window: int) -> float | None:
-    """Share of the window, weighted by that of the multiprocessors with work; None if no kernel tells its blocks."""
+    """Share of the window, weighted by the share of multiprocessors with work; None if no kernel has its blocks."""
     known = ~np.isnan(blocks)
     if not known.any():
         return None

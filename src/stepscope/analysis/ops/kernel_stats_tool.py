@@ -1,7 +1,7 @@
 """The tool `kernel-stats`: every kernel with the op that launched it, how it was launched, and how long it took.
 
-A row is a kernel, its op, and one way to launch it: equal kernels with another grid have a row of their own. Hosts and
-devices are added up. What the trace does not hold, or holds as garbage, is unknown.
+A row is a kernel, its op, and one launch configuration: the same kernel with another grid has a separate row. Rows sum
+over hosts and devices. A figure that the trace lacks, or records as garbage, is unknown.
 """
 
 from __future__ import annotations
@@ -46,32 +46,30 @@ _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
 
 FIELDS: tuple[Field, ...] = (
-    Field("rank", "number", "place in the descending order of total time", "int", role=Role.ORDINAL),
+    Field("rank", "number", "rank by total time, longest first", "int", role=Role.ORDINAL),
     Field(
         "kernel",
         "text",
-        "the kernel's name; on screens the telling part of it, in files all of it",
+        "the kernel's name; shortened on screens, complete in files",
         "str",
         role=Role.NAME,
     ),
     Field(
         "op",
         "text",
-        "the op that launched it; unknown if nothing in the trace ties the kernel to one",
+        "the op that launched it; unknown if the trace does not link the kernel to an op",
         "str",
         role=Role.NAME,
     ),
-    Field("registers_per_thread", "count", "registers that a thread of the kernel takes", "int", label="Registers"),
-    Field(
-        "shared_memory_bytes", "bytes", "static and dynamic shared memory of a block together", "int", label="Shared"
-    ),
+    Field("registers_per_thread", "count", "registers per thread of the kernel", "int", label="Registers"),
+    Field("shared_memory_bytes", "bytes", "static and dynamic shared memory per block", "int", label="Shared"),
     Field("block_dim", "threads", "threads of a block in x, y, z", "ints", label="Block"),
     Field("grid_dim", "blocks", "blocks of the grid in x, y, z, as the tracer counts them", "ints", label="Grid"),
     Field(
         "occupancy_percent",
         "percent",
-        "warps that can be active at once, of those that the device has room for: theoretical, in PyTorch's traces its "
-        "estimate of the achieved",
+        "active warps as a share of the device's maximum: the theoretical value; in PyTorch's traces its estimate of "
+        "the achieved value",
     ),
     Field(
         "tensor_core_eligible",
@@ -83,12 +81,12 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "uses_tensor_core",
         "",
-        "whether the kernel computes on tensor cores (AMD: matrix cores): its name tells",
+        "whether the kernel computes on tensor cores (AMD: matrix cores), by its name",
         "bool",
         label="TC used",
     ),
-    Field("occurrences", "count", "how often the kernel ran for this op", "int", label="Count"),
-    Field("total_us", "us", "time on the devices, all occurrences together"),
+    Field("occurrences", "count", "runs of the kernel for this op", "int", label="Count"),
+    Field("total_us", "us", "time of all occurrences on the devices"),
     Field("avg_us", "us", "total time divided by occurrences"),
     Field("min_us", "us", "the shortest occurrence"),
     Field("max_us", "us", "the longest occurrence"),
@@ -101,7 +99,7 @@ _PARTS = (
         ("rank", "kernel", "avg_us", "min_us", "max_us", "tensor_core_eligible", "uses_tensor_core"),
     ),
     Part(
-        "How kernels were launched",
+        "Launch configurations of kernels",
         (
             *("rank", "kernel", "registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim"),
             "occupancy_percent",
@@ -109,19 +107,19 @@ _PARTS = (
     ),
 )
 BY_KERNEL_FIELDS: tuple[Field, ...] = (
-    Field("kernel", "text", "the kernel's name; `others` for all that are not listed", "str", role=Role.NAME),
-    Field("occurrences", "count", "how often it ran, for whichever op", "int", label="Count"),
+    Field("kernel", "text", "the kernel's name; `others` for all kernels not listed", "str", role=Role.NAME),
+    Field("occurrences", "count", "its runs, for any op", "int", label="Count"),
     Field("total_us", "us", "its time on the devices"),
     Field("percent", "percent", "share of the time of all kernels"),
 )
 TENSOR_CORE_FIELDS: tuple[Field, ...] = (
-    Field("uses_percent", "percent", "kernel time on tensor cores, of all kernel time", label="On tensor cores"),
-    Field("unknown_percent", "percent", "kernel time of which the names do not tell whether it is"),
-    Field("eligible_percent", "percent", "kernel time of ops that could use tensor cores, of all kernel time"),
+    Field("uses_percent", "percent", "share of kernel time on tensor cores", label="On tensor cores"),
+    Field("unknown_percent", "percent", "share of kernel time in kernels whose names do not show it"),
+    Field("eligible_percent", "percent", "share of kernel time in ops that could use tensor cores"),
     Field(
         "eligible_unused_percent",
         "percent",
-        "kernel time of such ops in kernels that do not; some of them only prepare what the others compute",
+        "share of kernel time of such ops in kernels without tensor cores; some only prepare data for the others",
         label="Eligible, not used",
     ),
 )
@@ -130,7 +128,7 @@ TOP_KERNELS = 10
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One kernel of one op, launched one way; `kernel` is the place in the list of names, times in ps."""
+    """One kernel of one op with one launch configuration; `kernel` is its index in the names, times in ps."""
 
     kernel: int
     op: str | None
@@ -169,7 +167,7 @@ class Partial:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelStatsReport(Report):
-    """Kernels and launches; see the FIELDS tables of this module for the meaning of its parts."""
+    """Kernels and launches; the FIELDS tables of this module explain its parts."""
 
     TOOL: ClassVar[str] = "kernel-stats"
 
@@ -195,10 +193,12 @@ class KernelStatsReport(Report):
         }
 
     def sections(self) -> Sequence[Section]:
-        """Kernels by time, how they were launched, then what all of them together show."""
+        """Kernels by time, their launches, then figures over all kernels."""
         return [
-            Rows("rows", "Kernels", FIELDS, self.rows, self.empty, _PARTS, _briefly),
-            Rows("by_kernel", "Kernels of all ops", BY_KERNEL_FIELDS, self.by_kernel, "no kernels", brief=_briefly),
+            Rows("rows", "Kernels", FIELDS, self.rows, self.empty, _PARTS, _shorten_name),
+            Rows(
+                "by_kernel", "Kernels of all ops", BY_KERNEL_FIELDS, self.by_kernel, "no kernels", brief=_shorten_name
+            ),
             Rows(
                 "devices",
                 "How well kernels fill their devices",
@@ -213,8 +213,8 @@ class KernelStatsReport(Report):
         ]
 
 
-def _briefly(row: Row) -> Row:
-    """The same row with a kernel's name that fits on a screen."""
+def _shorten_name(row: Row) -> Row:
+    """The row with a kernel name that fits on a screen."""
     return row | {"kernel": brief(str(row["kernel"]))}
 
 
@@ -223,7 +223,7 @@ COMPARABLES = (
         id="kernels",
         title="Kernels",
         keys=fields_named(FIELDS, "kernel"),
-        measure=Field("total_us", "us", "time of the kernel on the devices, whichever op launches it"),
+        measure=Field("total_us", "us", "time of the kernel on the devices, for any op"),
         count="occurrences",
         is_total=True,
         empty="neither side has kernels",
@@ -235,11 +235,11 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     found = attribute(trace)
     on_stream = (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     among = on_stream & np.isin(trace.events.kind[found.rows], _KERNELS)
-    names, rows = _rows(trace, np.flatnonzero(among))
+    names, rows = _kernel_rows(trace, np.flatnonzero(among))
     kept, rest = rows[:MOST_ROWS], rows[MOST_ROWS:]
     used = dict.fromkeys(row.kernel for row in kept)
     place = {name: at for at, name in enumerate(used)}
@@ -257,8 +257,8 @@ def partial(trace: HostTrace) -> Partial:
     )
 
 
-def _rows(trace: HostTrace, pieces: I64) -> tuple[dict[int, str], list[KernelRow]]:
-    """Names by string row, and the rows, longest first, of the pieces of device work that are kernels."""
+def _kernel_rows(trace: HostTrace, pieces: I64) -> tuple[dict[int, str], list[KernelRow]]:
+    """Names by string row, and the rows of kernels, longest first."""
     found = attribute(trace)
     events = found.rows[pieces]
     launch, different = launches_of(trace, events)
@@ -278,14 +278,14 @@ def _rows(trace: HostTrace, pieces: I64) -> tuple[dict[int, str], list[KernelRow
         could = eligible[op] if op >= 0 else None
         uses = kernel_uses(names[kernel], could) if may_use[at] else False
         label = found.ops[op][0] if op >= 0 else None
-        # What uses tensor cores could use them, whatever the op's name tells.
+        # A kernel that uses tensor cores could use them, whatever the op's name says.
         rows.append(KernelRow(kernel, label, different[launch[at]], uses or could, uses, *figures))
     rows.sort(key=lambda row: (-row.total_ps, names[row.kernel], row.op or ""))
     return names, rows
 
 
 def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
-    """1 for kernels on a device that may have tensor cores, 0 for those on devices from before there were any."""
+    """1 for kernels on a device that may have tensor cores, 0 for kernels on older devices."""
     may = np.ones(len(trace.planes), np.int64)
     for plane in trace.device_planes():
         facts = trace.stats_of_plane(plane)
@@ -299,26 +299,26 @@ def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
 
 
 def merge(partials: Sequence[Partial]) -> KernelStatsReport:
-    """The kernels of all hosts; equal rows are added up."""
-    rows = _added_up(partials)
+    """The kernels of all hosts; equal rows are merged."""
+    rows = _merge_rows(partials)
     total = sum(row.total_ps for _, row in rows) + sum(part.left_out_ps for part in partials)
     streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
     attributed = [part.attributed for part in partials]
     return KernelStatsReport(
         **header([part.origin for part in partials], _warnings(partials, bool(rows))),
         rows=tuple(_cells(rank, name, row, total) for rank, (name, row) in enumerate(rows, 1)),
-        by_kernel=_by_kernel(rows, partials, total),
+        by_kernel=_sum_by_kernel(rows, partials, total),
         tensor_cores=_tensor_cores([row for _, row in rows], total),
         attribution=dict(attribution.figures(attributed)),
         launches=launches.figures([stream for _, stream in streams]),
         streams=tuple(launches.stream_row(host, stream) for host, stream in streams),
         devices=tuple(device_use.row(part.origin.host, use) for part in partials for use in part.uses),
-        empty=_why_empty(partials),
+        empty=_explain_empty(partials),
     )
 
 
-def _added_up(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
-    """Equal rows of all hosts as one, longest first, with their names."""
+def _merge_rows(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
+    """Merges equal rows of all hosts, longest first; returns them with their names."""
     merged: dict[tuple[object, ...], tuple[str, KernelRow]] = {}
     for part in partials:
         for row in part.rows:
@@ -363,7 +363,7 @@ def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
     }
 
 
-def _by_kernel(
+def _sum_by_kernel(
     rows: Sequence[tuple[str, KernelRow]], partials: Sequence[Partial], total: int
 ) -> tuple[dict[str, Cell], ...]:
     sums: dict[str, list[int]] = {}
@@ -396,22 +396,22 @@ def _tensor_cores(rows: Sequence[KernelRow], total: int) -> dict[str, Cell]:
 
 def _warnings(partials: Sequence[Partial], any_kernels: bool) -> list[str]:
     if not any_kernels:
-        return [_why_empty(partials)]
+        return [_explain_empty(partials)]
     found = attribution.warning([part.attributed for part in partials])
     found += launches.warning([stream for part in partials for stream in part.streams])
     left_out = sum(part.left_out for part in partials)
     if left_out:
-        found.append(f"{left_out:,} rows with the least time are not listed; their time is in all shares")
+        found.append(f"{left_out:,} rows with the least time are not listed; all shares include their time")
     return found
 
 
-def _why_empty(partials: Sequence[Partial]) -> str:
+def _explain_empty(partials: Sequence[Partial]) -> str:
     devices = {device for part in partials for device in part.devices}
     if not devices:
         return "no kernels: no device took part in this run; stepscope op-stats shows the ops on the host"
     if "GPU" not in devices:
         return "no kernels: a TPU runs ops, not kernels; stepscope op-stats shows them"
     return (
-        "no kernels: the profile names GPUs but holds none of their work; record with "
+        "no kernels: the profile names GPUs but contains none of their work; record with "
         "ProfilerOptions(device_tracer_level=1) while the device works"
     )

@@ -1,4 +1,4 @@
-"""How device work gets to its stream: short kernels, the delay from call to start, and the gaps between pieces of work.
+"""How device work is launched: short kernels, launch latency from call to start, and gaps between pieces of work.
 
 One call that launches many kernels, as that of a recorded graph, counts as one launch, and its delay is that of its
 first kernel.
@@ -67,15 +67,15 @@ class StreamLaunches:
 
 
 def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
-    """The launches of every stream that ran a kernel, the busiest first, at most MOST_STREAMS."""
+    """The launches of every stream that ran a kernel, busiest first, at most MOST_STREAMS."""
     found = attribute(trace)
     on_stream = (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     rows, call = found.rows[on_stream], found.call[on_stream]
-    # The first work of each call, one of those that begin together, and how many pieces each call has.
+    # The first work of each call (one of those that start together), and the number of pieces per call.
     known = np.flatnonzero(call >= 0)
     latest_first = known[np.argsort(trace.events.start_ps[rows[known]], kind="stable")[::-1]]
     first = np.full(len(trace.events), -1, np.int64)
-    first[call[latest_first]] = rows[latest_first]  # of several the last assignment, the first work, stays
+    first[call[latest_first]] = rows[latest_first]  # the last assignment wins: the first work
     pieces = np.bincount(call[known], minlength=len(trace.events))
     bounds = np.searchsorted(rows, np.append(trace.lines.event_begin, len(trace.events)))
     streams = []
@@ -87,7 +87,7 @@ def launches_of_streams(trace: HostTrace) -> list[StreamLaunches]:
 
 
 def stream_name(trace: HostTrace, line: int) -> str:
-    """A stream's name, its number if it has none."""
+    """A stream's name, or its number if it has none."""
     return trace.line_label(line) or str(trace.lines.line_id[line])
 
 
@@ -133,7 +133,7 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
 
 
 def _gaps(start: I64, end: I64, call_start: I64) -> tuple[I64, I64]:
-    """The time without work before each piece but the first, and the part of it before that piece's call."""
+    """The gap before each piece but the first, and the part of the gap before that piece's call."""
     free = np.maximum.accumulate(end)[:-1]
     return np.maximum(start[1:] - free, 0), np.clip(call_start[1:], free, np.maximum(start[1:], free)) - free
 
@@ -145,50 +145,54 @@ STREAM_FIELDS: tuple[Field, ...] = (
     Field("device", "text", "the device", "str", role=Role.PLACE),
     Field("stream", "text", "the stream, as the trace names it", "str", role=Role.PLACE),
     Field("kernels", "count", "kernels and collectives that ran on the stream", "int"),
-    Field("busy_percent", "percent", "time with any work on the stream, of the time from its first to its last work"),
-    Field("short_percent", "percent", f"kernels that last less than {SHORT_US:g} us, of all kernels, by number"),
-    Field("delay_median_us", "us", "median time from the begin of a launching call to that of its first work"),
-    Field("delay_p90_us", "us", "the delay that nine in ten launches stay below"),
-    Field("delay_max_us", "us", "the longest such delay"),
+    Field("busy_percent", "percent", "share of the time from the stream's first to its last work in which it has work"),
+    Field("short_percent", "percent", f"share of kernels shorter than {SHORT_US:g} us, by number"),
+    Field("delay_median_us", "us", "median launch latency: from the start of a launch call to that of its first work"),
+    Field("delay_p90_us", "us", "90th percentile of the launch latency"),
+    Field("delay_max_us", "us", "the longest launch latency"),
     Field("gaps", "count", "times without work between two pieces of work", "int"),
-    Field("gaps_us", "us", "all of them together"),
-    Field("longest_gap_us", "us", "the longest of them"),
+    Field("gaps_us", "us", "total time of the gaps"),
+    Field("longest_gap_us", "us", "the longest gap"),
     Field(
         "gaps_late_percent",
         "percent",
-        "part of the gaps in which the host had not even begun to launch what comes next, of gaps with a known launch",
+        "share of the gaps in which the host had not started to launch the next work; gaps with a known launch only",
     ),
 )
 FIELDS: tuple[Field, ...] = (
     Field("kernels", "count", "kernels and collectives that ran, over all streams", "int"),
-    Field("short_kernels_percent", "percent", f"those that last less than {SHORT_US:g} us, by number"),
-    Field("short_kernels_time_percent", "percent", "the same as a share of kernel time", label="Time in short kernels"),
+    Field("short_kernels_percent", "percent", f"share of kernels shorter than {SHORT_US:g} us, by number"),
+    Field(
+        "short_kernels_time_percent", "percent", "share of kernel time in these kernels", label="Time in short kernels"
+    ),
     Field(
         "cheaper_than_launch_percent",
         "percent",
-        "kernels that take less time than the host call that launched nothing but them, of all launched so, by number",
+        "share of kernels shorter than the host call that launched only them, by number",
         label="Shorter than a launch",
     ),
-    Field("launches", "count", "host calls that launched device work; one of a recorded graph counts once", "int"),
-    Field("launch_call_us", "us", "mean time that such a call takes on the host", label="Mean launch call"),
+    Field("launches", "count", "host calls that launched device work; a recorded graph counts once", "int"),
+    Field("launch_call_us", "us", "mean time of such a call on the host", label="Mean launch call"),
     Field(
         "launch_delay_us",
         "us",
-        "mean time from the begin of a call to that of its first work",
+        "mean launch latency: from the start of a call to that of its first work",
         label="Mean launch delay",
     ),
-    Field("long_delays_percent", "percent", f"launches delayed by more than {LONG_DELAY_US:g} us, by number"),
+    Field(
+        "long_delays_percent", "percent", f"share of launches with more than {LONG_DELAY_US:g} us latency, by number"
+    ),
     Field("gaps", "count", "times without work between two pieces of work of a stream", "int"),
-    Field("mean_gap_us", "us", "their mean length"),
+    Field("mean_gap_us", "us", "mean duration of a gap"),
     Field(
         "time_in_gaps_percent",
         "percent",
-        "the gaps, of the time from first to last work of each stream, streams added up",
+        "gaps as a share of the time from first to last work, summed over streams",
     ),
     Field(
         "gaps_late_percent",
         "percent",
-        "part of the gaps in which the host had not even begun to launch what comes next, of gaps with a known launch",
+        "share of the gaps in which the host had not started to launch the next work; gaps with a known launch only",
         label="Gaps by late launches",
     ),
 )
@@ -243,11 +247,11 @@ def stream_row(host: str, stream: StreamLaunches) -> dict[str, Cell]:
 
 
 def warning(streams: list[StreamLaunches]) -> list[str]:
-    """A sentence where the clocks of host and device disagree, which makes delays wrong."""
+    """The warning if the clocks of host and device disagree, which makes launch latencies wrong."""
     launches, backwards = (sum(getattr(s, name) for s in streams) for name in ("launches", "before_call"))
     if not backwards or backwards < launches / 100:
         return []
     return [
-        f"{backwards} of {launches} launches begin on the device before the host calls them: the clocks disagree, and "
-        "launch delays are too short"
+        f"{backwards} of {launches} launches start on the device before their host call: the clocks disagree, and "
+        "launch latencies are too short"
     ]

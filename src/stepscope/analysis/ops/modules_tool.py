@@ -1,10 +1,10 @@
-"""The tree of modules that a model is made of, and the time that each takes on the host and on the devices.
+"""The tree of a model's modules, with the time of each on the host and on the devices.
 
-The tree is that of the calls: a module stands below the module that called it, and calls along the same path are one
-row. Device time is that of the work launched while the module runs. Work of the backward pass belongs to the module
-whose forward pass it differentiates, as far as the trace links the two; it has columns of its own.
+The tree is the call tree: a module is below the module that called it, and calls along the same path form one row.
+Device time is the time of work launched while the module runs. Backward work belongs to the module whose forward pass
+it differentiates, if the trace links the two; it has separate columns.
 
-PyTorch records modules if it is told to record Python calls: `torch.profiler.profile(with_stack=True)`.
+PyTorch records modules when it records Python calls: `torch.profiler.profile(with_stack=True)`.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "parent", "number", "the row of the module that calls it; unknown for the outermost", "int", role=Role.ORDINAL
     ),
-    Field("depth", "number", "how many modules are around it", "int", role=Role.ORDINAL),
-    Field(
-        "module", "text", "its class with the number that the profiler gives to each instance", "str", role=Role.LABEL
-    ),
-    Field("calls", "count", "how often it ran along this path", "int"),
-    Field("host_us", "us", "time on the host, modules inside it included"),
-    Field("host_self_us", "us", "the same without the modules inside it"),
-    Field("device_us", "us", "time of the device work launched in it, modules inside it included"),
-    Field("device_self_us", "us", "the same without the modules inside it"),
-    Field("backward_us", "us", "device time of its backward pass, modules inside it included"),
-    Field("backward_self_us", "us", "the same without the modules inside it"),
-    Field("kernels", "count", "pieces of device work launched in it and the modules inside it, forward", "int"),
-    Field("percent", "percent", "forward and backward device time, without devices the host time, of all modules'"),
+    Field("depth", "number", "number of enclosing modules", "int", role=Role.ORDINAL),
+    Field("module", "text", "its class, with the profiler's number of the instance", "str", role=Role.LABEL),
+    Field("calls", "count", "calls along this path", "int"),
+    Field("host_us", "us", "time on the host, with inner modules"),
+    Field("host_self_us", "us", "time on the host, without inner modules"),
+    Field("device_us", "us", "time of the device work launched in it, with inner modules"),
+    Field("device_self_us", "us", "time of the device work launched in it, without inner modules"),
+    Field("backward_us", "us", "device time of its backward pass, with inner modules"),
+    Field("backward_self_us", "us", "device time of its backward pass, without inner modules"),
+    Field("kernels", "count", "pieces of forward device work launched in it, with inner modules", "int"),
+    Field("percent", "percent", "share of forward and backward device time; without devices, of host time"),
 )
 
 
 @dataclass(frozen=True)
 class Node:
-    """The calls of a module along one path; `parent` is its caller's place in the list, -1 for none; times in ps, the
-    device's without the modules inside it."""
+    """The calls of a module along one path; `parent` is the index of its caller, -1 for none.
+
+    Times in ps; device times without inner modules.
+    """
 
     parent: int
     name: str
@@ -78,7 +78,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes; `unassigned_ps` is device time outside all modules."""
+    """The part of one host; `unassigned_ps` is device time outside all modules."""
 
     origin: Origin
     nodes: list[Node]
@@ -102,13 +102,13 @@ class ModulesReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The tree, drawn by indentation."""
-        return [Rows("rows", "Modules", FIELDS, self.rows, _empty(self.framework), _PARTS, _indented)]
+        return [Rows("rows", "Modules", FIELDS, self.rows, _empty(self.framework), _PARTS, _indent_name)]
 
 
 _PARTS = (Part("Modules", tuple(field.name for field in FIELDS[3:])),)  # indentation shows the tree
 
 
-def _indented(row: Row) -> Row:
+def _indent_name(row: Row) -> Row:
     return row | {"module": "  " * int(str(row["depth"])) + str(row["module"])}
 
 
@@ -117,7 +117,7 @@ COMPARABLES = (
         id="modules",
         title="Modules",
         keys=fields_named(FIELDS, "module"),
-        measure=Field("device_us", "us", "device time of the module, modules inside it included"),
+        measure=Field("device_us", "us", "device time of the module, with inner modules"),
         count="calls",
         is_total=True,
         empty="neither side has modules with device work",
@@ -129,7 +129,7 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     found = attribute(trace)
     rows = _module_calls(trace)
     if not len(rows):
@@ -137,14 +137,14 @@ def partial(trace: HostTrace) -> Partial:
     inside = np.full(len(trace.events), -1, np.int32)
     inside[rows] = np.arange(len(rows))
     spread_labels(trace, inside)
-    above = _above(trace, rows, inside)
+    above = _enclosing_calls(trace, rows, inside)
     path, parent, first = _paths(above, event_name_rows(trace, rows))
     size = len(first)
     duration = trace.events.duration_ps[rows]
     own = duration.copy()
     np.subtract.at(own, above[above >= 0], duration[above >= 0])
     forward = inside[found.rows]
-    backward = np.where(forward < 0, _backward(trace, inside)[found.rows], -1)
+    backward = np.where(forward < 0, _backward_modules(trace, inside)[found.rows], -1)
     columns = (
         np.bincount(path, minlength=size), _sums(path, duration, size), _sums(path, np.maximum(own, 0), size),
         _device_sums(path, forward, found.time_ps, size), _device_sums(path, backward, found.time_ps, size),
@@ -153,7 +153,7 @@ def partial(trace: HostTrace) -> Partial:
     names = [trace.name_of(row).removeprefix(MODULE_PREFIX) for row in rows[first].tolist()]
     whole = zip(parent.tolist(), names, *(column.tolist() for column in columns), strict=True)
     lost = (forward < 0) & (backward < 0)
-    nodes, left_out = _most([Node(*each) for each in whole])
+    nodes, left_out = _select_longest([Node(*each) for each in whole])
     return Partial(origin_of(trace), nodes, left_out, int(found.time_ps[lost].sum()))
 
 
@@ -165,8 +165,8 @@ def _module_calls(trace: HostTrace) -> I64:
     return python[np.isin(types, of_modules)]
 
 
-def _above(trace: HostTrace, rows: I64, inside: I32) -> I64:
-    """The module call around each module call, as places among them, -1 for none."""
+def _enclosing_calls(trace: HostTrace, rows: I64, inside: I32) -> I64:
+    """The index of the enclosing module call of each module call, -1 for none."""
     parent = forest(trace).parent[rows]
     return np.where(parent >= 0, inside[np.maximum(parent, 0)], -1).astype(np.int64)
 
@@ -199,8 +199,8 @@ def _device_sums(path: I32, call: I32, time: I64, size: int) -> I64:
     return _sums(path[call[known]], time[known], size)
 
 
-def _backward(trace: HostTrace, inside: I32) -> I32:
-    """The module call that each event of a backward pass belongs to: that of the forward op it is linked to."""
+def _backward_modules(trace: HostTrace, inside: I32) -> I32:
+    """The module call of each backward event: that of its linked forward op."""
     label = np.full(len(trace.events), -1, np.int32)
     if trace.has_stat(stat_names.FORWARD_BACKWARD_ID):
         number = trace.stat_ints(stat_names.FORWARD_BACKWARD_ID)
@@ -212,8 +212,8 @@ def _backward(trace: HostTrace, inside: I32) -> I32:
     return label
 
 
-def _most(nodes: list[Node]) -> tuple[list[Node], int]:
-    """The nodes with most time, with all nodes above them, and how many are left out."""
+def _select_longest(nodes: list[Node]) -> tuple[list[Node], int]:
+    """The nodes with most time and all their ancestors, and the number of nodes left out."""
     if len(nodes) <= MOST_MODULES:
         return nodes, 0
     kept: set[int] = set()
@@ -236,7 +236,7 @@ _Path = tuple[str, ...]
 
 
 class _Sums(NamedTuple):
-    """What one path adds up to on all hosts; times in ps."""
+    """The sums of one path over all hosts; times in ps."""
 
     calls: int = 0
     host_ps: int = 0
@@ -246,11 +246,11 @@ class _Sums(NamedTuple):
     kernels: int = 0
 
     def plus(self, other: _Sums | Node) -> _Sums:
-        """Both added up."""
+        """The sum of both."""
         return _Sums(*(getattr(self, name) + getattr(other, name) for name in _Sums._fields))
 
     def with_inner(self, inner: _Sums) -> _Sums:
-        """With the work of a module inside, whose calls and host time are in those of this one already."""
+        """Adds the device work of an inner module; its calls and host time are already included."""
         return self._replace(
             device_ps=self.device_ps + inner.device_ps,
             backward_ps=self.backward_ps + inner.backward_ps,
@@ -259,8 +259,8 @@ class _Sums(NamedTuple):
 
 
 def merge(partials: Sequence[Partial]) -> ModulesReport:
-    """The modules of all hosts; equal paths are added up."""
-    own = _added_up(partials)
+    """The modules of all hosts; equal paths are merged."""
+    own = _sum_paths(partials)
     whole = dict(own)
     for path in sorted(own, key=len, reverse=True):
         if path[:-1] in whole:
@@ -271,7 +271,7 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
     warnings += [f"{left_out:,} modules are not listed"] if left_out else []
     return ModulesReport(
         **header([part.origin for part in partials], warnings),
-        rows=tuple(_rows(own, whole)),
+        rows=tuple(_module_rows(own, whole)),
         unassigned_device_us=round_us(sum(part.unassigned_ps for part in partials)),
         framework=framework,
     )
@@ -281,7 +281,7 @@ def _empty(framework: str) -> str:
     return f"no modules: {remedy(MODULES, framework)}"
 
 
-def _added_up(partials: Sequence[Partial]) -> dict[_Path, _Sums]:
+def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, _Sums]:
     sums: dict[_Path, _Sums] = {}
     for part in partials:
         paths: list[_Path] = []
@@ -291,15 +291,15 @@ def _added_up(partials: Sequence[Partial]) -> dict[_Path, _Sums]:
     return sums
 
 
-def _rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> list[dict[str, Cell]]:
-    """Depth first, at each depth the module with most time first."""
+def _module_rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> list[dict[str, Cell]]:
+    """Rows in depth-first order; siblings by time, longest first."""
     on_device = any(part.device_ps + part.backward_ps for part in own.values())
 
     def weight(path: _Path) -> int:
         return whole[path].device_ps + whole[path].backward_ps if on_device else own[path].host_ps
 
     inside: dict[_Path, list[_Path]] = {}
-    for path in sorted(own, key=weight):  # the last one is taken first
+    for path in sorted(own, key=weight):  # popped from the end: the longest first
         inside.setdefault(path[:-1], []).append(path)
     everything = sum(weight(path) for path in inside.get((), []))
     rows: list[dict[str, Cell]] = []

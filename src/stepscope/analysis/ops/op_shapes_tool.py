@@ -1,9 +1,9 @@
 """The ops of the host by name and shapes of their inputs, with their time on the host and on the devices, and by the
 line of the program that they were called from.
 
-Total time includes what runs inside an op, self time does not; the device time of an op is that of the work launched
-inside it, and its self time that of the work it launches itself. Device times add up over streams. An op that calls
-itself is counted within itself, so that total times of such ops exceed the time that passes.
+Total time includes nested ops, self time does not. The device time of an op is that of the work launched inside it; its
+device self time is that of the work it launches itself. Device times sum over streams. An op that calls itself counts
+inside itself, so total times of such ops exceed the elapsed time.
 
 Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines with `with_stack=True`.
 """
@@ -34,20 +34,20 @@ _OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
 
 _NAME = Field("name", "text", "the op", "str", role=Role.NAME)
 _TIME_FIELDS: tuple[Field, ...] = (
-    Field("calls", "count", "how often it ran", "int"),
-    Field("host_total_us", "us", "time on the host, with what runs inside it"),
-    Field("host_self_us", "us", "the same without the ops inside it"),
+    Field("calls", "count", "number of runs", "int"),
+    Field("host_total_us", "us", "time on the host, with nested ops"),
+    Field("host_self_us", "us", "time on the host, without nested ops"),
     Field("device_total_us", "us", "time of the device work launched inside it"),
-    Field("device_self_us", "us", "the same without that of the ops inside it"),
+    Field("device_self_us", "us", "time of the device work launched by the op itself"),
     Field("avg_device_us", "us", "device total divided by calls"),
-    Field("percent", "percent", "device self time, without devices host self time, as a share of that of all ops"),
+    Field("percent", "percent", "share of all ops' device self time; without devices, of their host self time"),
 )
 SHAPE_FIELDS: tuple[Field, ...] = (
     _NAME,
     Field(
         "input_shapes",
         "text",
-        "the shapes of its inputs, as the trace holds them; unknown if not recorded",
+        "the shapes of its inputs, as in the trace; unknown if not recorded",
         "str",
         role=Role.SHAPE,
     ),
@@ -65,7 +65,7 @@ _NO_LINES = "no Python calls were recorded"
 
 @dataclass(frozen=True)
 class OpGroup:
-    """Ops that have a name and up to two further texts in common; times in ps."""
+    """Ops with the same name and up to two more equal texts; times in ps."""
 
     name: str
     first: str
@@ -78,13 +78,13 @@ class OpGroup:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What they have in common."""
+        """The texts that they share."""
         return self.name, self.first, self.second
 
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes; `host_ps` and `device_ps` are the self times of all ops."""
+    """The part of one host; `host_ps` and `device_ps` are the self times of all ops."""
 
     origin: Origin
     shapes: list[OpGroup]
@@ -116,7 +116,7 @@ class OpShapesReport(Report):
 
 
 def _shapes_by_side(report: OpShapesReport) -> Iterator[dict[str, Cell]]:
-    """Each op and shape twice: with its time on the devices and with that on the host."""
+    """Two rows per op and shape: the time on the devices, and the time on the host."""
     for row in report.rows:
         for where in ("device", "host"):
             op = {"name": row["name"], "input_shapes": row["input_shapes"], "calls": row["calls"]}
@@ -144,12 +144,17 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     counts = np.isin(trace.events.kind, _OPS) & is_thread_event(trace)
     rows = np.flatnonzero(counts)
     device = _device_times(trace)
     duration = trace.events.duration_ps
-    times = (duration[rows], _own(trace, duration, counts)[rows], device[rows], _own(trace, device, counts)[rows])
+    times = (
+        duration[rows],
+        _self_times(trace, duration, counts)[rows],
+        device[rows],
+        _self_times(trace, device, counts)[rows],
+    )
     dims, types = (_texts(trace, rows, names) for names in (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES))
     shapes = _groups(trace, rows, times, dims, types)
     sites = call_sites(trace, rows)
@@ -175,8 +180,8 @@ def _device_times(trace: HostTrace) -> I64:
     return time
 
 
-def _own(trace: HostTrace, time: I64, counts: Mask) -> I64:
-    """`time` without that of the counted events inside."""
+def _self_times(trace: HostTrace, time: I64, counts: Mask) -> I64:
+    """`time` without that of nested counted events."""
     own = np.empty(len(time), np.int64)
     kernels.nesting.self_times(time, forest(trace).parent, counts, own)
     return np.maximum(own, 0)
@@ -185,7 +190,7 @@ def _own(trace: HostTrace, time: I64, counts: Mask) -> I64:
 def _groups(
     trace: HostTrace, rows: I64, times: Sequence[I64], first: I64, second: I64, shown: Callable[[str], str] = str
 ) -> list[OpGroup]:
-    """Adds ops of equal name and texts up, those with most self time first."""
+    """Merges ops of equal name and texts; most self time first."""
     group, _ = number_pairs(event_name_rows(trace, rows), first)
     group, at = number_pairs(group, second)
     size, text = len(at), trace.strings
@@ -211,11 +216,11 @@ def _rank(row: OpGroup) -> tuple[object, ...]:
 
 
 def merge(partials: Sequence[Partial]) -> OpShapesReport:
-    """The ops of all hosts; equal ones are added up."""
+    """The ops of all hosts; equal ops are merged."""
     device = sum(part.device_ps for part in partials)
     whole = device or sum(part.host_ps for part in partials)
-    shapes = _added_up([row for part in partials for row in part.shapes])
-    sites = _added_up([row for part in partials for row in part.sites])
+    shapes = _merge_groups([row for part in partials for row in part.shapes])
+    sites = _merge_groups([row for part in partials for row in part.sites])
     return OpShapesReport(
         **header([part.origin for part in partials], _warnings(partials, shapes, sites)),
         rows=tuple(_shape_row(row, whole, bool(device)) for row in shapes),
@@ -223,7 +228,7 @@ def merge(partials: Sequence[Partial]) -> OpShapesReport:
     )
 
 
-def _added_up(rows: Sequence[OpGroup]) -> list[OpGroup]:
+def _merge_groups(rows: Sequence[OpGroup]) -> list[OpGroup]:
     merged: dict[tuple[str, str, str], OpGroup] = {}
     for row in rows:
         merged[row.key] = _sum(merged[row.key], row) if row.key in merged else row
@@ -264,4 +269,4 @@ def _warnings(partials: Sequence[Partial], shapes: Sequence[OpGroup], sites: Seq
     if shapes and not sites:
         found.append(f"no Python calls were recorded: {remedy(CALL_SITES, framework)}")
     left_out = sum(part.left_out for part in partials)
-    return [*found, *([f"{left_out:,} rows of ops with least time are not listed"] if left_out else [])]
+    return [*found, *([f"{left_out:,} rows of ops with the least time are not listed"] if left_out else [])]

@@ -1,4 +1,4 @@
-"""The ops of one side of a host, its threads or its devices: how long each takes, and what it costs."""
+"""The ops of one side of a host (its threads or its devices): their times, operations and bytes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Peaks:
-    """What a device can do at most, as the trace states it: operations and bytes a second."""
+    """The peak rates of a device as recorded in the trace: operations and bytes per second."""
 
     flops: float
     bytes: float
@@ -106,7 +106,7 @@ def side_of(trace: HostTrace, work: OpWork, calls: I64 | None, idle_ps: int) -> 
 
 
 def host_idle(trace: HostTrace, work: OpWork) -> int:
-    """Time between the first and the last op of each thread in which it runs none, in ps."""
+    """Time without an op between the first and the last op of each thread, in ps."""
     rows = work.rows
     if not len(rows):
         return 0
@@ -117,7 +117,7 @@ def host_idle(trace: HostTrace, work: OpWork) -> int:
 
 
 def device_idle(trace: HostTrace, rows: I64) -> int:
-    """Time between the first and the last work of each device in which it does none, in ps."""
+    """Time without work between the first and the last work of each device, in ps."""
     plane = trace.lines.plane[trace.events.line[rows]]
     idle = 0
     for device in trace.device_planes():
@@ -136,7 +136,7 @@ def device_idle(trace: HostTrace, rows: I64) -> int:
 def _costs(
     trace: HostTrace, work: OpWork, size: int, with_copies: bool
 ) -> tuple[list[float | None], list[float | None]]:
-    """Operations and bytes that the trace states for each op."""
+    """The recorded operations and bytes of each op."""
     flops = trace.stat_ints(stat_names.FLOPS, rows=work.rows) if trace.has_stat(stat_names.FLOPS) else None
     moved = stated_bytes(trace, work.rows, with_copies)
     if moved is not None:
@@ -145,12 +145,12 @@ def _costs(
 
 
 def _is_half(work: OpWork) -> Mask:
-    """The begin or the end of something asynchronous, such as `copy-start`: all its bytes, but not its time."""
+    """Whether an op is the start or end of asynchronous work (`copy-start`): it has the bytes but not the time."""
     return np.array([any(map(is_half, op)) for op in work.ops], np.bool_)
 
 
 def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:
-    """The sum of each op's values, None where one of them is not stated: it would be too small for the op's time."""
+    """The sum of each op's values; None if one is missing, since the sum would be too small for the op's time."""
     if values is None:
         return [None] * size
     sums = np.bincount(op, weights=values, minlength=size).tolist()
@@ -159,7 +159,7 @@ def _sums(op: I32, values: I64 | None, size: int) -> list[float | None]:
 
 
 def peaks_of(trace: HostTrace) -> Peaks | None:
-    """The peaks of the host's devices; None if a device states none or they differ."""
+    """The peaks of the host's devices; None if a device has none or they differ."""
     found = set()
     for device in trace.device_planes():
         stats = trace.stats_of_plane(device)

@@ -1,13 +1,13 @@
 """The tool `op-stats`: every op that ran, on the hosts and on the devices.
 
-Total time includes what runs inside an op, self time does not. Percentages are of the self time of all ops on the same
-side: host ops say nothing of the device and the other way round, and read 0 there. Idle time is not an op; the columns
-with idle time show the shares that remain if it is counted in.
+Total time includes nested ops, self time does not. Percentages are shares of the self time of all ops on the same side;
+host ops show 0 in the device's columns, and device ops in the host's. Idle time is not an op; the columns with idle
+time include it in the total.
 
-On a host, an op's time is that of the thread that runs it, so that ops on several threads add up to more than the time
-that passes. Idle is the time between the first and the last op of each thread in which it runs none. On a device, an
-op's time is that of its kernels and copies; idle is the time between the first and the last work of each device in
-which it does none. Work that cannot be attributed to an op has a row under its own name.
+On a host, an op's time is that of its thread, so ops on several threads add up to more than the elapsed time. Idle is
+the time without an op between the first and the last op of each thread. On a device, an op's time is that of its
+kernels and copies. Idle is the time without work between the first and the last work of each device. Work that cannot
+be attributed to an op has a row under its own name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from stepscope.analysis.ops.op_sides import Peaks, Side, device_idle, host_idle, peaks_of, side_of
-from stepscope.analysis.ops.op_table import distributions, side_rows, totals, whole
+from stepscope.analysis.ops.op_table import distributions, merge_sides, side_rows, totals
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
 from stepscope.analysis.trace.op_work import device_calls, device_work, host_work
@@ -51,12 +51,12 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "rank",
         "number",
-        "place in the list: device ops by self time, then host ops by self time",
+        "rank: device ops by self time, then host ops by self time",
         "int",
         role=Role.ORDINAL,
     ),
     Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
-    Field("type", "text", "the op's type, as the framework calls it; for copies the direction", "str", role=Role.TYPE),
+    Field("type", "text", "the framework's type of the op; for copies the direction", "str", role=Role.TYPE),
     Field(
         "name",
         "text",
@@ -67,42 +67,40 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "occurrences",
         "count",
-        "how often the op ran; on a device, launches of all its kernels count once",
+        "runs of the op; on a device, all kernels of one run count once",
         "int",
         label="Count",
     ),
-    Field("total_us", "us", "accumulated time: with what runs inside it"),
+    Field("total_us", "us", "total time, with nested ops"),
     Field("avg_us", "us", "total time divided by occurrences"),
-    Field("total_self_us", "us", "self time: without what runs inside it"),
+    Field("total_self_us", "us", "self time, without nested ops"),
     Field("avg_self_us", "us", "self time divided by occurrences"),
     Field("self_percent", "percent", "self time as a share of that of all ops on the same side"),
     Field(
         "cumulative_self_percent",
         "percent",
-        "self_percent added up from the side's first row to this one",
+        "sum of `self_percent` from the side's first row to this one",
         label="Cumulative",
     ),
-    Field(
-        "gflop_per_s", "GFLOP/s", "floating-point operations that the trace states, by total time", label="Compute rate"
-    ),
+    Field("gflop_per_s", "GFLOP/s", "recorded floating-point operations per total time", label="Compute rate"),
     Field(
         "gib_per_s",
         "GiB/s",
-        "bytes of memory that the trace states the op accesses or copies, by total time; unknown for the begin and the "
-        "end of asynchronous copies, whose time is not that of the copy",
+        "recorded bytes that the op accesses or copies, per total time; unknown for the start and the end of "
+        "asynchronous copies, whose time is not that of the copy",
         label="Memory rate",
     ),
     Field("flop_per_byte", "FLOP/byte", "the operations divided by the bytes", label="Intensity"),
     Field(
         "tensor_core_percent",
         "percent",
-        "time of the op's kernels on tensor cores (AMD: matrix cores), of all its kernels; unknown if no name tells",
+        "share of the op's kernel time on tensor cores (AMD: matrix cores); unknown if no kernel name shows it",
     ),
     Field(
         "bound_by",
         "text",
-        "`compute` or `memory`, whichever comes closer to the peak rate that the trace states for the device; unknown "
-        "where it states no peaks or no operations and bytes",
+        "`compute` or `memory`, whichever is closer to the device's recorded peak rate; unknown without recorded peaks "
+        "or without operations and bytes",
         "str",
         role=Role.TERM,
     ),
@@ -110,21 +108,21 @@ FIELDS: tuple[Field, ...] = (
         "eager_percent",
         "percent",
         "self time of the op's runs on the host that were dispatched one by one; the rest runs in traced functions; "
-        "unknown where the trace does not tell",
+        "unknown if not recorded",
     ),
     *(
         Field(f"{side}_{name}", "percent", f"{meaning} {side}; 0 for ops that ran on the {other}")
         for side, other in (("device", "host"), ("host", "device"))
         for name, meaning in (
             ("self_percent", "share of the self time of all ops on the"),
-            ("cumulative_self_percent", "the same added up to this row, for the"),
+            ("cumulative_self_percent", "sum of these shares up to this row, for the"),
         )
     ),
     Field("self_percent_with_idle", "percent", "self time as a share of the self time of all ops and idle time"),
     Field(
         "cumulative_self_percent_with_idle",
         "percent",
-        "the same added up to this row, with idle time taking its place among the ops by its length",
+        "sum of these shares up to this row, with idle time ranked among the ops",
         label="Cumulative",
     ),
 )
@@ -157,11 +155,11 @@ TOTAL_FIELDS: tuple[Field, ...] = tuple(
         Field(
             f"{side}_ops",
             "count",
-            f"different ops that ran on the {side}; unknown where one of several hosts has more than are kept",
+            f"different ops that ran on the {side}; unknown if one of several hosts has more than are kept",
             "int",
         ),
         Field(f"{side}_self_us", "us", f"self time of {busy}"),
-        Field(f"{side}_idle_us", "us", f"time without any between {idle}, added up"),
+        Field(f"{side}_idle_us", "us", f"total time without any between {idle}"),
     )
 )
 DISTRIBUTION_FIELDS: tuple[Field, ...] = (
@@ -170,7 +168,7 @@ DISTRIBUTION_FIELDS: tuple[Field, ...] = (
     Field(
         "name",
         "text",
-        "the type or the op; `others` for all that are not listed; `IDLE` for idle time",
+        "the type or the op; `others` for all not listed; `IDLE` for idle time",
         "str",
         role=Role.NAME,
     ),
@@ -182,7 +180,7 @@ DISTRIBUTION_FIELDS: tuple[Field, ...] = (
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes."""
+    """The part of one host."""
 
     origin: Origin
     device: Side
@@ -194,7 +192,7 @@ class Partial:
 
 @dataclass(frozen=True, kw_only=True)
 class OpStatsReport(Report):
-    """Ops and their times; see the FIELDS tables of this module for the meaning of its parts."""
+    """Ops and their times; the FIELDS tables of this module explain its parts."""
 
     TOOL: ClassVar[str] = "op-stats"
 
@@ -213,18 +211,25 @@ class OpStatsReport(Report):
         }
 
     def sections(self) -> Sequence[Section]:
-        """The ops, how their time spreads, and how far it can be attributed."""
+        """The ops, the distribution of their time, and how far it can be attributed."""
         spread = self.distributions
         return [
-            Rows("rows", "Ops", FIELDS, self.rows, _EMPTY, _PARTS, _briefly),
-            Rows("distributions", "Self time by type and by op", DISTRIBUTION_FIELDS, spread, "no ops", brief=_briefly),
+            Rows("rows", "Ops", FIELDS, self.rows, _EMPTY, _PARTS, _shorten_name),
+            Rows(
+                "distributions",
+                "Self time by type and by op",
+                DISTRIBUTION_FIELDS,
+                spread,
+                "no ops",
+                brief=_shorten_name,
+            ),
             Figures("totals", "Totals", TOTAL_FIELDS, self.totals),
             Figures("attribution", "How the ops of device work are known", attribution.FIELDS, self.attribution),
         ]
 
 
-def _briefly(row: Row) -> Row:
-    """The same row with the name of a kernel as it fits on a screen; paths of ops are cut by who shows them."""
+def _shorten_name(row: Row) -> Row:
+    """The row with a kernel name that fits on a screen; paths of ops are shortened where they are shown."""
     return row if "/" in str(row["name"]) else row | {"name": brief(str(row["name"]))}
 
 
@@ -251,7 +256,7 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     on_host, on_device = host_work(trace), device_work(trace)
     return Partial(
         origin=origin_of(trace),
@@ -269,8 +274,8 @@ def partial(trace: HostTrace) -> Partial:
 def merge(partials: Sequence[Partial]) -> OpStatsReport:
     """The ops of all hosts together."""
     sides = {
-        "device": whole([part.device for part in partials]),
-        "host": whole([part.on_host for part in partials]),
+        "device": merge_sides([part.device for part in partials]),
+        "host": merge_sides([part.on_host for part in partials]),
     }
     stated = {part.peaks for part in partials if part.device.ops}
     peaks = stated.pop() if len(stated) == 1 else None
@@ -291,7 +296,7 @@ def _warnings(partials: Sequence[Partial], sides: dict[str, Side]) -> list[str]:
         return [_EMPTY]
     found = attribution.warning([part.attributed for part in partials])
     stand_ins = dict.fromkeys(part.stand_in for part in partials if part.stand_in)
-    found += [f"a host recorded no ops, so {what} stand for them" for what in stand_ins]
+    found += [f"a host recorded no ops: {what} are listed instead" for what in stand_ins]
     for name, side in sides.items():
         if side.left_out:
             share = percent(side.left_out_ps, side.self_ps) or 0.0

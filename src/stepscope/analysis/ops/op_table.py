@@ -1,4 +1,4 @@
-"""The ops of one side of all hosts as rows: their shares, their rates, and how their time spreads."""
+"""The ops of one side of all hosts as rows: their shares, rates and time distribution."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ TOP = 10  # of a distribution
 _TOTAL_PS, _SELF_PS = OpRow._fields.index("total_ps"), OpRow._fields.index("self_ps")
 
 
-def whole(sides: Sequence[Side]) -> Side:
+def merge_sides(sides: Sequence[Side]) -> Side:
     """One side of all hosts."""
     types: dict[str, int] = {}
     for side in sides:
         for name, ps in side.types.items():
             types[name] = types.get(name, 0) + ps
     left_out, left_out_ps = sum(side.left_out for side in sides), sum(side.left_out_ps for side in sides)
-    return Side(_added_up(sides), left_out, left_out_ps, types, sum(side.idle_ps for side in sides))
+    return Side(_merge_ops(sides), left_out, left_out_ps, types, sum(side.idle_ps for side in sides))
 
 
-def _added_up(sides: Sequence[Side]) -> list[OpRow]:
+def _merge_ops(sides: Sequence[Side]) -> list[OpRow]:
     merged: dict[tuple[str, str], OpRow] = {}
     for side in sides:
         for row in side.ops:
@@ -37,7 +37,7 @@ def _added_up(sides: Sequence[Side]) -> list[OpRow]:
 
 
 def _sum(one: OpRow, other: OpRow) -> OpRow:
-    """Both rows as one.  What a host does not tell is unknown of both: the sum would be too small for their time."""
+    """The sum of both rows.  A figure missing on one is unknown: the sum would be too small for their time."""
 
     def plus(mine: T | None, its: T | None) -> T | None:
         return None if mine is None or its is None else mine + its
@@ -92,11 +92,11 @@ def _shares(where: str, side: Side) -> dict[str, list[float | None]]:
     }
 
 
-def _percents(parts: I64, whole: int) -> list[float | None]:
+def _percents(parts: I64, merge_sides: int) -> list[float | None]:
     """`percent` of each part."""
-    if whole <= 0:
+    if merge_sides <= 0:
         return [None] * len(parts)
-    found: list[float | None] = (np.floor(1e6 * parts / whole + 0.5) / 1e4).tolist()
+    found: list[float | None] = (np.floor(1e6 * parts / merge_sides + 0.5) / 1e4).tolist()
     return found
 
 
@@ -121,8 +121,8 @@ def _bound_by(row: OpRow, peaks: Peaks) -> str | None:
 
 
 def totals(where: str, side: Side, hosts: int) -> dict[str, Cell]:
-    """The figures of one side of so many hosts."""
-    # What one host left out another may have, in its list or left out as well.
+    """The figures of one side over `hosts` hosts."""
+    # An op left out on one host may also be on another, listed or left out.
     ops = None if side.left_out and hosts > 1 else len(side.ops) + side.left_out
     return {
         f"{where}_ops": ops,
@@ -132,7 +132,7 @@ def totals(where: str, side: Side, hosts: int) -> dict[str, Cell]:
 
 
 def distributions(where: str, side: Side) -> list[dict[str, Cell]]:
-    """How the self time of one side spreads over types and over ops."""
+    """The distribution of one side's self time over types and over ops."""
     types, ops = list(side.types.items()), [(row.name, row.self_ps) for row in side.ops]
     return [*_distribution(where, "type", types, side), *_distribution(where, "op", ops, side)]
 

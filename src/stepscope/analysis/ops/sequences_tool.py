@@ -1,9 +1,9 @@
-"""Kernels that run one after another again and again: what could be fused, or recorded as a graph.
+"""Repeating kernel sequences, which could be fused or recorded as a graph.
 
-Two tables. The first takes what one op launches: the op with the kernels in the order of their launches, where that is
-at least two. The second takes what runs on a stream, whichever ops it belongs to: sequences of two to eight kernels
-that occur three times or more. Each kernel counts for one sequence at most, first for that which saves most launches if
-it becomes one kernel. Each launch saved is time of the host and, where a device waits for it, time of the step.
+There are two tables. The first lists each op that launches at least two kernels, with the kernels in launch order. The
+second lists sequences on streams, over any ops: two to eight kernels that occur three times or more. Each kernel counts
+for at most one sequence, the one that would save most launches as a single kernel. Each saved launch saves host time,
+and step time if a device waits for it.
 """
 
 from __future__ import annotations
@@ -34,29 +34,28 @@ _KERNELS = (K.KERNEL, K.COLLECTIVE, K.MEMSET)
 
 _FIGURES: tuple[Field, ...] = (
     Field("length", "count", "kernels in the sequence", "int"),
-    Field("count", "count", "how often it ran", "int"),
-    Field("device_us", "us", "time of its kernels, all occurrences together"),
-    Field("avg_device_us", "us", "the same per occurrence"),
-    Field("percent", "percent", "its kernels' time as a share of that of all kernels"),
-    Field("launches_saved", "count", "launches fewer if it were one kernel: count times (length - 1)", "int"),
+    Field("count", "count", "runs of the sequence", "int"),
+    Field("device_us", "us", "time of its kernels over all runs"),
+    Field("avg_device_us", "us", "time of its kernels per run"),
+    Field("percent", "percent", "share of the time of all kernels"),
+    Field("launches_saved", "count", "launches saved if it were one kernel: count times (length - 1)", "int"),
     Field("kernels", "text", "the kernels in order", "str", role=Role.LABEL),
 )
 OP_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the outermost op that launches them, else the launching call", "str", role=Role.NAME),
+    Field("op", "text", "the outermost op that launches them, else the launch call", "str", role=Role.NAME),
     Field("host_us", "us", "time of these ops on the host"),
     *_FIGURES,
 )
 STREAM_FIELDS: tuple[Field, ...] = _FIGURES
 _EMPTY = "no op launches two kernels or more"
 _NONE = (
-    "no sequence of kernels is repeated: where a GPU took part, record several steps with "
-    "ProfilerOptions(device_tracer_level=1)"
+    "no kernel sequence repeats: if a GPU took part, record several steps with ProfilerOptions(device_tracer_level=1)"
 )
 
 
 @dataclass(frozen=True)
 class Run:
-    """One sequence; `op` is empty for those of streams; times in ps."""
+    """One sequence; `op` is empty for sequences on streams; times in ps."""
 
     op: str
     kernels: list[str]
@@ -68,7 +67,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes."""
+    """The part of one host."""
 
     origin: Origin
     ops: list[Run]
@@ -92,15 +91,15 @@ class SequencesReport(Report):
     def sections(self) -> Sequence[Section]:
         """By op, then on streams."""
         return [
-            Rows("ops", "Kernels of one op", OP_FIELDS, self.ops, _EMPTY, brief=_briefly),
-            Rows("rows", "Sequences on streams", STREAM_FIELDS, self.rows, _NONE, brief=_briefly),
+            Rows("ops", "Kernels of one op", OP_FIELDS, self.ops, _EMPTY, brief=_shorten_names),
+            Rows("rows", "Sequences on streams", STREAM_FIELDS, self.rows, _NONE, brief=_shorten_names),
         ]
 
 
 _ARROW = " -> "
 
 
-def _briefly(row: Row) -> Row:
+def _shorten_names(row: Row) -> Row:
     return row | {"kernels": _ARROW.join(map(brief, str(row["kernels"]).split(_ARROW)))}
 
 
@@ -112,7 +111,7 @@ COMPARABLES = (
         measure=Field("device_us", "us", "device time of the sequence"),
         count="count",
         is_total=True,
-        empty="on neither side is a sequence of kernels repeated",
+        empty="no kernel sequence repeats on either side",
     ),
 )
 
@@ -121,19 +120,22 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     found = attribute(trace)
     wanted = np.isin(trace.events.kind[found.rows], _KERNELS)
     wanted &= (trace.lines.kind == LineKind.STREAM)[trace.events.line[found.rows]]
     rows, call = found.rows[wanted], found.call[wanted]
     total = int(trace.events.duration_ps[rows].sum())
     return Partial(
-        origin_of(trace), _of_ops(trace, rows, call)[:MOST_ROWS], _of_streams(trace, rows)[:MOST_ROWS], total
+        origin_of(trace),
+        _op_sequences(trace, rows, call)[:MOST_ROWS],
+        _stream_sequences(trace, rows)[:MOST_ROWS],
+        total,
     )
 
 
-def _of_ops(trace: HostTrace, rows: I64, call: I64) -> list[Run]:
-    """What ops launch, by op and kernels."""
+def _op_sequences(trace: HostTrace, rows: I64, call: I64) -> list[Run]:
+    """The sequences that ops launch, by op and kernels."""
     rows, call = rows[call >= 0], call[call >= 0]
     if not len(rows):
         return []
@@ -156,7 +158,12 @@ def _of_ops(trace: HostTrace, rows: I64, call: I64) -> list[Run]:
     np.add.at(sums[1], group, device)
     count = np.bincount(group, minlength=len(first))
     runs = [
-        Run(trace.name_of(int(ops[at])), _named(trace, rows[begin[at] : end[at]]), int(end[at] - begin[at]), *figures)
+        Run(
+            trace.name_of(int(ops[at])),
+            _kernel_names(trace, rows[begin[at] : end[at]]),
+            int(end[at] - begin[at]),
+            *figures,
+        )
         for at, *figures in zip(first.tolist(), count.tolist(), *(column.tolist() for column in sums), strict=True)
     ]
     return sorted(runs, key=_rank)
@@ -172,11 +179,11 @@ def _hashes(values: I64, begin: I64, end: I64) -> I64:
     return out.view(np.int64)
 
 
-def _named(trace: HostTrace, rows: I64) -> list[str]:
+def _kernel_names(trace: HostTrace, rows: I64) -> list[str]:
     return [trace.name_of(row) for row in rows[:_MOST_NAMED].tolist()]
 
 
-def _of_streams(trace: HostTrace, rows: I64) -> list[Run]:
+def _stream_sequences(trace: HostTrace, rows: I64) -> list[Run]:
     """Repeated sequences on streams; `rows` are in the order of streams and time.
 
     The sequence that saves most launches takes its kernels first; what is left is for the others.  Otherwise a loop
@@ -187,7 +194,7 @@ def _of_streams(trace: HostTrace, rows: I64) -> list[Run]:
     for length in range(LONGEST, 1, -1):
         begin = np.arange(max(len(rows) - length + 1, 0))
         begin = begin[line[begin] == line[begin + length - 1]] if len(begin) else begin
-        candidates += [(length, places) for places in _repeated(names, begin, length)]
+        candidates += [(length, places) for places in _find_repeated(names, begin, length)]
     candidates.sort(key=lambda found: (-len(found[1]) * (found[0] - 1), -found[0], int(found[1][0])))
     taken, runs = np.zeros(len(rows), np.bool_), []
     for length, places in candidates:
@@ -196,7 +203,7 @@ def _of_streams(trace: HostTrace, rows: I64) -> list[Run]:
         if len(members) >= LEAST_COUNT:
             taken[members] = True
             time = int(trace.events.duration_ps[rows[members]].sum())
-            runs.append(Run("", _named(trace, rows[members[0]]), length, len(members), 0, time))
+            runs.append(Run("", _kernel_names(trace, rows[members[0]]), length, len(members), 0, time))
     return sorted(runs, key=_saving)
 
 
@@ -204,8 +211,8 @@ def _saving(run: Run) -> tuple[object, ...]:
     return -run.count * (run.length - 1), *_rank(run)
 
 
-def _repeated(names: I64, begin: I64, length: int) -> list[I64]:
-    """Where the sequences of one length begin that occur often enough, those that occur most often."""
+def _find_repeated(names: I64, begin: I64, length: int) -> list[I64]:
+    """The starts of the most frequent sequences of one length that occur often enough."""
     if not len(begin):
         return []
     group, _ = number_pairs(_hashes(names, begin, begin + length), np.zeros(len(begin), np.int64))
@@ -214,13 +221,15 @@ def _repeated(names: I64, begin: I64, length: int) -> list[I64]:
     bounds = np.append(0, np.cumsum(count))
     often = np.argsort(-count, kind="stable")[:MOST_ROWS]
     found = (
-        _apart(begin[order[bounds[at] : bounds[at + 1]]], length) for at in often.tolist() if count[at] >= LEAST_COUNT
+        _drop_overlapping(begin[order[bounds[at] : bounds[at + 1]]], length)
+        for at in often.tolist()
+        if count[at] >= LEAST_COUNT
     )
     return [places for places in found if len(places) >= LEAST_COUNT]
 
 
-def _apart(places: I64, length: int) -> I64:
-    """As many places, from the first on, as there are without overlapping."""
+def _drop_overlapping(places: I64, length: int) -> I64:
+    """The places from the first on, without those that overlap an earlier one."""
     kept: list[int] = []
     free = -1
     for place in places.tolist():
@@ -234,10 +243,10 @@ def _apart(places: I64, length: int) -> I64:
 
 
 def merge(partials: Sequence[Partial]) -> SequencesReport:
-    """The sequences of all hosts; equal ones are added up."""
+    """The sequences of all hosts; equal sequences are merged."""
     total = sum(part.kernels_ps for part in partials)
-    ops = _added_up(run for part in partials for run in part.ops)
-    streams = _added_up(run for part in partials for run in part.streams)
+    ops = _merge_runs(run for part in partials for run in part.ops)
+    streams = _merge_runs(run for part in partials for run in part.streams)
     streams.sort(key=_saving)
     return SequencesReport(
         **header([part.origin for part in partials]),
@@ -246,7 +255,7 @@ def merge(partials: Sequence[Partial]) -> SequencesReport:
     )
 
 
-def _added_up(runs: Iterable[Run]) -> list[Run]:
+def _merge_runs(runs: Iterable[Run]) -> list[Run]:
     merged: dict[tuple[Any, ...], Run] = {}
     for run in runs:
         key = (run.op, run.length, *run.kernels)

@@ -1,4 +1,4 @@
-"""Which ops take most time: self time by op, on the devices or, where there is none, on the host."""
+"""Ops by self time, on the devices or, without devices, on the host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ K = EventKind
 
 @dataclass(frozen=True)
 class OpTime:
-    """One op, its self time and how often it ran."""
+    """One op, its self time and number of runs."""
 
     name: str
     category: str
@@ -73,7 +73,7 @@ def _table(trace: HostTrace, work: OpWork, calls: I64, eager_ps: int | None) -> 
 
 
 def _outside_steps(trace: HostTrace, rows: I64) -> Mask:
-    """Which of some events belong to no step, and end before the first or start after the last."""
+    """Whether each event belongs to no step, and ends before the first step or starts after the last."""
     steps, events = steps_of(trace), trace.events
     if not len(steps.number):
         return np.zeros(len(rows), np.bool_)

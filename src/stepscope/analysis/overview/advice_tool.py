@@ -1,7 +1,7 @@
-"""The tool `advice`: what to change first, with the evidence, the step time to expect, and where to look.
+"""The tool `advice`: what to change first, with the evidence, the predicted step time, and where to look.
 
-It says what the overview says, and asks other tools for details: the slowest stage of a tf.data pipeline, tensor cores
-that stand idle, memory that is nearly full.  [Advice](../advice.md) explains each class and how a gain is predicted;
+It gives the overview's advice with details from other tools: the slowest stage of a tf.data pipeline, idle tensor
+cores, nearly full memory.  [Advice](../advice.md) explains each class and how gains are predicted;
 [how often it is right](../advice-truth.md) is measured.
 """
 
@@ -21,29 +21,27 @@ from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows,
 
 Partial = overview.Partial
 
-_DOUBTFUL = 0.6  # below it a rule is not sure of the class
+_DOUBTFUL = 0.6  # below it, a rule is not sure of the class
 
 FIELDS: tuple[Field, ...] = (
-    Field("rank", "number", "1 for what to change first", "int", role=Role.ORDINAL),
+    Field("rank", "number", "rank; 1 is the change to make first", "int", role=Role.ORDINAL),
     Field("class", "text", "the class of the bottleneck", "str", role=Role.LABEL),
     Field("title", "text", "what to do, in a few words", "str", role=Role.LABEL),
     Field("evidence", "text", "the measured facts behind it", "str", role=Role.TEXT),
-    Field(
-        "step_time_ms", "ms", "from one step to the next, without what the recording itself cost where that is known"
-    ),
-    Field("predicted_step_time_ms", "ms", "the same if the cause vanished"),
-    Field("predicted_speedup", "ratio", "the one over the other; unknown where it cannot be told"),
+    Field("step_time_ms", "ms", "time from step to step, without recording cost where that is known"),
+    Field("predicted_step_time_ms", "ms", "time from step to step without the cause"),
+    Field("predicted_speedup", "ratio", "`step_time_ms` over `predicted_step_time_ms`; empty if unknown"),
     Field(
         "predicted_speedup_least",
         "ratio",
-        "the least to expect: the real one lay between the two in three of four programs with a known gain",
+        "lower end of the likely range, which held the real speed-up in three of four programs with a known gain",
     ),
-    Field("predicted_speedup_most", "ratio", "the most to expect"),
-    Field("confidence", "0 to 1", "how sure the class is"),
+    Field("predicted_speedup_most", "ratio", "upper end of the likely range"),
+    Field("confidence", "0 to 1", "how sure the rule is of the class"),
     Field("actions", "text", "what to do, most effective first, separated by semicolons", "str", role=Role.TEXT),
-    Field("reasoning", "text", "how the prediction comes about", "str", role=Role.TEXT),
+    Field("reasoning", "text", "how the prediction is computed", "str", role=Role.TEXT),
     Field("tool", "text", "the tool that shows the details", "str", role=Role.TYPE),
-    Field("docs", "text", "the section of the documentation on the class", "str", role=Role.TEXT),
+    Field("docs", "text", "the documentation's section on the class", "str", role=Role.TEXT),
 )
 
 
@@ -53,8 +51,8 @@ class AdviceReport(Report):
 
     Attributes:
         rows: the items as in JSON, each with its rank.
-        verdict: the overview's verdict in words.
-        context: what the rules looked at.
+        verdict: the overview's verdict sentence.
+        context: the input of the rules.
     """
 
     TOOL: ClassVar[str] = "advice"
@@ -68,19 +66,23 @@ class AdviceReport(Report):
         return {"verdict_text": self.verdict, "advice": list(self.rows)}
 
     def sections(self) -> Sequence[Section]:
-        """The verdict, then each item in words; `main_table` holds the same for other programs."""
-        told = [Prose(f"advice-{row['id']}", _head(row), tuple(_lines(row))) for row in self.rows]
-        return [Prose("verdict", "Verdict", (self.verdict,)), *told]
+        """The verdict, then each item in words; `main_table` has the same items as rows."""
+        items = [Prose(f"advice-{row['id']}", _item_title(row), tuple(_item_lines(row))) for row in self.rows]
+        return [Prose("verdict", "Verdict", (self.verdict,)), *items]
 
     def main_table(self) -> Rows:
-        """One row an item."""
+        """One row per item."""
         return Rows(
-            "advice", "Advice", FIELDS, tuple(_cells(row) for row in self.rows), empty="no steps, so nothing to advise"
+            "advice",
+            "Advice",
+            FIELDS,
+            tuple(_to_cells(row) for row in self.rows),
+            empty="no steps, so nothing to advise",
         )
 
 
-def _savings(report: AdviceReport) -> Iterator[dict[str, Cell]]:
-    """How much time of a step each piece of advice predicts to save; one without a prediction has no row."""
+def _predicted_savings(report: AdviceReport) -> Iterator[dict[str, Cell]]:
+    """The predicted saving per step of each piece of advice; no row without a prediction."""
     for row in report.rows:
         now, then = row["step_time_ms"], row["predicted_step_time_ms"]
         if now is not None and then is not None:
@@ -88,13 +90,13 @@ def _savings(report: AdviceReport) -> Iterator[dict[str, Cell]]:
 
 
 def _advice_on_one_side(before: AdviceReport, after: AdviceReport) -> tuple[str, ...]:
-    """Which classes only one side is advised of, and which both are, with or without a prediction."""
+    """Which classes of advice only one side has, and which both have, with or without a prediction."""
     one, other = (
         list(dict.fromkeys(row["class"] for row in side.rows if row["class"] != "none")) for side in (before, after)
     )
     found = {
-        "advised before only": [name for name in one if name not in other],
-        "advised after only": [name for name in other if name not in one],
+        "advised only before": [name for name in one if name not in other],
+        "advised only after": [name for name in other if name not in one],
         "advised on both sides": [name for name in other if name in one],
     }
     return tuple(
@@ -107,72 +109,70 @@ COMPARABLES = (
         id="advice",
         title="Predicted gains",
         keys=(Field("class", "text", "the class of the advice", "str", role=Role.TERM),),
-        measure=Field(
-            "saved_ms", "ms", "how much shorter a step becomes, as the advice predicts; the largest of a class"
-        ),
-        rows=_savings,
+        measure=Field("saved_ms", "ms", "predicted saving per step; the largest in its class"),
+        rows=_predicted_savings,
         joined="largest",
         sentences=_advice_on_one_side,
-        empty="on neither side does advice predict a gain",
+        empty="advice predicts no gain on either side",
     ),
 )
 
 
 def partial(trace: Any) -> Partial:
-    """What one host contributes: the same as to the overview."""
+    """The part of one host: the same as in the overview."""
     return overview.partial(trace)
 
 
 def merge(partials: Sequence[Partial]) -> AdviceReport:
-    """Advice from what the overview alone can tell."""
+    """Advice from the overview's facts alone."""
     found = overview.merge(partials)
     return AdviceReport(
         hosts=found.hosts,
         warnings=found.warnings,
         partial=found.partial,
-        rows=_rows(found.advice),
+        rows=_rank_items(found.advice),
         verdict=found.verdict.sentence,
         context=found.context,
     )
 
 
 def finish(report: AdviceReport, read: Read) -> AdviceReport:
-    """The report with what other tools add; `read` gives the report of one of them."""
+    """The report with details from other tools; `read` returns a tool's report."""
     advised = advise(replace(report.context, read=read))
     warnings = tuple(dict.fromkeys((*report.warnings, *advised.warnings)))
-    return replace(report, rows=_rows(advised.items), warnings=warnings)
+    return replace(report, rows=_rank_items(advised.items), warnings=warnings)
 
 
-def _rows(items: Sequence[Advice]) -> tuple[dict[str, Any], ...]:
+def _rank_items(items: Sequence[Advice]) -> tuple[dict[str, Any], ...]:
     return tuple({"rank": rank, **advice.to_dict()} for rank, advice in enumerate(items, 1))
 
 
-def _cells(row: Mapping[str, Any]) -> dict[str, Cell]:
+def _to_cells(row: Mapping[str, Any]) -> dict[str, Cell]:
     return {field.name: "; ".join(row["actions"]) if field.name == "actions" else row[field.name] for field in FIELDS}
 
 
-def _head(row: Mapping[str, Any]) -> str:
+def _item_title(row: Mapping[str, Any]) -> str:
     return f"{row['rank']}. {row['title']} ({row['class']})"
 
 
-def _lines(row: Mapping[str, Any]) -> list[str]:
+def _item_lines(row: Mapping[str, Any]) -> list[str]:
     lines = [f"because    {row['evidence']}"]
     if row["predicted_speedup"]:
-        lines.append(f"predicted  {_how_fast(row)}: {row['reasoning']}")
+        lines.append(f"predicted  {_speedup_text(row)}: {row['reasoning']}")
     lines += [f"do         {action}" for action in row["actions"]]
     lines += [
-        f"see        {place['name'] or 'the longest of it'} on {place['host']}, "
+        f"see        {place['name'] or 'the longest interval'} on {place['host']}, "
         f"{place['start_ms']:.3f} to {place['end_ms']:.3f} ms"
         for place in row["intervals"][:1]
     ]
-    return [*lines, f"details    stepscope {row['tool']}; confidence {100 * row['confidence']:.0f} %{_doubt(row)}"]
+    return [*lines, f"details    stepscope {row['tool']}; confidence {100 * row['confidence']:.0f} %{_doubt_text(row)}"]
 
 
-def _how_fast(row: Mapping[str, Any]) -> str:
+def _speedup_text(row: Mapping[str, Any]) -> str:
     least, most = row["predicted_speedup_least"], row["predicted_speedup_most"]
-    between = f", {least:g} to {most:g} to be expected" if least is not None else ""
-    return f"about {row['predicted_speedup']:g} times as fast{between}"
+    between = f" (likely {least:g}x to {most:g}x)" if least is not None else ""
+    return f"about {row['predicted_speedup']:g}x faster{between}"
 
 
-def _doubt(row: Mapping[str, Any]) -> str:
-    return ", so look at the evidence before you change anything" if row["confidence"] < _DOUBTFUL else ""
+def _doubt_text(row: Mapping[str, Any]) -> str:
+    return ", so check the evidence before you change anything" if row["confidence"] < _DOUBTFUL else ""

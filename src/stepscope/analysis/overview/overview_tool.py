@@ -12,7 +12,13 @@ from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.ops.top_ops import device_ops, host_ops
-from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown, statistics_of
+from stepscope.analysis.overview.session_figures import (
+    TOP_OPS,
+    HostPart,
+    SessionFigures,
+    mean_breakdown,
+    step_time_statistics,
+)
 from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, profiling_cost
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, breakdown_of, finding_of, steps_of_host
@@ -39,32 +45,32 @@ from stepscope.report import (
 
 Partial = HostPart
 
-MOST_REMEDIES = 3  # of what a capture lacks, in the summary
+MOST_REMEDIES = 3  # for missing data, in the summary
 _KNOWS_STAGES = "tf-data"  # the tool
 _LONGEST_NAME = 100  # of an op in the summary
-_TELLING_PERCENT = 5.0  # of all op time; where no op takes as much, the summary adds them up by type
-_SOURCES = {"none": "no step marks: the whole capture"}
+_TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
+_SOURCES = {"none": "no step markers: the whole capture"}
 
 STEP_TIME_FIELDS: tuple[Field, ...] = (
     Field(
         "mean",
         "ms",
-        "mean duration of the complete steps; a step lasts as long as on its slowest host",
+        "mean duration of the complete steps; the slowest host decides the duration of a step",
         label="Mean step",
     ),
     Field(
         "std",
         "ms",
-        "sample standard deviation (n - 1) of the step durations; unknown for fewer than two steps",
+        "sample standard deviation (n - 1) of step durations; unknown with fewer than two steps",
         label="Deviation",
     ),
     Field("min", "ms", "shortest complete step", label="Shortest"),
     Field("max", "ms", "longest complete step", label="Longest"),
-    Field("count", "count", "complete steps; steps cut by the capture's edge do not count", "int", label="Steps"),
+    Field("count", "count", "complete steps; a step cut off by the capture does not count", "int", label="Steps"),
     Field(
         "between_steps_percent",
         "percent",
-        "time between steps, of the time from the first step's begin to the last's end",
+        "time between steps, as a share of the time from the start of the first step to the end of the last",
     ),
 )
 LIMIT_FIELDS: tuple[Field, ...] = (
@@ -72,44 +78,43 @@ LIMIT_FIELDS: tuple[Field, ...] = (
     Field(
         "input_bound_percent",
         "percent",
-        "share of the step time in which the step waits for its next batch, or copies it to the device, and no device "
-        "computes",
+        "share of the step time spent waiting for the next batch or copying it to the device while no device computes",
     ),
     Field(
         "profiling_cost_percent",
         "percent",
-        "how much longer the median step inside the capture was than the median of those before it; negative if it "
-        "was shorter; noise if either median lies within the quartiles of the others",
+        "difference of the median step inside the capture to the median step before it; negative if the capture's "
+        "was shorter; noise if either median is within the other's quartiles",
         label="Cost of profiling",
     ),
 )
-_ON_SCREEN = tuple(field.name for field in STEP_TIME_FIELDS)  # the sentences of the verdict tell the rest
+_ON_SCREEN = tuple(field.name for field in STEP_TIME_FIELDS)  # the verdict's sentences give the rest
 BREAKDOWN_FIELDS: tuple[Field, ...] = (
     Field(
         "category",
         "text",
-        "where the time goes; every instant of a step counts for exactly one category",
+        "where the time goes; every instant of a step belongs to exactly one category",
         "str",
         role=Role.TERM,
     ),
     Field("mean_ms", "ms", "mean over the complete steps"),
     Field("percent", "percent", "share of the mean step time"),
-    Field("meaning", "text", "what counts for the category", "str", role=Role.MEANING),
+    Field("meaning", "text", "what belongs to the category", "str", role=Role.MEANING),
 )
 TOP_OP_FIELDS: tuple[Field, ...] = (
     Field("name", "text", "the op: HLO op, framework op, or kernel", "str", role=Role.NAME),
     Field("category", "text", "the op's type", "str", role=Role.TYPE),
-    Field("self_time_ms", "ms", "time in the op itself, without what runs inside it, over the whole capture"),
+    Field("self_time_ms", "ms", "time in the op itself, without nested ops, over the whole capture"),
     Field("self_percent", "percent", "self time as a share of the self time of all ops"),
-    Field("cumulative_percent", "percent", "the same added up from the first row to this one"),
-    Field("calls", "count", "how often it ran; several kernels of one run count once", "int"),
+    Field("cumulative_percent", "percent", "sum of `self_percent` from the first row to this one"),
+    Field("calls", "count", "number of runs; several kernels of one run count once", "int"),
 )
 ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field("host_count", "count", "hosts whose traces are in the session", "int", label="Hosts"),
     Field(
         "device_type",
         "text",
-        "model of the devices, each once; CPU if none took part",
+        "device models, each listed once; CPU if no device took part",
         "str",
         role=Role.PLACE,
         label="Device",
@@ -119,49 +124,52 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     Field(
         "framework",
         "text",
-        "the framework that wrote the profile, as far as names in it tell; python: none",
+        "the framework, inferred from names in the profile; python if there is none",
         "str",
         role=Role.TYPE,
     ),
     Field(
-        "capture_ms", "ms", "from the first to the last event, on the host with the longest capture", label="Captured"
+        "capture_ms",
+        "ms",
+        "time from the first to the last event, on the host with the longest capture",
+        label="Captured",
     ),
 )
 PLACEMENT_FIELDS: tuple[Field, ...] = (
     Field(
         "host_op_percent",
         "percent",
-        "runs of ops on the host, of all on host and devices, by number",
+        "op runs on the host, as a share of all op runs",
         label="Ops on the host",
     ),
     Field(
         "device_op_percent",
         "percent",
-        "runs of ops on a device, of all on host and devices, by number",
+        "op runs on devices, as a share of all op runs",
         label="Ops on devices",
     ),
     Field(
         "host_eager_percent",
         "percent",
-        "op time on the host of ops dispatched one by one; unknown if not recorded",
+        "share of host op time in ops dispatched one by one; unknown if not recorded",
         label="Eager op time",
     ),
     Field(
         "compute_16bit_percent",
         "percent",
-        "device compute time at 16 bits or fewer, of all device compute time",
+        "share of device compute time at 16 bits or fewer",
         label="16-bit compute",
     ),
     Field(
         "compute_32bit_percent",
         "percent",
-        "device compute time at 32 bits or more, of all device compute time",
+        "share of device compute time at 32 bits or more",
         label="32-bit compute",
     ),
 )
 _METRIC_FIELDS: tuple[Field, ...] = (
     Field("metric", "text", "the figure's path in the JSON object", "str", role=Role.LABEL),
-    Field("value", "by unit", "the figure; unknown is empty"),
+    Field("value", "by unit", "the figure; empty if unknown"),
     Field("unit", "text", "the figure's unit", "str", role=Role.TYPE),
     Field("text", "text", "the figure if it is text", "str", role=Role.TEXT),
 )
@@ -169,11 +177,12 @@ _METRIC_FIELDS: tuple[Field, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewReport(Report):
-    """The overview of a session; see the FIELDS tables of this module for the meaning of its parts.
+    """The overview of a session; the FIELDS tables of this module explain its parts.
 
-    `steps_a_host` is how many steps a host recorded, mean over those that step: those that another host lacks, and
-    those that the edge cuts, are in the totals of ops all the same.  `outside_steps_percent` says how much of the time
-    of ops on `host` and `device` ran before the first step or after the last.
+    Attributes:
+        steps_a_host: steps per host, mean over the hosts with steps.  Steps that another host lacks or that the capture
+            cuts off count, since they are in the totals of ops.
+        outside_steps_percent: share of the op time on `host` and `device` before the first step or after the last.
     """
 
     TOOL: ClassVar[str] = "overview"
@@ -236,16 +245,16 @@ class OverviewReport(Report):
         """Verdict, figures, breakdown, top ops, environment, advice, and what is missing."""
         return [
             Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
-            Figures("step_time", "Step time", LIMIT_FIELDS, self._limits(), _ON_SCREEN),
+            Figures("step_time", "Step time", LIMIT_FIELDS, self._limit_figures(), _ON_SCREEN),
             Rows(
                 "step_account",
                 "Account of the median step",
                 shown.FIELDS,
                 shown.account_rows(self.account),
-                empty="no steps, so that there is nothing to account for",
+                empty="no steps, so there is nothing to account for",
             ),
             Rows("breakdown", "Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
-            Rows("top_ops", f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile holds no ops"),
+            Rows("top_ops", f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile contains no ops"),
             Figures("placement", "Placement and precision", PLACEMENT_FIELDS, self.placement),
             Figures("environment", "Environment", ENVIRONMENT_FIELDS, self.environment),
             Prose(
@@ -267,7 +276,7 @@ class OverviewReport(Report):
         return [] if sentence is None else [f"account    {sentence}"]
 
     def _how_lines(self) -> list[str]:
-        # Where a host had no marks, a warning tells how steps were found.
+        # If a host had no markers, a warning says how steps were found.
         return [f"steps: {self.steps_how}"] if self.steps_source == "markers" else []
 
     def _cost_lines(self) -> list[str]:
@@ -278,21 +287,21 @@ class OverviewReport(Report):
             return ""
         if not self.profiling.is_clear:
             if self.profiling.percent < 0:
-                return ", the cost of profiling is within the noise"
-            return f", {self.profiling.percent:+.1f} % by profiling, within the noise"
-        if self.profiling.percent < 0:  # which is not profiling's doing: the job went slower for another reason
+                return ", cost of profiling within the noise"
+            return f", {self.profiling.percent:+.1f} % from profiling, within the noise"
+        if self.profiling.percent < 0:  # profiling does not speed a job up: it was slower before for another reason
             return f", {number_text(self.profiling.ms_before)} ms before the capture"
-        return f", {self.profiling.percent:+.1f} % by profiling"
+        return f", {self.profiling.percent:+.1f} % from profiling"
 
     def _steps_lines(self) -> list[str]:
-        parts = sorted(self.breakdown_rows(), key=lambda row: -_number(row["percent"]))
-        seen = [row for row in parts if _number(row["percent"]) >= 0.05]
-        parts_shown = [f"{str(row['category']).replace('_', ' ')} {_number(row['percent']):.1f} %" for row in seen]
+        parts = sorted(self.breakdown_rows(), key=lambda row: -_to_number(row["percent"]))
+        seen = [row for row in parts if _to_number(row["percent"]) >= 0.05]
+        parts_shown = [f"{str(row['category']).replace('_', ' ')} {_to_number(row['percent']):.1f} %" for row in seen]
         return [
             f"verdict    {self.verdict.sentence}",
             f"recorded   {self._recorded_on()}",
             f"step time  {self._step_time()}",
-            f"goes to    {', '.join(parts_shown) or 'nothing that was recorded'}",
+            f"goes to    {', '.join(parts_shown) or 'nothing recorded'}",
             *self._account_lines(),
         ]
 
@@ -300,33 +309,33 @@ class OverviewReport(Report):
         env = self.environment
         devices = f"{env['devices_used']} of {env['device_count']} devices used, " if env["device_count"] else ""
         framework = "no framework" if env["framework"] == "python" else env["framework"] or "unknown framework"
-        return f"{framework}, {_count(env['host_count'], 'host')}, {devices}{env['device_type']}"
+        return f"{framework}, {_count_text(env['host_count'], 'host')}, {devices}{env['device_type']}"
 
     def _step_time(self) -> str:
         time = self.step_time_ms
         if time["mean"] is None:
             return f"unknown: {self.steps_how}"
-        mean, std, least, most = (number_text(_number(time[key])) for key in ("mean", "std", "min", "max"))
+        mean, std, least, most = (number_text(_to_number(time[key])) for key in ("mean", "std", "min", "max"))
         spread = f" ± {std}" if time["std"] is not None else ""
         limits = f", {least} to {most} ms" if time["count"] != 1 else ""
         source = _SOURCES.get(self.steps_source, self.steps_source)
-        return f"{mean}{spread} ms{limits}, {_count(time['count'], 'step')} ({source}){self._cost_in_short()}"
+        return f"{mean}{spread} ms{limits}, {_count_text(time['count'], 'step')} ({source}){self._cost_in_short()}"
 
     def _ops_lines(self) -> list[str]:
-        spread = bool(self.top_ops) and _number(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
+        spread = bool(self.top_ops) and _to_number(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
         heads = ("top types  " if spread else "top ops    ", *("           ",) * (1 if self.account else 2))
         rows = self.top_op_types if spread else self.top_ops
         text = _type_text if spread else _op_text
         return [
-            f"{head}{_number(op['self_percent']):5.1f} %  {text(op)}" for head, op in zip(heads, rows, strict=False)
+            f"{head}{_to_number(op['self_percent']):5.1f} %  {text(op)}" for head, op in zip(heads, rows, strict=False)
         ]
 
     def _advice_lines(self) -> list[str]:
         if not self.advice:
             how = [f"           - {item.what}: {item.remedy}" for item in self.missing[:MOST_REMEDIES]]
-            return ["do first   record again, with what is missing here", *how]
+            return ["do first   record again, with the missing data", *how]
         first = self.advice[0]
-        gain = f"; without it about {first.predicted_speedup:g} times as fast" if first.predicted_speedup else ""
+        gain = f"; removing it makes steps about {first.predicted_speedup:g}x faster" if first.predicted_speedup else ""
         actions = (f"           - {action}" for action in first.actions[:2])
         return [f"do first   {first.title} ({first.evidence}{gain})", *actions]
 
@@ -339,7 +348,7 @@ class OverviewReport(Report):
             if total > 0
         )
 
-    def _limits(self) -> dict[str, Cell]:
+    def _limit_figures(self) -> dict[str, Cell]:
         cost = None if self.profiling is None else self.profiling.percent
         return {
             **self.step_time_ms,
@@ -348,7 +357,7 @@ class OverviewReport(Report):
         }
 
     def main_table(self) -> Rows:
-        """Every figure as a row: its path, value and unit."""
+        """One row per figure: its path, value and unit."""
         units = {f.name: f.unit for f in (*STEP_TIME_FIELDS, *ENVIRONMENT_FIELDS, *PLACEMENT_FIELDS)}
         figures: dict[str, tuple[Cell, str]] = {}
         for group, values in (("step_time_ms", self.step_time_ms), ("environment", self.environment)):
@@ -365,12 +374,12 @@ class OverviewReport(Report):
         )
 
 
-def _number(value: Cell) -> float:
+def _to_number(value: Cell) -> float:
     """A figure for the eye, where unknown and nothing look alike."""
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _count(number: Cell, noun: str) -> str:
+def _count_text(number: Cell, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
@@ -380,18 +389,18 @@ def _metric(path: str, value: Cell, unit: str) -> dict[str, Cell]:
 
 
 def _type_text(row: Mapping[str, Cell]) -> str:
-    return f"{clean(str(row['category']))}, {_count(row['calls'], 'call')}"
+    return f"{clean(str(row['category']))}, {_count_text(row['calls'], 'call')}"
 
 
 def _op_text(op: Mapping[str, Cell]) -> str:
-    """An op with its category, unless the name tells that too."""
+    """An op with its category, unless its name contains it."""
     category, name = str(op["category"]), str(op["name"])
     text = shortened(clean(name), _LONGEST_NAME)
     return text if category in name or category == "op" else f"{category}  {text}"
 
 
 def _advice_lines(advice: Advice) -> list[str]:
-    gain = f" (about {advice.predicted_speedup:g} times as fast)" if advice.predicted_speedup else ""
+    gain = f" (about {advice.predicted_speedup:g}x faster)" if advice.predicted_speedup else ""
     return [f"{advice.title}{gain}: {advice.evidence}", *(f"  - {action}" for action in advice.actions)]
 
 
@@ -399,7 +408,7 @@ def _advice_lines(advice: Advice) -> list[str]:
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes; the tool `advice` asks for the same."""
+    """The part of one host; the tool `advice` uses the same."""
     return trace.derived("overview", _partial)
 
 
@@ -424,16 +433,16 @@ def _partial(trace: HostTrace) -> Partial:
 
 def merge(partials: Sequence[Partial]) -> OverviewReport:
     """The overview of the session."""
-    session = SessionFigures.of(partials)
+    session = SessionFigures.combine(partials)
     hosts, aligned = session.hosts, session.aligned
     found = finding_of(session.taking or hosts)
     shares = session.steady_shares
     stepped = found.source != "none"
     limit = judge(shares, session.has_device, session.between, stepped)
     otherwise = judge_without_cause(limit, shares, session.has_device, session.between, stepped)
-    context = _context(partials, session, otherwise)
+    context = _rule_context(partials, session, otherwise)
     if otherwise.name != limit.name:
-        context = replace(context, besides=limit.name)
+        context = replace(context, share_verdict=limit.name)
     advised = advise(context)
     kind, gain = (advised.items[0].kind, advised.items[0].gain_percent) if advised.items else (None, None)
     return OverviewReport(
@@ -463,14 +472,14 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
 
 
 def finish(report: OverviewReport, read: Read) -> OverviewReport:
-    """The report with the slow stage of the input by its name, where the first advice is about one.
+    """The report, with the name of the slow input stage if the first advice is about one.
 
-    Only the tool that knows the stages is asked; the others are for the advice at length.
+    Only the tool that knows the stages is read; the tool `advice` reads the others.
     """
     if not report.advice or report.advice[0].tool != _KNOWS_STAGES:
         return report
-    asked = replace(report.context, read=cast(Read, lambda tool: read(tool) if tool == _KNOWS_STAGES else None))
-    return replace(report, advice=advise(asked).items)
+    context = replace(report.context, read=cast(Read, lambda tool: read(tool) if tool == _KNOWS_STAGES else None))
+    return replace(report, advice=advise(context).items)
 
 
 def _step_row(aligned: Aligned, at: int, row: StepRow) -> dict[str, Cell]:
@@ -487,16 +496,18 @@ def _step_row(aligned: Aligned, at: int, row: StepRow) -> dict[str, Cell]:
 
 
 def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
-    """What verdict and advice leave out, where that is anything."""
+    """The warning that verdict and advice leave out warm-up steps; none without warm-up."""
     if session.warm_up:
         longest, usual = (
-            statistics_of([row.duration_ps for row in rows]) for rows in (session.warm_up, session.steady)
+            step_time_statistics([row.duration_ps for row in rows]) for rows in (session.warm_up, session.steady)
         )
-        steps = "the first step" if len(session.warm_up) == 1 else f"the first {len(session.warm_up)} steps"
+        one = len(session.warm_up) == 1
+        steps = "the first step" if one else f"the first {len(session.warm_up)} steps"
+        takes, compiles = ("takes", "it traces and compiles") if one else ("take", "they trace and compile")
         yield (
-            f"{steps} of the capture, up to {number_text(_number(longest['max']))} ms, traces and compiles what"
-            f" the others, {number_text(_number(usual['mean']))} ms on average, only run: that is warm-up, which"
-            " verdict and advice leave out; capture after it (skip=..., or wait= and warmup= of a schedule)"
+            f"{steps} of the capture {takes} up to {number_text(_to_number(longest['max']))} ms, the others"
+            f" {number_text(_to_number(usual['mean']))} ms on average, because {compiles}: verdict and advice"
+            " leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
         )
 
 
@@ -504,12 +515,12 @@ def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
     return tuple(dict.fromkeys(item for part in partials for item in part.environment.missing))
 
 
-def _context(partials: Sequence[Partial], session: SessionFigures, verdict: Verdict) -> Context:
-    """What the rules look at."""
+def _rule_context(partials: Sequence[Partial], session: SessionFigures, verdict: Verdict) -> Context:
+    """The input of the rules."""
     return Context(
         hosts=tuple(part.facts for part in partials),
         shares=session.steady_shares,
-        step_ms=_number(statistics_of([row.duration_ps for row in session.steady])["mean"]),
+        step_ms=_to_number(step_time_statistics([row.duration_ps for row in session.steady])["mean"]),
         verdict=verdict.name,
         verdict_text=verdict.sentence,
         has_device=session.has_device,

@@ -1,4 +1,4 @@
-"""All hosts of a session together, before anything is judged: steps, shares of their time, ops, surroundings."""
+"""The figures of a session over all hosts, before any verdict: steps, time shares, ops, environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOP_OPS = 10  # listed
 
 @dataclass(frozen=True)
 class HostPart:
-    """What one host contributes to the overview."""
+    """The part of one host in the overview."""
 
     steps: StepsOfHost
     environment: EnvironmentOfHost
@@ -36,18 +36,19 @@ class HostPart:
 
 @dataclass(frozen=True)
 class SessionFigures:
-    """All hosts together, before anything is judged.
+    """The figures of all hosts together, before any verdict.
 
     Attributes:
         taking: the hosts whose steps count.
-        slowest: each step as on its slowest host.
-        counted: the steps that count, each as on its slowest host: the complete ones, all if the capture cuts each.
-        warm_up, steady: the first of them, which compile what the others only run, and the others.
-        shares, between: percent of the step time by category, and of the time from the first step to the last that lies
-            between steps; `gap` is the sum of the latter, None where nothing lies between steps.
-        steady_shares: the former without the steps of a warm-up.
-        outside_steps_percent: of the self time of ops on `host` and `device`, what ran before the first step or after
-            the last; unknown without ops.
+        slowest: each step as recorded on its slowest host.
+        counted: the steps of `slowest` that count: the complete ones, or all if none is complete.
+        warm_up, steady: `counted` split into the first steps, which trace and compile, and the others.
+        shares: percent of the step time by category.
+        between: time between steps by category, in percent of the time from the first step to the last; `gap` is the
+            sum, None if there is no time between steps.
+        steady_shares: `shares` without the warm-up steps.
+        outside_steps_percent: share of the ops' self time on `host` and `device` before the first step or after the
+            last; unknown without ops.
     """
 
     hosts: Sequence[StepsOfHost]
@@ -70,8 +71,8 @@ class SessionFigures:
     environment: dict[str, Cell]
 
     @classmethod
-    def of(cls, partials: Sequence[HostPart]) -> SessionFigures:
-        """The figures of these hosts; at least one."""
+    def combine(cls, partials: Sequence[HostPart]) -> SessionFigures:
+        """The figures of one or more hosts."""
         hosts = [part.steps for part in partials]
         aligned = align(hosts)
         taking = aligned.participants(hosts)
@@ -81,7 +82,7 @@ class SessionFigures:
         counted, between = [slowest[at] for at in whole], gap_shares(taking)
         on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
         has_device = on_device.total_calls > 0
-        first = _warm_up(partials, [aligned.steps[at] for at in whole])
+        first = _count_warm_up_steps(partials, [aligned.steps[at] for at in whole])
         return cls(
             hosts=hosts,
             aligned=aligned,
@@ -90,8 +91,8 @@ class SessionFigures:
             counted=counted,
             warm_up=counted[:first],
             steady=counted[first:],
-            shares=_shares(counted),
-            steady_shares=_shares(counted[first:]),
+            shares=_category_shares(counted),
+            steady_shares=_category_shares(counted[first:]),
             outside_steps_percent={
                 "host": percent(on_host.outside_self_ps, on_host.total_self_ps),
                 "device": percent(on_device.outside_self_ps, on_device.total_self_ps),
@@ -99,23 +100,23 @@ class SessionFigures:
             between=between,
             gap=round(sum(between.values()), 4) if between else None,
             has_device=has_device,
-            step_time=statistics_of([row.duration_ps for row in counted]),
+            step_time=step_time_statistics([row.duration_ps for row in counted]),
             placement=_placement(partials, on_device, on_host),
-            top_ops=_top(on_device if has_device else on_host),
-            top_op_types=_top_types(on_device if has_device else on_host),
+            top_ops=_top_op_rows(on_device if has_device else on_host),
+            top_op_types=_top_type_rows(on_device if has_device else on_host),
             environment=_environment([part.environment for part in partials]),
         )
 
 
-def _warm_up(partials: Sequence[HostPart], steps: Sequence[Sequence[StepRow]]) -> int:
-    """How many of the first steps are warm-up on one of their hosts; one step is always left."""
+def _count_warm_up_steps(partials: Sequence[HostPart], steps: Sequence[Sequence[StepRow]]) -> int:
+    """How many of the first steps are warm-up on any host; at least one step remains."""
     warm = {id(row) for part in partials for row in part.steps.rows_after_cut_start()[: part.facts.warm_up]}
     first = next((at for at, rows in enumerate(steps) if not any(id(row) in warm for row in rows)), len(steps))
     return min(first, max(len(steps) - 1, 0))
 
 
-def statistics_of(durations_ps: Sequence[int]) -> dict[str, Cell]:
-    """How the durations of some steps are spread, in ms; unknown without any."""
+def step_time_statistics(durations_ps: Sequence[int]) -> dict[str, Cell]:
+    """Mean, deviation, minimum and maximum of step durations, in ms; unknown without steps."""
     if not durations_ps:
         return {"mean": None, "std": None, "min": None, "max": None, "count": 0}
     mean = math.fsum(durations_ps) / len(durations_ps)
@@ -129,13 +130,13 @@ def statistics_of(durations_ps: Sequence[int]) -> dict[str, Cell]:
 
 
 def mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:
-    """Mean time by category over the steps, each as on its slowest host, so that the parts add up to the mean step."""
+    """Mean time by category, each step as on its slowest host; the parts add up to the mean step."""
     n = max(len(rows), 1)
     return {key: round_ms(sum(row.parts_ps[at] for row in rows) / n) for at, key in enumerate(CATEGORIES)}
 
 
-def _shares(rows: Sequence[StepRow]) -> dict[str, float]:
-    """Percent of the time of all steps by category; empty if there are none that take time."""
+def _category_shares(rows: Sequence[StepRow]) -> dict[str, float]:
+    """Percent of the time of all steps by category; empty if no step takes time."""
     whole = sum(row.duration_ps for row in rows)
     if not whole:
         return {}
@@ -155,7 +156,7 @@ def _placement(partials: Sequence[HostPart], on_device: OpTable, on_host: OpTabl
     }
 
 
-def _top(table: OpTable) -> tuple[dict[str, Cell], ...]:
+def _top_op_rows(table: OpTable) -> tuple[dict[str, Cell], ...]:
     rows: list[dict[str, Cell]] = []
     cumulative = 0
     for op in table.ops[:TOP_OPS]:
@@ -173,7 +174,7 @@ def _top(table: OpTable) -> tuple[dict[str, Cell], ...]:
     return tuple(rows)
 
 
-def _top_types(table: OpTable) -> tuple[dict[str, Cell], ...]:
+def _top_type_rows(table: OpTable) -> tuple[dict[str, Cell], ...]:
     longest = sorted(table.types.items(), key=lambda item: (-item[1][0], item[0]))[:TOP_OPS]
     return tuple(
         {

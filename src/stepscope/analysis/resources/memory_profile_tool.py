@@ -1,12 +1,12 @@
-"""How full each memory is, when it is fullest, and what fills it then.
+"""How full each memory is, when it peaks, and what fills it at the peak.
 
 A memory is what one allocator manages: that of a GPU, of a TPU core, pinned host memory, or the host's own on a run
 without a device. Where allocators record how much is in use, these figures are taken; where they do not (older
 PyTorch), allocations are added up from the start of the capture, and a warning says so. Peak and breakdown come from
 every allocation; the timeline shows at most 1000 moments a memory, of each group of neighbours the fullest.
 
-The breakdown at the peak holds every allocation that the capture saw and that was alive then, whichever step made it.
-What was in use besides was allocated before the capture began.
+The breakdown at the peak contains every recorded allocation that was alive then, from any step. The rest of the memory
+in use was allocated before the capture started.
 
 The op of an allocation is what the allocator recorded. Where it recorded none it is the innermost op around the
 allocation, or around what caused it; PyTorch's `aten::empty` gives way to the op that calls it.
@@ -68,7 +68,7 @@ MEMORY_FIELDS: tuple[Field, ...] = (
     Field("deallocations", "count", "deallocations during the capture", "int"),
     Field("capacity_bytes", "bytes", "size of the memory: stack, heap and free memory at the peak", "int"),
     Field(
-        *("peak_heap_bytes", "bytes", "the most heap in use since the program began; unknown if not recorded", "int"),
+        *("peak_heap_bytes", "bytes", "the most heap in use since the program started; unknown if not recorded", "int"),
         label="Peak heap, since the start",
     ),
 )
@@ -76,8 +76,8 @@ _STATE_FIELDS: tuple[Field, ...] = (
     Field("in_use_bytes", "bytes", "memory in use: stack and heap", "int"),
     Field("stack_bytes", "bytes", "memory reserved for the stack, on devices that have one", "int"),
     Field("heap_bytes", "bytes", "memory allocated on the heap", "int"),
-    Field("free_bytes", "bytes", "free memory; for PyTorch the device's size less the heap", "int"),
-    Field("reserved_bytes", "bytes", "what a caching allocator took from the device, in use or not (PyTorch)", "int"),
+    Field("free_bytes", "bytes", "free memory; for PyTorch the device's size minus the heap", "int"),
+    Field("reserved_bytes", "bytes", "memory reserved by a caching allocator, in use or not (PyTorch)", "int"),
     Field("fragmentation_percent", "percent", "100 (1 - largest free chunk / free memory); unknown if not recorded"),
 )
 PEAK_FIELDS: tuple[Field, ...] = (
@@ -86,11 +86,11 @@ PEAK_FIELDS: tuple[Field, ...] = (
     Field(
         "time_ms",
         "ms",
-        "when most memory was in use during the capture, from the start of the host's session",
+        "time of the most memory in use during the capture, from the start of the host's session",
         role=Role.INSTANT,
         label="Peak at",
     ),
-    Field("step", "number", "the step in which that was; empty between steps", "int", role=Role.STEP),
+    Field("step", "number", "the step of the peak; empty between steps", "int", role=Role.STEP),
     replace(_STATE_FIELDS[0], label="Peak in this capture"),
     *(replace(field, label=f"{field.label} at the peak") for field in _STATE_FIELDS[1:]),
 )
@@ -98,17 +98,17 @@ BREAKDOWN_FIELDS: tuple[Field, ...] = (
     Field(
         "op",
         "text",
-        "the op that asked for the memory; the stack, or what was there before the capture",
+        "the op that requested the memory; or the stack, or memory allocated before the capture",
         "str",
         role=Role.NAME,
     ),
-    Field("allocated_bytes", "bytes", "memory given to these allocations, all together", "int"),
-    Field("requested_bytes", "bytes", "memory that they asked for; unknown if not recorded", "int"),
+    Field("allocated_bytes", "bytes", "total memory allocated", "int"),
+    Field("requested_bytes", "bytes", "total memory requested; unknown if not recorded", "int"),
     Field("occurrences", "count", "allocations alive at the peak", "int"),
     Field(
         "region",
         "text",
-        "what for: `temp`, `output` (activations, gradients), `persist`/`dynamic` (weights)",
+        "purpose: `temp`, `output` (activations, gradients), `persist`/`dynamic` (weights)",
         "str",
         role=Role.TYPE,
     ),
@@ -120,29 +120,33 @@ BREAKDOWN_FIELDS: tuple[Field, ...] = (
 TIMELINE_FIELDS: tuple[Field, ...] = (
     _MEMORY,
     _HOST,
-    Field("time_ms", "ms", "when it happens, from the start of the host's session", role=Role.INSTANT),
+    Field("time_ms", "ms", "time of the event, from the start of the host's session", role=Role.INSTANT),
     Field("event", "text", "`allocation` or `deallocation`", "str", role=Role.TYPE),
-    Field("requested_bytes", "bytes", "memory asked for, negative for deallocations; unknown if not recorded", "int"),
-    Field("allocated_bytes", "bytes", "memory given, negative for deallocations", "int"),
+    Field("requested_bytes", "bytes", "memory requested, negative for deallocations; unknown if not recorded", "int"),
+    Field("allocated_bytes", "bytes", "memory allocated, negative for deallocations", "int"),
     Field(
-        "op", "text", "the op that asked for the memory; of a deallocation, for what it frees", "str", role=Role.NAME
+        "op",
+        "text",
+        "the op that requested the memory; for a deallocation, the memory that it frees",
+        "str",
+        role=Role.NAME,
     ),
-    Field("step", "number", "the step that it belongs to, else the one during which it happens", "int", role=Role.STEP),
-    Field("region", "text", "what for: `temp`, `output`, `persist`, `dynamic`", "str", role=Role.TYPE),
+    Field("step", "number", "the step that it belongs to, else the step at that time", "int", role=Role.STEP),
+    Field("region", "text", "purpose: `temp`, `output`, `persist`, `dynamic`", "str", role=Role.TYPE),
     Field("dtype", "text", "element type of the tensor", "str", role=Role.TYPE),
     Field("shape", "text", "shape of the tensor", "str", role=Role.SHAPE),
     *(replace(field, doc=f"{field.doc}, after the event") for field in _STATE_FIELDS),
 )
 
-# What limits the trust in a memory's figures.
+# Limits of a memory's figures.
 _DOUBTS: tuple[tuple[Callable[[MemoryOfHost], bool], str], ...] = (
     (
         lambda memory: memory.counts_from_start,
-        "the profile holds no totals: memory in use counts from the capture's start",
+        "the profile contains no totals: memory in use counts from the start of the capture",
     ),
     (
         lambda memory: not memory.has_addresses,
-        "the profile holds no addresses: which of several allocations of equal size a deallocation ends is a guess",
+        "the profile contains no addresses: deallocations are matched to allocations of equal size by a guess",
     ),
     (
         lambda memory: memory.surplus > 0,
@@ -153,7 +157,7 @@ _DOUBTS: tuple[tuple[Callable[[MemoryOfHost], bool], str], ...] = (
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes."""
+    """The part of one host."""
 
     origin: Origin
     framework: str
@@ -185,9 +189,9 @@ class MemoryProfileReport(Report):
             Prose("peaks", "Peaks", self._sentences()),
             Prose("curves", "Memory in use over time", curves),
             _table("memories", "Memories", MEMORY_FIELDS, self.memories),
-            _table("peak", "Peak of each memory", PEAK_FIELDS, self._in_each("peak")),
+            _table("peak", "Peak of each memory", PEAK_FIELDS, self._flatten_memories("peak")),
             _table("breakdown", "Breakdown at the peak", BREAKDOWN_FIELDS, self.rows),
-            _table("timeline", "Timeline", TIMELINE_FIELDS, self._in_each("timeline")),
+            _table("timeline", "Timeline", TIMELINE_FIELDS, self._flatten_memories("timeline")),
         ]
 
     def arranged(self, sort: str | None = None, where: Sequence[str] = ()) -> Report:
@@ -216,7 +220,7 @@ class MemoryProfileReport(Report):
             return None
         return next((warning for warning in self.warnings if warning.startswith(NOTHING)), NOTHING)
 
-    def _in_each(self, name: str) -> Iterable[dict[str, Cell]]:
+    def _flatten_memories(self, name: str) -> Iterable[dict[str, Cell]]:
         for memory in self.memories:
             for row in memory[name] if isinstance(memory[name], list) else [memory[name]]:
                 yield {"memory": memory["id"], "host": memory["host"], **row}
@@ -318,7 +322,7 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     return Partial(
         origin=origin_of(trace),
         framework=trace.framework,

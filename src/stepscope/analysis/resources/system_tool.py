@@ -1,10 +1,9 @@
 """How busy the machines were: CPU, memory, disk and GPU, as sampled during the capture.
 
-Every counter that the profile holds is a row, with the mean, the extremes and the 95th percentile of its samples. A
-capture by Stepscope samples the process and the machine ten times a second: `CPU process %` counts 100 for each core
-that the process keeps busy, `CPU machine %` is the share of all cores that anybody keeps busy, GPUs report through
-NVML. Counters that PyTorch or another program recorded are listed as well. How full memories are, allocation by
-allocation, is told by `memory-profile`.
+Every recorded counter is a row, with the mean, the extremes and the 95th percentile of its samples. A
+capture by Stepscope samples the process and the machine ten times per second. `CPU process %` counts 100 for each core
+that the process keeps busy. `CPU machine %` is the busy share of all cores. GPUs report through NVML. Counters that
+PyTorch or another program recorded are listed as well. `memory-profile` shows memory use allocation by allocation.
 
 The timeline shows the same counters over time.
 """
@@ -26,20 +25,20 @@ from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows,
 MOST_ROWS = 500  # kept per host
 _UNITS = ("%", "GB", "MB/s", "W")  # that a counter's name may end with
 _MACHINE, _PROCESS, _AVAILABLE = "CPU machine %", "CPU process %", "Memory available GB"
-_FULL_PERCENT = 90.0  # of all cores: above it, threads wait for each other
+_FULL_PERCENT = 90.0  # of all cores: above it, threads wait for a free core
 _ONE_CORE = (85.0, 115.0)
 _SCARCE_GB = 1.0
-_FEWEST = 3  # samples from which a sentence may be drawn
+_FEWEST = 3  # samples that a finding needs
 
 FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host", "str", role=Role.HOST),
     Field("place", "text", "where the counter was recorded: a device, or what recorded it", "str", role=Role.PLACE),
-    Field("counter", "text", "what is counted", "str", role=Role.LABEL),
-    Field("unit", "text", "the unit of the values; unknown if the counter does not tell", "str", role=Role.TYPE),
-    Field("samples", "count", "how many samples there are", "int"),
+    Field("counter", "text", "the counter's name", "str", role=Role.LABEL),
+    Field("unit", "text", "the unit of the values; unknown if not recorded", "str", role=Role.TYPE),
+    Field("samples", "count", "number of samples", "int"),
     Field("mean", "", "mean of the samples"),
-    Field("min", "", "the smallest"),
-    Field("max", "", "the largest"),
+    Field("min", "", "the smallest sample"),
+    Field("max", "", "the largest sample"),
     Field("p95", "", "the smallest value that 95 of 100 samples do not exceed", label="95th percentile"),
 )
 _EMPTY = "no counters: record with stepscope, whose ProfilerOptions(system_interval_ms=100) samples the machine"
@@ -47,7 +46,7 @@ _EMPTY = "no counters: record with stepscope, whose ProfilerOptions(system_inter
 
 @dataclass(frozen=True)
 class CounterRow:
-    """The samples of one counter, summed up."""
+    """The statistics of one counter's samples."""
 
     place: str
     counter: str
@@ -61,7 +60,7 @@ class CounterRow:
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes."""
+    """The part of one host."""
 
     origin: Origin
     rows: list[CounterRow]
@@ -82,7 +81,7 @@ class SystemReport(Report):
         return {"findings": list(self.findings), "rows": list(self.rows)}
 
     def sections(self) -> Sequence[Section]:
-        """What stands out, and the counters."""
+        """Findings and counters."""
         return [
             Prose("findings", "What stands out", self.findings),
             Rows("rows", "Counters of the system", FIELDS, self.rows, _EMPTY),
@@ -105,13 +104,13 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
-    rows = [_summed_up(counter) for counter in counters_of(trace) if counter.place]
+    """The part of one host."""
+    rows = [_summarize(counter) for counter in counters_of(trace) if counter.place]
     rows.sort(key=lambda row: (row.place, row.counter))
     return Partial(origin_of(trace), rows[:MOST_ROWS], len(rows[MOST_ROWS:]))
 
 
-def _summed_up(counter: Counter) -> CounterRow:
+def _summarize(counter: Counter) -> CounterRow:
     ordered = np.sort(counter.value)
     p95 = float(ordered[math.ceil(0.95 * len(ordered)) - 1])
     unit = counter.unit or next((unit for unit in _UNITS if counter.name.endswith(f" {unit}")), "")
@@ -148,9 +147,9 @@ def _findings(part: Partial) -> list[str]:
     machine, process, memory = (known.get(name) for name in (_MACHINE, _PROCESS, _AVAILABLE))
     host, found = part.origin.host, []
     if machine and machine.mean >= _FULL_PERCENT:
-        found.append(f"{host}: its cores are busy {machine.mean:.0f} % of the time, so threads wait for a free one")
+        found.append(f"{host}: its cores are {machine.mean:.0f} % busy, so threads wait for a free core")
     elif process and _ONE_CORE[0] <= process.mean <= _ONE_CORE[1]:
-        found.append(f"{host}: the process keeps one core busy; a single thread may be what limits it")
+        found.append(f"{host}: the process keeps one core busy; a single thread may be its limit")
     if memory and memory.low < _SCARCE_GB:
-        found.append(f"{host}: only {memory.low:.2f} GB of memory were left at the fullest moment")
+        found.append(f"{host}: only {memory.low:.2f} GB of memory were available at the lowest point")
     return found

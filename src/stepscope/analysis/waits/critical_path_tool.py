@@ -1,4 +1,4 @@
-"""What a step waits for, moment by moment: the chain of events that ends with the step and begins with it.
+"""What a step waits for, moment by moment: the chain of events from the start to the end of the step.
 
 The path is walked back from the end of the step. On a device it goes through the work that finished last; from there to
 the work before it on the stream, if that was still running when the host launched this, else to the call that launched
@@ -52,7 +52,7 @@ LONG_DELAY_PS = 100_000_000
 
 
 class Part(Kind):
-    """What a moment on the path counts as."""
+    """The kinds of time on the path."""
 
     NONE = 0
     DEVICE_COMPUTE = 1
@@ -73,15 +73,15 @@ MEANING: dict[Part, str] = {
     Part.DEVICE_COMPUTE: "a device computes",
     Part.DEVICE_COMMUNICATION: "a device takes part in a collective",
     Part.DEVICE_COPY: "a device copies",
-    Part.KERNEL_GAP: "a device is between two pieces of work, the second of which is launched already",
-    Part.LAUNCH_DELAY: "work is launched and its stream is empty, but it has not begun",
+    Part.KERNEL_GAP: "a device is between two pieces of work, and the second is already launched",
+    Part.LAUNCH_DELAY: "work is launched and its stream is empty, but it has not started",
     Part.HOST_COMPUTE: "the host runs ops or other framework work",
     Part.KERNEL_LAUNCH: "the host is in a call of the device's runtime",
     Part.HOST_COMMUNICATION: "the host is in a collective",
     Part.INPUT: "the host gets the next batch",
-    Part.DEVICE_WAIT: "the host returns from waiting for a device that is done",
+    Part.DEVICE_WAIT: "the host returns from waiting for a device that has finished",
     Part.COMPILATION: "the host compiles",
-    Part.OTHER: "nothing that the trace knows happens: Python code between calls, or another process",
+    Part.OTHER: "nothing recorded is running: Python code between calls, or another process",
 }
 _DEVICE_PARTS: dict[EventKind, Part] = {
     K.KERNEL: Part.DEVICE_COMPUTE, K.DEVICE_OP: Part.DEVICE_COMPUTE, K.GRAPH_LAUNCH: Part.DEVICE_COMPUTE,
@@ -97,29 +97,29 @@ _HOST_PARTS: dict[EventKind, Part] = {
 }  # fmt: skip
 
 _NO_PATH = (
-    "a path begins where a thread of the host runs or launches work, and no such thread was recorded in the steps; "
-    "record with host_tracer_level=2 or more"
+    "a path starts on a host thread that runs or launches work, and no such thread was recorded in the steps; record "
+    "with host_tracer_level=2 or more"
 )
 _PARTS = tuple(MEANING)
 _OF_KERNELS = (Part.DEVICE_COMPUTE.name.lower(), Part.DEVICE_COMMUNICATION.name.lower())
 PART_FIELDS: tuple[Field, ...] = (
     Field("part", "text", "what the step waits for", "str", role=Role.TERM),
     Field("ms", "ms", "time on the path, mean per step"),
-    Field("percent", "percent", "the same as a share of the step"),
-    Field("meaning", "text", "when a moment counts so", "str", role=Role.MEANING),
+    Field("percent", "percent", "time on the path as a share of the step"),
+    Field("meaning", "text", "what belongs to the part", "str", role=Role.MEANING),
 )
 ROW_FIELDS: tuple[Field, ...] = (
     Field("name", "text", "the kernel, op or call", "str", role=Role.NAME),
-    Field("part", "text", "what its time on the path counts as", "str", role=Role.TERM),
-    Field("count", "count", "how often it is on the path", "int"),
+    Field("part", "text", "the part that its time on the path belongs to", "str", role=Role.TERM),
+    Field("count", "count", "occurrences on the path", "int"),
     Field("ms", "ms", "its time on the path, mean per step"),
-    Field("percent", "percent", "the same as a share of the step"),
+    Field("percent", "percent", "time on the path as a share of the step"),
     Field("delay_ms", "ms", "gaps and launch delays on the path right before it, mean per step"),
 )
 STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
     Field("host", "text", "the host", "str", role=Role.HOST),
-    Field("duration_ms", "ms", "how long the step takes; the parts that follow add up to it"),
+    Field("duration_ms", "ms", "duration of the step; the following parts add up to it"),
     *(Field(f"{part.name.lower()}_ms", "ms", f"time on the path while {meaning}") for part, meaning in MEANING.items()),
 )
 
@@ -146,7 +146,7 @@ class PathStep:
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes: all steps, and what is on the paths of the complete ones, of all if none is."""
+    """The part of one host: all steps, and the paths of the complete steps, or of all if none is complete."""
 
     origin: Origin
     stepping: StepsOfHost
@@ -162,8 +162,10 @@ class Partial:
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalPathReport(Report):
-    """The critical paths of the steps; see the FIELDS tables of this module.  `whole_steps` are those that the means
-    are of: the complete ones, all if none is."""
+    """The critical paths of the steps; see the FIELDS tables of this module.
+
+    `whole_steps` are the steps that the means cover: the complete steps, or all if none is complete.
+    """
 
     TOOL: ClassVar[str] = "critical-path"
 
@@ -183,16 +185,16 @@ class CriticalPathReport(Report):
         }
 
     def sections(self) -> Sequence[Section]:
-        """Parts, what is on the path, and every step."""
+        """Findings, parts, events on the path, and every step."""
         return [
             Prose("findings", "Critical path", self.findings),
             Rows("parts", "What steps wait for", PART_FIELDS, self.parts, _EMPTY),
-            Rows("rows", "On the path", ROW_FIELDS, self.rows, _EMPTY, brief=_briefly),
+            Rows("rows", "On the path", ROW_FIELDS, self.rows, _EMPTY, brief=_shorten_name),
             Rows("steps", "Paths by step", STEP_FIELDS, self.steps, _EMPTY),
         ]
 
 
-def _briefly(row: Row) -> Row:
+def _shorten_name(row: Row) -> Row:
     return row | {"name": brief(str(row["name"]))} if row["part"] in _OF_KERNELS else row
 
 
@@ -202,7 +204,7 @@ _EMPTY = (
 
 
 def _parts_with_samples(report: CriticalPathReport) -> Iterator[dict[str, Any]]:
-    """The parts of the path, each with its time in every step that the means are of."""
+    """The parts of the path, each with its time in every step that the means cover."""
     for row in report.parts:
         yield {**row, "samples": [step[f"{row['part']}_ms"] for step in report.whole_steps]}
 
@@ -243,7 +245,7 @@ class _Graph:
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     steps, graph = steps_of(trace), _graph(trace)
     time, delay, *aside = (np.zeros(len(graph.rows), np.int64) for _ in range(4))
     counts = steps.complete if steps.complete.any() else ~steps.complete
@@ -258,22 +260,22 @@ def partial(trace: HostTrace) -> Partial:
         begin, end = int(steps.start_ps[at]), int(steps.end_ps[at])
         path.walk(begin, end, main, out, *((time, delay) if counts[at] else aside))
         found.append(PathStep(int(steps.number[at]), bool(steps.complete[at]), out.tolist()))
-    rows = _on_path(trace, graph, time, delay)
+    rows = _path_rows(trace, graph, time, delay)
     left_out = max(len(rows) - MOST_ROWS, 0)
     return Partial(origin_of(trace), steps_of_host(trace), found, rows[:MOST_ROWS], left_out)
 
 
 def _parts(trace: HostTrace) -> U8:
-    """What every event counts as on a path, 0 for those that only enclose others."""
+    """The part of each event on a path, 0 for events that only enclose others."""
     device, kind = is_device_work(trace), trace.events.kind
     by_kind = np.zeros((2, 256), np.uint8)
     for row, parts in enumerate((_HOST_PARTS, _DEVICE_PARTS)):
         by_kind[row, list(parts)] = list(parts.values())
     threads = is_thread_event(trace)
     part = np.where(device, by_kind[1][kind], np.where(threads, by_kind[0][kind], 0)).astype(np.uint8)
-    # Whatever happens inside a wait for input is part of it.
+    # Everything inside a wait for input is part of the wait.
     part[enclosing_events(trace, threads & (kind == K.INPUT_WAIT)) >= 0] = Part.INPUT
-    waits = blocking_calls(trace)  # copies and Python calls that block among them
+    waits = blocking_calls(trace)  # including copies and Python calls that block
     part[waits[part[waits] != Part.INPUT]] = Part.DEVICE_WAIT
     part[trace.events.duration_ps <= 0] = Part.NONE
     return part
@@ -305,14 +307,14 @@ def _graph(trace: HostTrace) -> _Graph:
 
 
 def _main_line(steps: HostSteps, graph: _Graph) -> int:
-    """The thread of the step marks, else the one with most work."""
+    """The thread of the step markers, else the thread with most work."""
     if steps.line >= 0 or not len(graph.host_lines):
         return max(steps.line, 0)
     return int(graph.host_lines[np.argmax((graph.line_end - graph.line_begin)[graph.host_lines])])
 
 
-def _on_path(trace: HostTrace, graph: _Graph, time: I64, delay: I64) -> list[PathRow]:
-    """What is on any path, by name, longest first."""
+def _path_rows(trace: HostTrace, graph: _Graph, time: I64, delay: I64) -> list[PathRow]:
+    """Events on any path by name, longest first."""
     on = np.flatnonzero(time + delay)
     group, first = number_pairs(event_name_rows(trace, graph.rows[on]), graph.part[on].astype(np.int64))
     total, before = (np.zeros(len(first), np.int64) for _ in range(2))
@@ -329,7 +331,7 @@ def _on_path(trace: HostTrace, graph: _Graph, time: I64, delay: I64) -> list[Pat
 
 
 def merge(partials: Sequence[Partial]) -> CriticalPathReport:
-    """The paths of all hosts that step; figures are means over their complete steps."""
+    """The paths of all hosts with steps; figures are means over their complete steps."""
     hosts = [part.stepping for part in partials]
     taking = hosts_with_steps(hosts)
     own = [part for part in partials if any(part.stepping is host for host in taking)]
@@ -339,21 +341,23 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     sums = [sum(column) for column in zip(*(step.parts_ps for _, step in whole), strict=True)] or [0] * len(Part)
     parts = tuple(_part_row(part, sums, len(whole)) for part in sorted(_PARTS, key=lambda part: -sums[part]))
     return CriticalPathReport(
-        **header([part.origin for part in partials], [*warn_of_missing_steps(hosts, taking), *_not_listed(telling)]),
+        **header(
+            [part.origin for part in partials], [*warn_of_missing_steps(hosts, taking), *_warn_of_unlisted(telling)]
+        ),
         findings=tuple(_findings(parts)),
         parts=parts if whole else (),
-        rows=tuple(_path_row(row, len(whole), sum(sums)) for row in _added_up(telling)),
+        rows=tuple(_path_row(row, len(whole), sum(sums)) for row in _merge_path_rows(telling)),
         steps=tuple(_step_row(host, step) for host, step in sorted(steps, key=lambda item: item[1].number)),
         whole_steps=tuple(_step_row(host, step) for host, step in whole),
     )
 
 
-def _not_listed(partials: Sequence[Partial]) -> list[str]:
+def _warn_of_unlisted(partials: Sequence[Partial]) -> list[str]:
     left_out = sum(part.left_out for part in partials)
     return [f"{left_out:,} names are not listed"] if left_out else []
 
 
-def _added_up(partials: Sequence[Partial]) -> list[PathRow]:
+def _merge_path_rows(partials: Sequence[Partial]) -> list[PathRow]:
     merged: dict[tuple[str, int], PathRow] = {}
     for row in (row for part in partials for row in part.rows):
         known = merged.get((row.name, row.part), PathRow(row.name, row.part, 0, 0, 0))
@@ -390,5 +394,5 @@ def _step_row(host: str, step: PathStep) -> dict[str, Cell]:
 
 def _findings(parts: Sequence[dict[str, Cell]]) -> list[str]:
     largest = [part for part in parts if part["percent"]][:3]
-    told = [f"{part['percent']:.1f} % of a step: {part['meaning']}" for part in largest]
+    told = [f"for {part['percent']:.1f} % of each step {part['meaning']}" for part in largest]
     return [*told, _NO_PATH] if [part["part"] for part in largest] == [Part.OTHER.name.lower()] else told

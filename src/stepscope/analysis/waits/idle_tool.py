@@ -1,16 +1,16 @@
-"""Why devices stand idle, stream by stream, how long their queues are, and how launches get there.
+"""Why devices are idle, stream by stream, how long their queues are, and how work is launched.
 
 A gap is the time between the end of one piece of work on a stream and the start of the next. It has one cause:
 
-- host wait: the host had not begun to launch the next work when the last one ended, so that the stream was empty;
-- kernel wait: the work was launched in time, and starts less than 30 us after the last one: what a device needs from
+- host wait: the host had not started to launch the next work when the last one ended, so the stream was empty;
+- kernel wait: the work was launched in time and starts less than 30 us after the last one, which a device needs from
   one kernel to the next;
-- other: the work was launched in time and starts later than that, for instance because it waits for another stream.
+- other: the work was launched in time and starts later, for instance because it waits for another stream.
 
-A gap before work whose launch is not recorded is never a host wait. The first work of a stream ends no gap. A stream's
-gaps need not leave the device idle, since another stream may be busy; devices have a table of their own.
+A gap before work without a recorded launch is never a host wait. No gap precedes the first work of a stream. During a
+gap of one stream another may be busy; a separate table shows the idle time of whole devices.
 
-The queue of a stream holds what is launched and has not started. Launching blocks at about 1024 entries.
+The queue of a stream holds launched work that has not started. Launching blocks at about 1024 entries.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ FULL_QUEUE = 1024
 MOST_STREAMS = 256  # kept per host, those with most idle time
 MOST_GAPS = 50  # listed in all, the longest
 _LEAST_SAID_PERCENT = 0.05
-_ALL_IN_STEPS_PERCENT = 90.0  # from which on steps are told apart from all the time no more
+_ALL_IN_STEPS_PERCENT = 90.0  # from here on, steps get no sentence of their own
 
 CAUSES = ("host wait", "kernel wait", "other")
 
@@ -64,7 +64,7 @@ STREAM_FIELDS: tuple[Field, ...] = (
     Field("stream", "text", "the stream, as the trace names it", "str", role=Role.PLACE),
     Field("busy_ms", "ms", "time with work on the stream"),
     Field("idle_ms", "ms", "all gaps between the first and the last work of the stream"),
-    Field("host_wait_ms", "ms", "gaps in which the host had not begun to launch the next work"),
+    Field("host_wait_ms", "ms", "gaps in which the host had not started to launch the next work"),
     Field("kernel_wait_ms", "ms", "gaps of less than 30 us before work that was launched in time"),
     Field("other_ms", "ms", "longer gaps before work that was launched in time"),
     Field("host_wait_percent", "percent", "host wait as a share of the stream's idle time"),
@@ -75,30 +75,30 @@ GAP_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
     Field("stream", "text", "the stream", "str", role=Role.PLACE),
-    Field("start_ms", "ms", "when the gap begins, from the start of the capture", role=Role.INSTANT),
-    Field("duration_ms", "ms", "how long nothing is on the stream"),
+    Field("start_ms", "ms", "start of the gap, from the start of the capture", role=Role.INSTANT),
+    Field("duration_ms", "ms", "duration of the gap"),
     Field(
         "cause", "text", "host wait, kernel wait or other, as the idle time of streams is split", "str", role=Role.TERM
     ),
-    Field("before", "text", "the work that ends where the gap begins", "str", role=Role.LABEL),
-    Field("after", "text", "the work that ends the gap", "str", role=Role.LABEL),
+    Field("before", "text", "the work before the gap", "str", role=Role.LABEL),
+    Field("after", "text", "the work after the gap", "str", role=Role.LABEL),
 )
 DEVICE_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("span_ms", "ms", "from the begin of the device's first work to the end of its last"),
+    Field("span_ms", "ms", "time from the start of the device's first work to the end of its last"),
     Field("busy_ms", "ms", "time with work on any stream"),
-    Field("idle_ms", "ms", "time without"),
-    Field("idle_percent", "percent", "the same as a share of the span"),
-    Field("computes", "", "whether it ran a kernel or an op and not only copies", "bool", label="Ran kernels"),
+    Field("idle_ms", "ms", "time without work on any stream"),
+    Field("idle_percent", "percent", "idle time as a share of the span"),
+    Field("computes", "", "whether it ran a kernel or an op; no if it only copied", "bool", label="Ran kernels"),
 )
 QUEUE_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
     Field("stream", "text", "the stream", "str", role=Role.PLACE),
-    Field("launched", "count", "pieces of work whose launching call is recorded", "int"),
-    Field("queue_mean", "count", "pieces that are launched and have not started, averaged over time"),
-    Field("queue_max", "count", "most of them at once", "int"),
+    Field("launched", "count", "pieces of work with a recorded launch call", "int"),
+    Field("queue_mean", "count", "launched pieces that have not started, averaged over time"),
+    Field("queue_max", "count", "the most of them at once", "int"),
     Field("empty_percent", "percent", "time with nothing in the queue, from the first launch to the last start"),
     Field("full_percent", "percent", f"time with {FULL_QUEUE} or more in the queue, when launching blocks"),
 )
@@ -142,8 +142,10 @@ class Gap:
 
 @dataclass(frozen=True)
 class DeviceIdle:
-    """One device: from first to last work, and the part of it with any; of both what lies in steps.  `computes` is
-    False if all that it does is to copy."""
+    """One device: the time from first to last work and its busy part, in total and inside steps.
+
+    `computes` is False if the device only copies.
+    """
 
     device: str
     span_ps: int
@@ -155,7 +157,7 @@ class DeviceIdle:
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes; of its streams at most `MOST_STREAMS`, `left_out` is how many more it has."""
+    """The part of one host; at most `MOST_STREAMS` of its streams, `left_out` counts the others."""
 
     origin: Origin
     streams: list[StreamIdle]
@@ -190,7 +192,7 @@ class IdleReport(Report):
         }
 
     def sections(self) -> Sequence[Section]:
-        """What it says, streams by idle time, the longest gaps, devices, queues, launches."""
+        """Findings, streams by idle time, the longest gaps, devices, queues, launches."""
         return [
             Prose("findings", "Idle time", self.findings),
             Rows("rows", "Idle time of streams by cause", STREAM_FIELDS, self.rows, _EMPTY),
@@ -202,13 +204,13 @@ class IdleReport(Report):
 
 
 _EMPTY = (
-    "no streams of a GPU, so there is nothing that could stand idle: where a GPU took part, record it with "
+    "no GPU streams, so nothing could be idle: if a GPU took part, record it with "
     "ProfilerOptions(device_tracer_level=1)"
 )
 
 
 def _idle_by_reason(report: IdleReport) -> Iterator[dict[str, Cell]]:
-    """The idle time of each stream, a row for each reason."""
+    """The idle time of each stream, one row per cause."""
     for row in report.rows:
         stream = {"device": row["device"], "stream": row["stream"]}
         for cause in CAUSES:
@@ -220,10 +222,10 @@ COMPARABLES = (
         id="idle",
         title="Idle time of streams by cause",
         keys=(*fields_named(STREAM_FIELDS, "device", "stream"), *fields_named(GAP_FIELDS, "cause")),
-        measure=Field("idle_ms", "ms", "time that the stream is idle for this cause, over all hosts"),
+        measure=Field("idle_ms", "ms", "idle time of the stream for this cause, over all hosts"),
         rows=_idle_by_reason,
         is_total=True,
-        empty="neither side has streams of a GPU",
+        empty="neither side has GPU streams",
     ),
 )
 
@@ -232,7 +234,7 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     found = attribute(trace)
     line = trace.events.line[found.rows]
     streams, gaps, devices = [], [], []
@@ -258,17 +260,14 @@ def partial(trace: HostTrace) -> Partial:
 def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
-    span, busy, steps = (
-        Spans.union(start.min(keepdims=True), end.max(keepdims=True)),
-        Spans.union(start, end),
-        _steps(trace),
-    )
+    span = Spans.union(start.min(keepdims=True), end.max(keepdims=True))
+    busy, steps = Spans.union(start, end), _step_spans(trace)
     computes = bool(np.isin(trace.events.kind[rows], COMPUTING).any())
     return DeviceIdle(name, span.total, busy.total, (span & steps).total, (busy & steps).total, computes)
 
 
-def _steps(trace: HostTrace) -> Spans:
-    """The time of all steps; none where the whole capture stands for one."""
+def _step_spans(trace: HostTrace) -> Spans:
+    """The time of all steps; empty if the whole capture counts as one step."""
     steps = steps_of(trace)
     known = slice(None) if steps.source != "none" else slice(0)
     return Spans.union(steps.start_ps[known], steps.end_ps[known])
@@ -305,8 +304,8 @@ def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> t
 
 
 def _queue(called: I64, started: I64) -> tuple[int, float, int, int, int, int]:
-    """Launches, queue length by time, its largest, the time from first launch to last start, and the parts of it with
-    an empty and with a full queue."""
+    """Launches, queue length times time, the longest queue, the time from first launch to last start, and the parts of
+    that time with an empty and with a full queue."""
     started = np.maximum(started, called)  # clocks that disagree must not make a queue negative
     moment = np.concatenate([called, started])
     step = np.repeat([1, -1], len(called))
@@ -332,7 +331,7 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
     devices = [(part.origin.host, device) for part in partials for device in part.devices]
     launched = [stream for part in partials for stream in part.launches]
     return IdleReport(
-        **header([part.origin for part in partials], [*launches.warning(launched), *_not_listed(partials)]),
+        **header([part.origin for part in partials], [*launches.warning(launched), *_warn_of_unlisted(partials)]),
         findings=tuple(_findings([device for _, device in devices], [stream for _, stream in streams])),
         rows=tuple(_stream_row(host, stream) for host, stream in streams),
         gaps=tuple(_gap_row(host, gap) for host, gap in gaps[:MOST_GAPS]),
@@ -342,10 +341,10 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
     )
 
 
-def _not_listed(partials: Sequence[Partial]) -> list[str]:
+def _warn_of_unlisted(partials: Sequence[Partial]) -> list[str]:
     left_out = sum(part.left_out for part in partials)
     few = "1 stream with little idle time is" if left_out == 1 else f"{left_out:,} streams with little idle time are"
-    return [f"{few} not listed: only the figures of devices hold it"] if left_out else []
+    return [f"{few} not listed: only the device figures include it"] if left_out else []
 
 
 def _stream_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
@@ -401,19 +400,19 @@ def _queue_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
     }
 
 
-def _in_steps(devices: Sequence[DeviceIdle], span_ps: int) -> Iterable[str]:
-    """The same of the steps alone, where much of the time is no part of any."""
+def _describe_steps(devices: Sequence[DeviceIdle], span_ps: int) -> Iterable[str]:
+    """The idle share inside steps, if much of the time is outside steps."""
     steps, busy = (sum(getattr(device, name) for device in devices) for name in ("step_ps", "step_busy_ps"))
     share, idle = percent(steps, span_ps), percent(steps - busy, steps)
     if share is not None and idle is not None and share < _ALL_IN_STEPS_PERCENT:
-        yield f"in the steps, which are {share:.1f} % of that time, it is {idle:.1f} %: only that makes steps longer"
+        yield f"inside steps ({share:.1f} % of that time) it is {idle:.1f} %: only this makes steps longer"
 
 
-def _copying(among: Sequence[DeviceIdle], devices: Sequence[DeviceIdle]) -> Iterable[str]:
-    """That some devices do not count, where that is so."""
+def _describe_copying(among: Sequence[DeviceIdle], devices: Sequence[DeviceIdle]) -> Iterable[str]:
+    """The sentence on devices that do not count, if there are any."""
     if others := len(devices) - len(among):
         verb = "copies" if others == 1 else "copy"
-        yield f"{others} more only {verb}, which counts as no use, and as no idle time here"
+        yield f"{others} more only {verb} data: this counts neither as busy nor as idle time here"
 
 
 def _findings(devices: Sequence[DeviceIdle], streams: Sequence[StreamIdle]) -> Iterable[str]:
@@ -422,11 +421,11 @@ def _findings(devices: Sequence[DeviceIdle], streams: Sequence[StreamIdle]) -> I
     idle = percent(span - busy, span)
     if idle is None:
         return
-    noun = "device stands" if len(among) == 1 else f"{len(among)} devices stand"
+    noun = "device is" if len(among) == 1 else f"{len(among)} devices are"
     yield f"the {noun} idle for {idle:.1f} % of the time from first to last work"
-    yield from _in_steps(among, span)
-    yield from _copying(among, devices)
+    yield from _describe_steps(among, span)
+    yield from _describe_copying(among, devices)
     whole = sum(stream.idle_ps for stream in streams)
     waits = percent(sum(stream.host_wait_ps for stream in streams), whole)
     if waits is not None and waits >= _LEAST_SAID_PERCENT:
-        yield f"{waits:.1f} % of the gaps on streams are waits for the host: it had not begun to launch what comes next"
+        yield f"{waits:.1f} % of the gap time on streams is host wait: the host had not started to launch the next work"

@@ -1,15 +1,15 @@
-"""Where the host waits for a device: which calls, made by which op, from which line of the program.
+"""Where the host waits for a device: which calls, in which op, from which line of the program.
 
-Counted are the calls that return only when a device is done: waits for a device, a stream or an event, and copies that
-block. Most of them are hidden: `.item()`, `print(loss)` or `if loss > 1` read a value, and the host cannot go on, nor
-launch anything, before the device has got there. Each is listed with the outermost op around it and, where Python
-calls were recorded (`torch.profiler.profile(with_stack=True)`), with the line of the program.
+It counts the calls that return only when a device is done: waits for a device, a stream or an event, and blocking
+copies. Most are easy to overlook: `.item()`, `print(loss)` or `if loss > 1` read a value, and the host cannot continue
+or launch work until the device has computed it. Each is listed with the outermost op around it. If Python calls were
+recorded (`torch.profiler.profile(with_stack=True)`), the line of the program is listed too.
 
-Ops that read a value are listed as well, on a host without devices too, where they cost little: moved to a device, the
-same program waits there.
+Ops that read a value are listed as well, even on a host without devices. They cost little there, but on a device the
+same program would wait.
 
-The time is what the host spends in the call. A wait at the end of a step that the program needs anyway costs nothing by
-itself; one in the middle of it keeps the host from running ahead.
+The time is what the host spends in the call. A necessary wait at the end of a step costs nothing by itself. A wait in
+the middle of a step keeps the host from running ahead.
 """
 
 from __future__ import annotations
@@ -63,44 +63,40 @@ _REASONS: tuple[tuple[str, tuple[IntFlag, ...]], ...] = (
 FIELDS: tuple[Field, ...] = (
     Field("call", "text", "the call that waits", "str", role=Role.NAME),
     Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str", role=Role.NAME),
-    Field("reason", "text", "why an op like this waits; `explicit` without an op", "str", role=Role.TERM),
-    Field(
-        "call_site", "text", "the line of the program, as far as Python calls were recorded", "str", role=Role.SOURCE
-    ),
-    Field("count", "count", "how often", "int"),
-    Field("per_step", "count", "how often in a step, on average; unknown without steps"),
+    Field("reason", "text", "why such an op waits; `explicit` without an op", "str", role=Role.TERM),
+    Field("call_site", "text", "the line of the program, if Python calls were recorded", "str", role=Role.SOURCE),
+    Field("count", "count", "number of calls", "int"),
+    Field("per_step", "count", "calls per step, on average; unknown without steps"),
     Field("total_us", "us", "time in the call"),
-    Field("avg_us", "us", "the same per call"),
-    Field("max_us", "us", "the longest"),
-    Field("step_percent", "percent", "time of those in steps, as a share of the time of all steps"),
+    Field("avg_us", "us", "time per call"),
+    Field("max_us", "us", "the longest call"),
+    Field("step_percent", "percent", "time of the calls inside steps, as a share of the time of all steps"),
 )
 READ_FIELDS: tuple[Field, ...] = (
     Field(
         "op",
         "text",
-        "the op that takes a value out of a tensor: `.item()`, `float(x)`, `if x > 1`",
+        "the op that reads a value from a tensor: `.item()`, `float(x)`, `if x > 1`",
         "str",
         role=Role.NAME,
     ),
-    Field(
-        "call_site", "text", "the line of the program, as far as Python calls were recorded", "str", role=Role.SOURCE
-    ),
-    Field("count", "count", "how often", "int"),
-    Field("per_step", "count", "how often in a step, on average; unknown without steps"),
-    Field("waits", "count", "how many of them wait for a device", "int"),
+    Field("call_site", "text", "the line of the program, if Python calls were recorded", "str", role=Role.SOURCE),
+    Field("count", "count", "number of calls", "int"),
+    Field("per_step", "count", "calls per step, on average; unknown without steps"),
+    Field("waits", "count", "calls that wait for a device", "int"),
     Field("total_us", "us", "time in the op"),
-    Field("max_us", "us", "the longest"),
+    Field("max_us", "us", "the longest call"),
 )
 _NO_READS = "no op that reads a value was recorded"
-_SELDOM = 0.05  # times a step
+_SELDOM = 0.05  # times per step
 _EMPTY = (
-    "no calls that wait for a device: where a GPU took part, record the host with ProfilerOptions(host_tracer_level=2)"
+    "no calls that wait for a device: if a GPU took part, record the host with ProfilerOptions(host_tracer_level=2)"
 )
 
 
 @dataclass(frozen=True)
 class SyncRow:
-    """One call, op and line; times in ps, `in_steps` counts those in a step, `in_steps_ps` is the time of these."""
+    """One call, op and line; times in ps; `in_steps` and `in_steps_ps` are the calls inside steps and their time."""
 
     call: str
     op: str
@@ -114,7 +110,7 @@ class SyncRow:
 
 @dataclass(frozen=True)
 class ReadRow:
-    """One op that reads values, and line; `waits` counts those that wait for a device."""
+    """One op that reads values, with its line; `waits` counts the calls that wait for a device."""
 
     op: str
     site: str
@@ -130,7 +126,7 @@ Row = TypeVar("Row", SyncRow, ReadRow)
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes: `steps` and their time, and whether a device works at all."""
+    """The part of one host, with its `steps`, their time, and whether any device works."""
 
     origin: Origin
     rows: list[SyncRow]
@@ -143,7 +139,7 @@ class Partial:
 
 @dataclass(frozen=True, kw_only=True)
 class SyncsReport(Report):
-    """Waits of the host for devices, those that take most time first; see FIELDS."""
+    """Waits of the host for devices, longest total time first; see FIELDS."""
 
     TOOL: ClassVar[str] = "syncs"
 
@@ -156,7 +152,7 @@ class SyncsReport(Report):
         return {"findings": list(self.findings), "rows": list(self.rows), "reads": list(self.reads)}
 
     def sections(self) -> Sequence[Section]:
-        """What they cost, the calls, and the ops that read values."""
+        """Findings, the calls, and the ops that read values."""
         return [
             Prose("findings", "Waiting for devices", self.findings),
             Rows("rows", "Calls that wait for a device", FIELDS, self.rows, _EMPTY),
@@ -172,7 +168,7 @@ COMPARABLES = (
         measure=Field("total_us", "us", "time that the host spends in the call"),
         count="count",
         is_total=True,
-        empty="on neither side does the host wait for a device",
+        empty="the host waits for a device on neither side",
     ),
 )
 
@@ -181,7 +177,7 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     waits, steps = blocking_calls(trace), steps_of(trace)
     found, reads = _sync_rows(trace, waits), _read_rows(trace, waits)
     whole = int((steps.end_ps - steps.start_ps).sum()) if steps.source != "none" else 0
@@ -222,7 +218,7 @@ def _read_rows(trace: HostTrace, waits: I64) -> list[ReadRow]:
 
 
 def _sums(trace: HostTrace, rows: I64, group: I32, groups: int) -> tuple[list[int], list[int], list[int], list[int]]:
-    """By group: how many events, how many of them in a step, their time in ps and the longest."""
+    """Per group: events, events inside a step, their time in ps, and the longest."""
     count, total, low, high = (np.zeros(groups, np.int64) for _ in range(4))
     kernels.ops.add_up(group, trace.events.duration_ps[rows], count, total, low, high)
     in_steps = np.bincount(group[steps_of(trace).label[rows] >= 0], minlength=groups)
@@ -238,10 +234,10 @@ def _outer_ops(trace: HostTrace, rows: I64) -> I64:
 
 
 def merge(partials: Sequence[Partial]) -> SyncsReport:
-    """The calls of all hosts; equal ones are added up."""
-    rows = _added_up([row for part in partials for row in part.rows], lambda row: (row.call, row.op, row.site))
+    """The calls of all hosts; equal calls are merged."""
+    rows = _merge_rows([row for part in partials for row in part.rows], lambda row: (row.call, row.op, row.site))
     rows.sort(key=lambda row: (-row.total_ps, row.call, row.op, row.site))
-    reads = _added_up([row for part in partials for row in part.reads], lambda row: (row.op, row.site))
+    reads = _merge_rows([row for part in partials for row in part.reads], lambda row: (row.op, row.site))
     reads.sort(key=lambda row: (-row.count, row.op, row.site))
     steps, steps_ps = sum(part.steps for part in partials), sum(part.steps_ps for part in partials)
     return SyncsReport(
@@ -252,16 +248,16 @@ def merge(partials: Sequence[Partial]) -> SyncsReport:
     )
 
 
-def _added_up(rows: Sequence[Row], key_of: Callable[[Row], tuple[str, ...]]) -> list[Row]:
-    """Rows of equal key as one: numbers add up, but for the longest time."""
+def _merge_rows(rows: Sequence[Row], key_of: Callable[[Row], tuple[str, ...]]) -> list[Row]:
+    """Merges rows of equal key: sums of all numbers but the longest time."""
     merged: dict[tuple[str, ...], Row] = {}
     for row in rows:
         key = key_of(row)
-        merged[key] = _sum(merged[key], row) if key in merged else row
+        merged[key] = _add_rows(merged[key], row) if key in merged else row
     return list(merged.values())
 
 
-def _sum(one: Row, other: Row) -> Row:
+def _add_rows(one: Row, other: Row) -> Row:
     mine, theirs = asdict(one), asdict(other)
     numbers = {name: value + theirs[name] for name, value in mine.items() if isinstance(value, int)}
     return replace(one, **(numbers | {"max_ps": max(one.max_ps, other.max_ps)}))
@@ -307,29 +303,29 @@ def _findings(rows: Sequence[SyncRow], steps: int, steps_ps: int) -> list[str]:
         sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps", "in_steps_ps")
     )
     share = percent(in_steps_ps, steps_ps)
-    cost = f"; in steps {share:.1f} % of their time" if share is not None else ""
-    often = _how_often(count, in_steps, steps)
-    return [f"the host waits for a device {often}, {number_text(time / 1e9)} ms in all{cost}"]
+    cost = f"; this is {share:.1f} % of the step time" if share is not None else ""
+    often = _frequency_text(count, in_steps, steps)
+    return [f"the host waits for a device {often}, {number_text(time / 1e9)} ms in total{cost}"]
 
 
-def _how_often(count: int, in_steps: int, steps: int) -> str:
-    """In the capture, and in a step where that is not next to nothing."""
+def _frequency_text(count: int, in_steps: int, steps: int) -> str:
+    """The count in the capture, with the count per step unless that is close to 0."""
     times = f"{count:,} times" if count != 1 else "once"
     a_step = in_steps / steps if steps else 0.0
-    return f"{times} in the capture" if a_step < _SELDOM else f"{times}, {a_step:.1f} times a step"
+    return f"{times} in the capture" if a_step < _SELDOM else f"{times}, {a_step:.1f} times per step"
 
 
 def _read_findings(reads: Sequence[ReadRow], steps: int) -> list[str]:
     if not reads:
         return []
     count, in_steps, waits = (sum(getattr(row, name) for row in reads) for name in ("count", "in_steps", "waits"))
-    often = _how_often(count, in_steps, steps)
-    return [f"a value is read out of a tensor {often}; {waits:,} of these wait for a device"]
+    often = _frequency_text(count, in_steps, steps)
+    return [f"a value is read from a tensor {often}; {waits:,} of these reads wait for a device"]
 
 
 def _warnings(partials: Sequence[Partial], rows: Sequence[SyncRow]) -> list[str]:
     found = [
-        f"{part.left_out} sorts of calls on {part.origin.host} are not listed" for part in partials if part.left_out
+        f"{part.left_out} kinds of calls on {part.origin.host} are not listed" for part in partials if part.left_out
     ]
     if not any(part.has_device for part in partials):
         found.append("no device works in this profile, so there is nothing to wait for")

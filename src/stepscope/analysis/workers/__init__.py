@@ -1,1 +1,1 @@
-"""Hosts, ranks and collectives side by side, and which of them holds up the others."""
+"""Compares hosts, ranks and collectives, and finds the straggler."""

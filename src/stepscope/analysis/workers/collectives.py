@@ -1,4 +1,4 @@
-"""The collective operations of one host: what each was, how long it took, how much data it moved, among whom.
+"""The collective operations of one host: their name, duration, data size and process group.
 
 What a collective is about stands with its kernel in newer PyTorch traces, and else with the host calls around the call
 that launched it.  On a host without a device it is the communication library's own record that counts, not the call
@@ -54,7 +54,7 @@ class Collectives:
 
 
 def collective_rows(trace: HostTrace) -> I64:
-    """The events that are collectives: those on the devices, else the communication library's records on the host."""
+    """The collective events: those on the devices, else the communication library's records on the host."""
     device = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COLLECTIVE))
     if len(device) or trace.device_planes():
         return device
@@ -91,7 +91,7 @@ def _numbered(texts: list[str]) -> tuple[list[str], list[int]]:
 
 
 class _Facts:
-    """What is said of some collectives, by themselves or by the calls around the calls that launched them."""
+    """Facts recorded with collectives, or with the calls around their launches."""
 
     def __init__(self, trace: HostTrace, rows: I64) -> None:
         self._trace = trace
@@ -117,7 +117,7 @@ class _Facts:
         return np.full(len(self._rows), missing, np.int64)
 
     def names(self) -> list[str]:
-        """What each collective is called where it is called best: by its facts, by the call around it, by itself."""
+        """The best name of each collective: from its facts, from the call around it, or its own."""
         trace = self._trace
         own = trace.event_names(self._rows).astype(np.int64)
         kind = trace.events.kind
@@ -136,13 +136,13 @@ class _Facts:
         ]
 
     def sizes(self) -> list[int]:
-        """Ranks that take part, 0 if unknown."""
+        """Number of participating ranks, 0 if unknown."""
         stated = self._ints(stat_names.GROUP_SIZE, 0)
         sizes: list[int] = np.where(stated > 0, stated, _world_size(self._trace)).tolist()
         return sizes
 
     def bytes(self, gathers: Sequence[bool]) -> list[int]:
-        """Data of each collective, 0 if unknown; `gathers` tells those whose input is one rank's share of it."""
+        """Bytes of each collective, 0 if unknown; `gathers` marks those whose input is one rank's share."""
         most = np.maximum(self._ints(stat_names.COLLECTIVE_IN, -1), self._ints(stat_names.COLLECTIVE_OUT, -1))
         types = self._texts(stat_names.COLLECTIVE_TYPE)
         dims, kinds = self._texts(stat_names.INPUT_DIMS), self._texts(stat_names.INPUT_TYPES)
@@ -158,14 +158,16 @@ class _Facts:
 
 
 def _world_size(trace: HostTrace) -> int:
-    """Ranks of the whole job, 0 if the trace does not tell."""
+    """Ranks of the whole job, 0 if unknown."""
     stated = trace.stats_of_plane(0).get(stat_names.WORLD_SIZE[0]) if len(trace.planes) else None
     return stated if isinstance(stated, int) and 0 < stated <= _MOST_RANKS else 0
 
 
 def _calls_around(trace: HostTrace, rows: I64) -> list[I64]:
-    """The collectives themselves, the calls that launched them, and what encloses these on its thread, level by level:
-    each int64 of shape (n,), -1 where there is nothing more."""
+    """The collectives, the calls that launched them, and the calls enclosing those on the thread, level by level.
+
+    Each is int64 of shape (n,), -1 if there is no further call.
+    """
     found = attribute(trace)
     at = np.searchsorted(found.rows, rows)
     known = at < len(found.rows)
@@ -182,7 +184,7 @@ def _calls_around(trace: HostTrace, rows: I64) -> list[I64]:
 
 @lru_cache(maxsize=4096)
 def _input_bytes(dims: str, types: str) -> int:
-    """Bytes of the tensors that an op was given, 0 if none is known.
+    """Bytes of an op's input tensors, 0 if none is known.
 
     >>> _input_bytes("[[16,2]]", '["float"]')
     128

@@ -1,4 +1,4 @@
-"""Ranks that train together: how each spends its time on computation and communication, and who waits for whom.
+"""Ranks of one job: how each divides its time between computation and communication, and which waits for which.
 
 Communication that happens while the same rank computes costs nothing; what is exposed does. A rank that reaches a
 collective early waits inside it for the others, so that the same collective lasts longer there. The shortest of the
@@ -60,63 +60,60 @@ from stepscope.report import (
 
 K = EventKind
 
-WORTH_NAMING_PERCENT = 3.0  # of the time of the ranks; less waiting is no finding
+WORTH_NAMING_PERCENT = 3.0  # of the ranks' time; less waiting is not a finding
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
 _RANK_NUMBER = re.compile(r"[0-9]{1,9}")
 _RANK_IN_NAME = re.compile(r"rank[-_. ]?([0-9]{1,9})", re.IGNORECASE)
 _PARTS = ("compute", "communication", "overlap", "exposed", "other_work", "idle")
 
-_RANK = Field(
-    "rank", "number", "the process's rank in its job; unknown if the trace does not tell", "int", role=Role.ORDINAL
-)
+_RANK = Field("rank", "number", "the process's rank in its job; unknown if not recorded", "int", role=Role.ORDINAL)
 _HOST = Field("host", "text", "the host, as its file names it", "str", role=Role.HOST)
 _PART_FIELDS: tuple[Field, ...] = (
-    Field("compute_ms", "ms", "time in which the rank computes, whatever else it does; without devices, time in ops"),
+    Field("compute_ms", "ms", "time in which the rank computes, overlapped or not; without devices, time in ops"),
     Field("communication_ms", "ms", "time in which the rank takes part in collectives"),
-    Field("overlap_ms", "ms", "the part of it in which it computes as well"),
-    Field("exposed_ms", "ms", "the part in which it does not: what communication costs"),
-    Field("other_work_ms", "ms", "time with other device work only, such as copies"),
+    Field("overlap_ms", "ms", "communication overlapped with computation"),
+    Field("exposed_ms", "ms", "exposed communication: the part without computation"),
+    Field("other_work_ms", "ms", "time with only other device work, such as copies"),
     Field("idle_ms", "ms", "time without any of these"),
 )
 RANK_FIELDS: tuple[Field, ...] = (
     _RANK,
     _HOST,
-    Field("span_ms", "ms", "from the begin of the first work to the end of the last; the parts are of this"),
+    Field("span_ms", "ms", "time from the start of the first work to the end of the last; the parts divide it"),
     *_PART_FIELDS,
     Field("overlap_percent", "percent", "overlap as a share of communication"),
-    Field("waiting_ms", "ms", "time in collectives beyond that of the rank that came last; needs several ranks"),
-    Field("waiting_percent", "percent", "the same as a share of the span"),
-    Field("held_up_ms", "ms", "how long the others wait, on average, in collectives to which this rank came last"),
+    Field("waiting_ms", "ms", "time in collectives beyond that of the last rank to arrive; needs several ranks"),
+    Field("waiting_percent", "percent", "waiting as a share of the span"),
+    Field("held_up_ms", "ms", "mean wait of the other ranks in collectives to which this rank came last"),
     Field("last_count", "count", "collectives to which it came last", "int"),
 )
 COLLECTIVE_FIELDS: tuple[Field, ...] = (
-    Field("operation", "text", "what it does: all_reduce, all_gather, ...", "str", role=Role.LABEL),
-    Field("ranks", "count", "ranks that take part; unknown if no trace tells", "int"),
-    Field("group", "text", "the process group's name and ranks, where traces tell them", "str", role=Role.LABEL),
-    Field("bytes", "bytes", "data of one such collective on one rank; unknown if the trace does not tell", "int"),
-    Field("count", "count", "how often it ran, ranks added up", "int"),
-    Field("total_us", "us", "its time, ranks added up"),
-    Field("avg_us", "us", "its time per occurrence and rank"),
-    Field("transfer_us", "us", "mean of the shortest of the ranks' durations; unknown unless ranks were compared"),
-    Field("waiting_us", "us", "mean time beyond that, per occurrence and rank"),
-    Field("bus_gb_per_s", "GB/s", "bus bandwidth over the transfer time, on a single rank over the whole time"),
+    Field("operation", "text", "its operation: all_reduce, all_gather, ...", "str", role=Role.LABEL),
+    Field("ranks", "count", "participating ranks; unknown if not recorded", "int"),
+    Field("group", "text", "the process group's name and ranks, if recorded", "str", role=Role.LABEL),
+    Field("bytes", "bytes", "data of one such collective on one rank; unknown if not recorded", "int"),
+    Field("count", "count", "runs, summed over ranks", "int"),
+    Field("total_us", "us", "its time, summed over ranks"),
+    Field("avg_us", "us", "its time per run and rank"),
+    Field("transfer_us", "us", "the ranks' shortest duration, mean over runs; unknown unless ranks were compared"),
+    Field("waiting_us", "us", "mean time beyond that, per run and rank"),
+    Field("bus_gb_per_s", "GB/s", "bus bandwidth over the transfer time; with a single rank, over the whole time"),
     Field("last", "text", "the rank that came last most often", "str", role=Role.PLACE),
 )
 STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
     _RANK,
     _HOST,
-    Field("duration_ms", "ms", "how long the step takes on this rank"),
+    Field("duration_ms", "ms", "duration of the step on this rank"),
     *_PART_FIELDS,
-    Field("waiting_ms", "ms", "time in the step's collectives beyond that of the rank that came last"),
+    Field("waiting_ms", "ms", "time in the step's collectives beyond that of the last rank to arrive"),
 )
 
 
 @dataclass(frozen=True)
 class Window:
-    """Where the time between two moments goes; `parts_ps` in the order compute, communication, overlap, exposed,
-    other_work, idle."""
+    """The parts of a window; `parts_ps` in the order compute, communication, overlap, exposed, other_work, idle."""
 
     duration_ps: int
     parts_ps: list[int]
@@ -124,7 +121,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Partial:
-    """What one rank contributes; `rank` is -1 if unknown, `whole` the time from first to last work."""
+    """The part of one rank; `rank` is -1 if unknown, `whole` is the time from first to last work."""
 
     origin: Origin
     stepping: StepsOfHost
@@ -157,7 +154,7 @@ class DistributedReport(Report):
         }
 
     def sections(self) -> Sequence[Section]:
-        """Who holds whom up, the ranks, the collectives, and every step on every rank."""
+        """Findings, the ranks, the collectives, and every step on every rank."""
         return [
             Prose("findings", "Ranks compared", self.findings),
             Rows("rows", "Ranks", RANK_FIELDS, self.rows, "no rank did any work"),
@@ -166,7 +163,7 @@ class DistributedReport(Report):
         ]
 
 
-_NO_COLLECTIVES = "no collectives: this process trains alone, or what it communicates with is not recorded"
+_NO_COLLECTIVES = "no collectives: this process trains alone, or its communication was not recorded"
 
 
 COMPARABLES = (
@@ -174,7 +171,7 @@ COMPARABLES = (
         id="collectives",
         title="Collectives",
         keys=fields_named(COLLECTIVE_FIELDS, "operation", "ranks", "bytes"),
-        measure=Field("total_us", "us", "time of the collective, added up over the recorded ranks"),
+        measure=Field("total_us", "us", "time of the collective, summed over the recorded ranks"),
         rows=attrgetter("collectives"),
         count="count",
         is_total=True,
@@ -187,7 +184,7 @@ COMPARABLES = (
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one rank contributes."""
+    """The part of one rank."""
     compute, communication, anything = _work(trace)
     steps = steps_of(trace)
     bounds = (int(anything.start[0]), int(anything.end[-1])) if len(anything.start) else (0, 0)
@@ -215,7 +212,7 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
 
 
 def rank_of(trace: HostTrace) -> int:
-    """The rank that the trace states, else the one that the host's name tells, else -1."""
+    """The rank recorded in the trace, else the one in the host's name, else -1."""
     stated = trace.stats_of_plane(0).get(stat_names.RANK[0]) if len(trace.planes) else None
     number = _RANK_NUMBER.fullmatch(str(stated))
     if number:
@@ -232,7 +229,7 @@ _NO_STEP: _Step = (-1, -1)
 
 @dataclass
 class _Account:
-    """What the comparison says of one rank; `waiting_ps` by step."""
+    """The comparison's figures of one rank; `waiting_ps` by step."""
 
     waiting_ps: Counter[_Step] = field(default_factory=Counter)
     held_up_ps: float = 0.0
@@ -241,7 +238,7 @@ class _Account:
 
 @dataclass
 class _Group:
-    """Collectives of one sort on all ranks: operation, process group, bytes, ranks that take part."""
+    """Collectives of one kind on all ranks: operation, process group, bytes, number of ranks."""
 
     count: int = 0
     total_ps: int = 0
@@ -256,13 +253,13 @@ _Key = tuple[str, str, int, int]
 
 
 def merge(partials: Sequence[Partial]) -> DistributedReport:
-    """All ranks side by side."""
+    """Compares all ranks."""
     ordered = sorted(partials, key=lambda part: (part.rank < 0, part.rank))
     accounts = [_Account() for _ in ordered]
     groups: dict[_Key, _Group] = {}
     for part in ordered:
-        _count(part, groups)
-    steps = _same_steps(ordered)
+        _count_collectives(part, groups)
+    steps = _match_steps(ordered)
     uneven = _compare(ordered, steps, accounts, groups)
     compared = any(group.compared for group in groups.values())
     slowest, findings = _findings(ordered, accounts, compared)
@@ -280,17 +277,17 @@ def _name(part: Partial) -> str:
     return f"rank {part.rank}" if part.rank >= 0 else part.origin.host
 
 
-def _same_steps(parts: Sequence[Partial]) -> list[list[_Step]]:
-    """For each rank what its steps are known by; nothing for a rank that has none where others have some."""
+def _match_steps(parts: Sequence[Partial]) -> list[list[_Step]]:
+    """For each rank, the keys of its steps; empty for a rank without steps if others have some."""
     hosts = [part.stepping for part in parts]
     taking = hosts_with_steps(hosts)
     if not all(host.numbered for host in taking):
-        return _by_clock(hosts)
-    return [_by_number(host) if any(host is each for each in taking) else [] for host in hosts]
+        return _match_by_clock(hosts)
+    return [_number_steps(host) if any(host is each for each in taking) else [] for host in hosts]
 
 
-def _by_number(host: StepsOfHost) -> list[_Step]:
-    """How many steps of its number there are before each step, and its number."""
+def _number_steps(host: StepsOfHost) -> list[_Step]:
+    """The key of each step: how many earlier steps have its number, and the number."""
     seen: Counter[int] = Counter()
     steps = []
     for row in host.rows:
@@ -299,8 +296,8 @@ def _by_number(host: StepsOfHost) -> list[_Step]:
     return steps
 
 
-def _by_clock(hosts: Sequence[StepsOfHost]) -> list[list[_Step]]:
-    """The place of each step among those of all hosts, counted from the first that any has."""
+def _match_by_clock(hosts: Sequence[StepsOfHost]) -> list[list[_Step]]:
+    """The index of each step among the steps of all hosts, counted from the first step on any host."""
     aligned = align(hosts)
     together = dict(zip(aligned.hosts, zip(*aligned.steps, strict=True), strict=False))
     first = {
@@ -323,7 +320,7 @@ def _keys(part: Partial) -> list[_Key]:
     ]
 
 
-def _count(part: Partial, groups: dict[_Key, _Group]) -> None:
+def _count_collectives(part: Partial, groups: dict[_Key, _Group]) -> None:
     for key, duration in zip(_keys(part), part.collectives.duration_ps, strict=True):
         group = groups.setdefault(key, _Group())
         group.count += 1
@@ -336,7 +333,7 @@ def _compare(
     accounts: Sequence[_Account],
     groups: dict[_Key, _Group],
 ) -> int:
-    """Lays the same collectives of different ranks side by side; returns how many could not be."""
+    """Compares the same collectives on different ranks; returns how many could not be compared."""
     places: dict[tuple[_Step, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for rank, part in enumerate(parts):
         of, own = part.collectives, steps[rank]
@@ -353,18 +350,18 @@ def _compare(
             uneven += max(map(len, found.values()))
             continue
         for rows in zip(*found.values(), strict=True):
-            _settle(parts, accounts, groups, step, dict(zip(found, rows, strict=True)))
+            _compare_collective(parts, accounts, groups, step, dict(zip(found, rows, strict=True)))
     return uneven
 
 
-def _settle(
+def _compare_collective(
     parts: Sequence[Partial],
     accounts: Sequence[_Account],
     groups: dict[_Key, _Group],
     step: _Step,
     rows: dict[int, int],
 ) -> None:
-    """One collective: `rows` is its place on each rank that takes part."""
+    """Compares one collective; `rows` is its index on each participating rank."""
     durations = {rank: parts[rank].collectives.duration_ps[at] for rank, at in rows.items()}
     last = min(durations, key=durations.__getitem__)
     transfer = durations[last]
@@ -373,7 +370,7 @@ def _settle(
         accounts[rank].waiting_ps[step] += wait
     waited = sum(waits.values())
     accounts[last].held_up_ps += waited / (len(waits) - 1)
-    accounts[last].last += waited > 0  # where all took equally long, nobody came last
+    accounts[last].last += waited > 0  # if all took equally long, none came last
     of, at = parts[last].collectives, rows[last]
     group = groups[of.names[of.name[at]], of.groups[of.group[at]], of.bytes[at], of.size[at]]
     group.compared += 1
@@ -454,32 +451,32 @@ def _bandwidth(name: str, size: int, ranks: int, time_ps: float) -> float | None
 
 
 def _findings(parts: Sequence[Partial], accounts: Sequence[_Account], compared: bool) -> tuple[str | None, list[str]]:
-    """The rank that holds the others up, if one does, and sentences."""
-    told = [_cost(part) for part in parts if part.whole.parts_ps[1]]
+    """The straggler, if there is one, and the findings as sentences."""
+    told = [_cost_text(part) for part in parts if part.whole.parts_ps[1]]
     if not compared:
         return None, told
     worst = max(range(len(parts)), key=lambda rank: accounts[rank].held_up_ps)
     held_up = accounts[worst].held_up_ps
     share = percent(held_up, max(part.whole.duration_ps for part in parts)) or 0.0
     if share < WORTH_NAMING_PERCENT:
-        return None, [f"no rank holds the others up: they wait {share:.1f} % of the time for each other", *told]
+        return None, [f"no rank is a straggler: ranks wait {share:.1f} % of the time for each other", *told]
     whole = sum(account.held_up_ps for account in accounts)
     name = _name(parts[worst])
     said = (
-        f"{name} holds the others up: it comes last to {accounts[worst].last} collectives, in which each of the "
-        f"others waits {number_text(held_up / 1e9)} ms in all ({share:.1f} % of the time, "
+        f"{name} is the straggler: it comes last to {accounts[worst].last} collectives, in which each of the others "
+        f"waits {number_text(held_up / 1e9)} ms in total ({share:.1f} % of the time, "
         f"{100 * held_up / whole:.0f} % of all waiting)"
     )
     return name, [said, *told]
 
 
-def _cost(part: Partial) -> str:
+def _cost_text(part: Partial) -> str:
     whole = part.whole
     exposed = percent(whole.parts_ps[3], whole.duration_ps) or 0.0
     overlap = percent(whole.parts_ps[2], whole.parts_ps[1]) or 0.0
     return (
-        f"{_name(part)}: communication that nothing hides takes {exposed:.1f} % of the time; {overlap:.1f} % of all "
-        "communication is hidden"
+        f"{_name(part)}: exposed communication takes {exposed:.1f} % of the time; {overlap:.1f} % of all communication "
+        "is overlapped"
     )
 
 
@@ -487,9 +484,9 @@ def _warnings(parts: Sequence[Partial], uneven: int) -> Iterable[str]:
     hosts = [part.stepping for part in parts]
     yield from warn_of_missing_steps(hosts, hosts_with_steps(hosts))
     if uneven:
-        yield f"{uneven} collectives are not on all ranks alike, as if some were not recorded; they are not compared"
+        yield f"{uneven} collectives differ between ranks, as if some were not recorded; they are not compared"
     world = max((size for part in parts for size in part.collectives.size), default=0)
     if 0 < len(parts) < world:
-        few = "1 rank is" if len(parts) == 1 else f"{len(parts)} ranks are"
-        lost = "cannot be told" if len(parts) == 1 else "is told of these alone"
-        yield f"{few} here of {world} that take part: who waits for whom {lost}"
+        present = "ranks is" if len(parts) == 1 else "ranks are"
+        covered = "is unknown" if len(parts) == 1 else f"covers these {len(parts)}"
+        yield f"only {len(parts)} of {world} {present} present: waiting between ranks {covered}"

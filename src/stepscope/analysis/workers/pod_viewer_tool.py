@@ -1,4 +1,4 @@
-"""Every step on every worker, side by side: how long it takes there, where the time goes, and which worker is slowest.
+"""Every step on every worker: its duration there, where the time goes, and which worker is slowest.
 
 A worker is a host. On a host with several devices each device is a worker as well, and the row named `all` is the host
 as a whole. The row of a device holds what that device does, and what the host does while the device does nothing; the
@@ -27,12 +27,12 @@ from stepscope.analysis.workers.slow_workers import (
     HostStep,
     Lateness,
     WorkerStep,
+    compared_workers,
     complete_steps,
-    largest,
+    describe_mismatches,
+    largest_index,
     lateness,
-    mismatches,
-    peers,
-    slowest,
+    slowest_worker,
     start_offsets,
 )
 from stepscope.model import HostTrace
@@ -50,7 +50,7 @@ _HOST = Field("host", "text", "the host", "str", role=Role.HOST)
 _DEVICE = Field(
     "device",
     "text",
-    "the device; `CPU` without one, `all` for the whole of a host with several",
+    "the device; `CPU` without one, `all` for a host with several devices",
     "str",
     role=Role.PLACE,
 )
@@ -58,16 +58,16 @@ ROW_FIELDS: tuple[Field, ...] = (
     _STEP,
     _HOST,
     _DEVICE,
-    Field("duration_ms", "ms", "how long the step takes there; the categories that follow add up to it"),
+    Field("duration_ms", "ms", "duration of the step there; the following categories add up to it"),
     *(
         Field(name, "ms", f"time of the step in which {MEANING[name]}", label=LABELS.get(name, ""))
         for name in CATEGORIES
     ),
-    Field("bottleneck", "text", "the category that takes most of the step", "str", role=Role.TERM),
+    Field("bottleneck", "text", "the largest category of the step", "str", role=Role.TERM),
     Field(
         "complete",
         "",
-        "no if the capture's edge cuts the step; such steps are in no statistics",
+        "no if the capture cuts the step off; statistics leave such steps out",
         "bool",
         role=Role.COMPLETE,
     ),
@@ -76,38 +76,38 @@ SLOWEST_FIELDS: tuple[Field, ...] = (
     _STEP,
     Field("host", "text", "the host that is busy longest", "str", role=Role.HOST),
     Field("device", "text", "its busiest device", "str", role=Role.PLACE),
-    Field("duration_ms", "ms", "how long the step takes on this worker: the host, or the device if there is one host"),
-    Field("busy_ms", "ms", "the same without collectives, in which workers wait for each other"),
-    Field("bottleneck", "text", "the category, but for collectives, that takes most of that", "str", role=Role.TERM),
-    Field("bottleneck_ms", "ms", "how much"),
+    Field("duration_ms", "ms", "duration of the step on this worker: the host, or the device if there is one host"),
+    Field("busy_ms", "ms", "duration without collectives, in which workers wait for each other"),
+    Field("bottleneck", "text", "the largest category of the busy time", "str", role=Role.TERM),
+    Field("bottleneck_ms", "ms", "time in that category"),
     Field("behind_ms", "ms", "how much longer it is busy than the median of the other workers"),
-    Field("behind_percent", "percent", "the same as a share of the step: what it would gain to be like the others"),
+    Field("behind_percent", "percent", "the same as a share of the step: the gain if it were as fast as the others"),
     Field(
         "extra",
         "text",
-        "the category in which it spends most more than the median of the others",
+        "the category with its largest extra time over the median of the others",
         "str",
         role=Role.TERM,
     ),
-    Field("extra_ms", "ms", "how much more"),
+    Field("extra_ms", "ms", "the extra time in that category"),
 )
 WORKER_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
     Field("steps", "count", "complete steps", "int"),
     Field("mean_ms", "ms", "mean duration of these steps"),
-    Field("min_ms", "ms", "the shortest"),
-    Field("max_ms", "ms", "the longest"),
+    Field("min_ms", "ms", "the shortest step"),
+    Field("max_ms", "ms", "the longest step"),
     Field("busy_ms", "ms", "mean time of these steps outside collectives"),
-    Field("slowest_count", "count", "steps in which it is the slowest host, or the slowest of all devices", "int"),
-    Field("bottleneck", "text", "the category that takes most of its steps", "str", role=Role.TERM),
-    Field("start_offset_ms", "ms", "how much later than on the first host the same steps begin, by the clocks; median"),
+    Field("slowest_count", "count", "steps in which it is the slowest host, or the slowest device", "int"),
+    Field("bottleneck", "text", "the largest category of its steps", "str", role=Role.TERM),
+    Field("start_offset_ms", "ms", "start of the same steps relative to the first host, by the clocks; median"),
 )
 
 
 @dataclass(frozen=True)
 class Partial:
-    """What one host contributes: its steps, the name of its device if it has one, and the steps of several devices."""
+    """The part of one host: its steps, the name of its device if it has one, and the steps of several devices."""
 
     steps: StepsOfHost
     device: str
@@ -145,7 +145,7 @@ class PodViewerReport(Report):
         }
 
     def sections(self) -> Sequence[Section]:
-        """What the comparison says, the workers, the slowest of each step, and every step on every worker."""
+        """Findings, the workers, the slowest worker of each step, and every step on every worker."""
         return [
             Prose("findings", "Workers compared", self.findings),
             Rows("workers", "Workers", WORKER_FIELDS, self.workers, _EMPTY),
@@ -155,7 +155,7 @@ class PodViewerReport(Report):
 
 
 def _workers_with_samples(report: PodViewerReport) -> Iterator[dict[str, Any]]:
-    """The workers, each with its durations of the complete steps."""
+    """The workers, each with the durations of its complete steps."""
     complete = [row for row in report.rows if row["complete"]] or report.rows
     durations: dict[tuple[Cell, Cell], list[Cell]] = {}
     for row in complete:
@@ -177,14 +177,14 @@ COMPARABLES = (
 )
 
 
-_EMPTY = "no steps: the profile holds no events that take time"
+_EMPTY = "no steps: the profile contains no events that take time"
 
 
 # -- one host ----------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
-    """What one host contributes."""
+    """The part of one host."""
     working = working_devices(trace)
     return Partial(
         steps=steps_of_host(trace),
@@ -197,7 +197,7 @@ def partial(trace: HostTrace) -> Partial:
 
 
 def merge(partials: Sequence[Partial]) -> PodViewerReport:
-    """The steps of all workers side by side."""
+    """Compares the steps of all workers."""
     hosts = [part.steps for part in partials]
     aligned = align(hosts)
     of_host = {part.steps.host: part for part in partials}
@@ -207,7 +207,7 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
     steps = _side_by_side(taking, aligned)
     return PodViewerReport(
         hosts=tuple(host.host for host in hosts),
-        warnings=(*step_warnings(hosts, aligned), *mismatches(stepping, aligned, offsets)),
+        warnings=(*step_warnings(hosts, aligned), *describe_mismatches(stepping, aligned, offsets)),
         partial=any(host.partial for host in hosts),
         steps_source=finding_of(stepping or hosts).source,
         rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
@@ -230,7 +230,7 @@ def _side_by_side(taking: Sequence[Partial], aligned: Aligned) -> list[list[Host
 
 
 def _devices_by_place(part: Partial) -> dict[int, list[tuple[DeviceSteps, int]]]:
-    """For each of a host's steps the devices that take part, and where in their columns."""
+    """For each step of a host, the participating devices and the step's index in their columns."""
     found: dict[int, list[tuple[DeviceSteps, int]]] = {}
     for device in part.devices:
         for at, place in enumerate(device.step):
@@ -256,20 +256,20 @@ def _row(step: WorkerStep) -> dict[str, Cell]:
         "device": step.device,
         "duration_ms": round_ms(step.duration_ps),
         **parts,
-        "bottleneck": CATEGORIES[largest(step.parts_ps)] if step.duration_ps else None,
+        "bottleneck": CATEGORIES[largest_index(step.parts_ps)] if step.duration_ps else None,
         "complete": step.complete,
     }
 
 
 def _slowest(hosts: Sequence[HostStep]) -> dict[str, Cell]:
-    compared = peers(hosts)
-    worst, late = slowest(compared), lateness(compared)
+    compared = compared_workers(hosts)
+    worst, late = slowest_worker(compared), lateness(compared)
     devices = next(host.devices for host in hosts if host.whole.host == worst.host)
-    most = largest(worst.busy_parts_ps)
+    most = largest_index(worst.busy_parts_ps)
     return {
         "step": worst.number,
         "host": worst.host,
-        "device": slowest(devices).device if devices else worst.device,
+        "device": slowest_worker(devices).device if devices else worst.device,
         "duration_ms": round_ms(worst.duration_ps),
         "busy_ms": round_ms(worst.busy_ps),
         "bottleneck": CATEGORIES[most] if worst.busy_ps else None,
@@ -281,7 +281,7 @@ def _slowest(hosts: Sequence[HostStep]) -> dict[str, Cell]:
 def _behind(late: Lateness | None) -> dict[str, Cell]:
     if late is None:
         return dict.fromkeys(("behind_ms", "behind_percent", "extra", "extra_ms"), None)
-    extra = largest(late.more_ps)
+    extra = largest_index(late.more_ps)
     has_extra = late.more_ps[extra] > 0
     return {
         "behind_ms": round_ms(late.behind_ps),
@@ -298,7 +298,7 @@ def _workers(steps: Sequence[Sequence[HostStep]], offsets: dict[str, int | None]
         for step in (worker for host in hosts for worker in host.workers()):
             of_worker.setdefault((step.host, step.device), []).append(step)
         devices = [device for host in hosts for device in host.devices]
-        for step in map(slowest, filter(None, ([host.whole for host in hosts], devices))):
+        for step in map(slowest_worker, filter(None, ([host.whole for host in hosts], devices))):
             worst[step.host, step.device] += 1
     place = {host: at for at, host in enumerate(offsets)}
     for (host, device), own in sorted(of_worker.items(), key=lambda item: place[item[0][0]]):
@@ -317,17 +317,17 @@ def _worker(steps: Sequence[WorkerStep], slowest_count: int, offset: int | None)
         "max_ms": round_ms(max(durations)),
         "busy_ms": round_ms(statistics.fmean(step.busy_ps for step in steps)),
         "slowest_count": slowest_count,
-        "bottleneck": CATEGORIES[largest(parts)],
+        "bottleneck": CATEGORIES[largest_index(parts)],
         "start_offset_ms": None if offset is None else round_ms(offset),
     }
 
 
 def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
-    """Who is slow, how often, by how much, and at what."""
-    late = [each for each in (lateness(peers(hosts)) for hosts in steps) if each is not None]
+    """Which worker is slow, how often, by how much, and in which category."""
+    late = [each for each in (lateness(compared_workers(hosts)) for hosts in steps) if each is not None]
     if not late:
         if steps:
-            yield "one worker took part, so there is nothing to compare"
+            yield "only one worker took part: there is nothing to compare"
         return
     if _share(late) < NOTHING_PERCENT:
         yield "the workers are equally fast"
@@ -340,16 +340,16 @@ def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
     behind = statistics.fmean(each.behind_ps for each in own) / 1e9
     name = host if len(steps[0]) > 1 else f"{device} of {host}"
     yield (
-        f"{name} is the slowest in {count} of {len(late)} steps; in these it is busy {behind:,.3f} ms longer "
+        f"{name} is the slowest in {count} of {len(late)} steps: in these it is busy {behind:,.3f} ms longer "
         f"than the median of the others ({_share(own):.1f} % of the step)"
     )
     more = [statistics.fmean(column) for column in zip(*(each.more_ps for each in own), strict=True)]
-    extra = largest(more)
+    extra = largest_index(more)
     if more[extra] > 0:
         category = CATEGORIES[extra]
-        yield f"there it spends {more[extra] / 1e9:,.3f} ms a step more than they do on {category}: {MEANING[category]}"
+        yield f"its largest extra time is {more[extra] / 1e9:,.3f} ms per step in {category}: {MEANING[category]}"
 
 
 def _share(late: Sequence[Lateness]) -> float:
-    """Percent of the steps' time by which the slowest worker is behind."""
+    """How far the slowest worker is behind, in percent of the steps' time."""
     return 100.0 * sum(each.behind_ps for each in late) / max(sum(each.step.duration_ps for each in late), 1)

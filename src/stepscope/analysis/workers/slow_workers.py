@@ -1,4 +1,4 @@
-"""The same step on all workers, and which of them holds the others up.
+"""The same step on all workers, and which worker is the straggler.
 
 Workers that train together wait for each other in collective operations, so a step takes equally long on all of them
 whoever is to blame.  What tells them apart is how long they are busy: the step without its time in collectives.
@@ -19,7 +19,7 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True)
 class WorkerStep:
-    """One step on one worker: a device, or a host as a whole.  `parts_ps` is in the order of CATEGORIES."""
+    """One step on one worker: a device or a whole host.  `parts_ps` is in the order of CATEGORIES."""
 
     number: int
     host: str
@@ -35,7 +35,7 @@ class WorkerStep:
 
     @property
     def busy_parts_ps(self) -> list[int]:
-        """The parts of that: `parts_ps` with nothing for collectives."""
+        """The parts of the busy time: `parts_ps` with 0 for collectives."""
         return [0 if at == _WAITING else part for at, part in enumerate(self.parts_ps)]
 
 
@@ -54,34 +54,36 @@ class HostStep:
 
 @dataclass(frozen=True)
 class Lateness:
-    """The slowest worker of a step, and how much longer it is busy than the median of the others, ps, in all and by
-    category."""
+    """The slowest worker of a step, and how much longer it is busy than the median of the others.
+
+    In ps, in total and by category.
+    """
 
     step: WorkerStep
     behind_ps: float
     more_ps: list[float]
 
 
-def peers(hosts: Sequence[HostStep]) -> Sequence[WorkerStep]:
-    """The workers of a step that are compared: the hosts, or the devices if there is but one host."""
+def compared_workers(hosts: Sequence[HostStep]) -> Sequence[WorkerStep]:
+    """The workers of a step to compare: the hosts, or the devices if there is only one host."""
     if len(hosts) == 1 and hosts[0].devices:
         return hosts[0].devices
     return [host.whole for host in hosts]
 
 
-def slowest(workers: Sequence[WorkerStep]) -> WorkerStep:
-    """The worker that is busy longest; at least one worker."""
+def slowest_worker(workers: Sequence[WorkerStep]) -> WorkerStep:
+    """The worker that is busy longest; needs at least one worker."""
     return max(workers, key=lambda step: (step.busy_ps, step.duration_ps))
 
 
-def largest(parts: Sequence[float]) -> int:
-    """The place of the largest part; of equal ones the first."""
+def largest_index(parts: Sequence[float]) -> int:
+    """The index of the largest part; the first one if several are equal."""
     return max(range(len(parts)), key=parts.__getitem__)
 
 
 def lateness(workers: Sequence[WorkerStep]) -> Lateness | None:
     """How the slowest worker compares with the others, None if there are none."""
-    worst = slowest(workers)
+    worst = slowest_worker(workers)
     others = [step for step in workers if step is not worst]
     if not others:
         return None
@@ -99,7 +101,7 @@ def complete_steps(steps: Sequence[Sequence[HostStep]]) -> Sequence[Sequence[Hos
 
 
 def start_offsets(hosts: Sequence[StepsOfHost], aligned: Aligned) -> dict[str, int | None]:
-    """How much later than on the first host the same steps begin on each host, by the hosts' own clocks, ps: the median
+    """The start of the same steps on each host relative to the first host, by the hosts' own clocks, in ps: the median
     over the steps, None without clocks.
 
     Args:
@@ -115,20 +117,22 @@ def start_offsets(hosts: Sequence[StepsOfHost], aligned: Aligned) -> dict[str, i
     return found
 
 
-def mismatches(hosts: Sequence[StepsOfHost], aligned: Aligned, offsets: dict[str, int | None]) -> Iterable[str]:
-    """What keeps steps of different hosts from being compared, as sentences."""
+def describe_mismatches(
+    hosts: Sequence[StepsOfHost], aligned: Aligned, offsets: dict[str, int | None]
+) -> Iterable[str]:
+    """Sentences on what keeps steps of different hosts from being compared."""
     if len(hosts) < 2 or not aligned.steps:
         return
     by_number = all(has_own_numbers(host) for host in hosts)
     if by_number:
         yield from _lacking(hosts)
     elif None in offsets.values():
-        yield "the hosts neither number their steps nor tell the time: steps are matched one by one, from the first"
+        yield "the hosts record neither step numbers nor clocks: steps are matched in order, from the first"
     usual = statistics.median([rows[0].duration_ps for rows in aligned.steps])
     for name, offset in offsets.items():
-        if offset is not None and abs(offset) > usual:  # who waits for others is less than a step away from them
+        if offset is not None and abs(offset) > usual:  # workers that wait for each other differ by less than a step
             yield (
-                f"by its clock {name} begins the same steps {abs(offset) / 1e9:,.3f} ms "
+                f"by its clock {name} starts the same steps {abs(offset) / 1e9:,.3f} ms "
                 f"{'later' if offset > 0 else 'earlier'} than {hosts[0].host}: their clocks differ, or they do not "
                 f"wait for each other; steps are matched by {'number' if by_number else 'clock'}"
             )

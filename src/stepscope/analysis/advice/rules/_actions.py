@@ -1,4 +1,4 @@
-"""Picking the words for a framework."""
+"""Selects the actions for a framework."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ Actions = Mapping[str, tuple[str, ...]]
 
 
 def actions_for(framework: str, actions: Actions) -> tuple[str, ...]:
-    """The actions for a framework, those under "" for any other."""
+    """The actions for a framework; those under "" for any framework without its own."""
     return actions.get(framework, actions.get("", ()))

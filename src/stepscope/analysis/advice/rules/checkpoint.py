@@ -1,9 +1,9 @@
-"""The loop stops to save its state."""
+"""The loop pauses to save its state."""
 
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import without
+from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
@@ -14,7 +14,7 @@ _ACTIONS: Actions = {
         "save every few hundred steps: keras.callbacks.ModelCheckpoint(path, save_freq=N), or"
         " tf.train.CheckpointManager(..., step_counter=step, checkpoint_interval=N)",
         "write in the background: checkpoint.save(path, options=tf.train.CheckpointOptions(enable_async=True))",
-        "what NumPy writes can be written in another thread, from copies of the variables",
+        "if NumPy writes the file, write it in another thread from copies of the variables",
     ),
     "jax": (
         "save every few hundred steps: orbax.checkpoint.CheckpointManagerOptions(save_interval_steps=N)",
@@ -23,12 +23,12 @@ _ACTIONS: Actions = {
     ),
     "pytorch": (
         "call torch.save every few hundred steps",
-        "write in the background: torch.distributed.checkpoint.async_save, or copy the state and save in a thread",
+        "write in the background: torch.distributed.checkpoint.async_save, or copy the state and save it in a thread",
     ),
     "": ("save every few hundred steps, and in the background",),
 }
 
-# What tells of a save that runs no op.
+# The evidence of a save that runs no op.
 _BEFORE = {
     "tensorflow": ", after its variables are read",
     "pytorch": ", after its parameters are collected (state_dict)",
@@ -41,11 +41,11 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     where = context.intervals(Activity.CHECKPOINT)
     name = next((place.name.lstrip("$") for place in where if place.name), "")
-    return without(context, saving, "saving", parts=(Activity.CHECKPOINT,), competes_ms=saving).advice(
+    return predict_without(context, saving, "saving", parts=(Activity.CHECKPOINT,), competes_ms=saving).advice(
         rule="checkpoint.stall",
         kind="checkpoint_stall",
         title="Save less often, or in the background",
-        evidence=f"{context.percent(saving):.1f} % of the time of a step saves the model's state"
+        evidence=f"{context.percent(saving):.1f} % of each step is spent saving the model's state"
         f"{f', in {name}' if name else _BEFORE.get(context.framework, '')}",
         actions=actions_for(context.framework, _ACTIONS),
         tool="steps",

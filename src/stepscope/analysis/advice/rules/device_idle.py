@@ -1,12 +1,12 @@
-"""The devices stand idle while the host launches work too slowly, or comes back from waiting for them.
+"""The devices are idle while the host launches work too slowly, or resumes after waiting for them.
 
-Idle time that waiting for input, saving, compiling or Python explains belongs to other rules.
+Idle time caused by input, saving, compiling or Python belongs to other rules.
 """
 
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import Bound, predict_without
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
@@ -15,14 +15,14 @@ from stepscope.analysis.facts.loop_events import Activity
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import CallTrait
 
-_MANY_KERNELS = 50.0  # a step: fewer do not keep a host busy
-_MANY_GAPS = 20.0  # a step: launching leaves a gap before many kernels, other causes leave few
-_MOST_COMPILED = 0.5  # of the kernels: they come with programs, which launch them without Python
+_MANY_KERNELS = 50.0  # per step: fewer do not keep a host busy
+_MANY_GAPS = 20.0  # per step: slow launching leaves a gap before many kernels, other causes leave few
+_MOST_COMPILED = 0.5  # of the kernels: programs launch these without Python
 _MANY_PASSES = 4.0  # of forward and backward in a step: micro-batches
 _TINY_BATCH = 8  # rows
-_OF_PROGRAMS = 35.0  # percent of the step that starting programs has to take
-_LARGEST_GAP = 0.5  # of all idle time: then it is not launching that makes it
-_BUSY_INPUT = 0.5  # of the steps' time: that much work on one thread of the input competes for the cores
+_OF_PROGRAMS = 35.0  # percent of the step: threshold for starting programs
+_LARGEST_GAP = 0.5  # of all idle time: one gap this large is not caused by launching
+_BUSY_INPUT = 0.5  # of the steps' time: an input thread this busy competes for the cores
 
 
 _FEWER: Actions = {
@@ -35,7 +35,7 @@ _FEWER: Actions = {
         "torch.compile(model, mode='reduce-overhead'), which fuses kernels and replays CUDA graphs",
         "use fused optimizers, such as torch.optim.AdamW(params, fused=True), and larger batches",
     ),
-    "": ("launch fewer and larger pieces of device work", "use larger batches"),
+    "": ("launch fewer, larger pieces of device work", "use larger batches"),
 }
 _LARGER: Actions = {
     "tensorflow": (
@@ -47,11 +47,11 @@ _LARGER: Actions = {
     "": ("use larger batches", "run several steps in one program"),
 }
 _GATHER = "use larger batches, or accumulate gradients over fewer micro-batches"
-_PRIVATE_THREADS = "keep threads of the input away from those that launch: TF_GPU_THREAD_MODE=gpu_private"
+_PRIVATE_THREADS = "give launching its own threads, apart from the input's: TF_GPU_THREAD_MODE=gpu_private"
 _SYNC: Actions = {
     "tensorflow": (
         "call .numpy() and print losses every N steps, not in every step",
-        "keep metrics as tf.keras.metrics, read them at the end of an epoch",
+        "keep metrics as tf.keras.metrics and read them at the end of an epoch",
     ),
     "jax": (
         "fetch values every N steps: float(x), x.item(), np.asarray(x) and block_until_ready() wait for the device",
@@ -60,118 +60,116 @@ _SYNC: Actions = {
     "pytorch": (
         "fetch values every N steps, and several at once: .item(), float(), .cpu() and print() wait for the device",
         "avoid ops whose result size depends on data (nonzero, masked_select, boolean indexing) within the step",
-        "copy with non_blocking=True from and to pinned memory",
+        "copy with non_blocking=True to and from pinned memory",
     ),
     "": ("fetch values from the device every N steps, and several at once",),
 }
 
 
-def _launching(context: Context, threshold: float) -> Advice | None:
+def _evaluate_launches(context: Context, threshold: float) -> Advice | None:
     device = context.device
     if device is None or not device.marked:
         return None
     if device.kernels < _MANY_KERNELS * device.steps:
-        return _starting_programs(context, device)
-    idle = _left_to_launching(context, device)
+        return _advise_larger_programs(context, device)
+    idle = _launch_idle_ms(context, device)
     of_one_gap = device.longest_gap_ps * device.steps >= _LARGEST_GAP * device.idle_ps and not _happens_once(device)
     if context.percent(idle) < threshold or device.gaps < _MANY_GAPS * device.steps or of_one_gap:
         return None
     kernels = device.kernels / device.steps
     compiled = device.compiled >= _MOST_COMPILED * device.kernels
-    small = _small_batch(context)
-    threads = _contention(context)
+    small = _small_batch_evidence(context)
+    threads = _has_input_contention(context)
     short = f", {100 * device.short_kernels / device.kernels:.0f} % of them shorter than 20 us"
     evidence = (
-        f"the device stands idle for {context.percent(idle):.1f} % of the time of a step while the host launches"
-        f" {kernels:.0f} kernels{short}"
+        f"the device is idle for {context.percent(idle):.1f} % of each step while the host launches {kernels:.0f}"
+        f" kernels{short}"
     )
     if small:
         evidence += f"; {small}"
     if threads:
-        evidence += "; the threads of tf.data are busy meanwhile"
+        evidence += "; tf.data's threads are busy at the same time"
     actions = actions_for(context.framework, _LARGER if compiled else _FEWER)
     if small:
         actions = (_GATHER, *actions)
-    gain = without(context, idle, "idle time between launches", [_busy(device)])
+    gain = predict_without(context, idle, "idle time between launches", [_busy_bound(device)])
     return gain.advice(
         rule="launch.bound",
         kind="small_batch" if compiled or small else "eager_dispatch",
-        title="Give each launch more to compute"
-        if compiled or small
-        else "Launch fewer or larger pieces of device work",
+        title="Give each launch more to compute" if compiled or small else "Launch fewer, larger pieces of device work",
         evidence=evidence,
         actions=(_PRIVATE_THREADS, *actions) if threads else actions,
         tool="idle",
         confidence=0.8 if device.short_kernels > 0.5 * device.kernels else 0.6,
-        rows=(Row("steps", "kernel_launch", round(idle, 3)), *_rows(device, device.calls[:2])),
+        rows=(Row("steps", "kernel_launch", round(idle, 3)), *_evidence_rows(device, device.calls[:2])),
         intervals=context.idle_places(),
     )
 
 
-def _small_batch(context: Context) -> str:
-    """What tells that kernels are small because batches are; empty if nothing does."""
+def _small_batch_evidence(context: Context) -> str:
+    """Evidence that kernels are small because batches are; empty if there is none."""
     work = context.work
     if work is None or not work.backward_passes:
         return ""
     passes = work.backward_passes / max(work.steps, 1)
     if passes >= _MANY_PASSES:
-        return f"forward and backward run {passes:.0f} times a step"
-    return f"products work on {work.rows} rows" if work.rows is not None and work.rows <= _TINY_BATCH else ""
+        return f"forward and backward run {passes:.0f} times per step"
+    return f"matrix products have {work.rows} rows" if work.rows is not None and work.rows <= _TINY_BATCH else ""
 
 
-def _starting_programs(context: Context, device: DeviceFacts) -> Advice | None:
-    """Compiled programs of few kernels: the host needs longer to start one than the device to run it."""
+def _advise_larger_programs(context: Context, device: DeviceFacts) -> Advice | None:
+    """Advice on compiled programs of few kernels, which the host starts more slowly than the device runs them."""
     calls = context.calls(Activity.PROGRAM)
-    idle = min(_left_to_launching(context, device), _of_loop(context, Activity.PROGRAM, Activity.RUNTIME))
+    idle = min(_launch_idle_ms(context, device), _loop_ms(context, Activity.PROGRAM, Activity.RUNTIME))
     if not calls or device.compiled < _MOST_COMPILED * device.kernels or context.percent(idle) < _OF_PROGRAMS:
         return None
-    return without(context, idle, "starting programs", [_busy(device)]).advice(
+    return predict_without(context, idle, "starting programs", [_busy_bound(device)]).advice(
         rule="launch.programs",
         kind="small_batch",
         title="Give each launch more to compute",
-        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time of a step while the host starts"
-        f" {calls:.1f} programs, which keep the device busy for {device.busy_ps / device.steps / MS:.2f} ms",
+        evidence=f"the device is idle for {context.percent(idle):.1f} % of each step while the host starts {calls:.1f}"
+        f" programs, which keep the device busy for {device.busy_ps / device.steps / MS:.2f} ms",
         actions=actions_for(context.framework, _LARGER),
         tool="idle",
         confidence=0.5,
-        rows=_rows(device, device.calls[:2]),
+        rows=_evidence_rows(device, device.calls[:2]),
         intervals=context.idle_places(),
     )
 
 
-def _left_to_launching(context: Context, device: DeviceFacts) -> float:
-    """Idle time per step that nothing else explains, on average over all gaps but the longest."""
+def _launch_idle_ms(context: Context, device: DeviceFacts) -> float:
+    """Mean idle time per step that nothing else explains; a longest gap that occurs only once does not count."""
     once = device.longest_gap_ps if _happens_once(device) else 0
     if once >= _LARGEST_GAP * device.idle_ps:
         return 0.0
     idle = (device.idle_ps - once - device.after_sync_ps) / device.steps / MS
-    others = context.part_ms(Activity.INPUT, Activity.TRANSFER, Activity.COMPILE) + _of_loop(
+    others = context.part_ms(Activity.INPUT, Activity.TRANSFER, Activity.COMPILE) + _loop_ms(
         context, Activity.CHECKPOINT, Activity.PYTHON
     )
     return max(idle - others, 0.0)
 
 
 def _happens_once(device: DeviceFacts) -> bool:
-    """Whether the longest gap is too long to be found in every step."""
+    """Whether the longest gap is too long to occur in every step."""
     return device.longest_gap_ps * device.steps > device.idle_ps
 
 
-def _of_loop(context: Context, *activities: Activity) -> float:
+def _loop_ms(context: Context, *activities: Activity) -> float:
     loop = context.loop
     return (
         sum(context.per_step(loop.activity_ps.get(each.name.lower(), 0)) for each in activities) / MS if loop else 0.0
     )
 
 
-def _contention(context: Context) -> bool:
-    """Whether ops of tf.data keep a core busy for much of the time in which TensorFlow launches kernels."""
+def _has_input_contention(context: Context) -> bool:
+    """Whether tf.data keeps a core busy for much of the time in which TensorFlow launches kernels."""
     pace = context.pace
     if context.framework != "tensorflow" or pace is None or pace.loop is None:
         return False
     return max(pace.feed.ops_ps, pace.feed.produced_ps) >= _BUSY_INPUT * pace.loop.observed_ps
 
 
-def _waiting(context: Context, threshold: float) -> Advice | None:
+def _evaluate_waits(context: Context, threshold: float) -> Advice | None:
     device = context.device
     if device is None:
         return None
@@ -189,37 +187,39 @@ def _waiting(context: Context, threshold: float) -> Advice | None:
     how = (
         f"in {blocked[0].name}"
         if blocked
-        else f"after the host has waited for it, {device.syncs / device.steps:.0f} times a step"
+        else f"after the host has waited for it, {device.syncs / device.steps:.0f} times per step"
     )
-    of_a_step = " of a step" if device.marked else ""
-    seldom = "; that is not in every step, so look whether it matters at all" if once else ""
-    return without(context, idle, "idle time around waits for the device", [_busy(device)]).advice(
+    whole = "each step" if device.marked else "the time"
+    seldom = "; this does not occur in every step, so check whether it matters" if once else ""
+    return predict_without(context, idle, "idle time around waits for the device", [_busy_bound(device)]).advice(
         rule="device.sync",
         kind="host_sync",
         title="Stop waiting for the device within the step",
-        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time{of_a_step} {how}{seldom}",
+        evidence=f"the device is idle for {context.percent(idle):.1f} % of {whole} {how}{seldom}",
         actions=actions_for(context.framework, _SYNC),
         tool="syncs",
         confidence=0.3 if once else 0.7,
-        rows=_rows(device, blocked or device.calls[:2]),
+        rows=_evidence_rows(device, blocked or device.calls[:2]),
         intervals=context.work_places(blocked) or context.idle_places(),
     )
 
 
-def _busy(device: DeviceFacts) -> Bound:
+def _busy_bound(device: DeviceFacts) -> Bound:
     return Bound(device.busy_ps / device.steps / MS, "the device")
 
 
-def _rows(device: DeviceFacts, calls: list[Share]) -> tuple[Row, ...]:
+def _evidence_rows(device: DeviceFacts, calls: list[Share]) -> tuple[Row, ...]:
     return tuple(Row("op-stats", call.name, round(call.total_ps / device.steps / MS, 3)) for call in calls)
 
 
 _INPUT = ("input_preprocessing", "input_python", "input_file_read", "input_no_prefetch")
 
-LAUNCHES = Rule(id="launch.bound", threshold_percent=10.0, evaluate=_launching, yields_to=("recompilation", *_INPUT))
+LAUNCHES = Rule(
+    id="launch.bound", threshold_percent=10.0, evaluate=_evaluate_launches, yields_to=("recompilation", *_INPUT)
+)
 WAITS = Rule(
     id="device.sync",
     threshold_percent=5.0,
-    evaluate=_waiting,
+    evaluate=_evaluate_waits,
     yields_to=("recompilation", "checkpoint_stall", "input_transfer", *_INPUT),
 )

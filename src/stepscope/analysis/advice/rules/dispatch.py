@@ -1,4 +1,4 @@
-"""The host spends its time starting work that is too small: single ops, tiny batches, or values fetched one by one.
+"""The host spends its time starting small pieces of work: single ops, tiny batches, or values fetched one by one.
 
 All three look alike on a timeline, so one rule decides between them.
 """
@@ -10,13 +10,13 @@ import math
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import (
     Gain,
-    calm,
+    critical_path_share,
     events_ms,
     most_recording_ms,
-    on_critical_path,
+    predict_with_only,
     recorded_ops_ms,
     recording_ms,
-    with_only,
+    uncontended_share,
 )
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
@@ -25,25 +25,25 @@ from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.vocabulary.jax import is_product_program
 
-_FEWEST_STARTS = 8.0  # a step: fewer are the usual course of a compiled step
-_FEWEST_TORCH_OPS = 100.0  # a step: PyTorch dispatches every op, also of a step that could hardly have fewer
-_FEW_STARTS_PERCENT = 60.0  # with fewer starts, the share from which even these are too small
-_LONGEST_START_MS = 1.0  # of a program with all that a framework does around it; waiting beyond is for something else
-_FETCHES = 10.0  # values a step
-_FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; where values are looked at, there are more fetches
+_FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
+_FEWEST_TORCH_OPS = 100.0  # per step: PyTorch dispatches every op, even in a minimal step
+_FEW_STARTS_PERCENT = 60.0  # threshold for a step with fewer starts
+_LONGEST_START_MS = 1.0  # of a program, with the framework's work around it; longer waits have another cause
+_FETCHES = 10.0  # values per step
+_FETCHES_OF_STARTS = 0.1  # optimizers fetch their step counts; a program that reads values fetches more
 _MUCH_FETCHED_PERCENT = 15.0  # of a step
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
 _TINY_BATCH = 8
-_TINY_OPS = 0.6  # of the time of ops goes to starting them
+_TINY_OPS = 0.6  # of the op time is spent starting the ops
 _FEW_OPS = 300.0
-_SINGLE_OP_PROGRAMS = 50.0  # programs a step with hardly more than one op each: nothing is compiled as a whole
+_SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
 _OPS_OF_A_PROGRAM = 3.0
-# Of what a short op takes, the part that grows with its data: rows / (rows + _HALF_BUSY_ROWS), or if they are unknown
+# The share of a short op's time that grows with its data: rows / (rows + _HALF_BUSY_ROWS), or, if rows are unknown:
 _WORK_OF_SHORT = 0.15
 _WORK_IN_LOOPS = 0.5  # within one graph an op starts in a few us
 _HALF_BUSY_ROWS = 32
-_GRAPH_NODE_PS = 1_500_000  # what running one op of a graph costs besides its kernel
-_OF_KERNELS = 0.8  # of the time of kernels one after the other: a graph runs some side by side, and others not at all
+_GRAPH_NODE_PS = 1_500_000  # cost of one graph node besides its kernel
+_OF_KERNELS = 0.8  # of the kernels' time in eager order: a graph runs some in parallel and drops others
 _UNTOUCHED = (Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.COLLECTIVE, Activity.TRANSFER)
 
 _COMPILE: Actions = {
@@ -51,10 +51,10 @@ _COMPILE: Actions = {
         "wrap the whole step in tf.function; with Keras, model.compile(run_eagerly=False)",
         "fuse its ops: tf.function(jit_compile=True), or model.compile(jit_compile=True)",
     ),
-    "jax": ("wrap the whole step, gradient and update included, in jax.jit", "use jax.lax.scan for loops in it"),
+    "jax": ("wrap the whole step, including gradient and update, in jax.jit", "use jax.lax.scan for loops in it"),
     "pytorch": (
         "torch.compile the model or the step",
-        "replace loops over elements, time steps or parameters by batched ops (torch.nn.GRU, torch.vmap, an optimizer"
+        "replace loops over elements, time steps or parameters with batched ops (torch.nn.GRU, torch.vmap, an optimizer"
         " with foreach=True or fused=True)",
     ),
     "": ("compile the step as a whole",),
@@ -70,16 +70,16 @@ _BATCH: Actions = {
 }
 _FETCH: Actions = {
     "tensorflow": (
-        "compute all values inside the tf.function, stack them, and call .numpy() once every N steps",
-        "keep metrics as tf.keras.metrics, read them at the end of an epoch",
+        "compute all values inside the tf.function, stack them and call .numpy() once every N steps",
+        "keep metrics as tf.keras.metrics and read them at the end of an epoch",
     ),
     "jax": (
-        "compute all values inside the jitted step, return them as one array, and fetch it every N steps",
-        "jax.device_get a whole tree at once instead of .item() and float() on each leaf",
+        "compute all values inside the jitted step, return them as one array and fetch it every N steps",
+        "call jax.device_get on a whole tree instead of .item() and float() on each leaf",
     ),
     "pytorch": (
         "stack all values into one tensor and call .tolist() once, every N steps",
-        "keep metrics as tensors; .item(), float(), bool() and printing wait for each value",
+        "keep metrics as tensors: .item(), float(), bool() and print() wait for each value",
     ),
     "": ("fetch all values at once, every N steps",),
 }
@@ -89,42 +89,45 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     work, loop = context.work, context.loop
     if context.has_device or work is None or loop is None or not work.steps:
         return None
-    starts = context.calls(Activity.PROGRAM) + context.calls(Activity.EAGER) + _torch_ops(context, work)
-    repeats = _repeats(context, work)
-    overhead = min(_overhead(context, work), starts * _LONGEST_START_MS)
-    if repeats >= _REPEATS:  # what the ops of a program take to start is paid again in each repetition
-        overhead += work.start_in_programs_ps / work.steps / MS * on_critical_path(context)
-    unfused = _single_ops(context, work)
+    starts = context.calls(Activity.PROGRAM) + context.calls(Activity.EAGER) + _torch_ops_per_step(context, work)
+    repeats = _count_repeats(context, work)
+    overhead = min(_overhead_ms(context, work), starts * _LONGEST_START_MS)
+    if repeats >= _REPEATS:  # each repetition starts the program's ops again
+        overhead += work.start_in_programs_ps / work.steps / MS * critical_path_share(context)
+    unfused = _runs_single_op_programs(context, work)
     enough = threshold if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
     fetches = context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
     if context.percent(overhead) < enough and not unfused:
-        return _fetching(context, work) if fetches and _fetches_much(context) else None
+        return _advise_fetching_rarely(context, work) if fetches and _fetches_much(context) else None
     if fetches and not unfused:
-        return _fetching(context, work)
-    if _fetches_unseen(context, work):
-        return _fetching(context, work, confidence=0.5)
+        return _advise_fetching_rarely(context, work)
+    if _has_unrecorded_fetches(context, work):
+        return _advise_fetching_rarely(context, work, confidence=0.5)
     if repeats >= _REPEATS or _is_tiny(context, work, starts):
-        return _too_small(context, work, repeats)
+        return _advise_larger_batch(context, work, repeats)
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
         return None
-    return _one_by_one(context, work, starts, unfused)
+    return _advise_compiling(context, work, starts, unfused)
 
 
 def _fetches_much(context: Context) -> bool:
-    """Whether fetches take much of a step that otherwise computes.  PyTorch computes on the thread that fetches, so
-    that they wait for nothing; elsewhere they wait for what is computed anyway."""
+    """Whether fetches take much of a step that otherwise computes.
+
+    PyTorch computes on the thread that fetches, so its fetches are pure overhead.  Elsewhere they wait for necessary
+    computation.
+    """
     loop = context.loop
     if loop is None or context.framework != "pytorch":
         return False
     return context.percent(context.per_step(loop.fetches_ps) / MS) >= _MUCH_FETCHED_PERCENT
 
 
-def _torch_ops(context: Context, work: WorkFacts) -> float:
+def _torch_ops_per_step(context: Context, work: WorkFacts) -> float:
     return work.ops / work.steps if context.framework == "pytorch" else 0.0
 
 
-def _overhead(context: Context, work: WorkFacts) -> float:
-    """Time of a step in which work is started, and in which ops run that are all overhead."""
+def _overhead_ms(context: Context, work: WorkFacts) -> float:
+    """Time per step spent starting work and running ops that are all overhead."""
     known = context.part_ms(
         Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.COLLECTIVE, Activity.TRANSFER, Activity.PYTHON
     )
@@ -133,7 +136,7 @@ def _overhead(context: Context, work: WorkFacts) -> float:
     return max(context.period_ms - known - useful, 0.0)
 
 
-def _single_ops(context: Context, work: WorkFacts) -> bool:
+def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
     """Whether the loop calls many programs of hardly more than one op."""
     programs = context.calls(Activity.PROGRAM)
     several = [module for module in work.modules if module.calls >= work.steps]
@@ -142,27 +145,31 @@ def _single_ops(context: Context, work: WorkFacts) -> bool:
     return programs >= _SINGLE_OP_PROGRAMS and spread and work.ops / work.steps / programs <= _OPS_OF_A_PROGRAM
 
 
-def _fetches_unseen(context: Context, work: WorkFacts) -> bool:
-    """TensorFlow records no fetch; but single ops after a compiled step that trains are there to look at values."""
+def _has_unrecorded_fetches(context: Context, work: WorkFacts) -> bool:
+    """Whether TensorFlow, which records no fetches, runs single ops after a compiled training step to read values."""
     eager = context.calls(Activity.EAGER)
-    return context.framework == "tensorflow" and eager >= 2 * _FETCHES and work.backward_ps > 0 and _repeats(
+    return context.framework == "tensorflow" and eager >= 2 * _FETCHES and work.backward_ps > 0 and _count_repeats(
         context, work
     ) < _REPEATS  # fmt: skip
 
 
-def _repeats(context: Context, work: WorkFacts) -> float:
-    """How often a step runs the same program of several ops, or forward and backward."""
+def _count_repeats(context: Context, work: WorkFacts) -> float:
+    """How often a step runs the same program of several ops, or forward and backward passes."""
     loop = context.loop
     most = max((context.per_step(program.calls) for program in loop.programs), default=0.0) if loop else 0.0
     programs = context.calls(Activity.PROGRAM)
     if work.modules and programs and work.ops / work.steps / programs <= _OPS_OF_A_PROGRAM:
         most = 0.0
-    return max(most, work.backward_passes / work.steps if work.backward_passes else 0.0, _turns(context, work))
+    return max(
+        most, work.backward_passes / work.steps if work.backward_passes else 0.0, _loop_iterations(context, work)
+    )
 
 
-def _turns(context: Context, work: WorkFacts) -> float:
-    """How often a loop in the graph or program of a step runs its ops, where these do hardly more than start; else 0.
-    Layers that go through a sequence do so too, but their ops work: 5 to 20 % of the time of an LSTM is starts."""
+def _loop_iterations(context: Context, work: WorkFacts) -> float:
+    """How often a loop inside the step's graph or program runs its ops, if they hardly do more than start; else 0.
+
+    Recurrent layers loop too, but their ops do real work: starts are 5 to 20 % of the time of an LSTM.
+    """
     tiny = work.start_in_programs_ps >= _TINY_OPS * work.self_ps > 0
     if not tiny or context.calls(Activity.PROGRAM) >= _REPEATS:
         return 0.0
@@ -177,150 +184,154 @@ def _is_tiny(context: Context, work: WorkFacts, starts: float) -> bool:
 
 
 def _one_at_a_time(work: WorkFacts) -> bool:
-    """Whether a step does the same for one sample after another."""
+    """Whether a step processes samples one at a time."""
     return work.rows == 1 and work.alike / work.steps >= _REPEATS
 
 
-def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Advice:
+def _advise_fetching_rarely(context: Context, work: WorkFacts, confidence: float = 0.85) -> Advice:
     fetches = context.calls(Activity.SYNC)
     count = (
         f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
     )
-    gain = _without_fetches(context, work, "fetching values one by one")
+    gain = _predict_without_fetches(context, work, "fetching values one by one")
     return gain.advice(
         rule="host.sync",
         kind="host_sync",
         title="Fetch values rarely, and all at once",
-        evidence=f"a step {count}, and {gain.percent:.1f} % of its time goes to that: starting work and waiting for it",
+        evidence=f"each step {count}; {gain.percent:.1f} % of its time goes to starting that work and waiting for it",
         actions=actions_for(context.framework, _FETCH),
         tool="op-stats",
         confidence=confidence,
-        rows=_rows(context),
+        rows=_evidence_rows(context),
         intervals=context.intervals(Activity.SYNC),
     )
 
 
-def _too_small(context: Context, work: WorkFacts, repeats: float) -> Advice:
+def _advise_larger_batch(context: Context, work: WorkFacts, repeats: float) -> Advice:
     if _one_at_a_time(work):
         repeats = max(repeats, work.alike / work.steps)
-    how = f"the same work runs {repeats:.0f} times a step" if repeats >= _REPEATS else "its ops are tiny"
-    left = _left_of_merged(context, work, max(repeats, _REPEATS))
-    gain = with_only(context, left, "starting work and ops that are all overhead")
+    how = f"the same work runs {repeats:.0f} times per step" if repeats >= _REPEATS else "its ops are tiny"
+    left = _merged_ms(context, work, max(repeats, _REPEATS))
+    gain = predict_with_only(context, left, "starting work and ops that are all overhead")
     return gain.advice(
         rule="batch.small",
         kind="small_batch",
         title="Give each call more to compute",
-        evidence=f"{gain.percent:.1f} % of the time of a step starts work instead of computing: {how}",
+        evidence=f"{gain.percent:.1f} % of each step is spent starting work instead of computing: {how}",
         actions=actions_for(context.framework, _BATCH),
         tool="op-stats",
         confidence=0.8,
-        rows=_rows(context),
+        rows=_evidence_rows(context),
         intervals=context.intervals(Activity.PROGRAM) or context.intervals(Activity.OP),
     )
 
 
-def _one_by_one(context: Context, work: WorkFacts, starts: float, unfused: bool) -> Advice:
-    gain = _fused(context, work, unfused)
+def _advise_compiling(context: Context, work: WorkFacts, starts: float, unfused: bool) -> Advice:
+    gain = _predict_compiled(context, work, unfused)
     return gain.advice(
         rule="eager.ops",
         kind="eager_dispatch",
         title="Compile the step instead of running it op by op",
-        evidence=f"{starts:.0f} ops and programs are started one by one in a step; a compiler that starts them together"
-        f" and fuses them takes {gain.percent:.1f} % off its time",
+        evidence=f"each step starts {starts:.0f} ops and programs one by one; compiling and fusing them would save"
+        f" {gain.percent:.1f} % of its time",
         actions=actions_for(context.framework, _COMPILE),
         tool="op-stats",
         confidence=0.8,
-        rows=_rows(context),
+        rows=_evidence_rows(context),
         intervals=context.intervals(Activity.EAGER) or context.intervals(Activity.PROGRAM),
     )
 
 
-def _computing(context: Context, work: WorkFacts) -> tuple[float, float]:
-    """Time per step of ops without their recording, and what of it goes to starting them.
+def _compute_and_start_ms(context: Context, work: WorkFacts) -> tuple[float, float]:
+    """Time per step of ops without recording cost, and the part of it spent starting them.
 
-    What competes for the cores makes single ops many times as long, which says nothing of how they divide into start
-    and work: their share is that of undisturbed ops.
+    Contention makes single ops many times longer, which does not show how they divide into start and work.  So the
+    start share of ops without contention is used.
     """
     computing = max(context.compute_ms - recorded_ops_ms(context), 0.0)
-    starts = (work.start_ps + work.start_in_programs_ps) / work.steps / MS * on_critical_path(context) / calm(context)
+    share = critical_path_share(context) / uncontended_share(context)
+    starts = (work.start_ps + work.start_in_programs_ps) / work.steps / MS * share
     return computing, min(starts, computing)
 
 
-def _untouched(context: Context, *besides: Activity) -> float:
-    """What has nothing to do with starting work, without its recording."""
+def _unaffected_ms(context: Context, *besides: Activity) -> float:
+    """Time per step that has nothing to do with starting work, without recording cost."""
     parts = [activity for activity in _UNTOUCHED if activity not in besides]
     return max(context.part_ms(*parts) - recording_ms(context, *parts), 0.0)
 
 
-def _left(context: Context, work: WorkFacts) -> float:
-    """A step that starts its work as a whole: what its ops compute."""
-    computing, starts = _computing(context, work)
+def _compiled_ms(context: Context, work: WorkFacts) -> float:
+    """Time of a step that starts its work as a whole: the computation of its ops."""
+    computing, starts = _compute_and_start_ms(context, work)
     own = work.start_ps / (work.start_ps + work.start_in_programs_ps) if work.start_ps else 0.0
-    return _untouched(context) + computing - starts * own * (1 - _WORK_OF_SHORT)
+    return _unaffected_ms(context) + computing - starts * own * (1 - _WORK_OF_SHORT)
 
 
-def _without_fetches(context: Context, work: WorkFacts, what: str) -> Gain:
-    """PyTorch computes on the thread that fetches: without the fetches and what is between them, the rest is left.
-    Elsewhere what the fetches wait for is computed in other threads, and would still be."""
+def _predict_without_fetches(context: Context, work: WorkFacts, what: str) -> Gain:
+    """The gain without fetches.
+
+    PyTorch computes on the thread that fetches, so the fetches and the time between them go away.  Elsewhere the work
+    that fetches wait for runs on other threads, and remains.
+    """
     loop = context.loop
     if loop is None or context.framework != "pytorch":
-        return with_only(context, _left(context, work), what)
+        return predict_with_only(context, _compiled_ms(context, work), what)
     fetches = context.per_step(loop.fetches_ps) / MS
     all_events = sum(each.events for each in loop.recorded.values())
     inside = recording_ms(context) * (loop.fetches_recorded / all_events if all_events else 0.0)
     elsewhere = recording_ms(context) - inside
     left = context.period_ms - fetches - elsewhere
-    return with_only(context, left, what, elsewhere + most_recording_ms(inside, fetches))
+    return predict_with_only(context, left, what, elsewhere + most_recording_ms(inside, fetches))
 
 
-def _left_of_merged(context: Context, work: WorkFacts, times: float) -> float:
-    """A step in which one call does what several did.  A start is paid once, computation grows with the rows."""
-    computing, _ = _computing(context, work)
-    per_call = work.per_call_ps / work.steps / MS * on_critical_path(context) / calm(context)
-    once = min(per_call, computing) * (1 - _grows(context, work))
-    untouched = _untouched(context, Activity.INPUT)
+def _merged_ms(context: Context, work: WorkFacts, times: float) -> float:
+    """Time of a step in which one call replaces several: one start, and computation that grows with the rows."""
+    computing, _ = _compute_and_start_ms(context, work)
+    per_call = work.per_call_ps / work.steps / MS * critical_path_share(context) / uncontended_share(context)
+    once = min(per_call, computing) * (1 - _growing_share(context, work))
+    untouched = _unaffected_ms(context, Activity.INPUT)
     now = context.period_ms - recording_ms(context)
     between = max(now - untouched - computing, 0.0)
     return untouched + computing - once + (between + once) / times
 
 
-def _grows(context: Context, work: WorkFacts) -> float:
-    """The part of what short ops take that grows with their data."""
+def _growing_share(context: Context, work: WorkFacts) -> float:
+    """The share of short ops' time that grows with their data."""
     if work.rows:
         return work.rows / (work.rows + _HALF_BUSY_ROWS)
-    return _WORK_IN_LOOPS if _turns(context, work) else _WORK_OF_SHORT
+    return _WORK_IN_LOOPS if _loop_iterations(context, work) else _WORK_OF_SHORT
 
 
-def _fused(context: Context, work: WorkFacts, unfused: bool) -> Gain:
-    """Without dispatch; programs of one op that are no products are fused into their neighbours too.
+def _predict_compiled(context: Context, work: WorkFacts, unfused: bool) -> Gain:
+    """The gain without dispatch.  One-op programs that are not products are fused into their neighbours too.
 
-    How many ops of PyTorch merge into one, by a compiler or by a batched op in place of a loop, no trace tells: between
-    none and all of them, the geometric middle is taken.  Only the update's merge for sure: they do not depend on those
-    of other parameters, so a fused or foreach optimizer starts all of them together.
+    No trace shows how many PyTorch ops would merge, through a compiler or a batched op in place of a loop.  The
+    geometric mean of none and all is used.  Only the update's ops merge for sure: those of one parameter do not depend
+    on another, so a fused or foreach optimizer starts all of them together.
     """
     if not unfused:
         kernels = context.loop.eager_kernels_ps if context.loop else 0
         nodes = context.calls(Activity.EAGER) * _GRAPH_NODE_PS + context.per_step(kernels) * _OF_KERNELS
-        left = _left(context, work) + nodes / MS
+        left = _compiled_ms(context, work) + nodes / MS
         if context.framework != "pytorch":
-            return with_only(context, left, "dispatching")
+            return predict_with_only(context, left, "dispatching")
         now = context.period_ms - recording_ms(context)
         update = min(_update_ms(context) / now, 1.0) if now > 0 else 0.0
         middle = update * left + (1 - update) * math.sqrt(max(left * now, 0.0))
-        what = f"dispatching; {left:.2f} ms would be left if all ops were merged, {now:.2f} ms if none, between them"
-        return with_only(context, middle, what)
+        what = f"dispatching; {left:.2f} ms would remain with all ops merged, {now:.2f} ms with none, in between"
+        return predict_with_only(context, middle, what)
     products = sum(module.self_ps for module in work.modules if is_product_program(module.name)) / work.steps / MS
-    return with_only(context, products, "dispatching, and of ops that a compiler fuses")
+    return predict_with_only(context, products, "dispatching and ops that a compiler fuses")
 
 
 def _update_ms(context: Context) -> float:
-    """Time of a step in which ops update the parameters, without its recording."""
+    """Time per step in which ops update the parameters, without recording cost."""
     loop = context.loop
     update = context.per_step(loop.update_ps) / MS if loop else 0.0
     return update - most_recording_ms(events_ms(context, loop.update_recorded if loop else 0), update)
 
 
-def _rows(context: Context) -> tuple[Row, ...]:
+def _evidence_rows(context: Context) -> tuple[Row, ...]:
     loop = context.loop
     named = (*loop.programs[:2], *loop.eager_ops[:2]) if loop else ()
     return tuple(Row("op-stats", each.name, round(context.per_step(each.total_ps) / MS, 3)) for each in named)

@@ -1,9 +1,9 @@
-"""Large tensors are copied, joined or filled anew in every step."""
+"""Large tensors are copied, joined or refilled in every step."""
 
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import without
+from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
@@ -14,24 +14,24 @@ from stepscope.vocabulary.traits import OpTrait
 
 _FEW_PROGRAMS = 8.0  # a step
 _MANY_COPIES = 0.1  # of the computation
-_OF_COPIES = 0.7  # of the time in a program in which no op runs: the rest waits for something else
+_OF_COPIES = 0.7  # of the time in a program without a running op: the rest waits for something else
 
 _ACTIONS: Actions = {
     "tensorflow": (
         "write into a tf.Variable in place (v.scatter_nd_update(indices, x), v[i:j].assign(x)) instead of tf.concat,"
-        " tf.pad or tf.tensor_scatter_nd_update, which make a new tensor",
+        " tf.pad or tf.tensor_scatter_nd_update, which allocate a new tensor",
         "allocate buffers once, before the loop",
     ),
     "jax": (
-        "donate what is replaced: jax.jit(..., donate_argnums=...), so that XLA writes in place",
+        "donate arrays that the step replaces: jax.jit(..., donate_argnums=...) lets XLA write in place",
         "jax.lax.dynamic_update_slice or x.at[i].set(v) inside the jitted step instead of jnp.concatenate",
     ),
     "pytorch": (
         "write into a preallocated tensor (x[i:j] = v, copy_, index_copy_) instead of torch.cat, clone or stack",
-        "keep a ring buffer instead of shifting",
-        "use in-place ops (add_, mul_), and let optimizer.zero_grad() set gradients to None, as it does by default",
+        "use a ring buffer instead of shifting data",
+        "use in-place ops (add_, mul_), and let optimizer.zero_grad() set gradients to None (its default)",
     ),
-    "": ("write in place into memory that is allocated once",),
+    "": ("allocate memory once and write into it in place",),
 }
 
 
@@ -42,17 +42,17 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
     moves *= work.critical_path_share
     moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
-    moves += _giving_back(context, work, moves) + work.eager_moves_ps / work.steps / MS
+    moves += _release_ms(context, work, moves) + work.eager_moves_ps / work.steps / MS
     if context.percent(moves) < threshold or not work.moves:
         return None
     top = work.moves[0]
     rows = tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3])
-    return without(context, moves, "moving data and giving memory back", competes_ms=moves, computes=True).advice(
+    return predict_without(context, moves, "moving data and freeing memory", competes_ms=moves, computes=True).advice(
         rule="memory.churn",
         kind="memory_churn",
         title="Write in place instead of copying",
-        evidence=f"{context.percent(moves):.1f} % of a step's time only moves or fills data, or makes large tensors"
-        f" anew, most of it by {top.name}",
+        evidence=f"{context.percent(moves):.1f} % of each step only moves or fills data or allocates large tensors,"
+        f" mostly in {top.name}",
         actions=actions_for(context.framework, _ACTIONS),
         tool="memory-profile",
         confidence=0.85,
@@ -61,11 +61,14 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )
 
 
-def _giving_back(context: Context, work: WorkFacts, moves: float) -> float:
-    """Compiled programs get and give back memory while nothing computes: the share of what is moved in them, or most of
-    it where XLA copies, since it goes on with a large copy in other threads when the op has ended."""
+def _release_ms(context: Context, work: WorkFacts, moves: float) -> float:
+    """Time per step in which compiled programs allocate and free memory while nothing computes.
+
+    The share of the moves is counted.  Where XLA copies, most of the time is: it continues a large copy on other
+    threads after the op has ended.
+    """
     if context.calls(Activity.PROGRAM) > _FEW_PROGRAMS:
-        return 0.0  # then it is the many starts that take the time
+        return 0.0  # the time goes to the many starts
     inside = context.part_ms(Activity.PROGRAM, Activity.WAIT)
     if not inside or not moves:
         return 0.0

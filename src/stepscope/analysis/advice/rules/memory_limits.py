@@ -1,4 +1,4 @@
-"""A device's memory is nearly full, full of holes, or taken from the driver and given back in every step."""
+"""A device's memory is nearly full, fragmented, or allocated from the driver and freed in every step."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import without
+from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import CallTrait
 
-_HOLES_PERCENT = 50.0  # of what is free
-_HOLES_MATTER = 75.0  # percent of the capacity in use from which holes can make an allocation fail
+_HOLES_PERCENT = 50.0  # of the free memory
+_HOLES_MATTER = 75.0  # percent of the capacity in use: from here on fragmentation can make an allocation fail
 
 _ROOM: Actions = {
     "tensorflow": (
@@ -23,7 +23,7 @@ _ROOM: Actions = {
     ),
     "jax": (
         "recompute activations: jax.checkpoint (jax.remat) around large blocks",
-        "donate what is replaced: jax.jit(..., donate_argnums=...), and keep activations in jnp.bfloat16",
+        "donate arrays that the step replaces: jax.jit(..., donate_argnums=...), and keep activations in jnp.bfloat16",
     ),
     "pytorch": (
         "recompute activations: torch.utils.checkpoint.checkpoint around large blocks",
@@ -41,20 +41,20 @@ _HOLES: Actions = {
         "PYTORCH_ALLOC_CONF=expandable_segments:True (before PyTorch 2.9: PYTORCH_CUDA_ALLOC_CONF)",
         "keep shapes constant: pad, or bucket lengths into a few sizes",
     ),
-    "": ("keep shapes constant, so that freed memory can be used again",),
+    "": ("keep shapes constant, so that freed memory can be reused",),
 }
 
 
-def _evaluate(context: Context, threshold: float) -> Advice | None:
+def _evaluate_capacity(context: Context, threshold: float) -> Advice | None:
     found = context.read("memory-profile") if context.has_device else None
     for memory in found.memories if found else ():
-        advice = _of(context, memory, threshold)
+        advice = _check_memory(context, memory, threshold)
         if advice is not None:
             return advice
     return None
 
 
-def _of(context: Context, memory: Mapping[str, Any], threshold: float) -> Advice | None:
+def _check_memory(context: Context, memory: Mapping[str, Any], threshold: float) -> Advice | None:
     capacity, peak = memory.get("capacity_bytes"), memory.get("peak") or {}
     used = (peak.get("stack_bytes") or 0) + (peak.get("heap_bytes") or 0)
     share = 100.0 * used / capacity if capacity else 0.0
@@ -66,9 +66,9 @@ def _of(context: Context, memory: Mapping[str, Any], threshold: float) -> Advice
     return Advice(
         id="memory.nearly-full" if full else "memory.fragmented",
         kind="memory_churn",
-        title="Make room before memory runs out" if full else "Keep memory from falling into pieces",
+        title="Free memory before it runs out" if full else "Avoid memory fragmentation",
         evidence=f"{memory['id']} is {share:.0f} % full at its peak"
-        + (f", {holes:.0f} % of what is free is fragmented" if torn else ""),
+        + (f", and {holes:.0f} % of its free memory is fragmented" if torn else ""),
         predicted_speedup=None,
         actions=(
             *(actions_for(context.framework, _ROOM) if full else ()),
@@ -80,8 +80,8 @@ def _of(context: Context, memory: Mapping[str, Any], threshold: float) -> Advice
     )
 
 
-def _allocating(context: Context, threshold: float) -> Advice | None:
-    """Calls that take memory from the driver or give it back stop the device; a caching allocator seldom makes any."""
+def _evaluate_driver_calls(context: Context, threshold: float) -> Advice | None:
+    """Advice on driver calls that allocate or free memory.  They stop the device; caching allocators make few."""
     device = context.device
     calls = [call for call in device.calls if name_has(call.name, CallTrait.TAKES_MEMORY)] if device else []
     if device is None or not calls:
@@ -90,12 +90,12 @@ def _allocating(context: Context, threshold: float) -> Advice | None:
     if context.percent(idle) < threshold:
         return None
     count = sum(call.calls for call in calls) / device.steps
-    return without(context, idle, "taking memory from the driver").advice(
+    return predict_without(context, idle, "memory calls to the driver").advice(
         rule="memory.driver-calls",
         kind="memory_churn",
-        title="Take memory from the driver once",
-        evidence=f"the device stands idle for {context.percent(idle):.1f} % of the time of a step in {count:.0f} calls"
-        f" such as {calls[0].name}",
+        title="Allocate memory from the driver once",
+        evidence=f"the device is idle for {context.percent(idle):.1f} % of each step during {count:.0f} calls such as"
+        f" {calls[0].name}",
         actions=actions_for(context.framework, _HOLES),
         tool="memory-profile",
         confidence=0.75,
@@ -104,5 +104,5 @@ def _allocating(context: Context, threshold: float) -> Advice | None:
     )
 
 
-RULE = Rule(id="memory.nearly-full", threshold_percent=95.0, evaluate=_evaluate)
-ALLOCATING = Rule(id="memory.driver-calls", threshold_percent=3.0, evaluate=_allocating)
+RULE = Rule(id="memory.nearly-full", threshold_percent=95.0, evaluate=_evaluate_capacity)
+ALLOCATING = Rule(id="memory.driver-calls", threshold_percent=3.0, evaluate=_evaluate_driver_calls)

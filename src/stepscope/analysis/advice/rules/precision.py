@@ -1,19 +1,19 @@
-"""Matrix products run in 32 bits on a device that computes them faster in 16."""
+"""Matrix products run in 32 bits on a device that is faster in 16."""
 
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import without
+from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.report import amount
 
-_FASTER = 0.5  # of the time of a product is what stays at least: tensor cores promise more, memory grants less
+_FASTER = 0.5  # of a product's time is saved at most: tensor cores promise more, but memory limits it
 _ACTIONS: Actions = {
     "tensorflow": (
         "keras.config.set_dtype_policy('mixed_bfloat16'), or 'mixed_float16' on devices before Ampere",
-        "keep sizes of layers and batches at multiples of 8",
+        "make layer and batch sizes multiples of 8",
     ),
     "jax": (
         "compute in jnp.bfloat16, keep the weights in float32",
@@ -23,7 +23,7 @@ _ACTIONS: Actions = {
         "torch.autocast('cuda', dtype=torch.bfloat16), or torch.float16 with torch.amp.GradScaler on devices before"
         " Ampere",
         "torch.set_float32_matmul_precision('high') for TensorFloat-32",
-        "keep sizes of layers and batches at multiples of 8",
+        "make layer and batch sizes multiples of 8",
     ),
     "": ("try mixed precision (bfloat16, or float16 with loss scaling)",),
 }
@@ -38,12 +38,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(products) < threshold:
         return None
     top = device.wide_products[0]
-    return without(context, products * _FASTER, "half the time of products in 32 bits").advice(
+    return predict_without(context, products * _FASTER, "half the time of 32-bit products").advice(
         rule="precision.low",
         kind="low_precision",
         title="Compute in 16 bits",
-        evidence=f"{context.percent(products):.1f} % of the time of a step computes matrix products and convolutions in"
-        f" 32 bits, most of it {top.name}{_tensor_cores(context)}",
+        evidence=f"{context.percent(products):.1f} % of each step is spent on matrix products and convolutions in 32"
+        f" bits, mostly {top.name}{_describe_tensor_cores(context)}",
         actions=actions_for(context.framework, _ACTIONS),
         tool="kernel-stats",
         confidence=0.6,
@@ -55,16 +55,14 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )
 
 
-def _tensor_cores(context: Context) -> str:
-    """How much of the time could run on tensor cores and does not."""
+def _describe_tensor_cores(context: Context) -> str:
+    """The share of kernel time that could use tensor cores but does not."""
     report = context.read("kernel-stats")
     rows = report.rows if report else ()
     total = sum(amount(row["total_us"]) for row in rows)
     idle = sum(amount(row["total_us"]) for row in rows if row["tensor_core_eligible"] and not row["uses_tensor_core"])
     return (
-        f"; {100.0 * idle / total:.0f} % of the kernels' time could use tensor cores and does not"
-        if total and idle
-        else ""
+        f"; {100.0 * idle / total:.0f} % of kernel time could use tensor cores but does not" if total and idle else ""
     )
 
 
@@ -72,5 +70,5 @@ RULE = Rule(
     id="precision.low",
     threshold_percent=25.0,
     evaluate=_evaluate,
-    yields_to=("eager_dispatch", "small_batch"),  # a device that waits for launches gains nothing by being faster
+    yields_to=("eager_dispatch", "small_batch"),  # a device that waits for launches gains nothing from speed
 )

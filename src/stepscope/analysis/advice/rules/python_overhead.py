@@ -1,9 +1,9 @@
-"""The loop runs long stretches of Python while nothing computes."""
+"""The loop runs Python for long while nothing computes."""
 
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import without
+from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
@@ -16,30 +16,30 @@ _SEVERAL = 5  # steps
 _ACTIONS = (
     "log, evaluate metrics and call callbacks every N steps, not in every step",
     "compute metrics inside the compiled step, or with NumPy instead of loops over Python numbers",
-    "move what need not wait to another thread",
+    "move work that the step does not need to another thread",
 )
 _FASTER = (
-    "move what is the same in every step out of the loop",
+    "move work that is the same in every step out of the loop",
     "log and evaluate metrics every N steps, not in every step",
 )
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.loop is None:
-        return _between(context, threshold)
+        return _evaluate_between_steps(context, threshold)
     if context.has_device or context.framework == "python":
         return None
-    return _gaps(context, context.loop, threshold, "python.gaps")
+    return _evaluate_gaps(context, context.loop, threshold, "python.gaps")
 
 
 def _evaluate_on_device(context: Context, threshold: float) -> Advice | None:
     if context.loop is None or not context.has_device:
         return None
-    return _gaps(context, context.loop, threshold, "python.device-idle")
+    return _evaluate_gaps(context, context.loop, threshold, "python.device-idle")
 
 
 def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
-    """A program without a framework computes in Python itself.  How much faster that can be no trace tells."""
+    """Advice for a program without a framework, which computes in Python itself; the gain is unknown."""
     if context.framework != "python" or context.loop is None:
         return None
     running = context.percent(context.part_ms(Activity.PYTHON, Activity.DISPATCH))
@@ -50,31 +50,31 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
         id="python.plain",
         kind="python_overhead",
         title="Make the Python of the step faster",
-        evidence=f"in {running:.1f} % of the time of a step plain Python runs; most time by itself takes {name}",
+        evidence=f"plain Python runs for {running:.1f} % of each step; {name} has the largest self time",
         predicted_speedup=None,
         actions=(
-            f"look at {name}: replace its loops over numbers by NumPy on whole arrays, or compile it",
+            f"look at {name}: replace its loops over numbers with NumPy on whole arrays, or compile it",
             *_FASTER,
         ),
         tool="op-stats",
         confidence=0.7,
         step_time_ms=round(context.period_ms, 3),
-        reasoning="how much less time the same work takes without loops in Python, no trace tells",
-        intervals=tuple(_named(context.intervals(Activity.PYTHON))),
+        reasoning="no trace shows how fast the same work is without Python loops",
+        intervals=tuple(_name_intervals(context.intervals(Activity.PYTHON))),
     )
 
 
 _OUT_OF_PROGRAM: Actions = {
     "jax": (
         "write it with jax.numpy and jax.lax, so that it is compiled with the step",
-        "or call it every N steps, on values that the step returns, instead of jax.pure_callback within it",
+        "or call it every N steps on values that the step returns, instead of jax.pure_callback inside the step",
         "or compute it before the step and pass its result as an array",
     ),
     "tensorflow": (
-        "write it with TensorFlow ops instead of tf.py_function or tf.numpy_function, so that it is part of the graph",
-        "or compute it in the dataset, on the threads of tf.data, and pass its result with the batch",
+        "write it with TensorFlow ops instead of tf.py_function or tf.numpy_function, so that it joins the graph",
+        "or compute it in the dataset, on tf.data's threads, and pass its result with the batch",
     ),
-    "": ("write it with the ops of the framework, so that it is compiled with the step",),
+    "": ("write it with the framework's ops, so that it is compiled with the step",),
 }
 
 
@@ -84,14 +84,14 @@ def _evaluate_callbacks(context: Context, threshold: float) -> Advice | None:
     if work is None or context.percent(called) < threshold:
         return None
     name = work.callback.rpartition(":")[0] or work.callback
-    # The loop's thread waits for the program meanwhile: what was recorded there goes with the calls.
+    # The loop's thread waits for the program at that time: its recording cost is removed with the calls.
     parts = (Activity.PROGRAM, Activity.WAIT)
-    return without(context, called, "calling Python back", parts=parts, computes=True).advice(
+    return predict_without(context, called, "Python callbacks", parts=parts, computes=True).advice(
         rule="python.callback",
         kind="python_overhead",
-        title="Take Python out of the compiled step",
-        evidence=f"{context.percent(called):.1f} % of the time of a step the compiled program waits for Python that it"
-        f" calls back, in {name}",
+        title="Remove Python callbacks from the compiled step",
+        evidence=f"the compiled program spends {context.percent(called):.1f} % of each step waiting for the Python"
+        f" callback {name}",
         actions=actions_for(context.framework, _OUT_OF_PROGRAM),
         tool="op-stats",
         confidence=0.85,
@@ -100,48 +100,48 @@ def _evaluate_callbacks(context: Context, threshold: float) -> Advice | None:
     )
 
 
-def _gaps(context: Context, loop: LoopFacts, threshold: float, rule: str) -> Advice | None:
-    idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _only_once(loop)) / MS
+def _evaluate_gaps(context: Context, loop: LoopFacts, threshold: float, rule: str) -> Advice | None:
+    idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _one_time_gap_ps(loop)) / MS
     if context.percent(idle) < threshold:
         return None
     named = [gap for gap in loop.gaps if gap.name]
-    where = f", most of it in {named[0].name.lstrip('$')}" if named else ""
-    hint = () if named or context.python_recorded else (_to_see(context),)
+    where = f", mostly in {named[0].name.lstrip('$')}" if named else ""
+    hint = () if named or context.python_recorded else (_recording_hint(context),)
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
-    return without(context, idle, "Python while nothing computes", parts=(Activity.PYTHON,)).advice(
+    return predict_without(context, idle, "Python while nothing computes", parts=(Activity.PYTHON,)).advice(
         rule=rule,
         kind="python_overhead",
-        title="Shorten the Python between pieces of work",
-        evidence=f"in {context.percent(idle):.1f} % of the time of a step Python runs and nothing computes{where}",
-        actions=(*_call_sites(rows), *_ACTIONS, *hint),
+        title="Reduce the Python that runs while nothing computes",
+        evidence=f"for {context.percent(idle):.1f} % of each step Python runs and nothing computes{where}",
+        actions=(*_inspect_action(rows), *_ACTIONS, *hint),
         tool="steps",
         confidence=0.8 if named else 0.6,
         rows=tuple(rows),
-        intervals=tuple(_named(context.intervals(Activity.PYTHON))),
+        intervals=tuple(_name_intervals(context.intervals(Activity.PYTHON))),
     )
 
 
-def _to_see(context: Context) -> str:
+def _recording_hint(context: Context) -> str:
     return f"to see what runs there, {remedy(PYTHON_CALLS, context.framework)}"
 
 
-def _only_once(loop: LoopFacts) -> int:
-    """The longest stretch, where it outweighs all others together: what happened once says nothing of a step."""
+def _one_time_gap_ps(loop: LoopFacts) -> int:
+    """The longest gap, if it outweighs all others together; a one-time event is not typical of a step."""
     longest = max((span.end_ps - span.start_ps for span in loop.spans.get("python", [])), default=0)
     all_of_them = loop.activity_ps.get("python", 0)
     return longest if loop.steps >= _SEVERAL and 2 * longest > all_of_them else 0
 
 
-def _named(places: tuple[Interval, ...]) -> list[Interval]:
+def _name_intervals(places: tuple[Interval, ...]) -> list[Interval]:
     return [place if place.name else Interval(place.host, "Python", place.start_ms, place.end_ms) for place in places]
 
 
-def _call_sites(rows: list[Row]) -> tuple[str, ...]:
-    return tuple(f"look at {row.key.lstrip('$')}: {row.value_ms:.2f} ms a step" for row in rows[:1])
+def _inspect_action(rows: list[Row]) -> tuple[str, ...]:
+    return tuple(f"look at {row.key.lstrip('$')}: {row.value_ms:.2f} ms per step" for row in rows[:1])
 
 
-def _between(context: Context, threshold: float) -> Advice | None:
-    """Where the loop's thread is unknown, only the gaps between steps are."""
+def _evaluate_between_steps(context: Context, threshold: float) -> Advice | None:
+    """Advice on gaps between steps, which is all that is known without the loop's thread."""
     share = context.between_percent
     if share is None or share < threshold or not context.step_ms:
         return None
@@ -150,15 +150,15 @@ def _between(context: Context, threshold: float) -> Advice | None:
     return Advice(
         id="python.between-steps",
         kind="python_overhead",
-        title="Shorten what the program does between steps",
-        evidence=f"{share:.1f} % of the time from the first step to the last lies between steps",
+        title="Do less between steps",
+        evidence=f"{share:.1f} % of the time from the first step to the last is between steps",
         predicted_speedup=round(now / context.step_ms, 2),
         actions=_ACTIONS,
         tool="steps",
         confidence=0.5,
         step_time_ms=round(now, 3),
         predicted_step_time_ms=round(context.step_ms, 3),
-        reasoning=f"{now:.2f} ms from step to step, less {gap:.2f} ms between them",
+        reasoning=f"{now:.2f} ms from step to step, minus {gap:.2f} ms between steps",
     )
 
 
@@ -173,7 +173,7 @@ RULE = Rule(
     evaluate=_evaluate,
     yields_to=(*_EXPLAINED_BY, "straggler", "communication_bound", "memory_churn", "input_transfer"),
 )
-# Where a device works, its collectives and copies are not what fills a gap on the host.
+# With a device, its collectives and copies do not explain a gap on the host.
 ON_DEVICE = Rule(id="python.device-idle", threshold_percent=10.0, evaluate=_evaluate_on_device, yields_to=_EXPLAINED_BY)
 PLAIN = Rule(id="python.plain", threshold_percent=10.0, evaluate=_evaluate_plain)
 CALLBACKS = Rule(id="python.callback", threshold_percent=10.0, evaluate=_evaluate_callbacks)

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from stepscope.analysis.advice.context import MS, Context, busy_ps
-from stepscope.analysis.advice.gain import Bound, without
+from stepscope.analysis.advice.gain import Bound, predict_without
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.host_facts import HostFacts
@@ -15,9 +15,9 @@ from stepscope.analysis.facts.loop_time import SEVERAL_STEPS
 from stepscope.vocabulary.torch import machine_of
 
 _MOSTLY = 0.5
-_MOSTLY_LAST = 0.7  # of the steps: of two workers that take turns, each is last in about half of them
+_MOSTLY_LAST = 0.7  # of the steps: two workers that take turns are each last in about half of them
 _MORE_WORK = 1.05  # times that of the others
-_MORE_OPS = 1.05  # times the ops of the others: the slow worker does something that they do not
+_MORE_OPS = 1.05  # times the ops of the others: the slow worker has extra work
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
@@ -31,25 +31,24 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     behind = busy[slow.host] - usual
     if context.percent(behind) < threshold or not (context.has_device or _is_mostly_last(slow, others)):
         return None
-    ops = _ops(slow)
-    usual_ops = statistics.median(_ops(host) for host in others)
-    extra = ops > _MORE_OPS * usual_ops or _outside_of_ops(slow, others) >= _MOSTLY * behind
+    ops = _ops_per_step(slow)
+    usual_ops = statistics.median(_ops_per_step(host) for host in others)
+    extra = ops > _MORE_OPS * usual_ops or _extra_host_work_ms(slow, others) >= _MOSTLY * behind
     if not extra and _shares_its_cores(slow, others):
         return None
     removed = behind if extra else busy[slow.host] - statistics.fmean(busy.values())
-    what = f"work that only {slow.host} does" if extra else f"what {slow.host} has more than its share"
-    more = _besides(ops, usual_ops, extra)
+    what = f"work that only {slow.host} does" if extra else f"work of {slow.host} beyond its share"
+    more = _describe_extra_work(ops, usual_ops, extra)
     rows = tuple(Row("pod-viewer", host, round(time, 3)) for host, time in busy.items())
-    return without(context, removed, what, [Bound(usual, "the work of the others")], computes=True).advice(
+    return predict_without(context, removed, what, [Bound(usual, "the work of the others")], computes=True).advice(
         rule="straggler",
         kind="straggler",
         title=f"Take work off {slow.host}",
-        evidence=f"{slow.host} works {busy[slow.host]:.2f} ms in a step and the others {usual:.2f} ms, then they"
-        f" wait{more}",
+        evidence=f"{slow.host} works {busy[slow.host]:.2f} ms per step, the others {usual:.2f} ms and then wait{more}",
         actions=(
-            "do evaluation, logging and saving rarely, or spread over all workers" if extra else
+            "evaluate, log and save rarely, or spread that work over all workers" if extra else
             "give every worker the same amount of data: equal batches, sequences of similar length",
-            "look for other programs, slow disks or a slow network on that machine",
+            "check that machine for other programs, slow disks or a slow network",
         ),
         tool="pod-viewer",
         confidence=0.9,
@@ -58,8 +57,10 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
 
 
 def _is_mostly_last(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
-    """Whether a worker is the slowest in most of the steps that all have: what takes turns is no straggler.  With
-    devices the loops do not tell, for these launch collectives and do not wait for them."""
+    """Whether a worker is the slowest in most common steps; workers that take turns are not stragglers.
+
+    Without devices only: with devices, loops launch collectives and do not wait for them.
+    """
     loops = [host.loop for host in (slow, *others) if host.loop is not None]
     if slow.loop is None or len(loops) <= len(others):
         return True
@@ -69,22 +70,24 @@ def _is_mostly_last(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
 
 
 def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
-    """Whether all are processes of one machine without devices, and compute as much: what makes the same work slower
-    in one of them is the cores that they share, and no fault of the program."""
+    """Whether all are processes of one machine without devices that compute the same amount.
+
+    Then contention for the shared cores makes one slower, not the program.
+    """
     machines = {machine_of(host.host) for host in (slow, *others)}
     usual = statistics.median(host.work.operands for host in others)
     alike = 0 < slow.work.operands <= _MORE_WORK * usual
     return slow.device is None and len(machines) == 1 and alike
 
 
-def _besides(ops: float, usual_ops: float, extra: bool) -> str:
+def _describe_extra_work(ops: float, usual_ops: float, extra: bool) -> str:
     if ops > _MORE_OPS * usual_ops:
-        return f"; it runs {ops:.0f} ops a step, the others {usual_ops:.0f}"
-    return "; what it does more is no op: Python, saving or input" if extra else "; all run about as many ops"
+        return f"; it runs {ops:.0f} ops per step, the others {usual_ops:.0f}"
+    return "; its extra work is not an op: Python, saving or input" if extra else "; all run about as many ops"
 
 
-def _outside_of_ops(slow: HostFacts, others: Sequence[HostFacts]) -> float:
-    """How much longer than the others it does what is no op: runs Python, saves, makes its input."""
+def _extra_host_work_ms(slow: HostFacts, others: Sequence[HostFacts]) -> float:
+    """How much longer than the others it spends outside ops: in Python, saving and input, in ms per step."""
     parts = [activity.name.lower() for activity in (Activity.PYTHON, Activity.CHECKPOINT, Activity.INPUT)]
 
     def spent(host: HostFacts) -> float:
@@ -93,13 +96,13 @@ def _outside_of_ops(slow: HostFacts, others: Sequence[HostFacts]) -> float:
     return spent(slow) - statistics.median(spent(host) for host in others)
 
 
-def _ops(host: HostFacts) -> float:
-    """Pieces of work per step: kernels, where a device works."""
+def _ops_per_step(host: HostFacts) -> float:
+    """Ops per step, or kernels if there is a device."""
     return host.device.kernels / host.device.steps if host.device else host.work.ops / max(host.work.steps, 1)
 
 
 def _busy_ms(context: Context, host: HostFacts) -> float | None:
-    """Time per step in which a worker does not wait for the others: in a collective that nothing hides it does."""
+    """Time per step in which a worker is not waiting for the others; in exposed collectives it is waiting."""
     if not context.has_device:
         return busy_ps(host.loop) / MS if host.loop is not None else None
     if host.device is None or not host.device.marked:

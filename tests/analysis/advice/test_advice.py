@@ -793,18 +793,18 @@ def test_what_is_no_rule_or_takes_the_name_of_one_is_refused() -> None:
 
 
 _ENTRY_POINTS = """[stepscope.rules]
-good = acme_rules:cable
-bad = acme_rules:missing
-text = acme_rules:words
+good = acme_cables:cable
+bad = acme_cables:missing
+text = acme_cables:words
 """
 
 
 def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = tmp_path / "acme_rules-1.0.dist-info"
+    info = tmp_path / "acme_cables-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 1.0\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-cables\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(_ENTRY_POINTS)
-    (tmp_path / "acme_rules.py").write_text(
+    (tmp_path / "acme_cables.py").write_text(
         "from stepscope.analysis.advice import Rule\n"
         "cable = Rule('acme.cable', 9.0, lambda context, threshold: None)\n"
         "words = 'hello'\n"
@@ -816,8 +816,8 @@ def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monk
 
     assert found[-1].id == "acme.cable"
     assert warnings == (
-        "the rule 'bad' of acme_rules:missing cannot be loaded: module 'acme_rules' has no attribute 'missing'",
-        "the entry point 'text' of acme_rules:words is not a rule",
+        "the rule 'bad' of acme_cables:missing cannot be loaded: module 'acme_cables' has no attribute 'missing'",
+        "the entry point 'text' of acme_cables:words is not a rule",
     )
 
 

@@ -246,6 +246,7 @@ class OverviewReport(Report):
         return [
             Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
             Figures("step_time", "Step time", LIMIT_FIELDS, self._limit_figures(), _ON_SCREEN),
+            Prose("account_summary", "What the median step waits for", self._account_lines()),
             Rows(
                 "step_account",
                 "Account of the median step",
@@ -271,9 +272,16 @@ class OverviewReport(Report):
         error = self.account.replay_error_percent if self.account else None
         return None if error is None else round(error, 4)
 
-    def _account_lines(self) -> list[str]:
-        sentence = shown.account_sentence(self.account)
-        return [] if sentence is None else [f"account    {sentence}"]
+    def _account_lines(self) -> tuple[str, ...]:
+        sentence, error = shown.account_sentence(self.account), self._replay_error()
+        if sentence is None:
+            return ()
+        quality = "" if error is None else f"; a replay of the model is {number_text(error)} % off the recorded step"
+        return (
+            f"{sentence}.",
+            f"The account is read off a model of what the median step waited for{quality}. "
+            "The breakdown of the mean step counts overlapping work by a fixed priority instead, as XProf does.",
+        )
 
     def _how_lines(self) -> list[str]:
         # If a host had no markers, a warning says how steps were found.
@@ -302,7 +310,6 @@ class OverviewReport(Report):
             f"recorded   {self._recorded_on()}",
             f"step time  {self._step_time()}",
             f"goes to    {', '.join(parts_shown) or 'nothing recorded'}",
-            *self._account_lines(),
         ]
 
     def _recorded_on(self) -> str:
@@ -323,7 +330,7 @@ class OverviewReport(Report):
 
     def _ops_lines(self) -> list[str]:
         spread = bool(self.top_ops) and _to_number(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
-        heads = ("top types  " if spread else "top ops    ", *("           ",) * (1 if self.account else 2))
+        heads = ("top types  " if spread else "top ops    ", *("           ",) * 2)
         rows = self.top_op_types if spread else self.top_ops
         text = _type_text if spread else _op_text
         return [

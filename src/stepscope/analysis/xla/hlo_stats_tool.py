@@ -80,6 +80,10 @@ _PARTS = (
         ("rank", "program", "category", "name", "occurrences", "self_us", "self_percent", "framework_op"),
     ),
     Part(
+        "Times of HLO ops",
+        ("rank", "name", "total_us", "avg_us", "avg_self_us", "cumulative_self_percent", "flops", "bytes"),
+    ),
+    Part(
         "Rates of HLO ops",
         (
             *("rank", "name", "gflop_per_s", "gib_per_s", "flop_per_byte", "compute_percent", "memory_percent"),

@@ -57,7 +57,10 @@ _PARTS = (
         "Memory at the peak",
         ("rank", "program", "buffer", "kind", "shape", "bytes", "percent", "padding_bytes", "would_free"),
     ),
-    Part("Where it comes from", ("rank", "program", "buffer", "opcode", "framework_op", "source")),
+    Part(
+        "Where it comes from",
+        ("rank", "program", "buffer", "alive_from", "alive_to", "opcode", "framework_op", "source"),
+    ),
 )
 PROGRAM_FIELDS: tuple[Field, ...] = (
     Field("program", "text", "the program and its number", "str", role=Role.LABEL),

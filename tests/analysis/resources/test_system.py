@@ -58,7 +58,9 @@ def test_the_95th_percentile_leaves_out_the_highest_of_twenty():
     [
         pytest.param({"CPU machine %": [95.0, 99.0, 97.0]}, "a: its cores are 97 % busy", id="all cores"),
         pytest.param({"CPU process %": [99.0, 101.0, 98.0]}, "a: the process keeps one core busy", id="one core"),
-        pytest.param({"Memory available GB": [9.0, 0.25, 8.0]}, "a: only 0.25 GB of memory were left", id="memory"),
+        pytest.param(
+            {"Memory available GB": [9.0, 0.25, 8.0]}, "a: only 0.25 GB of memory were available", id="memory"
+        ),
         pytest.param({"CPU machine %": [50.0, 40.0, 60.0]}, None, id="nothing"),
         pytest.param({"CPU machine %": [99.0]}, None, id="too few samples"),
         pytest.param({"CPU process %": [399.0, 401.0, 398.0]}, None, id="many cores"),

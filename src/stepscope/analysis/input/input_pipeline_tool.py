@@ -340,7 +340,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
         figures=figures,
         summary=tuple(_summary(figures, breakdown, framework, ops, any(part.has_iterators for part in partials))),
         steps_source=finding_of(taking or hosts).source,
-        step_time_ms=_statistics([_to_number(step["duration_ms"]) for step in whole]) | {"count": len(whole)},
+        step_time_ms=_statistics([_number_value(step["duration_ms"]) for step in whole]) | {"count": len(whole)},
         waiting_ms=_waiting_statistics(whole, partials, aligned),
         steps=steps,
         host_breakdown_ms=breakdown,
@@ -379,7 +379,7 @@ def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]], fetch: 
     }
 
 
-def _to_number(value: Cell) -> float:
+def _number_value(value: Cell) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
@@ -399,19 +399,19 @@ def _waiting_statistics(
 ) -> dict[str, Cell]:
     cores = sum(len(part.waits) for part in partials if part.steps.host in aligned.hosts)
     known = [step for step in steps if step["waiting_mean_ms"] is not None]
-    spread = _statistics([_to_number(step["waiting_mean_ms"]) for step in known])
+    spread = _statistics([_number_value(step["waiting_mean_ms"]) for step in known])
     if known:
-        spread["min"] = min(_to_number(step["waiting_min_ms"]) for step in known)
-        spread["max"] = max(_to_number(step["waiting_max_ms"]) for step in known)
+        spread["min"] = min(_number_value(step["waiting_min_ms"]) for step in known)
+        spread["max"] = max(_number_value(step["waiting_max_ms"]) for step in known)
     return spread | {"cores": cores}
 
 
 def _input_figures(
     steps: Sequence[dict[str, Cell]], hosts: Sequence[StepsOfHost], breakdown: dict[str, float]
 ) -> dict[str, Cell]:
-    whole = math.fsum(_to_number(step["duration_ms"]) for step in steps)
+    whole = math.fsum(_number_value(step["duration_ms"]) for step in steps)
     shares = {
-        key: 100.0 * math.fsum(_to_number(step[f"{key}_ms"]) for step in steps) / whole
+        key: 100.0 * math.fsum(_number_value(step[f"{key}_ms"]) for step in steps) / whole
         for key in STEP_CATEGORIES
         if whole
     }
@@ -508,7 +508,7 @@ def _summary(
         share = percent(breakdown[largest], sum(breakdown.values())) or 0.0
         yield (
             f"most input work on the host is {largest.replace('_', ' ')}: {share:.1f} % of "
-            f"{_to_number(figures['input_time_ms']):,.2f} ms"
+            f"{_number_value(figures['input_time_ms']):,.2f} ms"
         )
         if level in ("highly", "moderately"):
             yield f"what to do: {_remedy(largest, framework, ops)}"
@@ -527,10 +527,12 @@ def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
 
 
 def _verdict_line(figures: dict[str, Cell]) -> str:
-    level, gap = figures["level"], _to_number(figures["between_steps_percent"])
+    level, gap = figures["level"], _number_value(figures["between_steps_percent"])
     if level is None:
         return "unknown: the capture contains no steps that take time"
-    line = f"{level} input-bound: {_to_number(figures['input_percent']):.1f} % of each step is spent waiting for input"
+    line = (
+        f"{level} input-bound: {_number_value(figures['input_percent']):.1f} % of each step is spent waiting for input"
+    )
     if gap >= 1:
         line += f", and {gap:.1f} % of the time from the first step to the last is spent waiting for it between steps"
     threshold = {"highly": HIGHLY_INPUT_BOUND, "moderately": MODERATELY_INPUT_BOUND}.get(str(level))

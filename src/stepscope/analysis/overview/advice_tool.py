@@ -76,7 +76,7 @@ class AdviceReport(Report):
             "advice",
             "Advice",
             FIELDS,
-            tuple(_to_cells(row) for row in self.rows),
+            tuple(_item_cells(row) for row in self.rows),
             empty="no steps, so nothing to advise",
         )
 
@@ -147,7 +147,7 @@ def _rank_items(items: Sequence[Advice]) -> tuple[dict[str, Any], ...]:
     return tuple({"rank": rank, **advice.to_dict()} for rank, advice in enumerate(items, 1))
 
 
-def _to_cells(row: Mapping[str, Any]) -> dict[str, Cell]:
+def _item_cells(row: Mapping[str, Any]) -> dict[str, Cell]:
     return {field.name: "; ".join(row["actions"]) if field.name == "actions" else row[field.name] for field in FIELDS}
 
 

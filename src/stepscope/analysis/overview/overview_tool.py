@@ -302,9 +302,11 @@ class OverviewReport(Report):
         return f", {self.profiling.percent:+.1f} % from profiling"
 
     def _steps_lines(self) -> list[str]:
-        parts = sorted(self.breakdown_rows(), key=lambda row: -_to_number(row["percent"]))
-        seen = [row for row in parts if _to_number(row["percent"]) >= 0.05]
-        parts_shown = [f"{str(row['category']).replace('_', ' ')} {_to_number(row['percent']):.1f} %" for row in seen]
+        parts = sorted(self.breakdown_rows(), key=lambda row: -_number_value(row["percent"]))
+        seen = [row for row in parts if _number_value(row["percent"]) >= 0.05]
+        parts_shown = [
+            f"{str(row['category']).replace('_', ' ')} {_number_value(row['percent']):.1f} %" for row in seen
+        ]
         return [
             f"verdict    {self.verdict.sentence}",
             f"recorded   {self._recorded_on()}",
@@ -322,19 +324,20 @@ class OverviewReport(Report):
         time = self.step_time_ms
         if time["mean"] is None:
             return f"unknown: {self.steps_how}"
-        mean, std, least, most = (number_text(_to_number(time[key])) for key in ("mean", "std", "min", "max"))
+        mean, std, least, most = (number_text(_number_value(time[key])) for key in ("mean", "std", "min", "max"))
         spread = f" ± {std}" if time["std"] is not None else ""
         limits = f", {least} to {most} ms" if time["count"] != 1 else ""
         source = _SOURCES.get(self.steps_source, self.steps_source)
         return f"{mean}{spread} ms{limits}, {_count_text(time['count'], 'step')} ({source}){self._cost_in_short()}"
 
     def _ops_lines(self) -> list[str]:
-        spread = bool(self.top_ops) and _to_number(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
+        spread = bool(self.top_ops) and _number_value(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
         heads = ("top types  " if spread else "top ops    ", *("           ",) * 2)
         rows = self.top_op_types if spread else self.top_ops
         text = _type_text if spread else _op_text
         return [
-            f"{head}{_to_number(op['self_percent']):5.1f} %  {text(op)}" for head, op in zip(heads, rows, strict=False)
+            f"{head}{_number_value(op['self_percent']):5.1f} %  {text(op)}"
+            for head, op in zip(heads, rows, strict=False)
         ]
 
     def _advice_lines(self) -> list[str]:
@@ -381,7 +384,7 @@ class OverviewReport(Report):
         )
 
 
-def _to_number(value: Cell) -> float:
+def _number_value(value: Cell) -> float:
     """A figure for the eye, where unknown and nothing look alike."""
     return float(value) if isinstance(value, int | float) else 0.0
 
@@ -512,8 +515,8 @@ def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
         steps = "the first step" if one else f"the first {len(session.warm_up)} steps"
         takes, compiles = ("takes", "it traces and compiles") if one else ("take", "they trace and compile")
         yield (
-            f"{steps} of the capture {takes} up to {number_text(_to_number(longest['max']))} ms, the others"
-            f" {number_text(_to_number(usual['mean']))} ms on average, because {compiles}: verdict and advice"
+            f"{steps} of the capture {takes} up to {number_text(_number_value(longest['max']))} ms, the others"
+            f" {number_text(_number_value(usual['mean']))} ms on average, because {compiles}: verdict and advice"
             " leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
         )
 
@@ -527,7 +530,7 @@ def _rule_context(partials: Sequence[Partial], session: SessionFigures, verdict:
     return Context(
         hosts=tuple(part.facts for part in partials),
         shares=session.steady_shares,
-        step_ms=_to_number(step_time_statistics([row.duration_ps for row in session.steady])["mean"]),
+        step_ms=_number_value(step_time_statistics([row.duration_ps for row in session.steady])["mean"]),
         verdict=verdict.name,
         verdict_text=verdict.sentence,
         has_device=session.has_device,

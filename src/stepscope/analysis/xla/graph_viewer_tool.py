@@ -25,7 +25,16 @@ from stepscope.analysis.xla.programs import WHY_NONE, programs_of
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Report, Role, Rows, Section, percent, round_us
+from stepscope.report import (
+    Cell,
+    Field,
+    Report,
+    Role,
+    Rows,
+    Section,
+    percent,
+    round_us,
+)
 
 HOPS = 3
 MOST_PROGRAMS = 10  # of which the report draws graphs; hlo-graph draws any
@@ -148,6 +157,9 @@ class GraphViewerReport(Report):
 
 
 _EMPTY = f"no instructions of an XLA program that ran: {WHY_NONE}"
+
+
+NOT_COMPARABLE = "it shows how a program is put together; hlo-stats compares the time of its instructions"
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

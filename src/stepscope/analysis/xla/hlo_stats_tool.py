@@ -31,7 +31,20 @@ from stepscope.analysis.xla.merged import (
 from stepscope.analysis.xla.ops import Partial, partial
 from stepscope.analysis.xla.rates import DEVICE_FIELDS, device_rows, rates_of_op
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Part, Report, Role, Rows, Section, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Figures,
+    Part,
+    Report,
+    Role,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_us,
+)
 
 __all__ = ["HloStatsReport", "Partial", "merge", "partial"]
 
@@ -182,3 +195,16 @@ def _cells(each: HostOp, busy: int) -> dict[str, Cell]:
         "outside_compilation": op.outside_compilation,
         "text": op.text or None,
     }
+
+
+COMPARABLES = (
+    Comparable(
+        id="hlo_ops",
+        title="HLO ops",
+        keys=fields_named(FIELDS, "category", "name"),
+        measure=Field("self_us", "us", "self time of the instruction, in all programs that have one of its name"),
+        count="occurrences",
+        is_total=True,
+        empty="neither side has instructions of XLA programs",
+    ),
+)

@@ -18,7 +18,18 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.runs import Runs, find_runs
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Report, Role, Rows, Section, percent, round_ms
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Report,
+    Role,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_ms,
+)
 
 MOST_RUNS = 20_000  # of a kind that are kept
 _LISTED = 200
@@ -120,6 +131,18 @@ class InferenceReport(Report):
 _EMPTY = (
     "no runs of a model: no server marked its batches, no XLA program ran, and no steps were found; mark the handling "
     "of a request with stepscope.step()"
+)
+
+
+COMPARABLES = (
+    Comparable(
+        id="inference_latency",
+        title="Latency",
+        keys=fields_named(FIELDS, "name"),
+        measure=Field("p50_ms", "ms", "median latency of the kind of run"),
+        joined="largest",
+        empty="neither side has runs to measure",
+    ),
 )
 
 

@@ -23,7 +23,18 @@ from stepscope.analysis.xla.programs import WHY_NONE, programs_of
 from stepscope.analysis.xla.sources import Source
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Part, Report, Role, Rows, Section, percent
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Part,
+    Report,
+    Role,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+)
 from stepscope.vocabulary.scopes import phase_of
 
 MOST_BUFFERS = 500  # of a program that are listed one by one
@@ -166,6 +177,24 @@ class MemoryViewerReport(Report):
 
 
 _EMPTY = f"no buffer assignment of an XLA program: {WHY_NONE}"
+
+
+def _program_peaks(report: MemoryViewerReport) -> list[dict[str, Cell]]:
+    """The peak of each program, under its name without the number, which differs from capture to capture."""
+    return [{**row, "program": str(row["program"]).partition("(")[0]} for row in report.programs]
+
+
+COMPARABLES = (
+    Comparable(
+        id="xla_program_memory",
+        title="Memory of programs at their peak",
+        keys=fields_named(PROGRAM_FIELDS, "program"),
+        measure=Field("peak_bytes", "bytes", "main memory in use at the peak; the largest of programs of one name"),
+        rows=_program_peaks,
+        joined="largest",
+        empty="neither side has the buffer assignment of an XLA program",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

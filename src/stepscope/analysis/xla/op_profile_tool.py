@@ -28,7 +28,19 @@ from stepscope.analysis.xla.ops import Inside, Partial, partial
 from stepscope.analysis.xla.rates import DEVICE_FIELDS, device_rows, rates_of_op
 from stepscope.analysis.xla.trees import TREES, Node, tree_of
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Part, Report, Role, Row, Rows, Section, percent, round_us
+from stepscope.report import (
+    Cell,
+    Field,
+    Figures,
+    Part,
+    Report,
+    Role,
+    Row,
+    Rows,
+    Section,
+    percent,
+    round_us,
+)
 
 __all__ = ["OpProfileReport", "Partial", "merge", "partial"]
 
@@ -191,3 +203,6 @@ def _weighted(shares: Sequence[tuple[float | None, int]]) -> float | None:
 def _inside_figures(inside: Inside) -> dict[str, Cell]:
     unknown: dict[str, Cell] = dict.fromkeys(field.name for field in FIELDS[6:])
     return unknown | {"flops": inside.flops}
+
+
+NOT_COMPARABLE = "hlo-stats compares the same instructions one by one"

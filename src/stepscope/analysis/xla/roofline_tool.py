@@ -39,7 +39,20 @@ from stepscope.analysis.xla.rates import DEVICE_FIELDS, Rates, device_rows, peak
 from stepscope.analysis.xla.use import UsedOp, step_use, use_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Part, Report, Role, Rows, Section, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Figures,
+    Part,
+    Report,
+    Role,
+    Rows,
+    Section,
+    fields_named,
+    percent,
+    round_us,
+)
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in the list: programs, then ops, each by time", "int", role=Role.ORDINAL),
@@ -121,6 +134,19 @@ class RooflineReport(Report):
             Figures("steps", "Use of the hardware by steps", STEP_FIELDS, self.steps),
             Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
         ]
+
+
+COMPARABLES = (
+    Comparable(
+        id="roofline_ops",
+        title="Ops and their roofs",
+        keys=fields_named(FIELDS, "category", "name", "shapes"),
+        measure=Field("self_us", "us", "time of the op on the devices, without what runs inside"),
+        count="occurrences",
+        is_total=True,
+        empty="neither side has ops on devices",
+    ),
+)
 
 
 # -- one host ------------------------------------------------------------------------------------------------------

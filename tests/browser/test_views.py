@@ -180,7 +180,7 @@ def test_the_documentation_of_an_advice_is_there_without_a_network(page, page_se
 
     pane = page.get_by_role("dialog", name=first["class"].replace("_", " "))
     expect(pane).to_contain_text("How the gain is predicted")
-    for heading in ("When it is said", "How sure it is"):
+    for heading in ("When it is reported", "How sure it is"):
         expect(pane).to_contain_text(heading)
     rules = page.locator(".docs-rules li > code:first-child").all_inner_texts()
     assert any(first["id"].startswith(rule) for rule in rules)
@@ -378,7 +378,7 @@ def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, 
                 saved[kind] = max(saved.get(kind, 0), advice["step_time_ms"] - advice["predicted_step_time_ms"])
         shown = {row["class"]: float(row[f"{side}_ms"]) for row in rows if row[f"{side}_ms"]}
         assert shown == pytest.approx({kind: ms for kind, ms in saved.items() if ms})
-    expect(page.locator(".compare-said").first).to_contain_text("before only: eager dispatch")
+    expect(page.locator(".compare-said").first).to_contain_text("dvised only before: eager dispatch")
 
 
 def counting_trace(host: str, means: Mapping[str, float]) -> HostTrace:
@@ -409,7 +409,7 @@ def test_the_timeline_says_that_it_compares_nothing(page, page_server):
     other = page_server.session("two-hosts")
     show(page, page_server, "timeline", "drawn", **{"with": other})
     note = page.get_by_role("note")
-    expect(note).to_contain_text("shows the open session alone")
+    expect(note).to_contain_text("shows only the open session")
     note.get_by_role("link").click()
     await_address(page, "#/timeline?", f"session={other}", f"with={page_server.session('drawn')}")
 

@@ -136,7 +136,7 @@ _EMPTY = (
 
 COMPARABLES = (
     Comparable(
-        id="inference_latency",
+        id="run_latency",
         title="Latency",
         keys=fields_named(FIELDS, "name"),
         measure=Field("p50_ms", "ms", "median latency of the kind of run"),

@@ -55,7 +55,7 @@ def parts(path: str) -> dict[str, float]:
     return spent
 
 
-def _in_process(*arguments: str) -> Mapping[str, float]:
+def _run_in_process(*arguments: str) -> Mapping[str, float]:
     command = [sys.executable, "-m", "bench.budget", *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
     answer: dict[str, float] = json.loads(done.stdout)
@@ -98,7 +98,7 @@ def main() -> None:
         print(json.dumps(parts(options.file)))
         return
     path = str(Path(options.file).resolve())
-    found = [_in_process(path, "--parts") for _ in range(options.rounds)]
+    found = [_run_in_process(path, "--parts") for _ in range(options.rounds)]
     totals = whole(path, options.rounds)
     least = {name: min(each[name] for each in found) for name in found[0]}
     print("| part | ms |\n| --- | ---: |")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.process import Limits, Running, Sample, private_copy, run, run_worker
-from bench.worker import said_by_xprof
+from bench.worker import xprof_answer
 
 CACHE_OFF = {"STEPSCOPE_CACHE": "off"}
 # xprof-rs does not keep the result of a file that changed less than two seconds ago.
@@ -222,7 +222,7 @@ def _ask(address: str, name: str, path: Path, limits: Limits, asked: Question) -
     url = f"{address}/data/plugin/profile/data?run={name}&tag={asked.page}&host={host}"
     begin = time.perf_counter()
     data = _get(url, limits.seconds)
-    return time.perf_counter() - begin, said_by_xprof(asked.page, data)
+    return time.perf_counter() - begin, xprof_answer(asked.page, data)
 
 
 def versions() -> Mapping[str, str]:

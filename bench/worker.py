@@ -28,7 +28,7 @@ def stepscope_tool(path: Path, tool: str) -> tuple[float, Answer]:
 
     begin = time.perf_counter()
     result = stepscope.load(str(path)).report(tool).to_dict()
-    return time.perf_counter() - begin, _said_by_stepscope(tool, result)
+    return time.perf_counter() - begin, _stepscope_answer(tool, result)
 
 
 def stepscope_decoded(path: Path, tool: str) -> tuple[float, Answer]:
@@ -39,10 +39,10 @@ def stepscope_decoded(path: Path, tool: str) -> tuple[float, Answer]:
     profile.steps()
     begin = time.perf_counter()
     result = profile.report(tool).to_dict()
-    return time.perf_counter() - begin, _said_by_stepscope(tool, result)
+    return time.perf_counter() - begin, _stepscope_answer(tool, result)
 
 
-def _said_by_stepscope(tool: str, result: Answer) -> Answer:
+def _stepscope_answer(tool: str, result: Answer) -> Answer:
     if tool == "overview":
         times = result["step_time_ms"]
         return {"steps": times["count"], "mean_ms": times["mean"]}
@@ -60,10 +60,10 @@ def xprof_tool(path: Path, tool: str) -> tuple[float, Answer]:
     seconds = time.perf_counter() - begin
     if not data:
         raise RuntimeError("XProf gave no answer")
-    return seconds, said_by_xprof(tool, data)
+    return seconds, xprof_answer(tool, data)
 
 
-def said_by_xprof(tool: str, data: bytes | str) -> Answer:
+def xprof_answer(tool: str, data: bytes | str) -> Answer:
     """What an answer of XProf, or of a server that speaks like it, holds: for the tables."""
     answer = json.loads(data)
     if tool == "overview_page":

@@ -62,7 +62,7 @@ def build_graph(trace: HostTrace) -> Graph | None:
 
 
 def _host_nodes(contacts: Contacts, lines: list[int]) -> Nodes:
-    found = [cut_line(each, *contacts.of_line(each)) for each in sorted(lines)]
+    found = [cut_line(each, *contacts.line_contacts(each)) for each in sorted(lines)]
     line = np.concatenate([each[0] for each in found] or [np.empty(0, np.int32)])
     start, end = (np.concatenate([each[at] for each in found] or [np.empty(0, np.int64)]) for at in (1, 2))
     nodes = Nodes(line, start, end, np.zeros(len(line), np.uint8), np.full(len(line), -1, np.int32))

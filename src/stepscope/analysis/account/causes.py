@@ -81,7 +81,7 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     own = pieces.edge == OWN
     cause[own & work] = _table(_OF_DEVICE, Cause.COPY)[kinds_of(trace, pieces.event[own & work])]
     host = np.flatnonzero(own & ~work)
-    cause[host] = _of_threads(trace, graph, pieces, host, threads.main)
+    cause[host] = _thread_causes(trace, graph, pieces, host, threads.main)
     waited = np.flatnonzero(pieces.edge >= 0)
     by_edge = np.zeros(256, np.uint8)
     by_edge[list(_OF_EDGE)] = list(_OF_EDGE.values())
@@ -100,7 +100,7 @@ def _table(known: dict[EventKind, Cause], other: Cause) -> U8:
     return table
 
 
-def _of_threads(trace: HostTrace, graph: Graph, pieces: Pieces, rows: I64, main: int) -> U8:
+def _thread_causes(trace: HostTrace, graph: Graph, pieces: Pieces, rows: I64, main: int) -> U8:
     event = pieces.event[rows]
     cause = _innermost_cause(trace, event)
     cause[event < 0] = np.where(graph.line[pieces.node[rows[event < 0]]] == main, Cause.PYTHON, Cause.LAUNCH)
@@ -109,7 +109,7 @@ def _of_threads(trace: HostTrace, graph: Graph, pieces: Pieces, rows: I64, main:
         ops = np.flatnonzero((cause == Cause.HOST_COMPUTE) & (event >= 0))
         outer = enclosing_events(trace, is_any_kind(trace.events.kind, (K.OP, K.BACKWARD)))[event[ops]]
         cause[ops[dispatches[np.where(outer >= 0, outer, event[ops])]]] = Cause.LAUNCH
-    return np.where(told := _told_around(trace, event, cause), told, cause)
+    return np.where(enclosing_cause := _enclosing_causes(trace, event, cause), enclosing_cause, cause)
 
 
 def _innermost_cause(trace: HostTrace, event: I64) -> U8:
@@ -120,7 +120,7 @@ def _innermost_cause(trace: HostTrace, event: I64) -> U8:
     return np.where(at >= 0, _table(_OF_HOST, Cause.PYTHON)[kinds_of(trace, at)], Cause.PYTHON).astype(np.uint8)
 
 
-def _told_around(trace: HostTrace, event: I64, cause: U8) -> U8:
+def _enclosing_causes(trace: HostTrace, event: I64, cause: U8) -> U8:
     """What events around say of everything inside; 0 where none says anything."""
     level = np.zeros(256, np.uint8)
     level[list(_AROUND)] = 1 + np.arange(1, len(_AROUND) + 1)
@@ -128,12 +128,12 @@ def _told_around(trace: HostTrace, event: I64, cause: U8) -> U8:
     levels[blocking_calls(trace)] = 1
     found = around(trace, event, levels, len(_AROUND) + 1)
     by_level = np.array([Cause.UNKNOWN, Cause.SYNC, *_AROUND.values()], np.uint8)
-    told = np.where(found >= 0, by_level[levels[found]], Cause.UNKNOWN)
+    enclosing_cause = np.where(found >= 0, by_level[levels[found]], Cause.UNKNOWN)
     functions = _input_functions(trace)
     if functions.any():
         makes_input = (around(trace, event, functions.view(np.uint8), 1) >= 0) & (cause == Cause.PYTHON)
-        told[makes_input & (told == Cause.UNKNOWN)] = Cause.INPUT
-    return told.astype(np.uint8)
+        enclosing_cause[makes_input & (enclosing_cause == Cause.UNKNOWN)] = Cause.INPUT
+    return enclosing_cause.astype(np.uint8)
 
 
 def _dispatches(trace: HostTrace, graph: Graph) -> Mask | None:

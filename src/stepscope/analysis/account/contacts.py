@@ -40,7 +40,7 @@ class Contacts:
     waits: Waits
     meetings: tuple[Meetings, ...]
 
-    def of_line(self, line: int) -> tuple[I64, I64, I64]:
+    def line_contacts(self, line: int) -> tuple[I64, I64, I64]:
         """The cuts of a line, and the starts and ends of its gaps."""
         bounds = np.array((line, line + 1), np.int32)  # of the columns' type, which else are copied as a whole
         cut = slice(*np.searchsorted(self.cut_line, bounds))

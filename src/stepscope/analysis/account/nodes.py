@@ -67,7 +67,7 @@ class NodeFinder:
     def ending_by(self, line: NDArray[np.integer], time_ps: I64) -> I64:
         """The last node of a line that has ended at a time: int64 of shape (n,), -1 where none has."""
         at = np.full(len(line), -1, np.int64)
-        for rows, first, last in self._by_line(line):
+        for rows, first, last in self._group_by_line(line):
             place = np.searchsorted(self._end_ps[first:last], time_ps[rows], side="right")
             at[rows] = np.where(place > 0, first + place - 1, -1)
         return at
@@ -75,7 +75,7 @@ class NodeFinder:
     def starting_from(self, line: NDArray[np.integer], time_ps: I64) -> I64:
         """The first node of a line that starts at a time or later: int64 of shape (n,), -1 where none does."""
         at = np.full(len(line), -1, np.int64)
-        for rows, first, last in self._by_line(line):
+        for rows, first, last in self._group_by_line(line):
             place = first + np.searchsorted(self._start_ps[first:last], time_ps[rows])
             at[rows] = np.where(place < last, place, -1)
         return at
@@ -87,7 +87,7 @@ class NodeFinder:
         at[some[self._start_ps[at[some]] != time_ps[some]]] = -1
         return at
 
-    def _by_line(self, line: NDArray[np.integer]) -> Iterator[tuple[I64, int, int]]:
+    def _group_by_line(self, line: NDArray[np.integer]) -> Iterator[tuple[I64, int, int]]:
         """The lines that are asked about and have nodes: the places in the question, and the line's nodes."""
         order = np.argsort(line, kind="stable")
         last = np.cumsum(np.bincount(line))

@@ -62,12 +62,12 @@ def _by_event(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
     line = graph.line[pieces.node]
     for each in numbers_in(line[on_thread]):
         rows = np.flatnonzero(on_thread & (line == each))
-        parts.append(_of_line(trace, each, pieces, rows[np.argsort(pieces.start_ps[rows])]))
+        parts.append(_line_pieces(trace, each, pieces, rows[np.argsort(pieces.start_ps[rows])]))
     columns = zip(*(vars(part).values() for part in parts), strict=True)
     return Pieces(*(np.concatenate(column) for column in columns))
 
 
-def _of_line(trace: HostTrace, line: int, pieces: Pieces, rows: I64) -> Pieces:
+def _line_pieces(trace: HostTrace, line: int, pieces: Pieces, rows: I64) -> Pieces:
     place, begin, stop, event = cut_by_events(trace, line, pieces.start_ps[rows], pieces.end_ps[rows])
     return Pieces(begin, stop, pieces.node[rows[place]], pieces.edge[rows[place]], event)
 

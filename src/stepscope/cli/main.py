@@ -19,6 +19,11 @@ from stepscope.errors import InputError, OutputError, StepscopeError, UsageError
 
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # a disk or a stream that takes no more
+
+# Numpy's OpenBLAS starts a thread for each core when it is loaded, and these keep the cores busy for 50 ms of processor
+# time, although nothing here multiplies matrices.
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -89,6 +94,7 @@ def _run_plain(words: list[str]) -> int | None:
     request = plain.parse_request(words)
     if request is None:
         return None
+    os.environ.setdefault(_BLAS_THREADS, "1")
     if isinstance(request, OpenRequest):
         from stepscope.cli.serve import open_page
 

@@ -101,7 +101,9 @@ def _run_plain(words: list[str]) -> int | None:
         open_page(request)
     else:
         from stepscope.cli.tools import show
+        from stepscope.kernels import memory
 
+        memory.prefer_large_heap()
         show(request)
     return DONE
 

@@ -22,7 +22,7 @@ from stepscope.kernels import wire
 from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
 from stepscope.records import dataclass
 
-_PART_BYTES = 2 << 20  # of lines, for one task
+_PART_BYTES = 1 << 20  # of lines, for one task
 _MOST_THREADS = 8
 _BYTES_A_STAT = 16  # of a line, as a first guess
 

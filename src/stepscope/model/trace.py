@@ -64,7 +64,7 @@ class HostTrace:
     recorder_messages: tuple[str, ...] = ()
     framework: str = ""
     _derived: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
-    _deriving: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False, compare=False)
+    _deriving: dict[str, threading.Lock] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def check(self) -> None:
         """Raises ValueError unless every table is as declared and all rows link to rows that exist."""
@@ -208,10 +208,11 @@ class HostTrace:
     def derived(self, key: str, compute: Callable[[HostTrace], T]) -> T:
         """The result of `compute(self)`, computed once per trace and kept under `key`.
 
-        Of several threads one computes and the others wait; what is there already is had without waiting.
+        Of several threads that ask for one key the first computes and the others wait; what is there already is had
+        without waiting.  No result is computed from itself, so no two threads wait for each other.
         """
         if key not in self._derived:
-            with self._deriving:
+            with self._deriving.setdefault(key, threading.Lock()):
                 if key not in self._derived:
                     self._derived[key] = compute(self)
         return self._derived[key]  # type: ignore[return-value]

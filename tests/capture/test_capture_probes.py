@@ -538,7 +538,7 @@ def fake_cupti(monkeypatch) -> FakeCupti:
     fake = FakeCupti()
     monkeypatch.setitem(sys.modules, "cupti", SimpleNamespace(cupti=fake))
     monkeypatch.setitem(sys.modules, "cupti.cupti", fake)
-    monkeypatch.setattr(cupti, "_registered", False)
+    monkeypatch.setattr(cupti, "DELIVERY", cupti.Delivery())
     return fake
 
 

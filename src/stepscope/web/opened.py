@@ -232,12 +232,12 @@ class OpenSession:
 
     def _load_timelines(self) -> None:
         """Builds the timeline's index of the traces in memory, so that the timeline opens at once."""
-        from stepscope.analysis.timeline.load import prepare
+        from stepscope.analysis.timeline.load import prepare_windows
 
         for host in self.hosts:
             if self.profile.is_decoded(host) and not self._is_closed.is_set():
                 with self._turns.background():
-                    prepare(self.profile.trace(host))
+                    prepare_windows(self.profile.trace(host))
 
 
 class _Turns:

@@ -19,7 +19,6 @@ from stepscope.analysis.overview.session_figures import (
     mean_breakdown,
     step_time_statistics,
 )
-from stepscope.analysis.trace.side_by_side import side_by_side
 from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, profiling_cost
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, breakdown_of, finding_of, steps_of_host
@@ -424,20 +423,19 @@ def partial(trace: HostTrace) -> Partial:
 
 
 def _partial(trace: HostTrace) -> Partial:
-    with side_by_side(trace, account_of) as account:
-        steps = steps_of_host(trace)
-        parts = breakdown_of(trace)
-        return Partial(
-            steps=steps,
-            environment=environment_of(trace, steps.source),
-            on_device=device_ops(trace),
-            on_host=host_ops(trace),
-            compute_16bit_ps=parts.compute_16bit_ps,
-            compute_32bit_ps=parts.compute_32bit_ps,
-            facts=facts_of(trace),
-            profiling=profiling_cost(trace),
-            account=account(),
-        )
+    steps = steps_of_host(trace)
+    parts = breakdown_of(trace)
+    return Partial(
+        steps=steps,
+        environment=environment_of(trace, steps.source),
+        on_device=device_ops(trace),
+        on_host=host_ops(trace),
+        compute_16bit_ps=parts.compute_16bit_ps,
+        compute_32bit_ps=parts.compute_32bit_ps,
+        facts=facts_of(trace),
+        profiling=profiling_cost(trace),
+        account=account_of(trace),
+    )
 
 
 # -- all hosts ---------------------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from stepscope import __version__
 from stepscope.cli import plain, screen
-from stepscope.cli.options import OpenRequest
+from stepscope.cli.options import OpenRequest, ToolRequest
 from stepscope.errors import InputError, OutputError, StepscopeError, UsageError
 
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
@@ -36,10 +37,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from stepscope.capture.auto.autostart import disarm
 
         disarm()
-    screen.adapt(sys.argv[1:] if arguments is None else arguments)
-    status = run(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    screen.adapt(words)
+    status = run(words)
     _discard_output()
+    if isinstance(plain.parse_request(words), ToolRequest):
+        _end_process(status)
     sys.exit(status)
+
+
+def _end_process(status: int) -> NoReturn:
+    """Ends the process without taking the interpreter down, which frees a profile object by object: 30 ms for nothing.
+
+    For commands that start no thread and no process, and leave nothing to be done at exit.
+    """
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    os._exit(status)
 
 
 def _discard_output() -> None:

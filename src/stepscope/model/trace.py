@@ -12,7 +12,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.errors import Problem
-from stepscope.model.arrays import I32, I64, Mask, run_rows
+from stepscope.model.arrays import I32, I64
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
 from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
@@ -23,9 +23,6 @@ T = TypeVar("T")
 StatValue = int | float | str | bytes
 
 _NEGATIVE_NUMBER = re.compile(r"(?:(?<=/)|(?<=\bthread ))-\d+")
-
-# So many stats are looked up by walking along their owners; for fewer the loop need not be loaded.
-_MANY = 50_000
 
 
 @dataclass(frozen=True)
@@ -185,22 +182,12 @@ class HostTrace:
         return self._column(names, (StatTag.DOUBLE,), missing, rows).view(np.float64)
 
     def _column(self, names: Sequence[str], tags: Sequence[StatTag], missing: int, rows: I64 | None) -> I64:
-        wanted = [row for row in (self.strings.find(name) for name in names) if row > 0]
-        wanted.reverse()  # earlier spellings overwrite later ones, own stats overwrite the type's
-        size = len(self.events) if rows is None else len(rows)
-        out = np.full(size, missing, np.int64)
+        out = np.full(len(self.events) if rows is None else len(rows), missing, np.int64)
         types = self.events.type if rows is None else self.events.type[rows]
-        find = _finder(self.event_stats, rows) if wanted else None
-        for name in wanted:
-            known, values = _rows_of(self.type_stats, name, tags)
-            if len(known):
-                of_type = np.full(len(self.event_types), missing, np.int64)
-                of_type[known] = values
-                chosen = np.isin(types, known)
-                out[chosen] = of_type[types[chosen]]
-            if find is not None:
-                places, values = find(name, tags)
-                out[places] = values
+        wanted = [row for row in (self.strings.find(name) for name in names) if row > 0]
+        for name in reversed(wanted):  # earlier spellings overwrite later ones, own stats overwrite the type's
+            _put_of_types(self.type_stats, name, tags, types, out)
+            _put_own(self.event_stats, name, tags, rows, out)
         return out
 
     # -- derived columns -----------------------------------------------------------------------------------------
@@ -225,64 +212,25 @@ def _span_ps(trace: HostTrace) -> tuple[int, int]:
     return int(events.start_ps.min()), int((events.start_ps + events.duration_ps).max())
 
 
-_Finder = Callable[[int, Sequence[StatTag]], tuple[I64, I64]]
-
-# Looking at the stats of some owners takes about this many times as long for each as looking through all.
-_COST_OF_SOME = 6
-
-
-def _finder(stats: Stats, rows: I64 | None) -> _Finder:
-    """A function from the name of a stat and its tags to places in `rows`, all owners if None, and values."""
+def _put_own(stats: Stats, name: int, tags: Sequence[StatTag], rows: I64 | None, out: I64) -> None:
+    """Puts a stat of some owners into a column, of all if `rows` is None."""
+    bits = sum(1 << tag for tag in tags)
     if rows is None:
-        return lambda name, tags: _rows_of(stats, name, tags)
-    begin = stats.offsets[rows]
-    count = stats.offsets[rows + 1] - begin
-    total = int(count.sum())
-    if total * _COST_OF_SOME > len(stats):
-        return lambda name, tags: _among(rows, len(stats.offsets) - 1, *_rows_of(stats, name, tags))
-    owner = np.repeat(np.arange(len(rows)), count)
-    at = run_rows(begin, count)
-    names = stats.name[at]
-
-    def find(name: int, tags: Sequence[StatTag]) -> tuple[I64, I64]:
-        hits = np.flatnonzero(names == name)
-        hits = hits[_has_tag(stats, at[hits], tags)]
-        return owner[hits], stats.value[at[hits]]
-
-    return find
+        kernels.stats.put(stats.offsets, stats.name, stats.tag, stats.value, name, bits, out)
+    else:
+        kernels.stats.put_some(stats.offsets, rows, stats.name, stats.tag, stats.value, name, bits, out)
 
 
-def _among(rows: I64, owners: int, found: I64, values: I64) -> tuple[I64, I64]:
-    """Places in `rows` of the owners found, and their values."""
-    place = np.full(owners, -1, np.int64)
-    place[found] = np.arange(len(found))
-    at = place[rows]
-    here = np.flatnonzero(at >= 0)
-    return here, values[at[here]]
-
-
-def _rows_of(stats: Stats, name: int, tags: Sequence[StatTag]) -> tuple[I64, I64]:
-    """Owners that have the stat `name` with one of `tags`, and its values: two int64 of shape (hits,)."""
-    rows = np.flatnonzero(stats.name == name)
-    rows = rows[_has_tag(stats, rows, tags)]
-    return _owners(stats, rows), stats.value[rows]
-
-
-def _owners(stats: Stats, rows: I64) -> I64:
-    """The owners of stats in ascending order: int64 of shape (rows,)."""
-    if len(rows) < _MANY or len(rows) < len(stats.offsets) // 32:
-        return np.searchsorted(stats.offsets, rows, side="right") - 1
-    out = np.empty(len(rows), np.int64)
-    kernels.stats.owners(stats.offsets, rows, out)
-    return out
-
-
-def _has_tag(stats: Stats, rows: I64, tags: Sequence[StatTag]) -> Mask:
-    tag = stats.tag[rows]
-    wanted: Mask = tag == tags[0]
-    for other in tags[1:]:
-        wanted |= tag == other
-    return wanted
+def _put_of_types(stats: Stats, name: int, tags: Sequence[StatTag], types: I32, out: I64) -> None:
+    """Puts a stat of event types into a column of events of these types."""
+    found = np.flatnonzero(stats.name == name)
+    found = found[np.isin(stats.tag[found], tags)]
+    if len(found):
+        owners = np.searchsorted(stats.offsets, found, side="right") - 1
+        values, has = np.zeros(len(stats.offsets) - 1, np.int64), np.zeros(len(stats.offsets) - 1, np.bool_)
+        values[owners], has[owners] = stats.value[found], True
+        chosen = np.flatnonzero(has[types])
+        out[chosen] = values[types[chosen]]
 
 
 def _without_sign(found: re.Match[str]) -> str:

@@ -22,7 +22,7 @@ from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
 from stepscope.meanwhile import importing
 from stepscope.records import dataclass
-from stepscope.report.kept import pack, unpack
+from stepscope.report.kept import pack_report, unpack_report
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
@@ -264,11 +264,11 @@ class LoadedProfile:
         tool = tool_named(tool_name)
         key, name = self._session_key(), f"{tool.name}.shown"
         content = self._cache.get_bytes(key, name)
-        kept = None if content is None else unpack(content)
+        kept = None if content is None else unpack_report(content)
         if kept is not None:
             return kept
         report, unreadable = self._report(tool, None, None)
-        packed = None if unreadable or key is None else pack(report)
+        packed = None if unreadable or key is None else pack_report(report)
         if packed is not None:
             self._cache.put_bytes(key, name, packed)
         return report

@@ -30,7 +30,7 @@ def report_answer(report: Report) -> Answer:
     """Answers with a report: its JSON, and its sections as the page shows them."""
     whole = report.to_dict()
     sections = [_section_json(section, whole) for section in report.sections()]
-    body, left_out = _without_long_lists(whole)
+    body, left_out = _drop_long_lists(whole)
     return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
 
 
@@ -81,7 +81,7 @@ def _read_question(request: Request, tool: str) -> tuple[str, str | None, str | 
     return tool, request.args.get("host") or None, request.args.get("steps") or None
 
 
-def _without_long_lists(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+def _drop_long_lists(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
     """The report without its longest lists, and the lengths of those lists; the page fetches them as tables."""
     long = {key: len(value) for key, value in body.items() if isinstance(value, list) and len(value) > INLINE_ROWS}
     kept: dict[str, Any] = {}

@@ -188,3 +188,61 @@ def stretches(
             moment = max(moment, stop)
             inner = parent[inner]
     return count
+
+
+cdef inline int64_t _give(
+    int64_t node, int64_t begin, int64_t stop, uint8_t label, const int64_t[::1] node_start,
+    const int64_t[::1] node_end, int64_t[:, ::1] out,
+) noexcept nogil:
+    """Gives a stretch of time to the nodes that it lies in, from a node on; the node to go on with."""
+    cdef int64_t low, high
+    while node < node_start.shape[0] and node_end[node] <= begin:
+        node += 1
+    while node < node_start.shape[0] and node_start[node] < stop:
+        low, high = max(begin, node_start[node]), min(stop, node_end[node])
+        if high > low:
+            out[node, label] += high - low
+            out[node, 0] -= high - low
+        if node_end[node] > stop:
+            break
+        node += 1
+    return node
+
+
+def time_by_label(
+    int64_t first, int64_t last, const int64_t[::1] start, const int64_t[::1] extent, const int32_t[::1] parent,
+    const uint8_t[::1] label, const int64_t[::1] node_start, const int64_t[::1] node_end, int64_t[:, ::1] out,
+):
+    """How long each node of a line runs under each label: the label of a moment is that of the innermost event.
+
+    Args:
+        first, last: the rows of the line's events, sorted by start, at one start the longer first.
+        start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
+        label: uint8 of shape (events,), below the number of labels; 0 is the label of time without an event.
+        node_start, node_end: int64 of shape (nodes,), ps, sorted; nodes do not overlap.
+        out: int64 of shape (nodes, labels); column 0 holds the length of each node; changed in place.
+    """
+    cdef int64_t event, begin, stop, inner = -1, above, moment, node = 0
+    with nogil:
+        moment = start[first] if last > first else 0
+        for event in range(first, last):
+            if extent[event] <= 0:
+                continue
+            above = parent[event]
+            begin = start[event]
+            while inner >= 0 and inner != above:
+                stop = min(start[inner] + extent[inner], begin)
+                if stop > moment:
+                    node = _give(node, moment, stop, label[inner], node_start, node_end, out)
+                moment = max(moment, stop)
+                inner = parent[inner]
+            if begin > moment and inner >= 0:
+                node = _give(node, moment, begin, label[inner], node_start, node_end, out)
+            moment = max(moment, begin)
+            inner = event
+        while inner >= 0:
+            stop = start[inner] + extent[inner]
+            if stop > moment:
+                node = _give(node, moment, stop, label[inner], node_start, node_end, out)
+            moment = max(moment, stop)
+            inner = parent[inner]

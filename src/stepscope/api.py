@@ -451,16 +451,16 @@ def _parse_range(steps: StepRange | str | int) -> StepRange:
 def _read_trace(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports its decoder while the disk or the network is busy."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
-        return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)
+        return file.format.read(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
     from concurrent.futures import ThreadPoolExecutor
 
-    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.lets_go else store.read_bytes
+    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.releases_input else store.read_bytes
     with ThreadPoolExecutor(1) as background:
         content = background.submit(fetch, file.path)
         file.format.load_reader()
         data = [content.result()]
     del content
-    return file.format.read(_release_piece(data) if file.format.lets_go else data[0], file.path, file.host)
+    return file.format.read(_release_piece(data) if file.format.releases_input else data[0], file.path, file.host)
 
 
 @dataclass(frozen=True)

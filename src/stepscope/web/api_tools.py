@@ -46,12 +46,12 @@ def tool_export(site: Site, request: Request, session: str, tool: str, form: str
 
 def trace_export(site: Site, request: Request, session: str, form: str) -> Answer:
     """Answers with the trace of one or all hosts as a compressed file for other viewers."""
-    from stepscope.export import SUFFIXES, compressed, pieces
+    from stepscope.export import SUFFIXES, compress_pieces, pieces
 
     opened = site.opened(session)
     host = request.args.get("host") or None
     hosts = opened.listed.session.hosts if host is None else (opened.file(host).host,)
-    content = b"".join(compressed(pieces((opened.trace(one) for one in hosts), form, len(hosts))))
+    content = b"".join(compress_pieces(pieces((opened.trace(one) for one in hosts), form, len(hosts))))
     name = f"{opened.listed.id}{SUFFIXES[form]}.gz"
     return binary_answer(content, "application/gzip", {"Content-Disposition": f'attachment; filename="{name}"'})
 

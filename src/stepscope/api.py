@@ -223,7 +223,7 @@ class LoadedProfile:
     def _restore_forest(self, trace: HostTrace, file: HostFile) -> None:
         from stepscope.analysis.trace.grouping import restore_forest
 
-        kept = self._cache.get_columns(_host_key(file), _FOREST)
+        kept = self._cache.get_columns(self._host_key(file), _FOREST)
         if kept is not None:
             restore_forest(trace, kept)
 
@@ -274,7 +274,9 @@ class LoadedProfile:
         return report
 
     def _session_key(self) -> str | None:
-        """The cache key for results derived from all selected hosts."""
+        """The cache key for results derived from all selected hosts; None without a cache."""
+        if self._cache.folder is None:  # the key is the hash of many things
+            return None
         identities = [store.identity(file.path) for file in self._files]
         named = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
         return cache_key(identities, "session", *named)
@@ -379,24 +381,21 @@ class LoadedProfile:
 
     def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
         """One host's part of a report, from the cache if possible; `within_steps` restricts it to the steps."""
-        import msgspec
-
-        key, part = _host_key(file), "steps" if within_steps else "partial"
+        key, part = self._host_key(file), "steps" if within_steps else "partial"
         name = f"{tool.partial_of or tool.name}.{part}"
-        kept = self._cache.get_bytes(key, name)
+        content = self._cache.get_bytes(key, name)
+        kept = None if content is None else _decode_partial(tool, content)
         if kept is not None:
-            try:
-                return _decode_partial(tool, kept)
-            except (msgspec.DecodeError, msgspec.ValidationError):
-                pass  # written by something else; computed again below
+            return kept
         with importing(tool.module):
             trace = self._trace_within_steps(file) if within_steps else self.trace(file.host)
         self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
         partial = tool.partial(trace)
-        self._cache.put_bytes(key, name, msgspec.msgpack.encode(partial))
-        is_new = not within_steps and len(trace.events) >= WORTH_KEEPING
-        if is_new and self._cache.get_columns(key, _FOREST, only=()) is None:
-            self._keep_forest(trace, key)
+        if key is not None:
+            self._cache.put_bytes(key, name, _encode_partial(partial))
+            is_large = not within_steps and len(trace.events) >= WORTH_KEEPING
+            if is_large and self._cache.get_columns(key, _FOREST, only=()) is None:
+                self._keep_forest(trace, key)
         return partial
 
     def _trace_within_steps(self, file: HostFile) -> HostTrace:
@@ -404,17 +403,32 @@ class LoadedProfile:
         rows = tuple(range(len(self._partial(tool_named("steps"), file).rows)))
         return self._trace_of_steps(file, rows) if rows else self.trace(file.host)
 
+    def _host_key(self, file: HostFile) -> str | None:
+        """The cache key for results derived from a host's file; None without a cache."""
+        return None if self._cache.folder is None else cache_key([store.identity(file.path)], file.host)
+
     def _keep_forest(self, trace: HostTrace, key: str | None) -> None:
         from stepscope.analysis.trace.grouping import forest_columns
 
         self._cache.put_columns(key, _FOREST, forest_columns(trace))
 
 
-def _decode_partial(tool: Tool, kept: bytes) -> Any:
-    """Decodes a partial from its bytes.  Raises DecodeError, ValidationError."""
+def _encode_partial(partial: Any) -> bytes:
+    import msgspec
+
+    return msgspec.msgpack.encode(partial)
+
+
+def _decode_partial(tool: Tool, content: bytes) -> Any:
+    """A partial from its bytes; None if something else wrote them."""
+    import msgspec
+
     with _MAKING_DECODERS:
         decoder = _decoder_of(tool)
-    return decoder.decode(kept)
+    try:
+        return decoder.decode(content)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
 
 
 _MAKING_DECODERS = threading.Lock()
@@ -488,11 +502,6 @@ class _Reader:
 def _release_piece(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
     """Yields the only piece of a list after removing it, so that the list does not keep it in memory."""
     yield data.pop()
-
-
-def _host_key(file: HostFile) -> str | None:
-    """The cache key for results derived from a host's file."""
-    return cache_key([store.identity(file.path)], file.host)
 
 
 def _add_problems(report: Report, problems: list[Problem], lost: bool) -> Report:

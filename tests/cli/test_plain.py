@@ -208,6 +208,14 @@ def test_a_first_overview_imports_what_reads_and_computes_and_nothing_else(path:
     assert tools == {"overview_tool", "steps_tool"}
 
 
+def test_an_overview_without_a_cache_imports_nothing_for_it(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPSCOPE_CACHE", "off")
+
+    modules = imported_by("overview", path, "--format", "json")
+
+    assert not modules & {"hashlib", "statistics"}
+
+
 @pytest.mark.parametrize("form", ["json", "csv", "markdown", "html"])
 def test_a_second_overview_imports_neither_libraries_nor_tools(path: str, form: str) -> None:
     words = ["overview", path, "--format", form]

@@ -12,7 +12,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.errors import Problem
-from stepscope.model.arrays import I32, I64, Mask, run_rows
+from stepscope.model.arrays import I32, I64
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
 from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
@@ -23,9 +23,6 @@ T = TypeVar("T")
 StatValue = int | float | str | bytes
 
 _NEGATIVE_NUMBER = re.compile(r"(?:(?<=/)|(?<=\bthread ))-\d+")
-
-# From this many stats on, a compiled loop finds their owners; for fewer it is not worth loading.
-_LOOP_FROM = 50_000
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class HostTrace:
     recorder_messages: tuple[str, ...] = ()
     framework: str = ""
     _derived: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
-    _deriving: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False, compare=False)
+    _deriving: dict[str, threading.Lock] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def check(self) -> None:
         """Raises ValueError unless every table matches its declaration and all row numbers exist."""
@@ -190,22 +187,12 @@ class HostTrace:
         return self._dense_column(names, (StatTag.DOUBLE,), missing, rows).view(np.float64)
 
     def _dense_column(self, names: Sequence[str], tags: Sequence[StatTag], missing: int, rows: I64 | None) -> I64:
-        wanted = [row for row in (self.strings.find(name) for name in names) if row > 0]
-        wanted.reverse()  # earlier spellings overwrite later ones, own stats overwrite the type's
-        size = len(self.events) if rows is None else len(rows)
-        out = np.full(size, missing, np.int64)
+        out = np.full(len(self.events) if rows is None else len(rows), missing, np.int64)
         types = self.events.type if rows is None else self.events.type[rows]
-        find = _finder(self.event_stats, rows) if wanted else None
-        for name in wanted:
-            known, values = _find_stat(self.type_stats, name, tags)
-            if len(known):
-                of_type = np.full(len(self.event_types), missing, np.int64)
-                of_type[known] = values
-                chosen = np.isin(types, known)
-                out[chosen] = of_type[types[chosen]]
-            if find is not None:
-                places, values = find(name, tags)
-                out[places] = values
+        wanted = [row for row in (self.strings.find(name) for name in names) if row > 0]
+        for name in reversed(wanted):  # earlier spellings overwrite later ones, own stats overwrite the type's
+            _put_of_types(self.type_stats, name, tags, types, out)
+            _put_own(self.event_stats, name, tags, rows, out)
         return out
 
     # -- derived columns -----------------------------------------------------------------------------------------
@@ -213,10 +200,11 @@ class HostTrace:
     def derived(self, key: str, compute: Callable[[HostTrace], T]) -> T:
         """The result of `compute(self)`, computed once per trace and kept under `key`.
 
-        It returns at once if the result is already computed.  Otherwise one thread computes and others wait for it.
+        The first thread that asks for a key computes it and the others wait; a result that is there is returned at
+        once.  No result depends on itself, so no two threads wait for each other.
         """
         if key not in self._derived:
-            with self._deriving:
+            with self._deriving.setdefault(key, threading.Lock()):
                 if key not in self._derived:
                     self._derived[key] = compute(self)
         return self._derived[key]  # type: ignore[return-value]
@@ -229,64 +217,25 @@ def _span_ps(trace: HostTrace) -> tuple[int, int]:
     return int(events.start_ps.min()), int((events.start_ps + events.duration_ps).max())
 
 
-_Finder = Callable[[int, Sequence[StatTag]], tuple[I64, I64]]
-
-# Looking up a stat by its owner takes about this many times as long as scanning past it.
-_COST_OF_LOOKUP = 6
-
-
-def _finder(stats: Stats, rows: I64 | None) -> _Finder:
-    """A function that finds a stat by name and tags.  It returns places in `rows` (all owners if None) and values."""
+def _put_own(stats: Stats, name: int, tags: Sequence[StatTag], rows: I64 | None, out: I64) -> None:
+    """Puts a stat of some owners into a column, of all if `rows` is None."""
+    bits = sum(1 << tag for tag in tags)
     if rows is None:
-        return lambda name, tags: _find_stat(stats, name, tags)
-    begin = stats.offsets[rows]
-    count = stats.offsets[rows + 1] - begin
-    total = int(count.sum())
-    if total * _COST_OF_LOOKUP > len(stats):
-        return lambda name, tags: _match_owners(rows, len(stats.offsets) - 1, *_find_stat(stats, name, tags))
-    owner = np.repeat(np.arange(len(rows)), count)
-    at = run_rows(begin, count)
-    names = stats.name[at]
-
-    def find(name: int, tags: Sequence[StatTag]) -> tuple[I64, I64]:
-        hits = np.flatnonzero(names == name)
-        hits = hits[_has_tag(stats, at[hits], tags)]
-        return owner[hits], stats.value[at[hits]]
-
-    return find
+        kernels.stats.put(stats.offsets, stats.name, stats.tag, stats.value, name, bits, out)
+    else:
+        kernels.stats.put_some(stats.offsets, rows, stats.name, stats.tag, stats.value, name, bits, out)
 
 
-def _match_owners(rows: I64, owners: int, found: I64, values: I64) -> tuple[I64, I64]:
-    """The places in `rows` of the owners that were found, and their values."""
-    place = np.full(owners, -1, np.int64)
-    place[found] = np.arange(len(found))
-    at = place[rows]
-    here = np.flatnonzero(at >= 0)
-    return here, values[at[here]]
-
-
-def _find_stat(stats: Stats, name: int, tags: Sequence[StatTag]) -> tuple[I64, I64]:
-    """The owners of the stat `name` with one of `tags`, and its values: two int64 of shape (hits,)."""
-    rows = np.flatnonzero(stats.name == name)
-    rows = rows[_has_tag(stats, rows, tags)]
-    return _find_owners(stats, rows), stats.value[rows]
-
-
-def _find_owners(stats: Stats, rows: I64) -> I64:
-    """The owners of stats in ascending order: int64 of shape (rows,)."""
-    if len(rows) < _LOOP_FROM or len(rows) < len(stats.offsets) // 32:
-        return np.searchsorted(stats.offsets, rows, side="right") - 1
-    out = np.empty(len(rows), np.int64)
-    kernels.stats.owners(stats.offsets, rows, out)
-    return out
-
-
-def _has_tag(stats: Stats, rows: I64, tags: Sequence[StatTag]) -> Mask:
-    tag = stats.tag[rows]
-    wanted: Mask = tag == tags[0]
-    for other in tags[1:]:
-        wanted |= tag == other
-    return wanted
+def _put_of_types(stats: Stats, name: int, tags: Sequence[StatTag], types: I32, out: I64) -> None:
+    """Puts a stat of event types into a column of events of these types."""
+    found = np.flatnonzero(stats.name == name)
+    found = found[np.isin(stats.tag[found], tags)]
+    if len(found):
+        owners = np.searchsorted(stats.offsets, found, side="right") - 1
+        values, has = np.zeros(len(stats.offsets) - 1, np.int64), np.zeros(len(stats.offsets) - 1, np.bool_)
+        values[owners], has[owners] = stats.value[found], True
+        chosen = np.flatnonzero(has[types])
+        out[chosen] = values[types[chosen]]
 
 
 def _unsigned_number(found: re.Match[str]) -> str:

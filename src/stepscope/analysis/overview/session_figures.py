@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
+
+import numpy as np
 
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.facts.host_facts import HostFacts
@@ -122,7 +123,7 @@ def step_time_statistics(durations_ps: Sequence[int]) -> dict[str, Cell]:
     mean = math.fsum(durations_ps) / len(durations_ps)
     return {
         "mean": round_ms(mean),
-        "std": round_ms(statistics.stdev(durations_ps)) if len(durations_ps) > 1 else None,
+        "std": round_ms(float(np.std(durations_ps, ddof=1))) if len(durations_ps) > 1 else None,
         "min": round_ms(min(durations_ps)),
         "max": round_ms(max(durations_ps)),
         "count": len(durations_ps),

@@ -22,7 +22,7 @@ from stepscope.kernels import wire
 from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
 from stepscope.records import dataclass
 
-_PART_BYTES = 2 << 20  # bytes of lines per task
+_PART_BYTES = 1 << 20  # bytes of lines per task
 _MOST_THREADS = 8
 _BYTES_A_STAT = 16  # a first guess, to reserve memory
 

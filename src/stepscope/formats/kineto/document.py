@@ -224,6 +224,7 @@ class _Decoder:
                 return None
             if not self.text.more():
                 break
+        self.scanner.finish()
         if self.scanner.whole.recovering:
             return self._cut("nothing after the damage can be read as an event")
         if self.text.at < self.text.end:

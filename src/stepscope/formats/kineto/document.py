@@ -226,6 +226,7 @@ class _Decoder:
                 return None
             if not self.text.more():
                 break
+        self.scanner.finish()
         if self.scanner.whole.recovering:
             return self._note_cut("nothing after the damage can be read as an event")
         if self.text.at < self.text.end:

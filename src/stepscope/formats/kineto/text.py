@@ -31,7 +31,10 @@ _MOST_VALUE_BYTES = 256 << 20
 _SALVAGE_BYTES = 64
 _INPUT_BYTES = 256 << 10
 _PIECE_BYTES = 4 << 20
-_PIECES_AHEAD = 4
+_PIECES_AHEAD = 3
+
+# What is left of one piece is put before the next one, where there is room for an event of usual size.
+_ROOM_BYTES = 256 << 10
 
 
 def size_limit(compressed_bytes: int) -> int:
@@ -129,7 +132,8 @@ class Text:
         self.offset = 0
         self.inflater: Inflater | None = None
         self._pool: ThreadPoolExecutor | None = None
-        self._ahead: deque[Future[bytes | None]] = deque()
+        self._ahead: deque[Future[tuple[U8, int] | None]] = deque()
+        self._used: deque[U8] = deque()
         pieces: Iterator[bytes] | None = None
         if not isinstance(data, bytes):
             first = next(data, b"")
@@ -152,9 +156,21 @@ class Text:
         self.buf.flags.writeable = False  # compiled code accepts one type of array
         self.end = end
 
-    def _request(self) -> Future[bytes | None]:
+    def _request(self) -> Future[tuple[U8, int] | None]:
         assert self._pool is not None
-        return self._pool.submit(next, self._pieces, None)
+        return self._pool.submit(self._next_block)
+
+    def _next_block(self) -> tuple[U8, int] | None:
+        """The next piece behind `_ROOM_BYTES` of room, and where it ends; in memory that was in use before, if it fits."""
+        piece = next(self._pieces, None)
+        if piece is None:
+            return None
+        size = _ROOM_BYTES + len(piece)
+        store = self._used.popleft() if self._used else np.empty(0, np.uint8)
+        if not size <= len(store) <= 4 * size:
+            store = np.empty(size, np.uint8)
+        store[_ROOM_BYTES:size] = np.frombuffer(piece, np.uint8)
+        return store, size
 
     @property
     def position(self) -> int:
@@ -169,12 +185,12 @@ class Text:
         wanted = 2 * (self.end - self.at)
         grown = False
         while self._ahead and not self.too_long and (not grown or self.end - self.at < wanted):
-            piece = self._ahead.popleft().result()
-            if piece is None:
+            block = self._ahead.popleft().result()
+            if block is None:
                 self.close()
                 break
+            self._append(*block)
             self._ahead.append(self._request())
-            self._append(np.frombuffer(piece, np.uint8))
             grown = True
         return grown
 
@@ -183,15 +199,24 @@ class Text:
         """True if a single value is longer than the reader's limit."""
         return self._pool is not None and self.end - self.at > _MOST_VALUE_BYTES
 
-    def _append(self, piece: U8) -> None:
+    def _append(self, block: U8, end: int) -> None:
+        """Adds the piece in a block: by going on in the block, if what is kept of the window fits into its room."""
         kept = self.end - self.at
+        position = self.position
+        if kept <= _ROOM_BYTES:
+            self.at = _ROOM_BYTES - kept
+            block[self.at : _ROOM_BYTES] = self._store[self.end - kept : self.end]
+            self._used.append(self._store)
+            self._hold(block, end)
+        else:
+            self._extend(block[_ROOM_BYTES:end], kept)
+        self.offset = position - self.at
+
+    def _extend(self, piece: U8, kept: int) -> None:
         size = kept + len(piece)
-        store = self._store
-        if size > len(store):
-            store = np.empty(max(2 * size, 2 * _PIECE_BYTES), np.uint8)
+        store = self._store if size <= len(self._store) else np.empty(2 * size, np.uint8)
         store[:kept] = self._store[self.at : self.end]
         store[kept:size] = piece
-        self.offset += self.at
         self.at = 0
         self._hold(store, size)
 

@@ -105,6 +105,9 @@ _NUMBER = Pattern(r"\.\d+$")
 _NOT_IN_KERNEL_NAMES = Pattern(r"[^A-Za-z0-9_]")
 _KERNEL_SUFFIX = Pattern(r"(?:\.kd|__\d+)$")
 
+KERNEL_BYTES = bytes(byte if byte < 128 and chr(byte).isalnum() else ord("_") for byte in range(256))
+"""What XLA makes of each byte of an instruction's name for its kernel."""
+
 
 def without_number(instruction: str) -> str:
     """An instruction's name without the number that tells it from others.

@@ -238,7 +238,6 @@ print(json.dumps({
 
 @pytest.mark.parametrize("session", ["jax-mi300x-attention", "jax-mi300x-conv", "tpu-inference"])
 def test_real_programs_are_what_protobuf_reads(corpus: Path, session: str, tmp_path: Path) -> None:
-    pytest.importorskip("tensorflow", reason="reads the same programs with TensorFlow's protobuf")
     programs = programs_of(stepscope.load(corpus / session).trace())
     largest = max(programs.entries, key=lambda entry: entry.stop - entry.start)
     data = programs.blob[largest.start : largest.stop].tobytes()

@@ -58,6 +58,8 @@ class CallTrait(IntFlag):
     COMPILES_FRAME = auto()  # once for every Python function that is compiled
     BLOCKING_COPY = auto()  # returns when a device is done
     LAUNCHES_GRAPH = auto()
+    RECORDS_EVENT = auto()  # marks a place in a stream that others can wait for
+    STREAM_WAITS = auto()  # makes a stream wait for such a place; the host goes on
     TAKES_MEMORY = auto()  # takes or gives back a device's memory, and stops the device for that
     COPIES = auto()
     MAY_BLOCK = auto()  # copies or waits

@@ -10,7 +10,7 @@ import socket
 import guide_programs
 import pytest
 from conftest import _shared_or_skip
-from program_runs import run_command
+from program_runs import run_command, run_warm
 
 import stepscope
 
@@ -36,7 +36,11 @@ def answers(tmp_path_factory):
             with socket.create_server(("localhost", 0)) as free:
                 port = free.getsockname()[1]
             words = [guide_programs.__file__, framework, str(folder)]
-            done = run_command(words, folder, {"GUIDE_PORT": str(port), "KERAS_BACKEND": "tensorflow"})
+            environment = {"GUIDE_PORT": str(port), "KERAS_BACKEND": "tensorflow"}
+            if framework == "python":
+                done = run_command(words, folder, environment)
+            else:
+                done = run_warm(framework, words, folder, environment)
             assert done.returncode == 0, done.stderr[-3000:]
             known[framework] = json.loads(done.stdout.splitlines()[-1])
         return known[framework]

@@ -1,5 +1,7 @@
-"""The stats that analyses ask for, by meaning.  Writers spell some of them differently; the first spelling that a
-trace holds wins, event by event."""
+"""The stats that analyses ask for, by meaning.
+
+Writers spell some of them differently.  For each event, the first spelling that it has wins.
+"""
 
 from __future__ import annotations
 

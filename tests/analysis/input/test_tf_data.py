@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from draw import Sort, draw
 from every_form import exercise
 from pipeline_programs import SLOW
+from warm_python import WARM
 
 import stepscope
 from stepscope.analysis.input import tf_data_tool as tf_data
@@ -395,8 +394,8 @@ def recorded_pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def record_pipelines(folder: Path, *names: str) -> None:
     """Records the pipelines of these names, all if there is none."""
-    command = [sys.executable, pipeline_programs.__file__, str(folder), *names]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    words = [str(pipeline_programs.__file__), str(folder), *names]
+    done = WARM.run("tensorflow", words, os.environ, timeout=300)
     if done.returncode != 0:
         raise RuntimeError(f"the pipelines could not be recorded:\n{done.stderr[-3000:]}")
 

@@ -25,7 +25,7 @@ from stepscope.model import HostTrace, LineKind, stat_names
 from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.scopes import is_host_transfer, is_rematerialized
-from stepscope.vocabulary.xla import without_number
+from stepscope.vocabulary.xla import strip_number
 
 MOST_OPS = 2000  # of a host that are listed one by one
 _MOST_OPENED, _MOST_INSIDE = 200, 12  # fusions that are opened, and instructions shown in each
@@ -228,7 +228,7 @@ class _OpTable:
         from_program = iter(categories_of(module, rows[rows >= 0]) if module is not None else [])
         found = []
         for op, row, text in zip(ops, rows.tolist(), stated, strict=True):
-            category = next(from_program) if row >= 0 else without_number(self.done.ops[op][1])
+            category = next(from_program) if row >= 0 else strip_number(self.done.ops[op][1])
             found.append(self.trace.strings[text] if text > 0 else category)
         return found
 

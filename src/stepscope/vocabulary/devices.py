@@ -77,6 +77,8 @@ NAMES: tuple[NameTable, ...] = (
         rules=(
             (CallTrait.BLOCKING_COPY, r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$"),
             (CallTrait.LAUNCHES_GRAPH, r"(?:cuda|cu|hip)GraphLaunch"),
+            (CallTrait.RECORDS_EVENT, r"(?:cuda|cu|hip)EventRecord"),
+            (CallTrait.STREAM_WAITS, r"(?:cuda|cu|hip)StreamWaitEvent"),
             (
                 CallTrait.TAKES_MEMORY,
                 r"(?:cuda|hip|cu)(?:Malloc|Free|HostAlloc|HostFree|MemAlloc|MemFree)(?!\w*Async)\w*$",

@@ -58,6 +58,8 @@ class CallTrait(IntFlag):
     COMPILES_FRAME = auto()  # once per compiled Python function
     BLOCKING_COPY = auto()  # returns when a device is done
     LAUNCHES_GRAPH = auto()
+    RECORDS_EVENT = auto()  # marks a place in a stream that others can wait for
+    STREAM_WAITS = auto()  # makes a stream wait for such a place; the host goes on
     TAKES_MEMORY = auto()  # allocates or frees device memory, and stops the device meanwhile
     COPIES = auto()
     MAY_BLOCK = auto()  # copies or waits

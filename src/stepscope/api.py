@@ -22,7 +22,7 @@ from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
 from stepscope.meanwhile import importing
 from stepscope.records import dataclass
-from stepscope.report.kept import pack, unpack
+from stepscope.report.kept import pack_report, unpack_report
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
@@ -264,11 +264,11 @@ class LoadedProfile:
         tool = tool_named(tool_name)
         key, name = self._session_key(), f"{tool.name}.shown"
         content = self._cache.get_bytes(key, name)
-        kept = None if content is None else unpack(content)
+        kept = None if content is None else unpack_report(content)
         if kept is not None:
             return kept
         report, unreadable = self._report(tool, None, None)
-        packed = None if unreadable or key is None else pack(report)
+        packed = None if unreadable or key is None else pack_report(report)
         if packed is not None:
             self._cache.put_bytes(key, name, packed)
         return report
@@ -465,16 +465,16 @@ def _parse_range(steps: StepRange | str | int) -> StepRange:
 def _read_trace(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports its decoder while the disk or the network is busy."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
-        return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)
+        return file.format.read(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
     from concurrent.futures import ThreadPoolExecutor
 
-    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.lets_go else store.read_bytes
+    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.releases_input else store.read_bytes
     with ThreadPoolExecutor(1) as background:
         content = background.submit(fetch, file.path)
         file.format.load_reader()
         data = [content.result()]
     del content
-    return file.format.read(_release_piece(data) if file.format.lets_go else data[0], file.path, file.host)
+    return file.format.read(_release_piece(data) if file.format.releases_input else data[0], file.path, file.host)
 
 
 @dataclass(frozen=True)

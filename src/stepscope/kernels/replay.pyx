@@ -190,23 +190,28 @@ def stretches(
     return count
 
 
-cdef inline int64_t _give(
-    int64_t node, int64_t begin, int64_t stop, uint8_t label, const int64_t[::1] node_start,
-    const int64_t[::1] node_end, int64_t[:, ::1] out,
-) noexcept nogil:
-    """Gives a stretch of time to the nodes that it lies in, from a node on; the node to go on with."""
-    cdef int64_t low, high
-    while node < node_start.shape[0] and node_end[node] <= begin:
-        node += 1
-    while node < node_start.shape[0] and node_start[node] < stop:
-        low, high = max(begin, node_start[node]), min(stop, node_end[node])
-        if high > low:
-            out[node, label] += high - low
-            out[node, 0] -= high - low
-        if node_end[node] > stop:
+cdef struct Spending:
+    const int64_t* start
+    const int64_t* end
+    int64_t* out
+    int64_t nodes
+    int64_t labels
+    int64_t node  # the first that has not ended yet
+
+
+cdef inline void _spend(Spending* to, int64_t begin, int64_t stop, uint8_t label) noexcept nogil:
+    """Gives a stretch of time to the nodes that it lies in; stretches come in order."""
+    cdef int64_t length
+    while to.node < to.nodes and to.end[to.node] <= begin:
+        to.node += 1
+    while to.node < to.nodes and to.start[to.node] < stop:
+        length = min(stop, to.end[to.node]) - max(begin, to.start[to.node])
+        if length > 0:
+            to.out[to.node * to.labels + label] += length
+            to.out[to.node * to.labels] -= length
+        if to.end[to.node] > stop:
             break
-        node += 1
-    return node
+        to.node += 1
 
 
 def time_by_label(
@@ -222,9 +227,13 @@ def time_by_label(
         node_start, node_end: int64 of shape (nodes,), ps, sorted; nodes do not overlap.
         out: int64 of shape (nodes, labels); column 0 holds the length of each node; changed in place.
     """
-    cdef int64_t event, begin, stop, inner = -1, above, moment, node = 0
+    cdef int64_t event, begin, stop, inner = -1, above, moment
+    cdef Spending to
+    if last <= first or node_start.shape[0] == 0:
+        return
+    to = Spending(&node_start[0], &node_end[0], &out[0, 0], node_start.shape[0], out.shape[1], 0)
     with nogil:
-        moment = start[first] if last > first else 0
+        moment = start[first]
         for event in range(first, last):
             if extent[event] <= 0:
                 continue
@@ -233,16 +242,17 @@ def time_by_label(
             while inner >= 0 and inner != above:
                 stop = min(start[inner] + extent[inner], begin)
                 if stop > moment:
-                    node = _give(node, moment, stop, label[inner], node_start, node_end, out)
-                moment = max(moment, stop)
+                    _spend(&to, moment, stop, label[inner])
+                    moment = stop
                 inner = parent[inner]
-            if begin > moment and inner >= 0:
-                node = _give(node, moment, begin, label[inner], node_start, node_end, out)
-            moment = max(moment, begin)
+            if begin > moment:
+                if inner >= 0:
+                    _spend(&to, moment, begin, label[inner])
+                moment = begin
             inner = event
         while inner >= 0:
             stop = start[inner] + extent[inner]
             if stop > moment:
-                node = _give(node, moment, stop, label[inner], node_start, node_end, out)
-            moment = max(moment, stop)
+                _spend(&to, moment, stop, label[inner])
+                moment = stop
             inner = parent[inner]

@@ -27,21 +27,20 @@ _NEGATIVE_NUMBER = re.compile(r"(?:(?<=/)|(?<=\bthread ))-\d+")
 
 @dataclass(frozen=True)
 class HostTrace:
-    """One host's trace.  Read-only; every analysis is a function of it.
+    """One host's trace.  It is read-only, and every analysis is a function of it.
 
     Attributes:
         host: the host's name, unique in its session.
         planes, lines, events, event_types: the tables; see `stepscope.model.tables`.
-        event_stats: stats of `events`; `type_stats`: of `event_types`; `plane_stats`: of `planes`.
+        event_stats, type_stats, plane_stats: the stats of `events`, `event_types` and `planes`.
         strings: the texts that the tables refer to.
-        start_unix_ns: wall-clock time of the session's start in ns since 1970, None if the file does not tell.
+        start_unix_ns: wall-clock time of the session's start in ns since 1970; None if unknown.
         stop_unix_ns: the same for its end.
         source: where the trace was read from.
         problems: what is damaged or doubtful, each with its place.
-        partial: True if something of the recording is missing: a cut file, dropped events.
+        partial: True if a part of the recording is missing, such as the end of a file or dropped events.
         recorder_messages: errors and warnings that the recording program stored.
-        framework: "tensorflow", "jax", "pytorch", "python" for a program that uses none of these, or "" if the trace
-            does not tell.
+        framework: "tensorflow", "jax" or "pytorch"; "python" for a program that uses none of these; "" if unknown.
     """
 
     host: str
@@ -64,7 +63,7 @@ class HostTrace:
     _deriving: dict[str, threading.Lock] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def check(self) -> None:
-        """Raises ValueError unless every table is as declared and all rows link to rows that exist."""
+        """Raises ValueError unless every table matches its declaration and all row numbers exist."""
         for table in (self.planes, self.lines, self.events, self.event_types):
             table.check()
         for stats, owners in (
@@ -93,7 +92,7 @@ class HostTrace:
         return self.strings[self.event_types.name[self.events.type[event]]]
 
     def event_names(self, rows: I64 | None = None) -> I32:
-        """String row of every event's name: int32 of shape (events,); or of some events only, in their order."""
+        """String row of each event's name: int32 of shape (events,), or of the shape of `rows` if these are given."""
         return self.event_types.name[self.events.type if rows is None else self.events.type[rows]]
 
     def plane_name(self, plane: int) -> str:
@@ -101,20 +100,20 @@ class HostTrace:
         return self.strings[self.planes.name[plane]]
 
     def line_name(self, line: int) -> str:
-        """The name by which a line is shown; empty if the file tells none."""
+        """The name by which a line is shown; empty if the file has none."""
         return self.strings[self.lines.display_name[line] or self.lines.name[line]]
 
     def line_label(self, line: int) -> str:
-        """The name for people: numbers of threads are told as what they are, which is never negative.
+        """The line's name for people, with thread numbers that are never negative.
 
-        Recorders store the number of a POSIX thread, an unsigned one, as if it had a sign.
+        Recorders store the unsigned number of a POSIX thread as if it had a sign.
         """
-        return _NEGATIVE_NUMBER.sub(_without_sign, self.line_name(line))
+        return _NEGATIVE_NUMBER.sub(_unsigned_number, self.line_name(line))
 
     # -- places --------------------------------------------------------------------------------------------------
 
     def lines_of(self, *kinds: LineKind) -> I64:
-        """Rows of the lines that are of one of `kinds`, in order."""
+        """Rows of the lines whose kind is one of `kinds`, in order."""
         return np.flatnonzero(np.isin(self.lines.kind, [int(kind) for kind in kinds]))
 
     def device_planes(self) -> list[int]:
@@ -122,24 +121,24 @@ class HostTrace:
         return [row for row, kind in enumerate(self.planes.kind.tolist()) if PlaneKind(kind).is_device]
 
     def span_ps(self) -> tuple[int, int]:
-        """First start and last end over all events; (0, 0) without events."""
+        """First start and last end of all events; (0, 0) without events."""
         return self.derived("span", _span_ps)
 
     # -- stats ---------------------------------------------------------------------------------------------------
 
     def stats_of_plane(self, plane: int) -> dict[str, StatValue]:
         """All stats of one plane by name."""
-        return self._stats_of(self.plane_stats, plane)
+        return self._stat_dict(self.plane_stats, plane)
 
     def stats_of_event(self, event: int) -> dict[str, StatValue]:
-        """All stats of one event by name: those of its type first, its own win."""
-        return self._stats_of(self.type_stats, int(self.events.type[event])) | self._stats_of(self.event_stats, event)
+        """All stats of one event by name, including those of its type; its own stats win."""
+        return self._stat_dict(self.type_stats, int(self.events.type[event])) | self._stat_dict(self.event_stats, event)
 
     def stats_of_type(self, event_type: int) -> dict[str, StatValue]:
         """The stats that all events of a type share, by name."""
-        return self._stats_of(self.type_stats, event_type)
+        return self._stat_dict(self.type_stats, event_type)
 
-    def _stats_of(self, stats: Stats, owner: int) -> dict[str, StatValue]:
+    def _stat_dict(self, stats: Stats, owner: int) -> dict[str, StatValue]:
         rows = range(int(stats.offsets[owner]), int(stats.offsets[owner + 1]))
         return {self.strings[stats.name[row]]: self.stat_value(stats, row) for row in rows}
 
@@ -157,31 +156,37 @@ class HostTrace:
         return value
 
     def has_stat(self, names: Sequence[str]) -> bool:
-        """True if the string table holds one of these stat names at all; a cheap first question."""
+        """True if the string table holds one of these stat names.  This is a cheap first check."""
         return any(self.strings.find(name) >= 0 for name in names)
 
     def stat_ints(self, names: Sequence[str], missing: int = -1, *, rows: I64 | None = None) -> I64:
-        """One integer stat as a dense column, int64 of shape (events,), or of some events only, in their order.
+        """One integer stat as a dense column: int64 of shape (events,), or of the shape of `rows` if these are given.
 
         Unsigned values above 2^63 keep their bits (two's complement), so that equal ids compare equal whichever of
-        the two integer types a writer chose.  The event's own stat wins over its type's.
+        the two integer types the writer chose.  The event's own stat wins over its type's.
         """
-        return self._column(names, (StatTag.INT, StatTag.UINT), missing, rows)
+        return self._dense_column(names, (StatTag.INT, StatTag.UINT), missing, rows)
 
     def stat_strings(self, names: Sequence[str], *, rows: I64 | None = None) -> I64:
-        """One text stat as a dense column of string rows, int64 of shape (events,), or of some events only, in their
-        order; -1 where there is none."""
-        return self._column(names, (StatTag.STRING,), -1, rows)
+        """One text stat as a dense column of string rows, -1 where there is none.
+
+        Returns:
+            int64 of shape (events,), or of the shape of `rows` if these are given.
+        """
+        return self._dense_column(names, (StatTag.STRING,), -1, rows)
 
     def stat_doubles(
         self, names: Sequence[str], *, rows: I64 | None = None
     ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """One floating-point stat as a dense column, float64 of shape (events,), or of some events only, in their
-        order; NaN where there is none."""
-        missing = int(np.float64(np.nan).view(np.int64))
-        return self._column(names, (StatTag.DOUBLE,), missing, rows).view(np.float64)
+        """One floating-point stat as a dense column, NaN where there is none.
 
-    def _column(self, names: Sequence[str], tags: Sequence[StatTag], missing: int, rows: I64 | None) -> I64:
+        Returns:
+            float64 of shape (events,), or of the shape of `rows` if these are given.
+        """
+        missing = int(np.float64(np.nan).view(np.int64))
+        return self._dense_column(names, (StatTag.DOUBLE,), missing, rows).view(np.float64)
+
+    def _dense_column(self, names: Sequence[str], tags: Sequence[StatTag], missing: int, rows: I64 | None) -> I64:
         out = np.full(len(self.events) if rows is None else len(rows), missing, np.int64)
         types = self.events.type if rows is None else self.events.type[rows]
         wanted = [row for row in (self.strings.find(name) for name in names) if row > 0]
@@ -195,8 +200,8 @@ class HostTrace:
     def derived(self, key: str, compute: Callable[[HostTrace], T]) -> T:
         """The result of `compute(self)`, computed once per trace and kept under `key`.
 
-        Of several threads that ask for one key the first computes and the others wait; what is there already is had
-        without waiting.  No result is computed from itself, so no two threads wait for each other.
+        The first thread that asks for a key computes it and the others wait; a result that is there is returned at
+        once.  No result depends on itself, so no two threads wait for each other.
         """
         if key not in self._derived:
             with self._deriving.setdefault(key, threading.Lock()):
@@ -233,8 +238,8 @@ def _put_of_types(stats: Stats, name: int, tags: Sequence[StatTag], types: I32, 
         out[chosen] = values[types[chosen]]
 
 
-def _without_sign(found: re.Match[str]) -> str:
-    """The number of as many bits, 32 or 64, as the signed one has."""
+def _unsigned_number(found: re.Match[str]) -> str:
+    """The unsigned number with the same bits, 32 or 64, as the signed number that was found."""
     number = int(found[0])
     bits = 32 if number >= -(1 << 31) else 64
     return str(number + (1 << bits)) if number >= -(1 << 63) else found[0]

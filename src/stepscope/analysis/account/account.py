@@ -10,7 +10,7 @@ import numpy as np
 
 from stepscope.analysis.account.causes import Cause, causes_of
 from stepscope.analysis.account.culprits import Culprit, Finder
-from stepscope.analysis.account.foretell import Foretold, foretell_without
+from stepscope.analysis.account.foretell import causes_without, gain_of_cause
 from stepscope.analysis.account.model import StepModel, model_of, spent_in_step
 from stepscope.analysis.account.pieces import Pieces, pieces_of_step
 from stepscope.analysis.steps.find_steps import steps_of
@@ -87,8 +87,7 @@ def _account(trace: HostTrace) -> StepAccount | None:
     if model is None:
         return None
     total = int(model.graph.recorded_step_ps[model.median])
-    without = {cause: foretell_without(model, cause) for cause in Cause if model.spent_ps[cause] >= 0.5}
-    rows = _rows(model, pieces_of_step(trace, model.graph, model.median), without)
+    rows = _rows(model, pieces_of_step(trace, model.graph, model.median))
     unknown = sum(row.ps for row in rows if row.cause == Cause.UNKNOWN.name.lower())
     return StepAccount(
         host=trace.host,
@@ -100,12 +99,12 @@ def _account(trace: HostTrace) -> StepAccount | None:
         steps=len(model.steps),
         carries=model.why_not is None,
         why_not=model.why_not,
-        rivals=_rivals(rows, without, total),
+        rivals=_rivals(model, rows),
         spread=_spread(model),
     )
 
 
-def _rows(model: StepModel, pieces: Pieces, without: dict[Cause, Foretold | None]) -> list[AccountRow]:
+def _rows(model: StepModel, pieces: Pieces) -> list[AccountRow]:
     cause = causes_of(model.trace, model.graph, pieces, model.threads)
     length, finder = pieces.end_ps - pieces.start_ps, Finder(model.trace, model.graph, pieces)
     total = np.zeros(len(Cause), np.int64)
@@ -116,23 +115,17 @@ def _rows(model: StepModel, pieces: Pieces, without: dict[Cause, Foretold | None
             Cause(each).name.lower(),
             int(total[each]),
             finder.culprit(np.flatnonzero(cause == each)),
-            _gain(without.get(Cause(each))),
+            gain_of_cause(model, Cause(each)),
         )
         for each in order
     ]
 
 
-def _gain(foretold: Foretold | None) -> int | None:
-    return max(foretold.now_ps - foretold.then_ps, 0) if foretold else None
-
-
-def _rivals(rows: list[AccountRow], without: dict[Cause, Foretold | None], step_ps: int) -> list[Rival]:
-    foretold = without.get(Cause[rows[0].cause.upper()]) if rows else None
-    if foretold is None:
-        return []
+def _rivals(model: StepModel, rows: list[AccountRow]) -> list[Rival]:
     now = {row.cause: row.ps for row in rows}
-    found = [Rival(cause, now.get(cause, 0), then) for cause, then in foretold.causes.items()]
-    grown = [rival for rival in found if rival.then_ps - rival.now_ps > _GROWS * step_ps]
+    then = causes_without(model, Cause[rows[0].cause.upper()]) if rows else {}
+    grown = [Rival(cause, now.get(cause, 0), ps) for cause, ps in then.items()]
+    grown = [rival for rival in grown if rival.then_ps - rival.now_ps > _GROWS * sum(now.values())]
     return sorted(grown, key=lambda rival: rival.now_ps - rival.then_ps)
 
 

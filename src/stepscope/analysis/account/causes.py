@@ -9,11 +9,10 @@ from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
+from stepscope.analysis.trace.columns import is_any_kind, is_call_with
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I32, I64, U8, Mask
-from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
 
 K, E = EventKind, EdgeKind
@@ -68,7 +67,7 @@ _AROUND: dict[EventKind, Cause] = {
     K.COMPILE: Cause.COMPILE, K.COLLECTIVE_CALL: Cause.COMMUNICATION, K.CHECKPOINT: Cause.CHECKPOINT,
     K.ITERATOR: Cause.INPUT, K.INPUT_HANDOVER: Cause.INPUT, K.INPUT_CALLBACK: Cause.INPUT, K.INPUT_WAIT: Cause.INPUT,
 }  # fmt: skip
-_IN_FUNCTION = 128  # the bit of functions that make input, beside those of what events around say
+_IN_FUNCTION = np.uint8(128)  # the bit of functions that make input, beside those of what events around say
 _OF_EDGE: dict[EdgeKind, Cause] = {
     E.LAUNCH: Cause.LAUNCH, E.QUEUE: Cause.DEVICE_GAP, E.RETURN: Cause.SYNC, E.HANDOVER: Cause.LAUNCH,
     E.JOIN: Cause.LAUNCH, E.BOUND: Cause.UNKNOWN,
@@ -156,8 +155,7 @@ def _enclosing_causes(trace: HostTrace, cause: U8) -> U8:
     level[list(_AROUND)] = [2 << said.index(each) for each in _AROUND.values()]
     bits = level[trace.events.kind]
     bits[blocking_calls(trace)] = 1
-    functions = _input_functions(trace)
-    bits[functions] |= _IN_FUNCTION
+    bits |= is_call_with(trace, CallTrait.MAKES_INPUT) * _IN_FUNCTION
     kernels.nesting.around(bits, forest(trace).parent, np.arange(256).astype(np.uint8), bits)
     by_bits = np.zeros(256, np.uint8)
     for at, each in enumerate((Cause.SYNC, *said)):  # the most telling last
@@ -177,9 +175,3 @@ def _dispatches(trace: HostTrace) -> Mask | None:
     kernels.nesting.add_to_ancestors(count, forest(trace).parent)
     found: Mask = count > 0
     return found
-
-
-def _input_functions(trace: HostTrace) -> I64:
-    """Python functions that make input, by their names: rows of events."""
-    python = events_of_kind(trace, K.PYTHON_CALL)
-    return python[has_trait(trace, trace.events.type[python], CallTrait.MAKES_INPUT)] if len(python) else python

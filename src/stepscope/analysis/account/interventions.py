@@ -124,7 +124,7 @@ class _Edits:
 
     def __init__(self, model: StepModel) -> None:
         self._model, graph = model, model.graph
-        self.own, self.pause = model.shares.own_ps.astype(np.float64), graph.pause_ps.astype(np.float64)
+        self.own, self.pause = model.shares.own_ps.copy(), graph.pause_ps.astype(np.float64)
         self.lag = graph.edges.lag_ps.astype(np.float64)
         self.least = np.zeros(len(graph.steps))
 

@@ -13,7 +13,7 @@ from stepscope.analysis.account.shares import time_by_label
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
 
 
@@ -22,25 +22,29 @@ class Part:
     """Time in a graph that a change is about.
 
     Attributes:
-        own_ps: int64 of shape (nodes, causes), of each node's own time, by cause.
+        own_ps: float64 of shape (nodes, causes), of each node's own time, by cause.
         lag_ps: int64 of shape (edges,), of the lag of each edge; None for nothing.
         pause_ps: int64 of shape (nodes,), of the pause before each node; None for nothing.
     """
 
-    own_ps: I64
+    own_ps: F64
     lag_ps: I64 | None = None
     pause_ps: I64 | None = None
 
 
 def part_of_cause(model: StepModel, cause: Cause) -> Part:
     """All time with a cause: own time of nodes, what launches and returns take, and pauses of queues."""
-    graph = model.graph
-    lag = np.where(model.shares.edge_cause == cause, np.maximum(graph.edges.lag_ps, 0), 0)
-    pause = graph.pause_ps - graph.unexplained_ps if cause == Cause.DEVICE_GAP else np.zeros(len(graph), np.int64)
-    pause[graph.kind != NodeKind.WORK] = 0
     own = np.zeros_like(model.shares.own_ps)
     own[:, cause] = model.shares.own_ps[:, cause]
-    return Part(own, lag, pause)
+    return Part(own, *waiting_of_cause(model, cause))
+
+
+def waiting_of_cause(model: StepModel, cause: Cause) -> tuple[I64, I64]:
+    """The lags of edges and the pauses of nodes with a cause: int64 of shapes (edges,) and (nodes,), ps."""
+    graph = model.graph
+    lag = np.where(model.shares.edge_cause == cause, np.maximum(graph.edges.lag_ps, 0), 0)
+    gap = (graph.kind == NodeKind.WORK) & (cause == Cause.DEVICE_GAP)
+    return lag, np.where(gap, graph.pause_ps - graph.unexplained_ps, 0)
 
 
 def part_of_events(model: StepModel, rows: I64) -> Part:

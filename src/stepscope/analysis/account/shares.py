@@ -28,18 +28,18 @@ class Shares:
     """Causes of all time in a graph.
 
     Attributes:
-        own_ps: int64 of shape (nodes, causes), the own time of each node by cause; rows add up to the node's own time.
+        own_ps: float64 of shape (nodes, causes), each node's own time by cause; rows add up to it.
         edge_cause: uint8 of shape (edges,), the cause of waiting for each edge.
     """
 
-    own_ps: I64
+    own_ps: F64
     edge_cause: U8
 
 
 def shares_of(trace: HostTrace, graph: Graph) -> Shares:
     """The causes of all own time and of all waiting in a graph."""
     threads = threads_of(trace)
-    own = np.zeros((len(graph), len(Cause)), np.int64)
+    own = np.zeros((len(graph), len(Cause)))
     work = np.flatnonzero(graph.kind == NodeKind.WORK)
     own[work, causes_of_work(trace)[trace.events.kind[graph.event[work]]]] = graph.own_ps[work]
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
@@ -79,18 +79,19 @@ def _thread_shares(trace: HostTrace, graph: Graph, line: int, nodes: I64, unreco
     return spent
 
 
-def spent_on(graph: Graph, threads: Threads, own_ps: F64 | I64, way: Way) -> F64:
+def spent_on(graph: Graph, threads: Threads, own_ps: F64, whole_ps: F64 | I64, way: Way) -> F64:
     """What a way through a step is spent on: float64 of shape (causes,), ps.
 
     Args:
         own_ps: of shape (nodes, causes), as in Shares, or what is left of it after a change.
+        whole_ps: of shape (nodes,), the same of all causes together.
     """
-    length = (way.end_ps - way.start_ps).astype(np.float64)
+    length = way.end_ps - way.start_ps
     own = way.edge == OWN
-    cause = causes_of_waiting(graph, threads, way.node, way.edge, way.end_ps - way.start_ps)
+    cause = causes_of_waiting(graph, threads, way.node, way.edge, length)
     spent = np.bincount(cause[~own], weights=length[~own], minlength=len(Cause))
     node = way.node[own]
-    whole = own_ps[node].sum(axis=1)
+    whole = whole_ps[node]
     part = np.divide(length[own], whole, out=np.zeros(len(node)), where=whole > 0)
-    total: F64 = spent + (own_ps[node] * part[:, None]).sum(axis=0)
+    total: F64 = spent + part @ own_ps[node]
     return total

@@ -39,7 +39,7 @@ DIFFERENCE_FIELDS: tuple[Field, ...] = (
 
 @dataclass(frozen=True)
 class StepTimeDifference:
-    """How the mean step times differ: after less before.
+    """How the mean step times differ: after minus before.
 
     Attributes:
         verdict: "faster", "slower", "within_noise", or "unknown" where a side has no steps or fewer than two.

@@ -111,7 +111,7 @@ class SessionFigures:
 
 def _count_warm_up_steps(partials: Sequence[HostPart], steps: Sequence[Sequence[StepRow]]) -> int:
     """How many of the first steps are warm-up on any host; at least one step remains."""
-    warm = {id(row) for part in partials for row in part.steps.rows_after_cut_start()[: part.facts.warm_up]}
+    warm = {id(row) for part in partials for row in part.steps.drop_cut_start()[: part.facts.warm_up]}
     first = next((at for at, rows in enumerate(steps) if not any(id(row) in warm for row in rows)), len(steps))
     return min(first, max(len(steps) - 1, 0))
 

@@ -303,7 +303,7 @@ def _find_alive(memory: Allocations, lives: Lifetimes, peak: int) -> I64:
 
 
 def _unrecorded_memory(usage: _Usage, peak: int, known: int) -> list[Alive]:
-    """The memory in use at the peak beside the recorded allocations."""
+    """The memory in use at the peak in addition to the recorded allocations."""
     stack, heap = int(usage.stack[peak]), int(usage.heap[peak])
     found = []
     if stack > 0:

@@ -46,7 +46,7 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes beside the trace."""
+        """The memory that it takes in addition to the trace."""
         own = (self.lane, self.first_row, self.rows.order, self.rows.begin, *self.levels, *self.slices)
         return sum(array.nbytes for array in own)
 

@@ -1,6 +1,6 @@
 """Files of this machine, read with `os` alone."""
 
-# A path here may be a URL, which pathlib would spoil: it makes one slash of two.
+# A path here may be a URL, which pathlib would break: it replaces two slashes by one.
 # ruff: noqa: PTH100, PTH116, PTH118
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _LocalStore:
 
 
 def _file_size(path: str, file: BinaryIO) -> int:
-    """Raises AccessError for what has no size."""
+    """The size of an open file in bytes.  Raises AccessError for pipes, sockets and devices, which have none."""
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         hint = "write the profile to a file first and give that"
@@ -86,7 +86,7 @@ def _file_size(path: str, file: BinaryIO) -> int:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Opens without waiting, as opening a pipe that nobody writes to would."""
+    """Opens a file without waiting; opening a pipe without a writer would block."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -94,7 +94,7 @@ def _local_entry(folder: str, entry: os.DirEntry[str]) -> Entry:
     try:
         is_folder, is_link = entry.is_dir(), entry.is_symlink()
     except OSError:
-        # A link that leads nowhere or in a circle: told when somebody reads it.
+        # A dangling or circular link: reading it raises the error.
         is_folder, is_link = False, True
     return Entry(entry.name, os.path.join(folder, entry.name), is_folder, is_link)
 

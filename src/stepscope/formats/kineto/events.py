@@ -27,9 +27,10 @@ _PS_PER_US = 1_000_000
 
 def is_phase(raw: Raw, letters: str) -> Mask:
     """Which rows are of one of these phases: bool of shape (rows,)."""
-    wanted = np.zeros(256, np.bool_)
-    wanted[list(letters.encode())] = True
-    return wanted[raw.phase]
+    found: Mask = raw.phase == ord(letters[0])
+    for letter in letters[1:]:
+        found |= raw.phase == ord(letter)
+    return found
 
 
 @dataclass(frozen=True)
@@ -118,15 +119,18 @@ def keep_events(raw: Raw, sorts: Sorts) -> Kept:
     row = np.flatnonzero(usable)
     start_ps = _ps(raw.us[row] - zero_ns // 1000, raw.frac_ps[row]) - zero_ns % 1000 * 1000
     duration_ps, end_row, single = _durations(raw, row, start_ps, odd)
+    if not single.all():
+        row, end_row, start_ps, duration_ps = (column[single] for column in (row, end_row, start_ps, duration_ps))
+    sort = sorts.of_row[row]
     kept = Kept(
-        row=row[single],
-        end_row=end_row[single],
-        start_ps=start_ps[single],
-        duration_ps=duration_ps[single],
-        sort=sorts.of_row[row[single]],
-        place=sorts.place[sorts.of_row[row[single]]],
-        kind=sorts.kind[sorts.of_row[row[single]]],
-        traits=sorts.traits[sorts.of_row[row[single]]],
+        row=row,
+        end_row=end_row,
+        start_ps=start_ps,
+        duration_ps=duration_ps,
+        sort=sort,
+        place=sorts.place[sort],
+        kind=sorts.kind[sort],
+        traits=sorts.traits[sort],
         zero_ns=zero_ns,
         oddities=odd,
     )
@@ -210,7 +214,7 @@ def _put_phases(raw: Raw, sorts: Sorts, kept: Kept) -> None:
     loose = is_phase(raw, "bS")[kept.row]
     kept.traits[loose] |= np.uint8(Trait.ASYNC)
     # One of PyTorch's ways to export gives allocations a length, up to the end of the trace.
-    memory = np.isin(sorts.name, [raw.texts.add(MEMORY_NAME)])[kept.sort]
+    memory = (sorts.name == raw.texts.add(MEMORY_NAME))[kept.sort]
     kept.duration_ps[memory] = 0
     both = np.uint8(scan.HAS_PID | scan.HAS_TID)
     kept.oddities.no_thread = int((((raw.flags[kept.row] & both) != both) & ~counter).sum())

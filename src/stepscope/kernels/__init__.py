@@ -1,6 +1,6 @@
 """The few sequential hot loops, in Cython, compiled when the package is built.
 
-Submodules load on first use, since most commands need few of them.
+Submodules are imported on first use, since most commands need only a few of them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         critical,
         hlo,
         intervals,
+        memory,
         nesting,
         ops,
         pyramid,
@@ -29,6 +30,7 @@ __all__ = [
     "critical",
     "hlo",
     "intervals",
+    "memory",
     "nesting",
     "ops",
     "pyramid",

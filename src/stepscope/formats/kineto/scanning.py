@@ -1,4 +1,4 @@
-"""A window of text scanned by several threads, with the result that one would have."""
+"""Scans a window of text on several threads, with the same result as on one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from stepscope.kernels import trace_json as scan
 from stepscope.model.arrays import U8
 from stepscope.records import dataclass
 
-_PART_BYTES = 1 << 20  # below which starting a thread is not worth it
+_PART_BYTES = 1 << 20  # a smaller part is not worth a thread
 _MOST_MISTAKES = 4
 _OWN_SHARE = 0.7  # of a part of the others: whoever calls also takes over what they read
 
 
 @dataclass
 class _Part:
-    """A part of a window: what scans it, where it begins, and, once it is done, what the scan stopped for."""
+    """A part of a window: its scanner, where it starts and, once done, why the scan stopped."""
 
     scanner: scan.Scanner
     begin: int
@@ -29,15 +29,15 @@ class _Part:
 class PartScanner:
     """Scans window after window of a text.
 
-    Where a part of a window begins is a guess: at a brace that looks like that of an event.  What was read from there
-    counts if the part before, read from its own start, ended exactly there, and nothing in it was damaged.  Otherwise
-    it is read again in order, so that the result is always that of reading in order.  Texts get their ids in order too.
+    The start of a part is a guess: a brace that looks like the start of an event.  The part counts if the part before
+    it ended exactly there and nothing in it was damaged.  Otherwise it is read again in order.  So the result, text ids
+    included, always equals that of reading in order.
 
     What the other threads read of a window is taken over while they scan the next one.
 
     Attributes:
         whole: has read all that counts, once `finish` was called.
-        at: where the next element begins.
+        at: where the next element starts.
     """
 
     def __init__(self, part_bytes: int = _PART_BYTES, threads: int | None = None) -> None:
@@ -46,15 +46,15 @@ class PartScanner:
         self._part_bytes = part_bytes
         self._threads = min(cores(), MOST_THREADS) if threads is None else threads
         self._idle: list[scan.Scanner] = []
-        self._pending: list[scan.Scanner] = []  # what they read stands behind `whole`
+        self._pending: list[scan.Scanner] = []  # what they read comes after what `whole` read
         self._pool: ThreadPoolExecutor | None = None
         self._mistakes = 0
 
     def scan(self, text: U8, at: int, end: int) -> int:
         """Scans `text[at:end]`; returns MORE or CLOSED, as `Scanner.scan` does."""
         self.at = at
-        begins = self._begins(text, at, end)
-        with self._parts(text, end, begins) as parts:
+        begins = self._guess_starts(text, at, end)
+        with self._start_parts(text, end, begins) as parts:
             why = self._scan_in_order(text, end, begins[0] if begins else end)
             while why == scan.STOPPED and parts and self._continues(parts[0]):
                 why = self._take(parts.pop(0))
@@ -85,8 +85,8 @@ class PartScanner:
         self.at = self.whole.at
         return why
 
-    def _begins(self, text: U8, at: int, end: int) -> list[int]:
-        """Where all parts but the first probably begin."""
+    def _guess_starts(self, text: U8, at: int, end: int) -> list[int]:
+        """Where all parts except the first probably start."""
         count = min(self._threads, (end - at) // self._part_bytes)
         if count < 2 or self.whole.recovering or self._mistakes >= _MOST_MISTAKES:
             return []
@@ -96,8 +96,8 @@ class PartScanner:
         return [begin for begin, even_end in zip(found, [*even[1:], end], strict=True) if begin < even_end]
 
     @contextmanager
-    def _parts(self, text: U8, end: int, begins: list[int]) -> Iterator[list[_Part]]:
-        """Scans parts on other threads.  Those that are left in the list at the end count as never read."""
+    def _start_parts(self, text: U8, end: int, begins: list[int]) -> Iterator[list[_Part]]:
+        """Scans parts on other threads.  What the parts still in the list at the end have read is discarded."""
         self._pool = self._pool or (ThreadPoolExecutor(self._threads - 1, "stepscope-scan") if begins else None)
         parts: list[_Part] = []
         for begin, stop in pairwise([*begins, end]):
@@ -114,7 +114,7 @@ class PartScanner:
             self._idle += [part.scanner for part in parts]
 
     def _continues(self, part: _Part) -> bool:
-        """Whether a part goes on where reading stands and is sound, so that what it has read counts."""
+        """Whether a part starts where reading stands and is sound, so that what it has read counts."""
         part.done.result()
         return part.begin == self.at and not self.whole.recovering and not part.scanner.damaged
 

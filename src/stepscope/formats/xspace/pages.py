@@ -50,6 +50,6 @@ class Pages:
             memory.madvise(mmap.MADV_DONTNEED, begin, end - begin)
             self._begin = end
 
-    def let_go(self) -> None:
+    def release_buffer(self) -> None:
         """Lets go of the memory."""
         self._memory = None

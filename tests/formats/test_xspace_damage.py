@@ -333,8 +333,8 @@ def test_events_whose_names_are_missing_are_kept() -> None:
     assert trace.stats_of_event(3) == {"": 1}
     assert [str(problem) for problem in trace.problems] == [
         "[unnamed-events] some.xplane.pb: the file lacks the names of 2 of its 4 events; kept: their times and stats; "
-        "lost: what they are: they count as unknown work; record again if their names matter; the program that wrote "
-        "the file left them out"
+        "lost: what they are: they count as unknown work; the program that wrote the file left them out; record again if "
+        "the names matter"
     ]
 
 
@@ -606,6 +606,7 @@ def test_an_excerpt_is_a_whole_file(corpus: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("Cython") is None, reason="the checked build needs Cython")
+@pytest.mark.timeout(900)  # it compiles all kernels
 def test_no_index_leaves_its_array(corpus: Path) -> None:
     """The loops check no index, so one run has them check all; `make test-checked` does more of that."""
     folder = native.ROOT / "build" / "native-checked"

@@ -172,7 +172,7 @@ def test_who_lists_the_names_sees_those_that_are_meant_for_him() -> None:
 
 @pytest.mark.parametrize("path", [["a.xplane.pb"], None, b"logs", 7], ids=["list", "None", "bytes", "number"])
 def test_what_is_no_path_is_told(path: Any) -> None:
-    with pytest.raises(UsageError, match="is no path; give one file or folder"):
+    with pytest.raises(UsageError, match="is not a path; give one file or folder"):
         stepscope.load(path)
 
 

@@ -306,7 +306,7 @@ def test_steps_are_timed_from_begin_to_begin_while_somebody_watches():
     ended = threading.Event()
 
     def train() -> None:
-        await_until(lambda: ranges._step_watchers, 60, "somebody who watches the steps")
+        await_until(lambda: ranges.ROUTE.step_watchers, 60, "somebody who watches the steps")
         for number in range(4):
             with ranges.step(number):
                 pass
@@ -318,7 +318,7 @@ def test_steps_are_timed_from_begin_to_begin_while_somebody_watches():
     thread.join()
 
     assert len(load.step_ms) == 3
-    assert ranges._step_watchers == ()
+    assert ranges.ROUTE.step_watchers == ()
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

@@ -511,7 +511,7 @@ def test_attempts_to_leave_are_logged(client, caplog):
 
 
 def test_a_defect_is_a_plain_500_and_the_log_has_the_rest(client, monkeypatch, caplog):
-    monkeypatch.setattr(api_tools, "_without_long_lists", lambda body: 1 / 0)
+    monkeypatch.setattr(api_tools, "_drop_long_lists", lambda body: 1 / 0)
     answer = client.get(f"/api/sessions/{session_id(client, 'drawn')}/tools/steps")
 
     assert (answer.status_code, answer.json["error"]) == (500, "ZeroDivisionError: division by zero")

@@ -30,9 +30,9 @@ from warm_python import WARM
 from xspace_build import number, text, varint
 
 import stepscope
+from stepscope.analysis.hlo.module import Module, read_module
+from stepscope.analysis.hlo.programs import Programs, program_at, programs_of
 from stepscope.analysis.xla.costs import costs_of
-from stepscope.analysis.xla.module import Module, read_module
-from stepscope.analysis.xla.programs import Programs, _program, programs_of
 from stepscope.analysis.xla.text import instruction_text
 
 ADD = computation("add", parameter("a", f32()), parameter("b", f32(), 1), op("sum", "add", f32(), "a", "b"))
@@ -63,7 +63,7 @@ def everything(module: Module) -> None:
     for row in rows:
         instruction_text(module, row)
     assert len(module.users.offsets) == len(module.is_fused) + 1 == len(module) + 1
-    assert isinstance(module.row_by_name, dict)
+    assert module.row_of("no such name") == -1
     assert isinstance(module.schedule, dict)
 
 
@@ -74,9 +74,9 @@ def test_instructions_and_their_links() -> None:
     assert module.computation_names == ("add", "body", "main")
     assert module.computation_names[module.entry] == "main"
     assert names(module) == ["a", "b", "sum", "p", "twice", "x", "w", "dot.1", "add_fusion", "both"]
-    dot, fused, both = (module.row_by_name[name] for name in (b"dot.1", b"add_fusion", b"both"))
+    dot, fused, both = (module.row_of(name) for name in ("dot.1", "add_fusion", "both"))
     assert [names(module)[row] for row in module.operands.of(dot)] == ["x", "w"]
-    assert [names(module)[row] for row in module.users.of(module.row_by_name[b"x"])] == ["dot.1", "add_fusion"]
+    assert [names(module)[row] for row in module.users.of(module.row_of("x"))] == ["dot.1", "add_fusion"]
     assert module.called.of(fused) == [1]
     assert module.roots.tolist() == [2, 4, both]
     assert module.fusion_kind_of(fused) == "kLoop"
@@ -148,7 +148,7 @@ def test_names_and_ids_that_repeat_stay_in_their_computation() -> None:
     module = read(old_ids)
 
     assert module.operands.rows.tolist() == [0, 0, 2, 2]
-    assert module.row_by_name[b"y"] == 3  # what runs by itself
+    assert module.row_of("y") == 3  # what runs by itself
 
 
 def test_functions_that_call_each_other_in_a_circle_end() -> None:
@@ -203,7 +203,7 @@ def test_damage_anywhere_ends_in_no_error(changes: list[tuple[int, int]]) -> Non
 
 
 def test_programs_are_found_by_number_and_name() -> None:
-    entries = tuple(_program(label, 0, 0) for label in ("jit_f(1)", "jit_f(2)", "jit_g(2)", "jit_h"))
+    entries = tuple(program_at(label, 0, 0) for label in ("jit_f(1)", "jit_f(2)", "jit_g(2)", "jit_h"))
     programs = Programs(np.zeros(0, np.uint8), entries)
 
     assert programs.find(1, "jit_f") == 0
@@ -216,7 +216,7 @@ def test_programs_are_found_by_number_and_name() -> None:
 
 
 def test_numbers_of_64_bits_are_the_ones_of_the_events() -> None:
-    assert _program("jit_f(12190760917235803885)", 0, 0).number == 12190760917235803885 - (1 << 64)
+    assert program_at("jit_f(12190760917235803885)", 0, 0).number == 12190760917235803885 - (1 << 64)
 
 
 WORKER = """

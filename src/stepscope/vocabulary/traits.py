@@ -55,6 +55,8 @@ class CallTrait(IntFlag):
     LEAVES_PYTHON = auto()  # runs outside Python and takes its lock again at its end
     RUNS_KERNEL = auto()  # runs an op's kernel on the calling thread
     COMPILES_PROGRAM = auto()  # once for every program
+    LOWERS_PROGRAM = auto()  # once for every program that is compiled or taken from a cache on disk
+    WRITES_PROGRAM_CACHE = auto()  # puts a compiled program into a cache on disk
     COMPILES_FRAME = auto()  # once for every Python function that is compiled
     BLOCKING_COPY = auto()  # returns when a device is done
     LAUNCHES_GRAPH = auto()

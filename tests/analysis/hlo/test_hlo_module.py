@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from hlo_build import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from warm_python import WARM
 from xspace_build import number, text, varint
 
 import stepscope
@@ -222,7 +222,7 @@ def test_numbers_of_64_bits_are_the_ones_of_the_events() -> None:
 WORKER = """
 import json, sys
 from tensorflow.compiler.xla.service import hlo_pb2
-proto = hlo_pb2.HloProto.FromString(sys.stdin.buffer.read()).hlo_module
+proto = hlo_pb2.HloProto.FromString(open(sys.argv[1], "rb").read()).hlo_module
 rows = [i for c in proto.computations for i in c.instructions]
 place = {i.id: at for at, i in enumerate(rows)}
 computations = {c.id: at for at, c in enumerate(proto.computations)}
@@ -237,12 +237,13 @@ print(json.dumps({
 
 
 @pytest.mark.parametrize("session", ["jax-mi300x-attention", "jax-mi300x-conv", "tpu-inference"])
-def test_real_programs_are_what_protobuf_reads(corpus: Path, session: str) -> None:
-    pytest.importorskip("tensorflow", reason="reads the same programs with TensorFlow's protobuf")
+def test_real_programs_are_what_protobuf_reads(corpus: Path, session: str, tmp_path: Path) -> None:
     programs = programs_of(stepscope.load(corpus / session).trace())
     largest = max(programs.entries, key=lambda entry: entry.stop - entry.start)
     data = programs.blob[largest.start : largest.stop].tobytes()
-    done = subprocess.run([sys.executable, "-c", WORKER], input=data, capture_output=True, timeout=200, check=True)
+    (tmp_path / "program").write_bytes(data)
+    done = WARM.run("tensorflow", ["-c", WORKER, str(tmp_path / "program")], os.environ, timeout=200)
+    assert done.returncode == 0, done.stderr
     expected = json.loads(done.stdout)
     module = read(data)
     everything(module)

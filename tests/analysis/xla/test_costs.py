@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from hlo_build import (
     tuple_of,
     window,
 )
+from warm_python import WARM
 from xspace_build import text
 
 from stepscope.analysis.hlo.module import Module, read_module
@@ -234,8 +234,8 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def compiled_by_jax() -> dict[str, tuple[str, float, float]]:
     """Programs that JAX compiled now, and what XLA's cost analysis says of each as a whole."""
-    pytest.importorskip("jax", reason="asks XLA's own cost analysis")
-    done = subprocess.run([sys.executable, "-c", JAX], capture_output=True, text=True, timeout=200, check=True)
+    done = WARM.run("jax", ["-c", JAX], os.environ, timeout=200)
+    assert done.returncode == 0, done.stderr
     found: dict[str, tuple[str, float, float]] = json.loads(done.stdout.splitlines()[-1])
     return found
 

@@ -36,22 +36,44 @@ class Pieces:
         return len(self.start_ps)
 
 
-def pieces_of_step(trace: HostTrace, graph: Graph, step: int) -> Pieces:
-    """The pieces of a step, from its end back to its start."""
+@dataclass(frozen=True)
+class Way:
+    """The way back through a step, from its end to its start: node, edge and bounds of each stretch, as in Pieces."""
+
+    start_ps: I64
+    end_ps: I64
+    node: I32
+    edge: I32
+
+
+def way_through(graph: Graph, step: int, start_ps: I64, end_ps: I64) -> Way:
+    """The way through a step by the times of a replay, or by those recorded.
+
+    Args:
+        start_ps, end_ps: int64 of shape (nodes,).
+    """
     first, last = int(graph.bounds[step]), int(graph.bounds[step + 1])
-    limit, room = int(graph.end_ps[first]), 2 * len(graph) + 2
+    limit, room = int(end_ps[first]), 2 * len(graph) + 2
     node, edge = np.empty(room, np.int32), np.empty(room, np.int32)
     start, end = np.empty(room, np.int64), np.empty(room, np.int64)
     count = kernels.replay.walk(
         last, limit, graph.previous, graph.into, graph.edges.source, graph.edges.after_start.view(np.uint8),
-        graph.start_ps, graph.end_ps, node, edge, start, end,
+        start_ps, end_ps, node, edge, start, end,
     )  # fmt: skip
     node, edge, start, end = node[:count].copy(), edge[:count].copy(), start[:count].copy(), end[:count].copy()
-    missed = int(graph.end_ps[last]) - limit - int((end - start).sum())
+    missed = int(end_ps[last]) - limit - int((end - start).sum())
     if missed > 0:  # the way ended early: nothing is known of what came before
         node, edge = np.append(node, last).astype(np.int32), np.append(edge, PAUSE).astype(np.int32)
         start, end = np.append(start, limit), np.append(end, limit + missed)
-    return _by_event(trace, graph, Pieces(start, end, node, edge, graph.event[node].astype(np.int64)))
+    return Way(start, end, node, edge)
+
+
+def pieces_of_step(trace: HostTrace, graph: Graph, step: int) -> Pieces:
+    """The pieces of a step, from its end back to its start."""
+    way = way_through(graph, step, graph.start_ps, graph.end_ps)
+    return _by_event(
+        trace, graph, Pieces(way.start_ps, way.end_ps, way.node, way.edge, graph.event[way.node].astype(np.int64))
+    )
 
 
 def _by_event(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.report import Cell, Field, Role, clean, number_text, percent, round_ms, shortened
+from stepscope.report import Cell, Field, Role, clean, number_text, percent, round_ms, shorten_name
 
 _LONGEST_NAME = 80
 
@@ -98,7 +98,7 @@ def _largest_part(culprit: Culprit | None, cause_ps: int, step_ps: int) -> str:
     if culprit is None:
         return ""
     part = "most of it" if 2 * culprit.ps > cause_ps else "the largest part"
-    name = shortened(clean(culprit.name), _LONGEST_NAME)
+    name = shorten_name(clean(culprit.name), _LONGEST_NAME)
     where = f"{_place(culprit)} {name}" if culprit.file else name
     each = number_text(round_ms(culprit.ps / max(culprit.calls, 1)))
     calls = f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"

@@ -17,7 +17,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.tensorflow import function_of_program, was_traced
+from stepscope.vocabulary.tensorflow import function_of_program, is_retraced
 from stepscope.vocabulary.traits import CallTrait, OpTrait
 
 K = EventKind
@@ -73,7 +73,7 @@ def _count_traced_functions(trace: HostTrace, rows: I64) -> list[Compiled]:
     if not trace.has_stat(stat_names.FUNCTION_CALL):
         return []
     how = trace.stat_strings(stat_names.FUNCTION_CALL, rows=rows)
-    traced = [text for text in np.unique(how).tolist() if was_traced(trace.strings.raw(text))]
+    traced = [text for text in np.unique(how).tolist() if is_retraced(trace.strings.raw(text))]
     return _count_names(trace.name_of(row) for row in rows[np.isin(how, traced)].tolist())
 
 

@@ -20,7 +20,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary import jax, tensorflow
-from stepscope.vocabulary.jax import called_function
+from stepscope.vocabulary.jax import function_of_call
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
 
@@ -118,7 +118,7 @@ def _calls_around(trace: HostTrace, rows: I64, around: I64, names: Sequence[str]
     telling = set()
     for at in np.flatnonzero(around != rows).tolist():
         call, duration = int(around[at]), int(trace.events.duration_ps[rows[at]])
-        function = called_function(trace.name_of(call)) or names[at]
+        function = function_of_call(trace.name_of(call)) or names[at]
         entry = calls.setdefault(call, _Call(call, function, int(trace.events.duration_ps[call])))
         entry.lower_ps += duration if lowers[at] else 0
         entry.compile_ps += 0 if lowers[at] else duration

@@ -25,7 +25,7 @@ from stepscope.model import HostTrace, LineKind, stat_names
 from stepscope.model.arrays import F64, I32, I64, Mask, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.scopes import is_host_transfer, is_rematerialized
-from stepscope.vocabulary.xla import without_number
+from stepscope.vocabulary.xla import strip_number
 
 MOST_OPS = 2000  # of a host that are listed one by one
 _MOST_OPENED, _MOST_INSIDE = 200, 12  # fusions that are opened, and instructions shown in each
@@ -204,7 +204,7 @@ class _OpTable:
         name = self.done.name[ops]
         lost = np.flatnonzero(rows < 0)
         for each in np.unique(name[lost]).tolist():
-            out[lost[name[lost] == each]] = self._category(without_number(self.done.names[each]))
+            out[lost[name[lost] == each]] = self._category(strip_number(self.done.names[each]))
         if module is not None:
             code, categories = number_categories(module, rows[rows >= 0])
             out[rows >= 0] = np.array([self._category(category) for category in categories], np.int64)[code]

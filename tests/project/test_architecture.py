@@ -88,7 +88,7 @@ WINGS: dict[str, set[str]] = {
     "xla": {"hlo", "trace", "steps"},
     "account": {"trace", "steps"},
     "facts": {"hlo", "trace", "steps"},
-    "advice": {"trace", "steps", "facts", "ops", "input", "resources", "workers", "waits"},
+    "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
     "compare": {"steps", "overview"},
 }

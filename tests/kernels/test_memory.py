@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.kernels import memory
+
 _PROGRAM = """
-import ctypes
 from stepscope.kernels import memory
 assert memory.prefer_large_heap() and memory.prefer_large_heap()
-libc = ctypes.CDLL(None)
-libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
-block = libc.malloc(8 << 20)
-ctypes.memset(block, 1, 8 << 20)
-libc.free(block)
+view = memoryview(memory.Memory(40 << 20))
+view[:] = bytes(len(view))
+del view
 kept = [line.split()[1] for line in open("/proc/self/smaps") if line.startswith("AnonHugePages:")]
 print(sum(map(int, kept)))
 """
@@ -30,4 +29,13 @@ def test_the_heap_keeps_what_is_freed_in_large_pages() -> None:
 
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
 
-    assert int(done.stdout) >= 6 << 10  # in KB
+    assert int(done.stdout) >= 36 << 10  # in KB
+
+
+@pytest.mark.parametrize("size", [0, 1, 5 << 20])
+def test_memory_is_as_long_as_was_asked_for_and_can_be_written(size: int) -> None:
+    view = memoryview(memory.Memory(size))
+
+    view[:] = b"x" * size
+
+    assert (len(view), view.format, bytes(view)) == (size, "B", b"x" * size)

@@ -7,7 +7,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import distinct, numbers_in
-from stepscope.analysis.account.pieces import Pieces, around, around_by_kind
+from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_call_with
 from stepscope.analysis.trace.grouping import forest
@@ -71,6 +71,8 @@ class Finder:
     def culprit(self, rows: I64) -> Culprit | None:
         """The culprit of some pieces; None where nothing is recorded in any of them."""
         rows = rows[self._event[rows] >= 0]
+        marks = kinds_of(self._trace, self._event[rows]) == K.STEP_MARK  # of the program nobody can edit these
+        rows = rows[~marks]
         if not len(rows):
             return None
         op, op_rows = self._longest_op(rows)

@@ -333,8 +333,8 @@ def test_events_whose_names_are_missing_are_kept() -> None:
     assert trace.stats_of_event(3) == {"": 1}
     assert [str(problem) for problem in trace.problems] == [
         "[unnamed-events] some.xplane.pb: the file lacks the names of 2 of its 4 events; kept: their times and stats; "
-        "lost: what they are: they count as unknown work; the program that wrote the file left them out; record again if "
-        "the names matter"
+        "lost: what they are: they count as unknown work; the program that wrote the file left them out; record again "
+        "if the names matter"
     ]
 
 

@@ -82,7 +82,7 @@ WINGS: dict[str, set[str]] = {
     "input": {"trace", "steps"},
     "resources": {"trace", "steps"},
     "workers": {"trace", "steps"},
-    "waits": {"trace", "steps", "ops"},
+    "waits": {"trace", "steps", "account", "ops"},
     "timeline": {"trace", "steps", "resources"},
     "xla": {"trace", "steps"},
     "account": {"trace", "steps"},

@@ -1,0 +1,112 @@
+"""What every step of a host waited for: the same account as that of the median step, for tools that list steps.
+
+It walks back through each step, so it costs more than `account_of`, which is all that the overview needs. Where no
+steps were found, the whole capture counts as one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.account import median_step
+from stepscope.analysis.account.build import build_graph, graph_of
+from stepscope.analysis.account.causes import Cause, causes_of
+from stepscope.analysis.account.graph import Graph
+from stepscope.analysis.account.pieces import Pieces, pieces_of_steps
+from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.spans import Spans
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I64, U8, Mask
+from stepscope.records import dataclass
+
+
+@dataclass(frozen=True)
+class EveryStep:
+    """The pieces of all steps of a host; each step lasts from its start to the start of the next.
+
+    Attributes:
+        graph: the model.
+        pieces: of all steps, not sorted.
+        step: int64 of shape (pieces,), the place of each piece's step among `graph.steps`.
+        cause: uint8 of shape (pieces,), see Cause.
+        median: the place of the step whose account `account_of` gives.
+    """
+
+    graph: Graph
+    pieces: Pieces
+    step: I64
+    cause: U8
+    median: int
+
+    @property
+    def length_ps(self) -> I64:
+        """How long each piece is: int64 of shape (pieces,)."""
+        return self.pieces.end_ps - self.pieces.start_ps
+
+    def causes_ps(self) -> I64:
+        """The time of each step by cause: int64 of shape (steps, causes)."""
+        return self.causes_of_part(self.length_ps)
+
+    def causes_of_part(self, ps: I64) -> I64:
+        """A part of each piece's time, added up by step and cause: int64 of shape (steps, causes)."""
+        found = np.zeros((len(self.graph.steps), len(Cause)), np.int64)
+        np.add.at(found, (self.step, self.cause), ps)
+        return found
+
+    def part_within(self, spans: Spans) -> I64:
+        """The part of each piece in which some spans last: int64 of shape (pieces,), ps."""
+        return spans.overlap_ps(self.pieces.start_ps, self.pieces.end_ps)
+
+
+@dataclass(frozen=True)
+class CausesOfStep:
+    """The account of one step without culprits: ps by cause, in the order of Cause."""
+
+    number: int
+    complete: bool
+    is_median: bool
+    start_ps: int
+    causes_ps: list[int]
+
+    @property
+    def step_ps(self) -> int:
+        """How long the step took, to the start of the next one."""
+        return sum(self.causes_ps)
+
+
+def every_step(trace: HostTrace) -> EveryStep | None:
+    """The pieces of all steps of a host, made once per trace; None where nothing takes time."""
+    return trace.derived("account of every step", _every_step)
+
+
+def causes_of_steps(trace: HostTrace) -> list[CausesOfStep]:
+    """The account of every step of a host, in order of time; empty where nothing takes time."""
+    found = every_step(trace)
+    if found is None:
+        return []
+    steps, rows = steps_of(trace), found.graph.steps
+    columns = (
+        steps.number[rows].tolist(),
+        steps.complete[rows].tolist(),
+        (np.arange(len(rows)) == found.median).tolist(),
+        found.graph.end_ps[found.graph.bounds[:-1]].tolist(),
+        found.causes_ps().tolist(),
+    )
+    return [CausesOfStep(*row) for row in zip(*columns, strict=True)]
+
+
+def _every_step(trace: HostTrace) -> EveryStep | None:
+    graph = graph_of(trace) or build_graph(trace)
+    if graph is None or not len(graph.steps):
+        return None
+    pieces = pieces_of_steps(trace, graph)
+    cause = causes_of(trace, graph, pieces, threads_of(trace))
+    bounds = graph.end_ps[graph.bounds]
+    step = np.searchsorted(bounds, pieces.start_ps, side="right") - 1
+    lasts = pieces.end_ps > pieces.start_ps
+    return EveryStep(graph, _take(pieces, lasts), step[lasts], cause[lasts], median_step(trace, graph))
+
+
+def _take(pieces: Pieces, rows: Mask) -> Pieces:
+    return Pieces(*(column[rows] for column in vars(pieces).values()))

@@ -19,9 +19,10 @@ from pathlib import Path
 import numpy as np
 
 import stepscope
-from stepscope.analysis.account.account import account_of, usual_steps
+from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.build import build_graph
 from stepscope.analysis.account.graph import NO_LINE
+from stepscope.analysis.account.model import usual_steps
 from stepscope.analysis.account.others import replay_from_others
 from stepscope.analysis.account.replay import replay, replay_error_percent, step_errors_percent
 from stepscope.analysis.steps.find_steps import steps_of

@@ -170,3 +170,34 @@ def around(const uint8_t[::1] kind, const int32_t[::1] parent, const uint8_t[::1
     with nogil:
         for event in range(kind.shape[0]):
             out[event] = bit_of_kind[kind[event]] | (out[parent[event]] if parent[event] >= 0 else 0)
+
+
+def inherit(uint8_t[::1] label, const int32_t[::1] parent):
+    """Gives every event without a label that of the nearest event around it that has one, in place.
+
+    Args:
+        label: uint8 of shape (events,), 0 where there is none.
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+    """
+    cdef int64_t event
+    with nogil:
+        for event in range(label.shape[0]):
+            if label[event] == 0 and parent[event] >= 0:
+                label[event] = label[parent[event]]
+
+
+def nearest(const int32_t[::1] parent, const uint8_t[::1] counts, int32_t[::1] out):
+    """The nearest counted event around each event, itself included.
+
+    Args:
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        counts: bool of shape (events,).
+        out: int32 of shape (events,), receives the row or -1.
+    """
+    cdef int64_t event
+    with nogil:
+        for event in range(parent.shape[0]):
+            if counts[event]:
+                out[event] = <int32_t>event
+            else:
+                out[event] = out[parent[event]] if parent[event] >= 0 else -1

@@ -46,3 +46,14 @@ def stretches(
     to_out: I64,
     event_out: I64,
 ) -> int: ...
+def time_by_label(
+    first: int,
+    last: int,
+    start: I64,
+    extent: I64,
+    parent: I32,
+    label: U8,
+    node_start: I64,
+    node_end: I64,
+    out: I64,
+) -> None: ...

@@ -188,3 +188,71 @@ def stretches(
             moment = max(moment, stop)
             inner = parent[inner]
     return count
+
+
+cdef struct Spending:
+    const int64_t* start
+    const int64_t* end
+    int64_t* out
+    int64_t nodes
+    int64_t labels
+    int64_t node  # the first that has not ended yet
+
+
+cdef inline void _spend(Spending* to, int64_t begin, int64_t stop, uint8_t label) noexcept nogil:
+    """Gives a stretch of time to the nodes that it lies in; stretches come in order."""
+    cdef int64_t length
+    while to.node < to.nodes and to.end[to.node] <= begin:
+        to.node += 1
+    while to.node < to.nodes and to.start[to.node] < stop:
+        length = min(stop, to.end[to.node]) - max(begin, to.start[to.node])
+        if length > 0:
+            to.out[to.node * to.labels + label] += length
+            to.out[to.node * to.labels] -= length
+        if to.end[to.node] > stop:
+            break
+        to.node += 1
+
+
+def time_by_label(
+    int64_t first, int64_t last, const int64_t[::1] start, const int64_t[::1] extent, const int32_t[::1] parent,
+    const uint8_t[::1] label, const int64_t[::1] node_start, const int64_t[::1] node_end, int64_t[:, ::1] out,
+):
+    """How long each node of a line runs under each label: the label of a moment is that of the innermost event.
+
+    Args:
+        first, last: the rows of the line's events, sorted by start, at one start the longer first.
+        start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
+        label: uint8 of shape (events,), below the number of labels; 0 is the label of time without an event.
+        node_start, node_end: int64 of shape (nodes,), ps, sorted; nodes do not overlap.
+        out: int64 of shape (nodes, labels); column 0 holds the length of each node; changed in place.
+    """
+    cdef int64_t event, begin, stop, inner = -1, above, moment
+    cdef Spending to
+    if last <= first or node_start.shape[0] == 0:
+        return
+    to = Spending(&node_start[0], &node_end[0], &out[0, 0], node_start.shape[0], out.shape[1], 0)
+    with nogil:
+        moment = start[first]
+        for event in range(first, last):
+            if extent[event] <= 0:
+                continue
+            above = parent[event]
+            begin = start[event]
+            while inner >= 0 and inner != above:
+                stop = min(start[inner] + extent[inner], begin)
+                if stop > moment:
+                    _spend(&to, moment, stop, label[inner])
+                    moment = stop
+                inner = parent[inner]
+            if begin > moment:
+                if inner >= 0:
+                    _spend(&to, moment, begin, label[inner])
+                moment = begin
+            inner = event
+        while inner >= 0:
+            stop = start[inner] + extent[inner]
+            if stop > moment:
+                _spend(&to, moment, stop, label[inner])
+                moment = stop
+            inner = parent[inner]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from draw import MS, Sort, draw
 
-from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.account import Rival, StepAccount, account_of
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace
 
@@ -111,3 +111,66 @@ def test_the_median_step_stands_for_the_steps():
     trace = draw("host main | M0--M1--------M2---M3---M4----\nhost main | a---a---------a----a----a-----")
 
     assert account(trace).step_ps == 5 * MS
+
+
+# -- what each cause gains, and what stands behind the longest -----------------------------------------------------
+
+
+def test_what_is_hidden_behind_the_longest_cause_takes_its_place():
+    trace = draw(
+        """
+        host main | M0---------M1---------M2---------
+        host main | I-------L1 I-------L2 I-------L3
+        gpu0 s    |           K1-------  K2-------  K3-------
+        """
+    )
+    found = account(trace)
+    rows = {row.cause: (row.ps, row.gain_ps) for row in found.rows}
+
+    # The host needs 11 ms for a step, as long as launch and kernel: a faster kernel gains nothing.
+    assert rows == {"device_compute": (9 * MS, 0), "launch": (2 * MS, 2 * MS)}
+    assert found.rivals == [Rival("input", 0, 8 * MS), Rival("python", 0, 1 * MS)]
+    assert found.carries and found.why_not is None
+
+
+def test_a_cause_with_nothing_behind_it_gains_all_of_its_time():
+    trace = draw("host main | M0---     M1---     M2---\nhost main | aaaaaI----aaaaaI----aaaaa")
+    rows = {row.cause: (row.ps, row.gain_ps) for row in account(trace).rows}
+
+    assert rows == {"input": (5 * MS, 5 * MS), "host_compute": (5 * MS, 5 * MS)}
+    assert account(trace).rivals == []
+
+
+def test_the_spread_is_the_lowest_and_highest_share_of_the_steps():
+    trace = draw(
+        """
+        host main | M0---  M1---     M2---        M3---
+        host main | aaaaaI-aaaaaI----aaaaaI-------aaaaa
+        """
+    )
+    spread = account(trace).spread
+
+    assert spread["input"] == pytest.approx((100 * 2 / 7, 100 * 8 / 13))
+    assert spread["host_compute"] == pytest.approx((100 * 5 / 13, 100 * 5 / 7))
+
+
+def test_where_most_of_a_step_is_unexplained_no_gain_is_stated():
+    found = account(draw("tpu0 Steps | W0------W1------\ntpu0 ops   | k--    kk--    k"))
+
+    assert not found.carries
+    assert found.why_not == "50.0 % of the step has no known reason; the limit is a third"
+    assert [row.gain_ps for row in found.rows] == [None, None]
+    assert found.rivals == []
+
+
+def test_threads_that_nothing_connects_carry_no_forecast():
+    found = account(
+        draw(
+            """
+            host main | M0------M1------M2------
+            host main | a-------a-------a-------
+            gpu0 s    | k------ k------ k------
+            """
+        )
+    )
+    assert found.why_not == "nothing recorded connects the threads and devices that work in the step"

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from draw import MS, Sort, draw
 
-from stepscope.analysis.account.build import build_graph
-from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.interventions import (
+    Estimate,
+    Intervention,
     Move,
+    Overlap,
     ReplayAsGraph,
     Scale,
-    gain_percent,
-    own_time_of,
-    steps_after,
-    work_launched_by,
+    replay_after,
 )
+from stepscope.analysis.account.model import StepModel, model_of
+from stepscope.analysis.account.parts import Part, part_of_events, work_launched_by
 from stepscope.model import EventKind as K
-from stepscope.model import HostTrace
 
 SYNC = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}
 
@@ -33,70 +32,126 @@ LAUNCHES_LATE = """
 """
 
 
-def made(picture: str) -> tuple[HostTrace, Graph]:
-    trace = draw(picture, SYNC)
-    graph = build_graph(trace)
-    assert graph is not None
-    return trace, graph
+def made(picture: str) -> StepModel:
+    model = model_of(draw(picture, SYNC))
+    assert model is not None
+    return model
 
 
-def of_kind(trace: HostTrace, graph: Graph, kind: K) -> np.ndarray:
-    return own_time_of(trace, graph, np.flatnonzero(trace.events.kind == kind))
+def of_kind(model: StepModel, *kinds: K) -> Part:
+    return part_of_events(model, np.flatnonzero(np.isin(model.trace.events.kind, kinds)))
 
 
-def steps_ms(graph: Graph, *changes: Scale | Move | ReplayAsGraph) -> list[float]:
-    return [step / MS for step in steps_after(graph, changes).tolist()]
+def steps_ms(model: StepModel, *changes: Intervention) -> list[float]:
+    return [step / MS for step in replay_after(model, changes).step_ps.tolist()]
 
 
 def test_removing_input_leaves_the_rest_of_the_step():
-    trace, graph = made(FETCHES)
-    waits = of_kind(trace, graph, K.INPUT_WAIT)
+    model = made(FETCHES)
+    waits = of_kind(model, K.INPUT_WAIT)
 
-    assert steps_ms(graph) == [10, 10]
-    assert steps_ms(graph, Scale(waits, 0.0)) == [5, 5]
-    assert gain_percent(graph, [Scale(waits, 0.5)], np.arange(2)) == pytest.approx(25)
+    assert steps_ms(model) == [10, 10]
+    assert steps_ms(model, Scale(waits, 0.0)) == [5, 5]
+    assert steps_ms(model, Scale(waits, 0.5)) == [7.5, 7.5]
 
 
 def test_input_in_workers_is_as_fast_as_they_can_make_it():
-    trace, graph = made(FETCHES)
-    twice = of_kind(trace, graph, K.INPUT_WAIT)
-    work = of_kind(trace, graph, K.OP)
+    model = made(FETCHES)
+    waits, work = of_kind(model, K.INPUT_WAIT), of_kind(model, K.OP)
 
-    assert steps_ms(graph, Move(twice, 1)) == [5, 5]
-    # Both halves take 5 ms: with the loop three times as fast, one worker limits it and two do not.
-    assert steps_ms(graph, Move(twice, 1), Scale(work, 0.2)) == [5, 5]
-    assert steps_ms(graph, Move(twice, 2), Scale(work, 0.2)) == [2.5, 2.5]
+    assert steps_ms(model, Move(waits, 1)) == [5, 5]
+    # Both halves take 5 ms: with the loop five times as fast, one worker limits it, and two do so at twice the rate.
+    assert steps_ms(model, Move(waits, 1), Scale(work, 0.2)) == [5, 5]
+    assert steps_ms(model, Move(waits, 2), Scale(work, 0.2)) == [2.5, 2.5]
+
+
+def test_work_beside_everything_else_still_takes_as_long_as_it_takes():
+    model = made(FETCHES)
+    waits, work = of_kind(model, K.INPUT_WAIT), of_kind(model, K.OP)
+
+    assert steps_ms(model, Overlap(waits)) == [5, 5]
+    assert steps_ms(model, Overlap(waits), Scale(work, 0.2)) == [5, 5]
 
 
 def test_a_faster_kernel_gains_nothing_where_the_host_is_what_limits():
-    _, graph = made(LAUNCHES_LATE)
-    kernels = np.where(graph.kind == NodeKind.WORK, graph.own_ps, 0)
-    before, after = steps_ms(graph), steps_ms(graph, Scale(kernels, 0.5))
+    model = made(LAUNCHES_LATE)
 
-    assert before == [14, 14, 14]
+    assert steps_ms(model) == [14, 14, 14]
     # Only the last kernel of a step is waited for: of its 2 ms one is left.
-    assert after == [13, 13, 13]
+    assert steps_ms(model, Scale(of_kind(model, K.KERNEL), 0.5)) == [13, 13, 13]
 
 
 def test_a_recorded_graph_of_kernels_is_launched_once():
-    trace, graph = made(LAUNCHES_LATE)
-    dispatch = own_time_of(trace, graph, np.flatnonzero(np.isin(trace.events.kind, (K.OP, K.RUNTIME_CALL))))
-    before, after = steps_ms(graph), steps_ms(graph, ReplayAsGraph(dispatch))
+    model = made(LAUNCHES_LATE)
+    after = steps_ms(model, ReplayAsGraph(of_kind(model, K.OP, K.RUNTIME_CALL)))
 
-    assert max(after) < min(before) / 2
+    assert max(after) < 7
     assert min(after) >= 4  # the device needs as long
 
 
 def test_several_changes_at_once_give_more_than_each():
-    trace, graph = made(FETCHES)
-    waits, work = of_kind(trace, graph, K.INPUT_WAIT), of_kind(trace, graph, K.OP)
+    model = made(FETCHES)
+    waits, work = of_kind(model, K.INPUT_WAIT), of_kind(model, K.OP)
 
-    assert steps_ms(graph, Scale(waits, 0.5), Scale(work, 0.5)) == [5, 5]
+    assert steps_ms(model, Scale(waits, 0.5), Scale(work, 0.5)) == [5, 5]
 
 
 def test_work_is_found_by_the_call_that_launched_it():
-    trace, graph = made(LAUNCHES_LATE)
-    ops = np.flatnonzero(trace.events.kind == K.STEP_MARK)[:1]
+    model = made(LAUNCHES_LATE)
+    first = np.flatnonzero(model.trace.events.kind == K.STEP_MARK)[:1]
+    launched = work_launched_by(model.trace, first)
 
-    assert len(work_launched_by(trace, ops)) == 2
-    assert own_time_of(trace, graph, work_launched_by(trace, ops)).sum() == 4 * MS
+    assert len(launched) == 2
+    assert part_of_events(model, launched).own_ps.sum() == 4 * MS
+
+
+# -- the range of a forecast ---------------------------------------------------------------------------------------
+
+
+def foretold(model: StepModel, *changes: Intervention) -> Foretold:
+    found = foretell(model, changes)
+    assert found is not None
+    return found
+
+
+def test_a_forecast_holds_the_ends_of_uncertain_numbers():
+    model = made(FETCHES)
+    found = foretold(model, Scale(of_kind(model, K.INPUT_WAIT), Estimate(0.2, 0.4, 0.8, "a table of devices")))
+
+    assert (found.now_ps, found.then_ps) == (10 * MS, 7 * MS)
+    assert (found.least_ps, found.most_ps) == (6 * MS, 9 * MS)
+    assert "a table of devices" in found.reasons
+
+
+def test_more_workers_is_the_fast_end():
+    model = made(FETCHES)
+    input_in_workers = Move(of_kind(model, K.INPUT_WAIT), Estimate(1, 2, 5, "cores"))
+    found = foretold(model, input_in_workers, Scale(of_kind(model, K.OP), 0.1))
+
+    assert (found.least_ps, found.then_ps, found.most_ps) == (1 * MS, 2.5 * MS, 5 * MS)
+
+
+def test_steps_that_gain_differently_widen_the_range():
+    model = made(
+        """
+        host main | M0---  M1---     M2---        M3---
+        host main | aaaaaI-aaaaaI----aaaaaI-------aaaaa
+        """
+    )
+    found = foretold(model, Scale(of_kind(model, K.INPUT_WAIT)))
+
+    assert (found.now_ps, found.then_ps) == (10 * MS, 5 * MS)
+    assert found.least_ps < 5 * MS < found.most_ps < 10 * MS
+
+
+def test_what_is_critical_then_is_what_remains():
+    model = made(LAUNCHES_LATE)
+
+    assert list(foretold(model, Scale(of_kind(model, K.KERNEL))).causes) == ["host_compute", "launch"]
+
+
+def test_a_model_that_does_not_carry_foretells_nothing():
+    model = made("tpu0 Steps | W0------W1------\ntpu0 ops   | k--    kk--    k")
+
+    assert model.why_not is not None and "50.0 % of the step has no known reason" in model.why_not
+    assert foretell(model, [Scale(of_kind(model, K.DEVICE_OP))]) is None

@@ -126,7 +126,7 @@ def test_the_path_is_that_of_the_median_step_and_every_step_is_listed():
     assert [(row["step"], row["duration_ms"], row["host_compute_ms"], row["is_median"]) for row in found.steps] == [
         (0, 6, 4, False), (1, 8, 6, True), (2, 13, 5, False),
     ]  # fmt: skip
-    assert found.findings[0] == "75.0 % of each step is `a` (1 call of 6.00 ms)"
+    assert found.findings[0] == "75.0 % of each step is computation on the host: `a` (1 call of 6.00 ms)"
 
 
 def test_of_several_hosts_the_one_whose_step_takes_longest_is_the_path():

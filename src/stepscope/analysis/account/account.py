@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.causes import Cause, causes_of
 from stepscope.analysis.account.culprits import Culprit, Finder
 from stepscope.analysis.account.devices import devices_text, idle_ps
-from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.foretell import causes_without, gain_of_cause
+from stepscope.analysis.account.graph import NodeKind
+from stepscope.analysis.account.model import StepModel, model_of, spent_in_step
 from stepscope.analysis.account.pieces import OWN, Pieces, kinds_of, pieces_of_step
-from stepscope.analysis.account.replay import replay, replay_error_percent
-from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, U8
+from stepscope.model.arrays import U8
 from stepscope.records import dataclass
+
+_MOST_SPREAD = 9  # steps that shares are compared over
+_GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,28 @@ class AccountRow:
         cause: see Cause; ps: how long.
         culprit: None where nothing recorded names one.
         idle_ps: the part of it in which no device works; None on a host without devices.
+        gain_ps: by how much the median step gets shorter in the replay without any time of that cause, also that which
+            no step waits for now; None where the model does not carry a forecast.
     """
 
     cause: str
     ps: int
     culprit: Culprit | None
     idle_ps: int | None
+    gain_ps: int | None
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What a step is spent on once its longest cause is gone.
+
+    Attributes:
+        now_ps: its time in the account; then_ps: its time in the median step after that.
+    """
+
+    cause: str
+    now_ps: int
+    then_ps: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +67,10 @@ class StepAccount:
         unconnected_percent: the share of the step for which the model knows no reason.
         steps: how many complete steps there are; the median is of these.
         devices: the host's devices in words, such as `the GPU`; None without any.
-        to_devices_ps: the part of the step that copies from the host to a device take.
+        to_devices_ps: the part of the step that copies to a device take.
+        carries: whether forecasts may be made from the model; why_not: the reason if not.
+        rivals: causes that take the place of the longest one when that is removed, the one that grows most first.
+        spread: for each cause its lowest and highest share in percent over some usual steps, 9 at most.
     """
 
     host: str
@@ -61,6 +82,10 @@ class StepAccount:
     steps: int
     devices: str | None
     to_devices_ps: int
+    carries: bool
+    why_not: str | None
+    rivals: list[Rival]
+    spread: dict[str, tuple[float, float]]
 
 
 def account_of(trace: HostTrace) -> StepAccount | None:
@@ -69,47 +94,34 @@ def account_of(trace: HostTrace) -> StepAccount | None:
 
 
 def _account(trace: HostTrace) -> StepAccount | None:
-    graph = graph_of(trace)
-    if graph is None or not len(graph.steps):
+    model = model_of(trace)
+    if model is None:
         return None
-    rows, length, step = usual_steps(trace, graph), graph.recorded_step_ps, median_step(trace, graph)
-    pieces = pieces_of_step(trace, graph, step)
-    cause = causes_of(trace, graph, pieces, threads_of(trace))
-    found = _rows(trace, graph, pieces, cause)
-    total = int(length[step])
-    unknown = sum(row.ps for row in found if row.cause == Cause.UNKNOWN.name.lower())
+    total = int(model.graph.recorded_step_ps[model.median])
+    pieces = pieces_of_step(trace, model.graph, model.median)
+    cause = causes_of(trace, model.graph, pieces, model.threads)
+    rows = _rows(model, pieces, cause)
+    unknown = sum(row.ps for row in rows if row.cause == Cause.UNKNOWN.name.lower())
     return StepAccount(
         host=trace.host,
-        step=int(steps_of(trace).number[graph.steps[step]]),
+        step=int(steps_of(trace).number[model.graph.steps[model.median]]),
         step_ps=total,
-        rows=found,
-        replay_error_percent=replay_error_percent(graph, replay(graph), rows),
+        rows=rows,
+        replay_error_percent=model.error_percent,
         unconnected_percent=100.0 * unknown / total if total else 0.0,
-        steps=len(rows),
+        steps=len(model.steps),
         devices=devices_text(trace),
-        to_devices_ps=_copied_to_devices_ps(trace, graph, pieces, cause),
+        to_devices_ps=_copied_to_devices_ps(model, pieces, cause),
+        carries=model.why_not is None,
+        why_not=model.why_not,
+        rivals=_rivals(model, rows),
+        spread=_spread(model),
     )
 
 
-def usual_steps(trace: HostTrace, graph: Graph) -> I64:
-    """Steps of the graph that no edge of the capture cuts, without the first ones that compile; all if none is left."""
-    steps = steps_of(trace)
-    whole = np.flatnonzero(steps.complete[graph.steps])
-    whole = whole if len(whole) else np.arange(len(graph.steps))
-    rest = whole[count_warm_up_steps(trace) :]
-    usual: I64 = rest if len(rest) else whole
-    return usual
-
-
-def median_step(trace: HostTrace, graph: Graph) -> int:
-    """The step that stands for the others: the median of the usual steps, the shorter of two in the middle."""
-    rows = usual_steps(trace, graph)
-    return int(rows[np.argsort(graph.recorded_step_ps[rows], kind="stable")[(len(rows) - 1) // 2]])
-
-
-def _rows(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> list[AccountRow]:
-    length, finder = pieces.end_ps - pieces.start_ps, Finder(trace, graph, pieces)
-    total, idle = np.zeros(len(Cause), np.int64), idle_ps(graph, pieces)
+def _rows(model: StepModel, pieces: Pieces, cause: U8) -> list[AccountRow]:
+    length, finder = pieces.end_ps - pieces.start_ps, Finder(model.trace, model.graph, pieces)
+    total, idle = np.zeros(len(Cause), np.int64), idle_ps(model.graph, pieces)
     np.add.at(total, cause, length)
     order = [each for each in np.argsort(-total, kind="stable").tolist() if total[each] > 0]
     return [
@@ -118,14 +130,35 @@ def _rows(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> list[Acc
             int(total[each]),
             finder.culprit(np.flatnonzero(cause == each)),
             None if idle is None else int(idle[cause == each].sum()),
+            gain_of_cause(model, Cause(each)),
         )
         for each in order
     ]
 
 
-def _copied_to_devices_ps(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> int:
+def _copied_to_devices_ps(model: StepModel, pieces: Pieces, cause: U8) -> int:
     """The time of a step that copies to a device take: on the device, or on the thread that makes them."""
     copies = (cause == Cause.COPY) & (pieces.edge == OWN)
-    work = graph.kind[pieces.node] == NodeKind.WORK
-    copies &= ~work | (kinds_of(trace, pieces.event) == EventKind.COPY_HOST_TO_DEVICE)
+    work = model.graph.kind[pieces.node] == NodeKind.WORK
+    copies &= ~work | (kinds_of(model.trace, pieces.event) == EventKind.COPY_HOST_TO_DEVICE)
     return int((pieces.end_ps - pieces.start_ps)[copies].sum())
+
+
+def _rivals(model: StepModel, rows: list[AccountRow]) -> list[Rival]:
+    now = {row.cause: row.ps for row in rows}
+    then = causes_without(model, Cause[rows[0].cause.upper()]) if rows else {}
+    grown = [Rival(cause, now.get(cause, 0), ps) for cause, ps in then.items()]
+    grown = [rival for rival in grown if rival.then_ps - rival.now_ps > _GROWS * sum(now.values())]
+    return sorted(grown, key=lambda rival: rival.now_ps - rival.then_ps)
+
+
+def _spread(model: StepModel) -> dict[str, tuple[float, float]]:
+    count = min(len(model.steps), _MOST_SPREAD)
+    chosen = model.steps[np.linspace(0, len(model.steps) - 1, count).round().astype(np.int64)]
+    steps = [step for step in {model.median, *chosen.tolist()} if model.graph.recorded_step_ps[step] > 0]
+    if not steps:
+        return {}
+    spent = np.array([spent_in_step(model, step) for step in steps])
+    percent = 100.0 * spent / model.graph.recorded_step_ps[steps][:, None]
+    low, high = percent.min(axis=0).tolist(), percent.max(axis=0).tolist()
+    return {cause.name.lower(): (low[cause], high[cause]) for cause in Cause if high[cause] > 0}

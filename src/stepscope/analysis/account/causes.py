@@ -6,14 +6,13 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
-from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, around, around_by_kind, kinds_of
+from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import is_any_kind
-from stepscope.analysis.trace.grouping import enclosing_events, forest
+from stepscope.analysis.trace.columns import is_any_kind, is_call_with
+from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind
-from stepscope.model.arrays import I64, U8, Mask
-from stepscope.vocabulary.lookup import has_trait
+from stepscope.model.arrays import I32, I64, U8, Mask
 from stepscope.vocabulary.traits import CallTrait
 
 K, E = EventKind, EdgeKind
@@ -68,6 +67,7 @@ _AROUND: dict[EventKind, Cause] = {
     K.COMPILE: Cause.COMPILE, K.COLLECTIVE_CALL: Cause.COMMUNICATION, K.CHECKPOINT: Cause.CHECKPOINT,
     K.ITERATOR: Cause.INPUT, K.INPUT_HANDOVER: Cause.INPUT, K.INPUT_CALLBACK: Cause.INPUT, K.INPUT_WAIT: Cause.INPUT,
 }  # fmt: skip
+_IN_FUNCTION = np.uint8(128)  # the bit of functions that make input, beside those of what events around say
 _OF_EDGE: dict[EdgeKind, Cause] = {
     E.LAUNCH: Cause.LAUNCH, E.QUEUE: Cause.DEVICE_GAP, E.RETURN: Cause.SYNC, E.HANDOVER: Cause.LAUNCH,
     E.JOIN: Cause.LAUNCH, E.BOUND: Cause.UNKNOWN,
@@ -76,22 +76,57 @@ _OF_EDGE: dict[EdgeKind, Cause] = {
 
 def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) -> U8:
     """The cause of each piece: uint8 of shape (pieces,), see Cause."""
-    cause = np.zeros(len(pieces), np.uint8)
-    work = graph.kind[pieces.node] == NodeKind.WORK
-    own = pieces.edge == OWN
-    cause[own & work] = _table(_OF_DEVICE, Cause.COPY)[kinds_of(trace, pieces.event[own & work])]
-    host = np.flatnonzero(own & ~work)
-    cause[host] = _thread_causes(trace, graph, pieces, host, threads.main)
-    waited = np.flatnonzero(pieces.edge >= 0)
-    by_edge = np.zeros(256, np.uint8)
-    by_edge[list(_OF_EDGE)] = list(_OF_EDGE.values())
-    cause[waited] = by_edge[graph.edges.kind[pieces.edge[waited]]]
-    pause = np.flatnonzero((pieces.edge == PAUSE) & work)
-    known = pieces.end_ps[pause] - pieces.start_ps[pause] > graph.unexplained_ps[pieces.node[pause]]
-    cause[pause] = np.where(known, Cause.DEVICE_GAP, Cause.UNKNOWN)
     line = graph.line[pieces.node]
+    cause = causes_of_waiting(graph, threads, pieces.node, pieces.edge, pieces.end_ps - pieces.start_ps)
+    own, work = pieces.edge == OWN, graph.kind[pieces.node] == NodeKind.WORK
+    cause[own & work] = causes_of_work(trace)[kinds_of(trace, pieces.event[own & work])]
+    host = np.flatnonzero(own & ~work)
+    event = pieces.event[host]
+    cause[host] = np.where(event >= 0, event_causes(trace)[event], unrecorded_causes(trace, threads)[line[host]])
+    cause[own & (line >= 0) & threads.serves_input[line]] = Cause.INPUT
+    return cause
+
+
+def causes_of_waiting(graph: Graph, threads: Threads, node: I32, edge: I32, length: I64) -> U8:
+    """The causes of stretches that a node waits for an edge, or pauses: uint8 of shape (n,), 0 for own time.
+
+    Args:
+        node, edge, length: of shape (n,), as in Pieces; lengths in ps.
+    """
+    cause = np.zeros(len(node), np.uint8)
+    waits = np.flatnonzero(edge >= 0)
+    cause[waits] = edge_causes(graph, threads)[edge[waits]]
+    pause = np.flatnonzero((edge == PAUSE) & (graph.kind[node] == NodeKind.WORK))
+    known = length[pause] > graph.unexplained_ps[node[pause]]
+    cause[pause] = np.where(known, Cause.DEVICE_GAP, Cause.UNKNOWN)
+    return cause
+
+
+def edge_causes(graph: Graph, threads: Threads) -> U8:
+    """The cause of waiting for each edge: uint8 of shape (edges,)."""
+    by_kind = np.zeros(256, np.uint8)
+    by_kind[list(_OF_EDGE)] = list(_OF_EDGE.values())
+    cause = by_kind[graph.edges.kind]
+    line = graph.line[graph.edges.target]
     cause[(line >= 0) & threads.serves_input[line] & (cause != Cause.UNKNOWN)] = Cause.INPUT
     return cause
+
+
+def causes_of_work(trace: HostTrace) -> U8:
+    """The cause of device work by its kind: uint8 of shape (256,)."""
+    return _table(_OF_DEVICE, Cause.COPY)
+
+
+def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
+    """The cause of a thread's time in which nothing is recorded: uint8 of shape (lines,)."""
+    cause = np.full(len(trace.lines), Cause.LAUNCH, np.uint8)
+    cause[threads.main] = Cause.PYTHON
+    return cause
+
+
+def event_causes(trace: HostTrace) -> U8:
+    """The cause of time in which each event is the innermost of its thread: uint8 of shape (events,); found once."""
+    return trace.derived("causes of events", _event_causes)
 
 
 def _table(known: dict[EventKind, Cause], other: Cause) -> U8:
@@ -100,59 +135,43 @@ def _table(known: dict[EventKind, Cause], other: Cause) -> U8:
     return table
 
 
-def _thread_causes(trace: HostTrace, graph: Graph, pieces: Pieces, rows: I64, main: int) -> U8:
-    event = pieces.event[rows]
-    cause = _innermost_cause(trace, event)
-    cause[event < 0] = np.where(graph.line[pieces.node[rows[event < 0]]] == main, Cause.PYTHON, Cause.LAUNCH)
-    dispatches = _dispatches(trace, graph)
+def _event_causes(trace: HostTrace) -> U8:
+    cause = _table(_OF_HOST, Cause.UNKNOWN)[trace.events.kind]
+    kernels.nesting.inherit(cause, forest(trace).parent)
+    cause[cause == Cause.UNKNOWN] = Cause.PYTHON
+    dispatches = _dispatches(trace)
     if dispatches is not None:
-        ops = np.flatnonzero((cause == Cause.HOST_COMPUTE) & (event >= 0))
-        outer = enclosing_events(trace, is_any_kind(trace.events.kind, (K.OP, K.BACKWARD)))[event[ops]]
-        cause[ops[dispatches[np.where(outer >= 0, outer, event[ops])]]] = Cause.LAUNCH
-    return np.where(enclosing_cause := _enclosing_causes(trace, event, cause), enclosing_cause, cause)
+        ops = np.flatnonzero(cause == Cause.HOST_COMPUTE)
+        outer = enclosing_events(trace, is_any_kind(trace.events.kind, (K.OP, K.BACKWARD)))[ops]
+        cause[ops[dispatches[np.where(outer >= 0, outer, ops)]]] = Cause.LAUNCH
+    enclosing_cause = _enclosing_causes(trace, cause)
+    return np.where(enclosing_cause, enclosing_cause, cause)
 
 
-def _innermost_cause(trace: HostTrace, event: I64) -> U8:
-    """By the innermost event that says something."""
-    says = np.zeros(256, np.uint8)
-    says[list(_OF_HOST)] = 1
-    at = around_by_kind(trace, event, says, 1)
-    return np.where(at >= 0, _table(_OF_HOST, Cause.PYTHON)[kinds_of(trace, at)], Cause.PYTHON).astype(np.uint8)
-
-
-def _enclosing_causes(trace: HostTrace, event: I64, cause: U8) -> U8:
-    """What events around say of everything inside; 0 where none says anything."""
+def _enclosing_causes(trace: HostTrace, cause: U8) -> U8:
+    """What events around say of everything inside: uint8 of shape (events,), 0 where none says anything."""
+    said = list(dict.fromkeys(_AROUND.values()))
     level = np.zeros(256, np.uint8)
-    level[list(_AROUND)] = 1 + np.arange(1, len(_AROUND) + 1)
-    levels = level[trace.events.kind]
-    levels[blocking_calls(trace)] = 1
-    found = around(trace, event, levels, len(_AROUND) + 1)
-    by_level = np.array([Cause.UNKNOWN, Cause.SYNC, *_AROUND.values()], np.uint8)
-    enclosing_cause = np.where(found >= 0, by_level[levels[found]], Cause.UNKNOWN)
-    functions = _input_functions(trace)
-    if functions.any():
-        makes_input = (around(trace, event, functions.view(np.uint8), 1) >= 0) & (cause == Cause.PYTHON)
-        enclosing_cause[makes_input & (enclosing_cause == Cause.UNKNOWN)] = Cause.INPUT
-    return enclosing_cause.astype(np.uint8)
+    level[list(_AROUND)] = [2 << said.index(each) for each in _AROUND.values()]
+    bits = level[trace.events.kind]
+    bits[blocking_calls(trace)] = 1
+    bits |= is_call_with(trace, CallTrait.MAKES_INPUT) * _IN_FUNCTION
+    kernels.nesting.around(bits, forest(trace).parent, np.arange(256).astype(np.uint8), bits)
+    by_bits = np.zeros(256, np.uint8)
+    for at, each in enumerate((Cause.SYNC, *said)):  # the most telling last
+        by_bits[(np.arange(256) & (1 << at)) > 0] = each
+    makes_input = (bits == _IN_FUNCTION) & (cause == Cause.PYTHON)
+    return np.where(makes_input, np.uint8(Cause.INPUT), by_bits[bits])
 
 
-def _dispatches(trace: HostTrace, graph: Graph) -> Mask | None:
+def _dispatches(trace: HostTrace) -> Mask | None:
     """Host events that launch device work, themselves or inside: bool of shape (events,); None without devices."""
-    called = graph.edges.kind == E.LAUNCH
-    if not called.any():
+    call = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
+    call = call[call >= 0]
+    if not len(call):
         return None
-    calls = forest(trace).cause[graph.event[graph.edges.target[called]]]
     count = np.zeros(len(trace.events), np.int64)
-    count[calls[calls >= 0]] = 1
+    count[call] = 1
     kernels.nesting.add_to_ancestors(count, forest(trace).parent)
     found: Mask = count > 0
-    return found
-
-
-def _input_functions(trace: HostTrace) -> Mask:
-    """Python functions that make input, by their names: bool of shape (events,)."""
-    found = np.zeros(len(trace.events), np.bool_)
-    python = np.flatnonzero(is_any_kind(trace.events.kind, (K.PYTHON_CALL,)))
-    if len(python):
-        found[python] = has_trait(trace, trace.events.type[python], CallTrait.MAKES_INPUT)
     return found

@@ -9,13 +9,13 @@ from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import distinct, numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
 from stepscope.analysis.trace.attribution import attribute
-from stepscope.analysis.trace.columns import is_any_kind
+from stepscope.analysis.trace.columns import events_of_kind, is_call_with
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
-from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.lookup import type_names
 from stepscope.vocabulary.python import place_of
 from stepscope.vocabulary.torch import MODULE_PREFIX
 from stepscope.vocabulary.traits import CodeTrait
@@ -59,6 +59,14 @@ class Finder:
         cause = forest(trace).cause
         self._host = np.where(self._is_work & (event >= 0), cause[event], event).astype(np.int64)
         self._event = event
+        self._frames, self._frame_of = self._find_frames()
+
+    def _find_frames(self) -> tuple[_Frames, I64]:
+        """The user's frames in the step, and the innermost of them around each piece; -1 without one."""
+        nearest = self._trace.derived("nearest frames of the user", _nearest_users)
+        found = _frames_around(self._trace, nearest, self._host)
+        inner = np.where(self._host >= 0, nearest[self._host], -1)
+        return found, np.where(inner >= 0, np.searchsorted(found.event, inner), -1)
 
     def culprit(self, rows: I64) -> Culprit | None:
         """The culprit of some pieces; None where nothing is recorded in any of them but the step's own mark."""
@@ -81,25 +89,23 @@ class Finder:
     def _frame(self, rows: I64) -> tuple[int, int, int]:
         """The Python call furthest in that holds most of the time: an event of it, how many calls, and time; -1 without
         one."""
-        users = self._trace.derived("frames of the user", _users_frames)
-        event, length = self._host[rows], self._length[rows]
-        if not len(users) or not (event >= 0).any():
+        frames, frame = self._frames, self._frame_of[rows]
+        if not (frame >= 0).any():
             return -1, 0, 0
-        held = np.zeros(len(self._trace.events), np.int64)
-        np.add.at(held, event[event >= 0], length[event >= 0])
-        kernels.nesting.add_to_ancestors(held, forest(self._trace).parent)
-        frames = users[held[users] > 0]
-        depth, inside_itself = _depths(self._trace, frames, users)
-        kinds, kind = _numbered(self._trace.events.type[frames].astype(np.int64))
-        ps, deep = np.zeros(len(kinds), np.int64), np.full(len(kinds), np.iinfo(np.int64).max)
-        np.add.at(ps, kind[~inside_itself], held[frames[~inside_itself]])
-        np.minimum.at(deep, kind, depth)
-        holds = np.flatnonzero(ps >= _MOST_OF * int(length.sum()))
+        held = np.bincount(frame[frame >= 0], weights=self._length[rows][frame >= 0], minlength=len(frames.event))
+        held = held.astype(np.int64)
+        kernels.nesting.add_to_ancestors(held, frames.parent)
+        counted = np.flatnonzero((held > 0) & ~frames.inside_itself)
+        ps = np.bincount(frames.function[counted], weights=held[counted])
+        deep = np.full(len(ps), np.iinfo(np.int64).max)
+        some = np.flatnonzero(held > 0)
+        np.minimum.at(deep, frames.function[some], frames.depth[some])
+        holds = np.flatnonzero(ps >= _MOST_OF * int(self._length[rows].sum()))
         if not len(holds):
             return -1, 0, 0
         chosen = int(holds[np.argmax(deep[holds])])
-        calls = frames[(kind == chosen) & ~inside_itself]
-        return int(calls[0]), len(calls), int(ps[chosen])
+        calls = counted[frames.function[counted] == chosen]
+        return int(frames.event[calls[0]]), len(calls), int(ps[chosen])
 
     def _longest_op(self, rows: I64) -> tuple[str | None, I64]:
         """The op that takes most of the time of the pieces, and its pieces."""
@@ -162,38 +168,68 @@ class Finder:
         return self._trace.strings[int(np.argmax(total))].removeprefix(MODULE_PREFIX)
 
 
-def _numbered(values: I64) -> tuple[I64, I64]:
-    """Different values in ascending order, and which of them each value is."""
-    known = distinct(values)
-    return known, np.searchsorted(known, values)
+@dataclass(frozen=True)
+class _Frames:
+    """The user's Python calls around a step's pieces, as columns; a call comes after the one around it.
+
+    Attributes:
+        event: int64 of shape (n,), rows of events, ascending.
+        parent: int32 of shape (n,), the place of the next of them further out, or -1.
+        depth: int64 of shape (n,), how many are around it.
+        function: int64 of shape (n,), a number for each function.
+        inside_itself: bool of shape (n,), a call of the same function is around it.
+    """
+
+    event: I64
+    parent: I32
+    depth: I64
+    function: I64
+    inside_itself: Mask
 
 
-def _users_frames(trace: HostTrace) -> I64:
-    """Recorded Python calls of the user's program: rows of events."""
-    python = np.flatnonzero(is_any_kind(trace.events.kind, (K.PYTHON_CALL,)))
-    return python[has_trait(trace, trace.events.type[python], CodeTrait.OF_USER)] if len(python) else python
+def _frames_around(trace: HostTrace, nearest: I32, events: I64) -> _Frames:
+    """The frames around some events."""
+    parent = forest(trace).parent
+    found = [distinct(nearest[events[events >= 0]].astype(np.int64))]
+    while len(found[-1]) and found[-1][-1] >= 0:
+        inner = found[-1][found[-1] >= 0]
+        above = parent[inner]
+        found.append(distinct(np.where(above >= 0, nearest[above], -1).astype(np.int64)))
+    frames = distinct(np.concatenate(found))
+    frames = frames[frames >= 0]
+    above = parent[frames]
+    outer = np.where(above >= 0, nearest[above], -1)
+    place = np.where(outer >= 0, np.searchsorted(frames, outer), -1).astype(np.int32)
+    functions = trace.events.type[frames].astype(np.int64)
+    return _Frames(frames, place, *_depths(place, functions))
+
+
+def _depths(parent: I32, functions: I64) -> tuple[I64, I64, Mask]:
+    """How many are around each frame, a number for its function, and whether one of the same function is around it."""
+    number = np.searchsorted(distinct(functions), functions)
+    depth, again = np.zeros(len(parent), np.int64), np.zeros(len(parent), np.bool_)
+    rows, at = np.arange(len(parent)), parent
+    while (going := np.flatnonzero(at >= 0)).size:
+        rows, at = rows[going], at[going]
+        depth[rows] += 1
+        again[rows] |= number[at] == number[rows]
+        at = parent[at]
+    return depth, number, again
+
+
+def _nearest_users(trace: HostTrace) -> I32:
+    """The nearest Python call of the user's program around each event, itself included: int32 of shape (events,)."""
+    nearest = np.empty(len(trace.events), np.int32)
+    kernels.nesting.nearest(forest(trace).parent, is_call_with(trace, CodeTrait.OF_USER), nearest)
+    return nearest
 
 
 def _module_frames(trace: HostTrace) -> I64:
     """Recorded calls of modules: rows of events."""
-    python = np.flatnonzero(is_any_kind(trace.events.kind, (K.PYTHON_CALL,)))
+    python = events_of_kind(trace, K.PYTHON_CALL)
     if not len(python):
         return python
     types = np.array(numbers_in(trace.events.type[python]), np.int64)
     is_module = np.zeros(len(trace.event_types), np.bool_)
     is_module[types] = [name.startswith(MODULE_PREFIX) for name in type_names(trace, types)]
     return python[is_module[trace.events.type[python]]]
-
-
-def _depths(trace: HostTrace, frames: I64, users: I64) -> tuple[I64, Mask]:
-    """How many of the user's frames are around each of some, and whether one of the same function is."""
-    is_users = np.zeros(len(trace.events), np.bool_)
-    is_users[users] = True
-    parent, kind = forest(trace).parent, trace.events.type
-    at, depth, again = parent[frames].astype(np.int64), np.zeros(len(frames), np.int64), np.zeros(len(frames), np.bool_)
-    while (going := np.flatnonzero(at >= 0)).size:
-        here = at[going]
-        depth[going] += is_users[here]
-        again[going] |= kind[here] == kind[frames[going]]
-        at[going] = parent[here]
-    return depth, again

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.account import median_step
 from stepscope.analysis.account.build import build_graph, graph_of
 from stepscope.analysis.account.causes import Cause, causes_of
 from stepscope.analysis.account.graph import Graph
+from stepscope.analysis.account.model import median_step
 from stepscope.analysis.account.pieces import Pieces, pieces_of_steps
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import steps_of

@@ -1,23 +1,42 @@
-"""Changes of a model, and how long its steps take then: a pure function of a graph and a list of changes.
-
-A change is about a part of the own time of nodes: that of an op, of a cause, of whatever `own_time_of` is asked for.
-"""
+"""Changes of a model, and how long its steps take then: a pure function of a model and a list of changes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 import numpy as np
 
+from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
+from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.replay import replay
-from stepscope.analysis.trace.columns import is_thread_event
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
-from stepscope.analysis.trace.spans import Spans
-from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.analysis.account.parts import Part
+from stepscope.analysis.account.replay import Replay, replay
+from stepscope.model.arrays import F64, I64, Mask
 from stepscope.records import dataclass
+
+
+class End(Enum):
+    """Which end of the range of uncertain numbers a replay takes."""
+
+    FAST = "the steps get as short as they may"
+    USUAL = "the usual numbers"
+    SLOW = "the steps get no shorter than they must"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An uncertain number of a change, such as how much faster a kernel is in 16 bits.
+
+    Attributes:
+        low, usual, high: what it may be; source: where that is known from, for the user.
+    """
+
+    low: float
+    usual: float
+    high: float
+    source: str
 
 
 @dataclass(frozen=True)
@@ -25,12 +44,23 @@ class Scale:
     """The part takes another time.
 
     Attributes:
-        part_ps: int64 of shape (nodes,), the part of each node's own time that the change is about.
+        part: what the change is about.
         factor: of its length; 0 removes it, 0.5 makes it twice as fast.
     """
 
-    part_ps: I64
-    factor: float
+    part: Part
+    factor: float | Estimate = 0.0
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The part runs beside everything else, and a step waits for it only where it takes longer than the step.
+
+    Attributes:
+        part: what the change is about.
+    """
+
+    part: Part
 
 
 @dataclass(frozen=True)
@@ -39,12 +69,12 @@ class Move:
     keep up.
 
     Attributes:
-        part_ps: as of Scale.
+        part: what the change is about.
         workers: how many do it side by side; their rate is so many times as high.
     """
 
-    part_ps: I64
-    workers: int = 1
+    part: Part
+    workers: float | Estimate = 1
 
 
 @dataclass(frozen=True)
@@ -53,73 +83,84 @@ class ReplayAsGraph:
     length of one launching call a step.
 
     Attributes:
-        part_ps: as of Scale: the time that goes into dispatching.
+        part: the time that goes into dispatching.
     """
 
-    part_ps: I64
+    part: Part
 
 
-Intervention = Scale | Move | ReplayAsGraph
+Intervention = Scale | Overlap | Move | ReplayAsGraph
 
 
-def steps_after(graph: Graph, changes: Sequence[Intervention]) -> I64:
-    """How long each step of a graph takes after some changes, all at once: int64 of shape (steps,), ps."""
-    own = graph.own_ps.astype(np.float64)
-    least = np.zeros(len(graph.steps))
+@dataclass(frozen=True)
+class Changed:
+    """A graph after some changes, replayed.
+
+    Attributes:
+        replayed: the times of nodes; it does not know of what limits a step as a whole, as `step_ps` does.
+        own_ps: float64 of shape (nodes, causes), what is left of the own time of nodes.
+        step_ps: int64 of shape (steps,), how long each step takes.
+    """
+
+    replayed: Replay
+    own_ps: F64
+    step_ps: I64
+
+
+def replay_after(model: StepModel, changes: Sequence[Intervention], end: End = End.USUAL) -> Changed:
+    """Replays a model after some changes, all at once."""
+    edits = _Edits(model)
     for change in changes:
-        part = np.minimum(change.part_ps, graph.own_ps)
-        if isinstance(change, Scale):
-            own -= part * (1.0 - change.factor)
+        edits.apply(change, end)
+    own = np.maximum(edits.own, 0.0)
+    again = replay(
+        model.graph, own.sum(axis=1).astype(np.int64), None, edits.lag.astype(np.int64), edits.pause.astype(np.int64)
+    )
+    return Changed(again, own, np.maximum(again.step_ps, edits.least.astype(np.int64)))
+
+
+class _Edits:
+    """Lengths of a graph while changes are made to them, and the least that steps may take."""
+
+    def __init__(self, model: StepModel) -> None:
+        self._model, graph = model, model.graph
+        self.own, self.pause = model.shares.own_ps.copy(), graph.pause_ps.astype(np.float64)
+        self.lag = graph.edges.lag_ps.astype(np.float64)
+        self.least = np.zeros(len(graph.steps))
+
+    def apply(self, change: Intervention, end: End) -> None:
+        """Makes a change."""
+        part, graph = change.part, self._model.graph
+        own = part.own_ps.sum(axis=1)
+        self._shrink(part, 1.0 - number_at(change.factor, end) if isinstance(change, Scale) else 1.0)
+        if isinstance(change, Overlap):
+            self._take_at_least(_longest_line(graph, own))
         elif isinstance(change, Move):
-            own -= part
-            least = np.maximum(least, _sum_by_step(graph, part) / change.workers)
-        else:
-            own -= part
-            least = np.maximum(least, _longest_queue(graph))
-            own[_first_launches(graph)] += _usual_call(graph)
-    taken = replay(graph, np.maximum(own, 0.0).astype(np.int64)).step_ps
-    return np.maximum(taken, least.astype(np.int64))
+            workers = number_at(change.workers, end, more_is_faster=True)
+            self._take_at_least(_sum_by_step(graph, own) / max(workers, 1.0))
+        elif isinstance(change, ReplayAsGraph):
+            work = np.where(graph.kind == NodeKind.WORK, graph.own_ps, 0)
+            self._take_at_least(_longest_line(graph, work))
+            self.own[_first_launches(graph), Cause.LAUNCH] += _usual_call(graph)
+
+    def _shrink(self, part: Part, share: float) -> None:
+        self.own -= part.own_ps * share
+        if part.lag_ps is not None:
+            self.lag -= part.lag_ps * share
+        if part.pause_ps is not None:
+            self.pause -= part.pause_ps * share
+
+    def _take_at_least(self, step_ps: F64 | I64) -> None:
+        self.least = np.maximum(self.least, step_ps)
 
 
-def gain_percent(graph: Graph, changes: Sequence[Intervention], steps: I64) -> float | None:
-    """By how much of its time the replayed median of some steps gets shorter; None without steps."""
-    before = replay(graph).step_ps[steps]
-    if not len(before) or np.median(before) <= 0:
-        return None
-    after = steps_after(graph, changes)[steps]
-    return 100.0 * (1.0 - float(np.median(after)) / float(np.median(before)))
-
-
-def own_time_of(trace: HostTrace, graph: Graph, rows: I64) -> I64:
-    """The part of each node's own time in which some events last: int64 of shape (nodes,), ps.
-
-    Device work counts as a whole if it is among the events; the time of threads as far as events of theirs cover it.
-    """
-    chosen = np.zeros(len(trace.events), np.bool_)
-    chosen[rows] = True
-    part = np.zeros(len(graph), np.int64)
-    work = np.flatnonzero(graph.kind == NodeKind.WORK)
-    part[work] = np.where(chosen[graph.event[work]], graph.own_ps[work], 0)
-    host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
-    outer = rows[is_thread_event(trace)[rows]]
-    outer = outer[enclosing_events(trace, chosen)[outer] == outer]
-    for line in numbers_in(trace.events.line[outer]):
-        events, nodes = outer[trace.events.line[outer] == line], host[graph.line[host] == line]
-        start = trace.events.start_ps[events]
-        spans = Spans.union(start, start + forest(trace).extent_ps[events])
-        part[nodes] = spans.overlap_ps(graph.start_ps[nodes], graph.end_ps[nodes])
-    return part
-
-
-def work_launched_by(trace: HostTrace, rows: I64) -> I64:
-    """Device work that calls inside some host events launched: rows of events."""
-    chosen = np.zeros(len(trace.events), np.bool_)
-    chosen[rows] = True
-    inside = enclosing_events(trace, chosen) >= 0
-    work = np.flatnonzero(is_device_work(trace))
-    call = forest(trace).cause[work]
-    found: I64 = work[(call >= 0) & inside[call]]
-    return found
+def number_at(number: float | Estimate, end: End, more_is_faster: bool = False) -> float:
+    """An uncertain number at an end of its range."""
+    if not isinstance(number, Estimate):
+        return float(number)
+    if end == End.USUAL:
+        return number.usual
+    return number.high if (end == End.FAST) == more_is_faster else number.low
 
 
 def _sum_by_step(graph: Graph, part: I64) -> I64:
@@ -129,13 +170,13 @@ def _sum_by_step(graph: Graph, part: I64) -> I64:
     )
 
 
-def _longest_queue(graph: Graph) -> I64:
-    """The time of the busiest queue in each step: no step is shorter."""
-    work = np.flatnonzero((graph.kind == NodeKind.WORK) & (graph.step >= 0))
+def _longest_line(graph: Graph, part: I64) -> I64:
+    """The time of the line on which a part takes longest in each step: int64 of shape (steps,), ps."""
+    some = np.flatnonzero((part > 0) & (graph.step >= 0))
     longest = np.zeros(len(graph.steps), np.int64)
-    for line in numbers_in(graph.line[work]):
-        here = work[graph.line[work] == line]
-        sums = np.bincount(graph.step[here], weights=graph.own_ps[here], minlength=len(graph.steps))
+    for line in numbers_in(graph.line[some]):
+        here = some[graph.line[some] == line]
+        sums = np.bincount(graph.step[here], weights=part[here], minlength=len(graph.steps))
         longest = np.maximum(longest, sums[: len(graph.steps)].astype(np.int64))
     return longest
 

@@ -36,53 +36,52 @@ class Pieces:
         return len(self.start_ps)
 
 
+@dataclass(frozen=True)
+class Way:
+    """The way back through a step, from its end to its start: node, edge and bounds of each stretch, as in Pieces."""
+
+    start_ps: I64
+    end_ps: I64
+    node: I32
+    edge: I32
+
+
+def way_through(graph: Graph, step: int, start_ps: I64, end_ps: I64) -> Way:
+    """The way through a step by the times of a replay, or by those recorded.
+
+    Args:
+        start_ps, end_ps: int64 of shape (nodes,).
+    """
+    first, last = int(graph.bounds[step]), int(graph.bounds[step + 1])
+    limit, room = int(end_ps[first]), 2 * len(graph) + 2
+    node, edge = np.empty(room, np.int32), np.empty(room, np.int32)
+    start, end = np.empty(room, np.int64), np.empty(room, np.int64)
+    count = kernels.replay.walk(
+        last, limit, graph.previous, graph.into, graph.edges.source, graph.edges.after_start.view(np.uint8),
+        start_ps, end_ps, node, edge, start, end,
+    )  # fmt: skip
+    node, edge, start, end = node[:count].copy(), edge[:count].copy(), start[:count].copy(), end[:count].copy()
+    missed = int(end_ps[last]) - limit - int((end - start).sum())
+    if missed > 0:  # the way ended early: nothing is known of what came before
+        node, edge = np.append(node, last).astype(np.int32), np.append(edge, PAUSE).astype(np.int32)
+        start, end = np.append(start, limit), np.append(end, limit + missed)
+    return Way(start, end, node, edge)
+
+
 def pieces_of_step(trace: HostTrace, graph: Graph, step: int) -> Pieces:
     """The pieces of a step, from its end back to its start."""
-    return _by_event(trace, graph, _walk_step(graph, step, _Room.for_nodes(len(graph))))
+    return _by_event(trace, graph, _uncut_pieces(graph, step))
 
 
 def pieces_of_steps(trace: HostTrace, graph: Graph) -> Pieces:
     """The pieces of all steps; which of them each belongs to, its times tell."""
-    room = _Room.for_nodes(len(graph))
-    walked = [_walk_step(graph, step, room) for step in range(len(graph.steps))]
-    return _by_event(trace, graph, _joined(walked))
+    return _by_event(trace, graph, _joined([_uncut_pieces(graph, step) for step in range(len(graph.steps))]))
 
 
-@dataclass(frozen=True)
-class _Room:
-    """Where a walk writes what it finds: columns with room for the longest walk."""
-
-    node: I32
-    edge: I32
-    start_ps: I64
-    end_ps: I64
-
-    @staticmethod
-    def for_nodes(count: int) -> _Room:
-        room = 2 * count + 2
-        node, edge = np.empty(room, np.int32), np.empty(room, np.int32)
-        return _Room(node, edge, np.empty(room, np.int64), np.empty(room, np.int64))
-
-    def taken(self, count: int) -> tuple[I32, I32, I64, I64]:
-        """A copy of what a walk wrote."""
-        start, end = self.start_ps[:count].copy(), self.end_ps[:count].copy()
-        return self.node[:count].copy(), self.edge[:count].copy(), start, end
-
-
-def _walk_step(graph: Graph, step: int, room: _Room) -> Pieces:
+def _uncut_pieces(graph: Graph, step: int) -> Pieces:
     """The pieces of a step, those of threads not yet cut by events."""
-    first, last = int(graph.bounds[step]), int(graph.bounds[step + 1])
-    limit = int(graph.end_ps[first])
-    count = kernels.replay.walk(
-        last, limit, graph.previous, graph.into, graph.edges.source, graph.edges.after_start.view(np.uint8),
-        graph.start_ps, graph.end_ps, room.node, room.edge, room.start_ps, room.end_ps,
-    )  # fmt: skip
-    node, edge, start, end = room.taken(count)
-    missed = int(graph.end_ps[last]) - limit - int((end - start).sum())
-    if missed > 0:  # the way ended early: nothing is known of what came before
-        node, edge = np.append(node, last).astype(np.int32), np.append(edge, PAUSE).astype(np.int32)
-        start, end = np.append(start, limit), np.append(end, limit + missed)
-    return Pieces(start, end, node, edge, graph.event[node].astype(np.int64))
+    way = way_through(graph, step, graph.start_ps, graph.end_ps)
+    return Pieces(way.start_ps, way.end_ps, way.node, way.edge, graph.event[way.node].astype(np.int64))
 
 
 def _joined(parts: list[Pieces]) -> Pieces:

@@ -24,19 +24,27 @@ class Replay:
     step_ps: I64
 
 
-def replay(graph: Graph, own_ps: I64 | None = None, cut: Mask | None = None) -> Replay:
+def replay(
+    graph: Graph,
+    own_ps: I64 | None = None,
+    cut: Mask | None = None,
+    lag_ps: I64 | None = None,
+    pause_ps: I64 | None = None,
+) -> Replay:
     """Replays a graph.
 
     Args:
-        own_ps: lengths instead of the graph's.
+        own_ps, lag_ps, pause_ps: lengths of nodes, edges and pauses instead of the graph's.
         cut: bool of shape (edges,), edges that nothing waits for any more.
     """
     edges, count = graph.edges, len(graph)
-    lag = edges.lag_ps if cut is None else np.where(cut, np.iinfo(np.int64).min // 4, edges.lag_ps)
+    lag = edges.lag_ps if lag_ps is None else lag_ps
+    lag = lag if cut is None else np.where(cut, np.iinfo(np.int64).min // 4, lag)
     start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
     kernels.replay.replay(
-        graph.order, graph.previous, graph.pause_ps, graph.own_ps if own_ps is None else own_ps, graph.into,
-        edges.source, lag, edges.after_start.view(np.uint8), start, end,
+        graph.order, graph.previous, graph.pause_ps if pause_ps is None else pause_ps,
+        graph.own_ps if own_ps is None else own_ps, graph.into, edges.source, lag, edges.after_start.view(np.uint8),
+        start, end,
     )  # fmt: skip
     return Replay(start, end, np.diff(end[graph.bounds]))
 

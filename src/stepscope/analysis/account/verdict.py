@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from stepscope.analysis.account.account import AccountRow, StepAccount
+from stepscope.analysis.account.account import AccountRow, Rival, StepAccount
 from stepscope.analysis.account.shown import cause_sentence, cause_words
 from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, LARGE_SHARE, MODERATELY_INPUT_BOUND, Verdict
 from stepscope.records import dataclass
@@ -29,6 +29,8 @@ VERDICT_OF_CAUSE: Mapping[str, str] = {
     "device_gap": COMPUTE,
     "copy": COMPUTE,  # but for copies to a device, which bring the input
 }
+_OF_RANGE = 0.25
+_AS_LONG = 0.8  # of the longest cause: a rival that takes its place
 _WORTH_SAYING = 1.0  # percent of the step
 
 
@@ -74,15 +76,40 @@ def judge_account(account: StepAccount) -> Verdict:
     """The verdict on a run by the account of its median step."""
     limits = sorted(_limits(account), key=lambda limit: limit.rank)
     first = limits[0]
-    other = _close_second(limits)
     sentence = _limit_sentence(first, account)
-    if other is not None:
-        also = f"{_share(other.longest, account)} is {cause_words(other.longest.cause)}"
-        words = f"between {_label(first)} and {_label(other)}, which is within the noise: {sentence}; {also}"
-    else:
-        words = f"{_label(first)}{_whole_share(first, account)}: {sentence}{_longer_cause(first, account)}"
-    between = () if other is None else (first.verdict, other.verdict)
-    return Verdict(first.verdict, round(first.percent, 4), first.threshold, words, between)
+    share, threshold = round(first.percent, 4), first.threshold
+    if near := _close_second(limits):
+        also = f"{_share(near.longest, account)} is {cause_words(near.longest.cause)}"
+        words = f"between {_label(first)} and {_label(near)}, which is within the noise: {sentence}; {also}"
+        return Verdict(first.verdict, share, threshold, words, (first.verdict, near.verdict))
+    if rival := _rival(first, account):
+        verdict = _verdict_of(rival.cause, account)
+        label = f"between {_label(first)} and {verdict.replace('_', '-')}"
+        gain = f"without it a step would be only {_gain_percent(first, account):.1f} % shorter"
+        words = f"{label}: {sentence}; {gain}, as {cause_words(rival.cause)} takes about as long at the same time"
+        return Verdict(first.verdict, share, threshold, words, (first.verdict, verdict))
+    words = f"{_label(first)}{_whole_share(first, account)}: {sentence}{_longer_cause(first, account)}"
+    return Verdict(first.verdict, share, threshold, words)
+
+
+def _rival(first: _Limit, account: StepAccount) -> Rival | None:
+    """What takes the place of the longest cause and is another limit, if it is nearly as long and removing that cause
+    gains less than half of its time."""
+    row = first.longest
+    if row is not account.rows[0] or row.gain_ps is None or 2 * row.gain_ps >= row.ps:
+        return None
+    return next(
+        (
+            rival
+            for rival in account.rivals
+            if _verdict_of(rival.cause, account) != first.verdict and rival.then_ps >= _AS_LONG * row.ps
+        ),
+        None,
+    )
+
+
+def _gain_percent(limit: _Limit, account: StepAccount) -> float:
+    return 100.0 * (limit.longest.gain_ps or 0) / account.step_ps
 
 
 def _limit_sentence(limit: _Limit, account: StepAccount) -> str:
@@ -101,7 +128,7 @@ def _limits(account: StepAccount) -> Iterator[_Limit]:
     for verdict, own in parts.items():
         if own:
             share = 100.0 * sum(ps for _, ps in own) / account.step_ps
-            yield _Limit(verdict, own, share, _noise_percent(account))
+            yield _Limit(verdict, own, share, _noise_percent(account, [row.cause for row, _ in own]))
 
 
 def _verdicts_of(row: AccountRow, account: StepAccount) -> Iterator[tuple[str, int]]:
@@ -109,15 +136,22 @@ def _verdicts_of(row: AccountRow, account: StepAccount) -> Iterator[tuple[str, i
     if row.cause == "copy" and account.to_devices_ps:
         yield INPUT, account.to_devices_ps
         yield COMPUTE, row.ps - account.to_devices_ps
-    elif row.cause == "host_compute" and account.devices is None:
-        yield COMPUTE, row.ps
     else:
-        yield VERDICT_OF_CAUSE[row.cause], row.ps
+        yield _verdict_of(row.cause, account), row.ps
 
 
-def _noise_percent(account: StepAccount) -> float:
-    """How far a share may be off, in percent of the step."""
-    return account.replay_error_percent or 0.0
+def _verdict_of(cause: str, account: StepAccount) -> str:
+    return COMPUTE if cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[cause]
+
+
+def _noise_percent(account: StepAccount, causes: Sequence[str]) -> float:
+    """How far the share of some causes may be off, in percent of the step.
+
+    As far as the replay is, and as far as steps differ: the median of nine is known to about a quarter of their range
+    (two standard errors of 0.42 deviations, of which the range has three).
+    """
+    ranges = [high - low for low, high in (account.spread.get(cause, (0.0, 0.0)) for cause in causes)]
+    return max(account.replay_error_percent or 0.0, _OF_RANGE * max(ranges, default=0.0))
 
 
 def _close_second(limits: Sequence[_Limit]) -> _Limit | None:

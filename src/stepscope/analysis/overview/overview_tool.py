@@ -530,13 +530,14 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
 
 
 def _verdict(session: SessionFigures, account: StepAccount | None, has_steps: bool) -> Verdict:
-    """By the account; where there is none, by the breakdown, which then says so."""
-    if account is not None:
+    """By the account; where none can be made or trusted, by the breakdown, and the sentence says so."""
+    if account is not None and account.carries:
         return judge_account(account)
     found = judge(session.steady_shares, session.has_device, session.between, has_steps)
     if found.name == "unknown":
         return found
-    return replace(found, sentence=f"{found.sentence}, by the step-time breakdown: no steps to account for")
+    why = account.why_not if account else "there are no steps to account for"
+    return replace(found, sentence=f"{found.sentence}, read from the step-time breakdown, as {why}")
 
 
 def finish(report: OverviewReport, read: Read) -> OverviewReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntFlag
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, U8, Mask
+from stepscope.vocabulary.lookup import traits_by_type
 
 # Enclosing kinds that are tracked, each with its bit in the column of `_enclosing_kinds`.
 _BIT_OF: dict[EventKind, int] = {
@@ -40,6 +42,22 @@ def events_of_kind(trace: HostTrace, kind: EventKind) -> I64:
         f"rows of {kind.name}", lambda host: np.flatnonzero(is_any_kind(host.events.kind, (kind,)))
     )
     return found
+
+
+def is_call_with(trace: HostTrace, traits: IntFlag) -> Mask:
+    """Whether each event is a Python call whose name has one of some traits: bool of shape (events,)."""
+    types = trace.derived("types of Python calls", _python_types)
+    if not len(types):
+        return np.zeros(len(trace.events), np.bool_)
+    found: Mask = (traits_by_type(trace, types, traits) != 0)[trace.events.type]
+    return found & is_any_kind(trace.events.kind, (EventKind.PYTHON_CALL,))
+
+
+def _python_types(trace: HostTrace) -> I64:
+    """The types of Python calls, ascending."""
+    is_python = np.zeros(len(trace.event_types), np.bool_)
+    is_python[trace.events.type[events_of_kind(trace, EventKind.PYTHON_CALL)]] = True
+    return np.flatnonzero(is_python)
 
 
 def is_inside(trace: HostTrace, rows: I64, kind: EventKind) -> Mask:

@@ -1,0 +1,123 @@
+"""What changes of a model give: the step then, its range, and what it is spent on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.interventions import (
+    Changed,
+    End,
+    Estimate,
+    Intervention,
+    Scale,
+    replay_after,
+)
+from stepscope.analysis.account.model import StepModel
+from stepscope.analysis.account.parts import part_of_cause, waiting_of_cause
+from stepscope.analysis.account.pieces import way_through
+from stepscope.analysis.account.replay import replay
+from stepscope.analysis.account.shares import spent_on
+from stepscope.model.arrays import F64, I64
+from stepscope.records import dataclass
+
+_MOST_STEPS = (10, 90)  # percentiles of the steps: what most of them gain
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """The median step before and after changes.
+
+    Attributes:
+        now_ps: as recorded; then_ps: after the changes.
+        least_ps, most_ps: the range of `then_ps`.
+        causes: what the median step is spent on then, in ps, the longest first; they add up to about `then_ps`.
+        reasons: why the range is as wide as it is, a sentence each.
+    """
+
+    now_ps: int
+    then_ps: int
+    least_ps: int
+    most_ps: int
+    causes: dict[str, int]
+    reasons: tuple[str, ...]
+
+
+def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | None:
+    """What some changes give, all at once; None where the model does not carry a forecast (see `model.why_not`).
+
+    The range holds three doubts: the ends of each change's uncertain numbers, what steps gain differently (from the
+    10th to the 90th percentile), and the replay error of the capture.
+    """
+    if model.why_not is not None or model.error_percent is None:
+        return None
+    now = float(np.median(model.graph.recorded_step_ps[model.steps]))
+    usual = replay_after(model, changes)
+    uncertain = [number for change in changes for number in _estimates(change)]
+    ends = [replay_after(model, changes, end) for end in (End.FAST, End.SLOW)] if uncertain else [usual, usual]
+    then = now * _median_ratio(model, usual.step_ps)
+    doubt = model.error_percent / 100.0 * now
+    least, most = (
+        now * float(np.percentile(_ratios(model, each.step_ps), percent))
+        for each, percent in zip(ends, _MOST_STEPS, strict=True)
+    )
+    return Foretold(
+        round(now),
+        round(then),
+        max(round(min(least, then) - doubt), 0),
+        round(max(most, then) + doubt),
+        _causes_then(model, usual),
+        (*_reasons(model), *dict.fromkeys(number.source for number in uncertain)),
+    )
+
+
+def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
+    """By how much the median step gets shorter without all time of a cause, in ps; None where the model does not carry
+    that.  `foretell` says the same and more, in ten times the time."""
+    if model.why_not is not None or cause == Cause.UNKNOWN:
+        return None
+    graph, lag, pause = model.graph, *waiting_of_cause(model, cause)
+    own = graph.own_ps - model.shares.own_ps[:, cause].astype(np.int64)
+    after = replay(graph, own, None, graph.edges.lag_ps - lag, graph.pause_ps - pause)
+    now = float(np.median(graph.recorded_step_ps[model.steps]))
+    return max(round(now * (1.0 - _median_ratio(model, after.step_ps))), 0)
+
+
+def causes_without(model: StepModel, cause: Cause) -> dict[str, int]:
+    """What the median step is spent on without a cause; empty where the model does not carry that."""
+    foretold = foretell(model, [Scale(part_of_cause(model, cause))]) if cause != Cause.UNKNOWN else None
+    return foretold.causes if foretold else {}
+
+
+def _estimates(change: Intervention) -> list[Estimate]:
+    return [value for value in vars(change).values() if isinstance(value, Estimate)]
+
+
+def _median_ratio(model: StepModel, step_ps: I64) -> float:
+    before = float(np.median(model.now.step_ps[model.steps]))
+    return float(np.median(step_ps[model.steps])) / before if before > 0 else 1.0
+
+
+def _ratios(model: StepModel, step_ps: I64) -> F64:
+    before = model.now.step_ps[model.steps].astype(np.float64)
+    ratios: F64 = np.divide(step_ps[model.steps], before, out=np.ones(len(before)), where=before > 0)
+    return ratios
+
+
+def _causes_then(model: StepModel, after: Changed) -> dict[str, int]:
+    """What the median step is spent on after changes; what it takes at least beyond its way has no cause."""
+    way = way_through(model.graph, model.median, after.replayed.start_ps, after.replayed.end_ps)
+    spent = spent_on(model.graph, model.threads, after.own_ps, after.own_ps.sum(axis=1), way)
+    order = np.argsort(-spent, kind="stable").tolist()
+    return {Cause(each).name.lower(): round(float(spent[each])) for each in order if spent[each] >= 1.0}
+
+
+def _reasons(model: StepModel) -> list[str]:
+    said = [f"the replayed step differs from the recorded one by {model.error_percent:.1f} %"]
+    if len(model.steps) > 1:
+        said.append(f"{len(model.steps)} steps were replayed; the range holds what most of them gain")
+    else:
+        said.append("there is one step only, so how much steps differ is unknown")
+    return said

@@ -1,0 +1,106 @@
+"""The model of one host's steps with what is read off it again and again: its replay, causes, and the usual steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.build import graph_of
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph
+from stepscope.analysis.account.pieces import way_through
+from stepscope.analysis.account.replay import Replay, replay, replay_error_percent
+from stepscope.analysis.account.shares import Shares, shares_of, spent_on
+from stepscope.analysis.account.threads import Threads, threads_of
+from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
+from stepscope.model import HostTrace
+from stepscope.model.arrays import F64, I64
+from stepscope.records import dataclass
+
+MOST_ERROR_PERCENT = 10.0  # of the step: a replay further off foretells nothing (the goal of the published table)
+MOST_UNKNOWN = 1 / 3  # of the step without a known reason; more than that may be anything
+_TAKES_PART = 0.1  # of a step: a line that works for less is not worth an edge
+
+
+@dataclass(frozen=True)
+class StepModel:
+    """The model of a host's steps.
+
+    Attributes:
+        steps: int64 of shape (n,), the usual steps: complete, without warm-up; rows of the graph's steps.
+        median: the usual step of median length.
+        now: the replay of the graph as it is.
+        spent_ps: float64 of shape (causes,), what the median step was spent on, as recorded.
+        error_percent: how far the replayed median step is from the recorded one; None without usual steps.
+        why_not: why nothing is foretold from the model; None where it carries.
+    """
+
+    trace: HostTrace
+    graph: Graph
+    threads: Threads
+    shares: Shares
+    steps: I64
+    median: int
+    now: Replay
+    spent_ps: F64
+    error_percent: float | None
+    why_not: str | None
+
+
+def model_of(trace: HostTrace) -> StepModel | None:
+    """The model of a host's steps, made once per trace; None where no steps were found."""
+    return trace.derived("step model", _model)
+
+
+def usual_steps(trace: HostTrace, graph: Graph) -> I64:
+    """Steps of the graph that no edge of the capture cuts, without the first ones that compile; all if none is left."""
+    steps = steps_of(trace)
+    whole = np.flatnonzero(steps.complete[graph.steps])
+    whole = whole if len(whole) else np.arange(len(graph.steps))
+    rest = whole[count_warm_up_steps(trace) :]
+    usual: I64 = rest if len(rest) else whole
+    return usual
+
+
+def median_step(trace: HostTrace, graph: Graph) -> int:
+    """The step that stands for the others: the median of the usual steps, the shorter of two in the middle."""
+    steps = usual_steps(trace, graph)
+    return int(steps[np.argsort(graph.recorded_step_ps[steps], kind="stable")[(len(steps) - 1) // 2]])
+
+
+def spent_in_step(model: StepModel, step: int) -> F64:
+    """What a step was spent on, as recorded: float64 of shape (causes,), ps."""
+    way = way_through(model.graph, step, model.graph.start_ps, model.graph.end_ps)
+    return spent_on(model.graph, model.threads, model.shares.own_ps, model.graph.own_ps, way)
+
+
+def _model(trace: HostTrace) -> StepModel | None:
+    graph = graph_of(trace)
+    if graph is None or not len(graph.steps):
+        return None
+    steps, now, threads, shares = usual_steps(trace, graph), replay(graph), threads_of(trace), shares_of(trace, graph)
+    length, median = graph.recorded_step_ps, median_step(trace, graph)
+    way = way_through(graph, median, graph.start_ps, graph.end_ps)
+    spent = spent_on(graph, threads, shares.own_ps, graph.own_ps, way)
+    error = replay_error_percent(graph, now, steps)
+    why_not = _why_not(graph, steps, error, float(spent[Cause.UNKNOWN]), int(length[median]))
+    return StepModel(trace, graph, threads, shares, steps, median, now, spent, error, why_not)
+
+
+def _why_not(graph: Graph, steps: I64, error: float | None, unknown_ps: float, step_ps: int) -> str | None:
+    if error is None or step_ps <= 0:
+        return "the steps have no length"
+    if error > MOST_ERROR_PERCENT:
+        differs = f"the replayed step differs from the recorded one by {error:.1f} %"
+        return f"{differs}; the limit is {MOST_ERROR_PERCENT:g} %"
+    if unknown_ps > MOST_UNKNOWN * step_ps:
+        return f"{100.0 * unknown_ps / step_ps:.1f} % of the step has no known reason; the limit is a third"
+    if not (graph.edges.kind != EdgeKind.BOUND).any() and _working_lines(graph, steps) > 1:
+        return "nothing recorded connects the threads and devices that work in the step"
+    return None
+
+
+def _working_lines(graph: Graph, steps: I64) -> int:
+    """How many lines work for a considerable part of the usual steps."""
+    here = np.flatnonzero(np.isin(graph.step, steps) & (graph.line != NO_LINE))
+    busy = np.bincount(graph.line[here], weights=graph.own_ps[here])
+    return int((busy > _TAKES_PART * graph.recorded_step_ps[steps].sum()).sum())

@@ -1,0 +1,97 @@
+"""The own time of nodes by cause, and what a step is spent on: by the times recorded, or by those of a replay."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.account.causes import (
+    Cause,
+    causes_of_waiting,
+    causes_of_work,
+    edge_causes,
+    event_causes,
+    unrecorded_causes,
+)
+from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.pieces import OWN, Way
+from stepscope.analysis.account.threads import Threads, threads_of
+from stepscope.analysis.trace.grouping import forest
+from stepscope.model import HostTrace
+from stepscope.model.arrays import F64, I64, U8
+from stepscope.records import dataclass
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Causes of all time in a graph.
+
+    Attributes:
+        own_ps: float64 of shape (nodes, causes), each node's own time by cause; rows add up to it.
+        edge_cause: uint8 of shape (edges,), the cause of waiting for each edge.
+    """
+
+    own_ps: F64
+    edge_cause: U8
+
+
+def shares_of(trace: HostTrace, graph: Graph) -> Shares:
+    """The causes of all own time and of all waiting in a graph."""
+    threads = threads_of(trace)
+    own = np.zeros((len(graph), len(Cause)))
+    work = np.flatnonzero(graph.kind == NodeKind.WORK)
+    own[work, causes_of_work(trace)[trace.events.kind[graph.event[work]]]] = graph.own_ps[work]
+    host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
+    unrecorded = unrecorded_causes(trace, threads)
+    for line in numbers_in(graph.line[host]):
+        nodes = host[graph.line[host] == line]
+        if threads.serves_input[line]:
+            own[nodes, Cause.INPUT] = graph.own_ps[nodes]
+        else:
+            own[nodes] = _thread_shares(trace, graph, line, nodes, int(unrecorded[line]))
+    return Shares(own, edge_causes(graph, threads))
+
+
+def time_by_label(trace: HostTrace, graph: Graph, line: int, nodes: I64, label: U8, labels: int) -> I64:
+    """How long nodes of a thread run under each label of the innermost event: int64 of shape (nodes, labels), ps.
+
+    Args:
+        label: uint8 of shape (events,), below `labels`; 0 also stands for time without an event.
+    """
+    start, end = graph.start_ps[nodes], graph.end_ps[nodes]
+    spent = np.zeros((len(nodes), labels), np.int64)
+    spent[:, 0] = end - start
+    links, lines = forest(trace), trace.lines
+    kernels.replay.time_by_label(
+        int(lines.event_begin[line]), int(lines.event_end[line]), trace.events.start_ps, links.extent_ps, links.parent,
+        label, start, end, spent,
+    )  # fmt: skip
+    return spent
+
+
+def _thread_shares(trace: HostTrace, graph: Graph, line: int, nodes: I64, unrecorded: int) -> I64:
+    """As time under no cause comes back as that of cause 0, which no event of a thread has, it is what nothing is
+    recorded in."""
+    spent = time_by_label(trace, graph, line, nodes, event_causes(trace), len(Cause))
+    spent[:, unrecorded] += spent[:, 0]
+    spent[:, 0] = 0
+    return spent
+
+
+def spent_on(graph: Graph, threads: Threads, own_ps: F64, whole_ps: F64 | I64, way: Way) -> F64:
+    """What a way through a step is spent on: float64 of shape (causes,), ps.
+
+    Args:
+        own_ps: of shape (nodes, causes), as in Shares, or what is left of it after a change.
+        whole_ps: of shape (nodes,), the same of all causes together.
+    """
+    length = way.end_ps - way.start_ps
+    own = way.edge == OWN
+    cause = causes_of_waiting(graph, threads, way.node, way.edge, length)
+    spent = np.bincount(cause[~own], weights=length[~own], minlength=len(Cause))
+    node = way.node[own]
+    whole = whole_ps[node]
+    part = np.divide(length[own], whole, out=np.zeros(len(node)), where=whole > 0)
+    total: F64 = spent + part @ own_ps[node]
+    return total

@@ -81,7 +81,7 @@ WINGS: dict[str, set[str]] = {
     "ops": {"trace", "steps"},
     "input": {"trace", "steps"},
     "resources": {"trace", "steps"},
-    "workers": {"trace", "steps"},
+    "workers": {"trace", "steps", "account"},
     "waits": {"trace", "steps", "account", "ops"},
     "timeline": {"trace", "steps", "resources"},
     "xla": {"trace", "steps"},

@@ -461,6 +461,7 @@ export interface Reports {
         busy_ms: number | null;
         slowest_count: number | null;
         bottleneck: string | null;
+        bottleneck_ms: number | null;
         start_offset_ms: number | null;
       };
     };

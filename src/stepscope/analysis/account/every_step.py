@@ -9,16 +9,21 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.build import build_graph, graph_of
-from stepscope.analysis.account.causes import Cause, causes_of
+from stepscope.analysis.account.causes import Cause, causes_of, causes_of_work
+from stepscope.analysis.account.devices import busy_by_device
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import median_step
 from stepscope.analysis.account.pieces import Pieces, pieces_of_steps
 from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.trace.spans import Spans
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, U8, Mask
 from stepscope.records import dataclass
+
+_FIRST_ON_DEVICES = {Cause.DEVICE_COMPUTE, Cause.COMMUNICATION}
 
 
 @dataclass(frozen=True)
@@ -61,9 +66,13 @@ class EveryStep:
 
 @dataclass(frozen=True)
 class CausesOfStep:
-    """The account of one step without culprits: ps by cause, in the order of Cause."""
+    """The account of one step without culprits: ps by cause, in the order of Cause.
+
+    `place` is the step's among all steps of the host.
+    """
 
     number: int
+    place: int
     complete: bool
     is_median: bool
     start_ps: int
@@ -85,13 +94,46 @@ def causes_of_steps(trace: HostTrace) -> list[CausesOfStep]:
     found = every_step(trace)
     if found is None:
         return []
+    return _as_steps(trace, found, found.causes_ps())
+
+
+def causes_by_device(trace: HostTrace) -> dict[str, list[CausesOfStep]]:
+    """The same for each device of a host alone: what it does itself, and while it idles what the step waits for."""
+    found = every_step(trace)
+    if found is None:
+        return {}
+    return {
+        device_name(trace, plane): _as_steps(trace, found, _causes_on_device(trace, found, plane, busy))
+        for plane, busy in busy_by_device(trace).items()
+    }
+
+
+def _causes_on_device(trace: HostTrace, found: EveryStep, plane: int, busy: Spans) -> I64:
+    """The time of each step on a device by cause: int64 of shape (steps, causes), ps.
+
+    While it does several things at once, it computes, else it communicates.
+    """
+    causes = found.causes_of_part(found.length_ps - found.part_within(busy))
+    rows = np.flatnonzero(is_device_work(trace) & (trace.lines.plane[trace.events.line] == plane))
+    cause, counted = causes_of_work(trace)[trace.events.kind[rows]], Spans.union(rows[:0], rows[:0])
+    bounds = found.graph.end_ps[found.graph.bounds]
+    for each in (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, *(set(Cause) - _FIRST_ON_DEVICES)):
+        spans = spans_of(trace, rows[cause == each])
+        causes[:, each] += (spans | counted).overlap_ps(bounds[:-1], bounds[1:])
+        causes[:, each] -= counted.overlap_ps(bounds[:-1], bounds[1:])
+        counted = counted | spans
+    return causes
+
+
+def _as_steps(trace: HostTrace, found: EveryStep, causes_ps: I64) -> list[CausesOfStep]:
     steps, rows = steps_of(trace), found.graph.steps
     columns = (
         steps.number[rows].tolist(),
+        rows.tolist(),
         steps.complete[rows].tolist(),
         (np.arange(len(rows)) == found.median).tolist(),
         found.graph.end_ps[found.graph.bounds[:-1]].tolist(),
-        found.causes_ps().tolist(),
+        causes_ps.tolist(),
     )
     return [CausesOfStep(*row) for row in zip(*columns, strict=True)]
 

@@ -610,6 +610,18 @@ export interface Reports {
     };
   };
   idle: {
+    causes: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        cause: string | null;
+        ms: number | null;
+        idle_ms: number | null;
+        idle_percent: number | null;
+        meaning: string | null;
+      };
+    };
     rows: {
       kind: "table";
       fields: {
@@ -635,6 +647,7 @@ export interface Reports {
         start_ms: number | null;
         duration_ms: number | null;
         cause: string | null;
+        waits_for: string | null;
         before: string | null;
         after: string | null;
       };

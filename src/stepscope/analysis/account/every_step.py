@@ -59,6 +59,19 @@ class EveryStep:
         np.add.at(found, (self.step, self.cause), ps)
         return found
 
+    def longest_causes(self, start_ps: I64, end_ps: I64) -> list[str | None]:
+        """The cause that takes most of each of a few intervals; None where half of one is outside of steps."""
+        order = np.argsort(self.pieces.start_ps, kind="stable")
+        low, high = self.pieces.start_ps[order], self.pieces.end_ps[order]
+        found: list[str | None] = []
+        for start, end in zip(start_ps.tolist(), end_ps.tolist(), strict=True):
+            here = slice(int(np.searchsorted(high, start, side="right")), int(np.searchsorted(low, end)))
+            shared = np.minimum(high[here], end) - np.maximum(low[here], start)
+            spent = np.bincount(self.cause[order[here]], weights=shared, minlength=len(Cause))
+            inside = 2 * spent.sum() > end - start
+            found.append(Cause(int(np.argmax(spent))).name.lower() if inside else None)
+        return found
+
     def part_within(self, spans: Spans) -> I64:
         """The part of each piece in which some spans last: int64 of shape (pieces,), ps."""
         return spans.overlap_ps(self.pieces.start_ps, self.pieces.end_ps)

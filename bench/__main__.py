@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench import profiles
-from bench.measures import Measure, measures, measures_of_starting
+from bench.measures import Measure, list_measures, list_start_measures
 from bench.process import Limits
 from bench.profiles import BenchProfile
-from bench.report import Measured, Section, render, take_turns
+from bench.report import Measured, Section, render_page, take_turns
 from bench.tools import Stepscope
 
 LARGE, HUGE, QUICK = 1_160_000, 10_000_000, 230_000
@@ -21,30 +21,30 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 0, or 1 if Stepscope itself gave no result somewhere."""
+    """Runs the bench; returns 1 if Stepscope failed somewhere, else 0."""
     options = _options(arguments)
-    limits = Limits.of_this_machine(options.timeout)
+    limits = Limits.for_this_machine(options.timeout)
     small = profiles.obtain(1, options.base)
     sections = []
     for events, rounds in _plan(options):
         profile = profiles.obtain(events, options.base)
-        _say(f"{profile.events:,} events, {profile.bytes / 1e6:,.0f} MB: {profile.path}")
+        _log(f"{profile.events:,} events, {profile.bytes / 1e6:,.0f} MB: {profile.path}")
         _warm_up(profile, small, limits)
-        wanted = [*measures(profile, small, limits)]
+        wanted = [*list_measures(profile, small, limits)]
         if events != HUGE:
-            wanted += measures_of_starting(profile, limits)
+            wanted += list_start_measures(profile, limits)
         measured = [take_turns(measure, rounds) for measure in wanted if _is_wanted(measure, options.only)]
         sections.append(Section(profile, measured))
-    page = render(sections, limits, _rounds(options))
+    page = render_page(sections, limits, _rounds(options))
     options.output.write_text(page)
-    _say(f"written to {options.output}")
+    _log(f"written to {options.output}")
     return int(any(_stepscope_failed(section.measured) for section in sections))
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one profile of 0.2 M events, three rounds")
-    parser.add_argument("--only", action="append", metavar="NAME", help="only the measures whose name starts so")
+    parser.add_argument("--only", action="append", metavar="NAME", help="only the measures whose names start with NAME")
     parser.add_argument("--rounds", type=int, help=f"instead of {ROUNDS} ({ROUNDS_HUGE} for the largest profile)")
     parser.add_argument("--no-huge", action="store_true", help="leave out the profile of 10 M events")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="stop a process after this long")
@@ -73,7 +73,7 @@ def _rounds(options: argparse.Namespace) -> str:
 def _warm_up(profile: BenchProfile, small: BenchProfile, limits: Limits) -> None:
     """Reads the file into the page cache and lets Stepscope compile its kernels."""
     profiles.read_once(profile)
-    Stepscope().cold(small.path, limits)
+    Stepscope().run_cold(small.path, limits)
 
 
 def _is_wanted(measure: Measure, only: Iterable[str] | None) -> bool:
@@ -90,7 +90,7 @@ def _stepscope_failed(measured: Iterable[Measured]) -> bool:
     )
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,7 +1,7 @@
-"""`python -m bench.advice`: is the first advice right, and is the predicted speed-up the real one?
+"""`python -m bench.advice`: checks whether the first advice is right and the predicted speed-up is the real one.
 
-Runs the programs of `bench/bottlenecks`, slow and fixed, under their frameworks' own profilers, or takes captures that
-are there already, and holds what Stepscope says of them against what is known.
+Runs the programs of `bench/bottlenecks`, slow and fixed, under their frameworks' own profilers, or takes existing
+captures, and compares what Stepscope says about them with what is known.
 """
 
 from __future__ import annotations
@@ -27,75 +27,77 @@ CLOSE = 0.2  # a predicted speed-up within this share of the real one is a good 
 OUTPUT = "out.txt"
 _INTRODUCTION = """# How often the advice is right
 
-Made by `python -m bench.advice`. Each program has one known bottleneck and a variant without it; both were recorded
-by the profiler of their framework, on a machine with two cores and no GPU that did other work too. "Real" is the step
-time of the slow variant over that of the fixed one, both without a profiler. A fixed variant with advice other than
-`none` has something left, or Stepscope is wrong about it.
+Made by `python -m bench.advice`. Each program has one known bottleneck and a variant without it; both were recorded by
+the profiler of their framework, on a machine with two cores and no GPU that was busy with other work as well. "Real"
+is the step time of the slow variant over that of the fixed one, both without a profiler. If a fixed variant gets
+advice other than `none`, it has another bottleneck, or Stepscope is wrong about it.
 
 ## What the figures do not show
 
-These programs were known while the rules were written, and rules were corrected where they failed, so the score on
-programs that nobody has seen is lower. Two times programs were added after the rules stood, and counted before anything
-was corrected: of eleven, the first advice was right in eight; of thirteen (from `tf_take_turns` to `torch_broadcasts`
-in the lists below), it was right in eleven, the fixed variant got `none` in twelve, and four predictions were within
+These programs were known while the rules were written, and rules were corrected where they failed. The score on unseen
+programs is therefore lower. Twice, programs were added after the rules were finished, and counted before anything was
+corrected: of eleven, the first advice was right in eight; of thirteen (from `tf_take_turns` to `torch_broadcasts` in
+the lists below), it was right in eleven, the fixed variant got `none` in twelve, and four predictions were within
 20 %.
 
-A third time twenty-two programs in other styles were recorded, while many others wanted the two cores, to judge classes
-and not gains: the first advice was right in nineteen before anything was corrected, and the fixed variant got `none`
-in nineteen. Wrong were values fetched in a step that mostly computes, a healthy `Model.fit` without step marks, and a
-table that NumPy converts and JAX copies in every step, which was called memory churn; all are since corrected.
+The third time, twenty-two programs in other styles were recorded on a busy machine, to judge classes and not gains:
+the first advice was right in nineteen before anything was corrected, and the fixed variant got `none` in nineteen.
+Wrong were values fetched in a step that mostly computes, a healthy `Model.fit` without step marks, and a table that
+NumPy converts and JAX copies in every step, which was called memory churn; all are since corrected.
 
-A fourth time twenty-two programs in the style of the given set were written by someone who did not know the rules, and
-recorded on a busy machine; one did not end. Of twenty-one the first advice was right in seventeen, the fixed variant
-got `none` in twenty, and of eighteen predictions six were within 20 %; what the two traces themselves show was so in
-eleven. Since then a run of a JAX program counts for the step that called it, what hides computation on other
+The fourth time, twenty-two programs in the style of the given set were written by someone who did not know the rules,
+and recorded on a busy machine; one did not finish. Of twenty-one the first advice was right in seventeen, the fixed
+variant got `none` in twenty, and of eighteen predictions six were within 20 %; the step times in the two traces were
+in eleven. Since then a run of a JAX program counts for the step that called it, what hides computation on other
 threads gains no more than that, and programs that are repeated pay the start of their ops each time: the same
-recordings now give twenty, twenty-one, ten and thirteen. Wrong is one: samples that a `Dataset` unpacks from memory
-as NumPy arrays are called files, since nothing in a profile without Python calls tells which they are; the advice says
-so, and with `with_stack=True` they are told apart. The one that did not end, whose input makes the step slow while it
-is always ready, was called healthy and is named now.
+recordings now give twenty, twenty-one, ten and thirteen. Wrong is one: samples that a `Dataset` unpacks from memory as
+NumPy arrays are called files, because a profile without Python calls does not show the difference. The advice says so,
+and with `with_stack=True` Stepscope distinguishes them. The program that did not finish, whose input slows the step
+down although it is always ready, was called healthy and is now recognized.
 
-A fifth time thirty-one programs were written by two people who did not know the rules, and recorded on a busy machine:
-the first advice was right in twenty-five, the fixed variant got `none` in twenty-six, and of twenty-seven predictions
-eleven were within 20 %, as what the two traces themselves show was in nineteen. Not seen were a tensor that grows
-outside of any graph, a function of the dataset that holds Python's lock, Python called from within a program, and
-forward passes that no backward pass follows; wrongly named were averages made anew and a `state_dict` that is sent to
-other ranks; and the program that updates the weights was called redundant. The same recordings now give thirty-one,
-twenty-eight and sixteen. Two of the three variants with advice left are wrong: a program whose result the step needs is
-still doubted, and workers that take turns in being slow are still a straggler where one is slower more often.
+The fifth time, thirty-one programs were written by two people who did not know the rules, and recorded on a busy
+machine: the first advice was right in twenty-five, the fixed variant got `none` in twenty-six, and of twenty-seven
+predictions eleven were within 20 %; the step times in the two traces were in nineteen. Stepscope missed a tensor that
+grows outside of any graph, a function of the dataset that holds Python's lock, Python called from within a program,
+and forward passes that no backward pass follows. It misjudged averages that are computed again and a `state_dict` that
+is sent to other ranks, and called the program that updates the weights redundant. The same recordings now give
+thirty-one, twenty-eight and sixteen. Two of the three variants with advice left are wrong: a program whose result the
+step needs is still suspected to be redundant, and workers that are slow in turn are still called a straggler if one is
+slow more often.
 
-A sixth time, after that, fifteen programs were written and recorded in the same way: the first advice was right in
+The sixth time, after that, fifteen programs were written and recorded in the same way: the first advice was right in
 thirteen, the fixed variant got `none` in eleven (three of the other four do wait for their input), and of twelve
-predictions five were within 20 %. A matrix that is inverted anew in every step is named since; that six identical
-forward passes, each with its backward pass, are given the same data, no trace tells.
+predictions five were within 20 %. A matrix that is inverted again in every step is now recognized. No trace shows that
+six identical forward passes, each with its backward pass, get the same data.
 
-A seventh time twenty-seven programs were written by two people who did not know the rules: the first advice was right
-in twenty-four, the fixed variant got `none` in twenty-five, and of twenty-three predictions nine were within 20 %, as
-what the two traces themselves show was in fourteen. Not seen were whole files that are read for each sample while the
-step does not wait, images that go through a network one by one, and gradients that go back into a generator which does
-not use them; the last no rule sees yet. The samples of a generator for its critic were called redundant, and a rank on
-the slower core of one machine a straggler. The same recordings now give twenty-six, twenty-seven and twelve.
+The seventh time, twenty-seven programs were written by two people who did not know the rules: the first advice was
+right in twenty-four, the fixed variant got `none` in twenty-five, and of twenty-three predictions nine were within
+20 %; the step times in the two traces were in fourteen. Stepscope missed whole files that are read for each sample
+while the step does not wait, images that go through a network one by one, and gradients that go back into a generator
+which does not use them; no rule finds the last yet. The samples of a generator for its critic were called redundant,
+and a rank on the slower core of one machine a straggler. The same recordings now give twenty-six, twenty-seven and
+twelve.
 
-An eighth time, after that, fourteen programs were written in the same way and recorded on a calmer machine: the first
-advice was right in eleven, the fixed variant got `none` in all, and of fourteen predictions eight were within 20 %, as
-what the two traces show was in nine. Not seen were an array that JAX copies in while it starts the next program, four
-functions of one name that each run the same model, and a loop within a graph that takes one sample at a time. The same
-recordings now give fourteen, fourteen and nine.
+The eighth time, after that, fourteen programs were written in the same way and recorded on a calmer machine: the first
+advice was right in eleven, the fixed variant got `none` in all, and of fourteen predictions eight were within 20 %;
+the step times in the two traces were in nine. Stepscope missed an array that JAX copies in while it starts the next
+program, four functions of one name that each run the same model, and a loop within a graph that takes one sample at a
+time. The same recordings now give fourteen, fourteen and nine.
 
-Where predictions stay off, the trace does not hold what would be needed:
+Where predictions are still wrong, the trace does not contain what they would need:
 
 - The real speed-up was measured at another time than the trace, and "recorded" is what the two traces show: the step
-  times in them, one over the other, with what recording cost. How often even that is close to the real one is said with
-  each list. Steps of the very run that was recorded, but before that,
-  differ by 2.9 for `torch_rank_zero_report` and by 3.3 for `torch_memory_bank`.
+  times in them, one over the other, including the cost of recording. Each list says how often even that is close to
+  the real one. Steps of the recorded run itself, before the recording started, differ by 2.9 for
+  `torch_rank_zero_report` and by 3.3 for `torch_memory_bank`.
 - After a save, TensorFlow runs the ops of `tf_save_every_step` on one thread, without one on two.
-- Between 66 small messages hardly an op of `torch_reduce_each_tensor` runs undisturbed, so no step shows how quick it
-  could be.
-- A program that is new in every step never runs warm: speed-ups above 20 name the order of magnitude, no more.
-- How many ops of PyTorch a compiler or a batched op merges is up to the program; the middle between none and all is
-  said, but for those of the update, which all merge.
-- What stays of a step runs on colder caches after a long interruption than it does without: no step of the trace shows
-  how quick it could be.
+- Between 66 small messages hardly any op of `torch_reduce_each_tensor` runs without contention, so no step shows how
+  fast it could be.
+- A program that is new in every step never runs warm: speed-ups above 20 only give the order of magnitude.
+- How many ops of PyTorch a compiler or a batched op merges depends on the program. The prediction is the middle
+  between none and all, except for ops of the update, which all merge.
+- After a long interruption the rest of a step runs on colder caches than without it: no step of the trace shows how
+  fast it could be.
 - Programs that take turns on busy cores make single steps several times as long.
 
 """
@@ -103,7 +105,7 @@ Where predictions stay off, the trace does not hold what would be needed:
 
 @dataclass(frozen=True)
 class Case:
-    """A program and where its captures lie; `real` is the measured speed-up, None if it was not measured."""
+    """A program and the folder of its captures; `real` is the measured speed-up, None if it was not measured."""
 
     name: str
     expected: str
@@ -114,7 +116,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What Stepscope says of a case."""
+    """What Stepscope says about a case."""
 
     case: Case
     first: str
@@ -135,31 +137,33 @@ class Outcome:
 
     @property
     def is_expected(self) -> bool:
-        """Whether the real speed-up lies in the range that was said to be expected."""
+        """Whether the real speed-up lies in the predicted range."""
         real = self.case.real
         return real is not None and self.expected is not None and self.expected[0] <= real <= self.expected[1]
 
     @property
     def error(self) -> float | None:
-        """Predicted over real speed-up, less one."""
+        """Predicted over real speed-up, minus one."""
         if self.predicted is None or not self.case.real:
             return None
         return self.predicted / self.case.real - 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the table and writes the page; 1 if a first advice is wrong."""
+    """Prints the table and writes the page; returns 1 if a first advice is wrong, else 0."""
     options = _options(arguments)
     sets: dict[str, list[Outcome]] = {}
     if options.captures:
-        sets["Programs of a given set"] = [_outcome(case) for case in _given(options.captures, options.manifest)]
+        sets["Programs of a given set"] = [
+            _judge_case(case) for case in _given_cases(options.captures, options.manifest)
+        ]
     if options.folder:
         if options.run:
             _capture_all(options.folder, options.only)
-        sets["Programs of `bench/bottlenecks`"] = [_outcome(case) for case in _own(options.folder)]
+        sets["Programs of `bench/bottlenecks`"] = [_judge_case(case) for case in _own_cases(options.folder)]
     if options.again:
-        sets["The same programs on a busy machine"] = [_outcome(case) for case in _own(options.again)]
-    page = "\n".join([_INTRODUCTION, *(line for name, found in sets.items() for line in _section(name, found))])
+        sets["The same programs on a busy machine"] = [_judge_case(case) for case in _own_cases(options.again)]
+    page = "\n".join([_INTRODUCTION, *(line for name, found in sets.items() for line in _make_section(name, found))])
     print(page)
     if not options.only:
         options.output.write_text(page, encoding="utf-8")
@@ -185,7 +189,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _given(captures: Path, manifest: Path) -> Iterator[Case]:
+def _given_cases(captures: Path, manifest: Path) -> Iterator[Case]:
     for entry in json.loads(manifest.read_text("utf-8"))["cases"]:
         yield Case(
             name=entry["id"],
@@ -196,7 +200,7 @@ def _given(captures: Path, manifest: Path) -> Iterator[Case]:
         )
 
 
-def programs() -> Iterator[tuple[str, str, str]]:
+def list_programs() -> Iterator[tuple[str, str, str]]:
     """Framework, name and class of our own programs, from the first word of their docstrings."""
     for framework in FRAMEWORKS:
         tree = ast.parse((PROGRAMS / f"{framework}_programs.py").read_text("utf-8"))
@@ -205,8 +209,8 @@ def programs() -> Iterator[tuple[str, str, str]]:
                 yield framework, node.name, (ast.get_docstring(node) or "").partition(":")[0]
 
 
-def _own(folder: Path) -> Iterator[Case]:
-    for framework, name, kind in programs():
+def _own_cases(folder: Path) -> Iterator[Case]:
+    for framework, name, kind in list_programs():
         place = folder / f"{framework}_{name}"
         if all((place / variant / OUTPUT).is_file() for variant in VARIANTS):
             times = [_step_ms(place / variant) for variant in VARIANTS]
@@ -219,7 +223,7 @@ def _step_ms(capture: Path) -> float:
 
 
 def _capture_all(folder: Path, only: Sequence[str] | None) -> None:
-    for framework, name, _ in programs():
+    for framework, name, _ in list_programs():
         if only and f"{framework}_{name}" not in only:
             continue
         for variant in VARIANTS:
@@ -237,7 +241,7 @@ def _capture(framework: str, name: str, variant: str, logdir: Path) -> None:
     (logdir / OUTPUT).write_text(done.stdout, encoding="utf-8")
 
 
-def _outcome(case: Case) -> Outcome:
+def _judge_case(case: Case) -> Outcome:
     slow, fixed = (stepscope.load(case.folder / variant).overview() for variant in VARIANTS)
     first = slow.advice[0] if slow.advice else None
     left = ", ".join(item.kind for item in fixed.advice) or "no advice"
@@ -251,7 +255,7 @@ def _outcome(case: Case) -> Outcome:
     )
 
 
-def _section(title: str, outcomes: Sequence[Outcome]) -> list[str]:
+def _make_section(title: str, outcomes: Sequence[Outcome]) -> list[str]:
     errors = [abs(outcome.error) for outcome in outcomes if outcome.error is not None]
     right = sum(outcome.is_right for outcome in outcomes)
     clean = sum(outcome.fixed == "none" for outcome in outcomes)
@@ -268,12 +272,12 @@ def _section(title: str, outcomes: Sequence[Outcome]) -> list[str]:
         "",
         "| program | bottleneck | first advice | | predicted | expected | real | error | recorded | once fixed |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        *(_row(outcome) for outcome in outcomes),
+        *(_make_row(outcome) for outcome in outcomes),
         "",
     ]
 
 
-def _row(outcome: Outcome) -> str:
+def _make_row(outcome: Outcome) -> str:
     case, error = outcome.case, outcome.error
     cells = (
         case.name,

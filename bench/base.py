@@ -1,4 +1,4 @@
-"""Takes an XSpace file apart into what a repetition changes and what it copies."""
+"""Splits an XSpace file into the parts that a repetition changes and those that it copies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAMILIES = {
     "_c": "context",
     "element_id": "element",
 }
-# At and above this an id is a hash; below, a count that goes on in the next repetition.
+# From this value on an id is a hash; below, it is a count that continues in the next repetition.
 HASHED = 1 << 32
 NO_CONTEXT = (1 << 64) - 1
 LONGEST_VARINT = 10
@@ -35,7 +35,7 @@ LONGEST_VARINT = 10
 class Line:
     """One line: its own fields before and after the events, and the events as columns.
 
-    `types` are rows of the plane's `type_ids`; `start` and `end` are ps from the line's start, except where
+    `types` are rows of the plane's `type_ids`.  `start` and `end` are ps from the line's start, except where
     `when_field` is 5: there `start` is a number of occurrences and `end` the duration.  Event `i` has the stats
     `stat_begin[i]:stat_begin[i + 1]`.
     """
@@ -52,14 +52,14 @@ class Line:
     stats: Stats
 
     @property
-    def in_time(self) -> NDArray[np.bool_]:
-        """Which events have a place in time."""
+    def is_timed(self) -> NDArray[np.bool_]:
+        """Which events have a start time."""
         timed: NDArray[np.bool_] = self.when_field == 2
         return timed
 
     @property
     def upper_bytes(self) -> int:
-        """No encoding of these events is longer."""
+        """An upper bound for the size of these events, encoded."""
         stats = self.stats
         return int(self.types.size * 5 * LONGEST_VARINT + stats.length.sum() + stats.length.size * 5 * LONGEST_VARINT)
 
@@ -92,7 +92,7 @@ class Plane:
 
 @dataclass
 class Base:
-    """A whole file.  `strides` tells how far the small ids of each family go, so how far a repetition moves them."""
+    """A whole file.  `strides` is the range of the small ids of each family: a repetition moves them by that much."""
 
     planes: list[Plane]
     tail: bytes
@@ -106,14 +106,14 @@ class Base:
     def span_ps(self) -> tuple[int, int]:
         """First start and last end of all events, ps after the earliest line's start."""
         first, last = [], []
-        for line, origin in self.lines_with_origin():
-            timed = line.in_time
+        for line, origin in self.list_line_origins():
+            timed = line.is_timed
             if timed.any():
                 first.append(origin + int(line.start[timed].min()))
                 last.append(origin + int(line.end[timed].max()))
         return min(first, default=0), max(last, default=0)
 
-    def lines_with_origin(self) -> Iterable[tuple[Line, int]]:
+    def list_line_origins(self) -> Iterable[tuple[Line, int]]:
         """Each line with its start in ps after the earliest line's start."""
         lines = [line for plane in self.planes for line in plane.lines]
         zero = min((line.start_ns for line in lines), default=0)
@@ -121,7 +121,7 @@ class Base:
 
 
 def parse(data: bytes) -> Base:
-    """The file's parts.  Raises ValueError or IndexError if `data` is not a whole XSpace."""
+    """Splits a file.  Raises ValueError or IndexError if `data` is not a whole XSpace."""
     planes, tail = [], b""
     for part in wire.fields(data):
         if part[0] == 1:
@@ -150,10 +150,10 @@ def _parse_plane(data: bytes) -> Plane:
                 raw.lines.append(part[3])
             case 4:
                 key, entry = _map_entry(part[3])
-                raw.metadata[key] = _named(entry)
+                raw.metadata[key] = _split_entry(entry)
             case 5:
                 key, entry = _map_entry(part[3])
-                raw.stat_names[key] = _named(entry)[0].decode(errors="replace")
+                raw.stat_names[key] = _split_entry(entry)[0].decode(errors="replace")
                 raw.tail += wire.raw(part)
             case 6:
                 raw.tail += wire.raw(part)
@@ -174,7 +174,7 @@ def _map_entry(data: bytes) -> tuple[int, bytes]:
     return key, entry
 
 
-def _named(entry: bytes) -> tuple[bytes, bytes]:
+def _split_entry(entry: bytes) -> tuple[bytes, bytes]:
     """Name and other fields, except the id, of a metadata entry."""
     name, rest = b"", b""
     for part in wire.fields(entry):
@@ -255,10 +255,10 @@ def _parse_line(data: bytes, ids: dict[int, int]) -> Line:
 
 
 def _apply_rules(base: Base) -> None:
-    """Decides for every stat what a repetition does to it."""
+    """Decides how a repetition changes each stat."""
     rows = [(plane, line.stats) for plane in base.planes for line in plane.lines]
     for family in dict.fromkeys(FAMILIES.values()):
-        chosen = [(stats, _of_family(plane, stats, family)) for plane, stats in rows]
+        chosen = [(stats, _family_mask(plane, stats, family)) for plane, stats in rows]
         small = [stats.value[mask & (stats.value < HASHED)] for stats, mask in chosen]
         stride = max((int(values.max()) + 1 for values in small if values.size), default=1)
         base.strides[family] = stride
@@ -268,7 +268,7 @@ def _apply_rules(base: Base) -> None:
         _apply_step_names(plane, stats, base.strides["group"])
 
 
-def _of_family(plane: Plane, stats: Stats, family: str) -> NDArray[np.bool_]:
+def _family_mask(plane: Plane, stats: Stats, family: str) -> NDArray[np.bool_]:
     members = [key for key, name in plane.stat_names.items() if FAMILIES.get(name) == family]
     integers = (stats.field == 3) | (stats.field == 4)
     mask: NDArray[np.bool_] = np.isin(stats.name, members) & integers & (stats.value != NO_CONTEXT)
@@ -284,7 +284,7 @@ def _apply_family(stats: Stats, mask: NDArray[np.bool_], family: str, stride: in
 
 
 def _apply_step_names(plane: Plane, stats: Stats, stride: int) -> None:
-    """Step names that are numbers go on counting."""
+    """Step names that are numbers continue to count."""
     members = [key for key, name in plane.stat_names.items() if name == "step_name"]
     for row in np.flatnonzero(np.isin(stats.name, members) & (stats.field == 5)):
         content = stats.blob[stats.at[row] : stats.at[row] + stats.length[row]].tobytes()

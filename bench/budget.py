@@ -1,8 +1,8 @@
-"""Where the time of a cold `stepscope overview FILE` goes, part by part: `python -m bench.budget FILE [--rounds N]`.
+"""How long each part of a cold `stepscope overview FILE` takes: `python -m bench.budget FILE [--rounds N]`.
 
 Each round is a fresh process that does one part after the other on one thread, with files in the page cache and modules
-compiled to bytecode; the figures are the least of all rounds, in processor time.  The command itself overlaps some of
-the parts, and so takes less than their sum where there are two cores.
+compiled to bytecode.  The figures are the least of all rounds, in processor time.  The command itself overlaps some
+parts, so with two cores it takes less than their sum.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FACES = ("stepscope.cli.main", "stepscope.cli.tools", "stepscope.api")
 READER, TOOL = "stepscope.formats.xspace.reader", "stepscope.analysis.overview.overview_tool"
 
 
-def _import(*modules: str) -> Callable[[], object]:
+def _importer(*modules: str) -> Callable[[], object]:
     return lambda: [importlib.import_module(module) for module in modules]
 
 
-def parts(path: str) -> dict[str, float]:
-    """Does all parts in this process; the milliseconds of processor time that each took."""
+def measure_parts(path: str) -> dict[str, float]:
+    """Does all parts in this process; returns the processor time of each in ms."""
     spent: dict[str, float] = {}
     kept: dict[str, Any] = {}
 
@@ -40,12 +40,12 @@ def parts(path: str) -> dict[str, float]:
         kept[name] = work()
         spent[name] = 1e3 * (time.process_time() - before)
 
-    take("standard library", _import(*LIBRARY))
-    take("numpy", _import("numpy"))
-    take("msgspec", _import("msgspec"))
-    take("command line, search, cache, report", _import(*FACES))
-    take("reader and its loops", _import(READER))
-    take("the tool and what it computes with", _import(TOOL))
+    take("standard library", _importer(*LIBRARY))
+    take("numpy", _importer("numpy"))
+    take("msgspec", _importer("msgspec"))
+    take("command line, search, cache, report", _importer(*FACES))
+    take("reader and its loops", _importer(READER))
+    take("the tool and what it computes with", _importer(TOOL))
     reader, tool = sys.modules[READER], sys.modules[TOOL]
     take("reading the file", lambda: Path(path).read_bytes())
     take("decoding", lambda: reader.read(kept["reading the file"], path, "bench"))
@@ -63,15 +63,15 @@ def _run_in_process(*arguments: str) -> Mapping[str, float]:
 
 
 def _processor_ms(command: list[str], environment: Mapping[str, str]) -> float:
-    """Processor time of a whole process."""
+    """The processor time of a whole process, in ms."""
     before = os.times()
     subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **environment})
     after = os.times()
     return 1e3 * (after.children_user + after.children_system - before.children_user - before.children_system)
 
 
-def whole(path: str, rounds: int) -> dict[str, float]:
-    """The interpreter alone, the command with no cache and its second run with one."""
+def measure_commands(path: str, rounds: int) -> dict[str, float]:
+    """The processor time in ms of the interpreter alone, the command without a cache, and its second run with one."""
     start = [sys.executable, "-c", "from stepscope.cli.main import main; main()", "overview", path, "--format", "json"]
     with tempfile.TemporaryDirectory() as folder:
         kept = {"STEPSCOPE_CACHE": "on", "STEPSCOPE_CACHE_DIR": folder}
@@ -95,11 +95,11 @@ def main() -> None:
     parser.add_argument("--parts", action="store_true", help="measure in this process")
     options = parser.parse_args()
     if options.parts:
-        print(json.dumps(parts(options.file)))
+        print(json.dumps(measure_parts(options.file)))
         return
     path = str(Path(options.file).resolve())
     found = [_run_in_process(path, "--parts") for _ in range(options.rounds)]
-    totals = whole(path, options.rounds)
+    totals = measure_commands(path, options.rounds)
     least = {name: min(each[name] for each in found) for name in found[0]}
     print("| part | ms |\n| --- | ---: |")
     for name, spent in [("interpreter", totals.pop("interpreter")), *least.items(), *totals.items()]:

@@ -1,8 +1,8 @@
 """Large profiles from a small real one: its step, repeated, with other times, names and ids each time.
 
 A repetition keeps what a real capture keeps: nesting and order on every line, the links by correlation id and by
-producer and consumer, one group a step.  What changes: time runs unevenly (the same piecewise linear warp for all
-lines, so an event's start and duration both move), ids go on or are mixed, and a few names are new.
+producer and consumer, one group per step.  It changes time (the same piecewise linear warp for all lines, so an event's
+start and duration both move), ids, which continue or are mixed, and a few names.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _OP = re.compile(rb"[A-Za-z0-9.][\w./>-]*:[A-Z]\w*")
 _KERNEL = re.compile(rb"void .*|.*_kernel\w*")
 
 
-def build(data: bytes, events: int, path: Path) -> tuple[int, int]:
-    """Writes `data` repeated to about `events` events; the number of events written and of repetitions."""
+def build_profile(data: bytes, events: int, path: Path) -> tuple[int, int]:
+    """Writes `data` repeated to about `events` events; returns the numbers of events written and of repetitions."""
     base = parse(data)
     repetitions = max(1, round(events / max(1, base.events)))
     with path.open("wb") as out:
@@ -40,9 +40,9 @@ def build(data: bytes, events: int, path: Path) -> tuple[int, int]:
 
 
 def write(base: Base, repetitions: int, out: BinaryIO) -> None:
-    """Writes `base` repeated; memory stays at a few repetitions of one line."""
+    """Writes `base` repeated; at no time are more than a few repetitions of one line in memory."""
     clock = _Clock(base, repetitions)
-    origins = {id(line): origin for line, origin in base.lines_with_origin()}
+    origins = {id(line): origin for line, origin in base.list_line_origins()}
     for index, plane in enumerate(base.planes):
         names = _Names(plane, index, repetitions, base.strides["group"])
         _write_plane(plane, names, clock, origins, out)
@@ -50,7 +50,7 @@ def write(base: Base, repetitions: int, out: BinaryIO) -> None:
 
 
 class _Clock:
-    """Maps a base time to its time in a repetition: strictly ascending, other pace in every repetition."""
+    """Maps a base time to its time in a repetition: strictly ascending, at another pace in every repetition."""
 
     def __init__(self, base: Base, repetitions: int) -> None:
         self.first, last = base.span_ps()
@@ -61,7 +61,7 @@ class _Clock:
         self.ends = np.cumsum(pace, axis=1) / pace.sum(axis=1, keepdims=True) * self.extent
 
     def __call__(self, ps: NDArray[np.int64], origin: int, repetition: int) -> NDArray[np.int64]:
-        """`ps` and the result count from the line's start, which is `origin` after the earliest line's."""
+        """The time in a repetition; it and `ps` count from the line's start, `origin` after the earliest line's."""
         since = ps + (origin - self.first)
         inside = since.astype(np.float64)
         if repetition:
@@ -71,12 +71,12 @@ class _Clock:
 
     @property
     def total(self) -> int:
-        """First start to last end of the result, ps."""
+        """The time from the first start to the last end of the result, ps."""
         return self.period * (self.repetitions - 1) + self.extent
 
 
 class _Names:
-    """Which metadata id each type has in each repetition, and the entries that this needs."""
+    """The metadata id of each type in each repetition, and the entries that these ids need."""
 
     def __init__(self, plane: Plane, index: int, repetitions: int, stride: int) -> None:
         self.plane = plane
@@ -84,12 +84,12 @@ class _Names:
         self.next_id = max(plane.metadata, default=0) + 1
         self.ids = np.tile(plane.type_ids, (repetitions, 1))
         rng = np.random.default_rng([SEED, index])
-        steps, changeable = self._step_types(), self._changeable()
+        steps, changeable = self._step_types(), self._changeable_types()
         for repetition in range(1, repetitions):
             for row, number in steps.items():
                 self._add(row, repetition, b"%d" % (number + repetition * stride))
             for row in rng.choice(changeable, round(len(changeable) * NEW_NAMES), replace=False):
-                self._add(int(row), repetition, _renamed(self._name(int(row)), repetition))
+                self._add(int(row), repetition, _new_name(self._name(int(row)), repetition))
 
     def _name(self, row: int) -> bytes:
         return self.plane.metadata.get(int(self.plane.type_ids[row]), (b"", b""))[0]
@@ -99,7 +99,7 @@ class _Names:
         rows = {int(row) for line in self.plane.lines if line.name == "Steps" for row in line.types}
         return {row: int(self._name(row)) for row in sorted(rows) if self._name(row).isdigit()}
 
-    def _changeable(self) -> list[int]:
+    def _changeable_types(self) -> list[int]:
         rows = range(len(self.plane.type_ids))
         return [row for row in rows if _OP.fullmatch(self._name(row)) or _KERNEL.fullmatch(self._name(row))]
 
@@ -117,7 +117,7 @@ class _Names:
                 yield wire.text(4, wire.number(1, key) + wire.text(2, entry))
 
 
-def _renamed(name: bytes, repetition: int) -> bytes:
+def _new_name(name: bytes, repetition: int) -> bytes:
     """`scope/op:Type` as `scope/op_r7:Type`, a kernel as `kernel_r7`."""
     stem, colon, kind = name.rpartition(b":") if _OP.fullmatch(name) else (name, b"", b"")
     return b"%s_r%d%s%s" % (stem, repetition, colon, kind)
@@ -126,7 +126,7 @@ def _renamed(name: bytes, repetition: int) -> bytes:
 def _write_plane(plane: Plane, names: _Names, clock: _Clock, origins: dict[int, int], out: BinaryIO) -> None:
     headers = [_line_header(line, clock) for line in plane.lines]
     sizes = [
-        len(before) + len(after) + sum(part.size for part in _events(line, names, clock, origins[id(line)]))
+        len(before) + len(after) + sum(part.size for part in _encode_events(line, names, clock, origins[id(line)]))
         for line, (before, after) in zip(plane.lines, headers, strict=True)
     ]
     metadata = b"".join(names.metadata())
@@ -134,7 +134,7 @@ def _write_plane(plane: Plane, names: _Names, clock: _Clock, origins: dict[int, 
     out.write(delimited_head(1, len(plane.head) + lines_size + len(metadata) + len(plane.tail)) + plane.head)
     for line, size, (before, after) in zip(plane.lines, sizes, headers, strict=True):
         out.write(delimited_head(3, size) + before)
-        for part in _events(line, names, clock, origins[id(line)]):
+        for part in _encode_events(line, names, clock, origins[id(line)]):
             out.write(part.data)
         out.write(after)
     out.write(metadata + plane.tail)
@@ -146,9 +146,9 @@ def _line_header(line: Line, clock: _Clock) -> tuple[bytes, bytes]:
     return line.before, after
 
 
-def _events(line: Line, names: _Names, clock: _Clock, origin: int) -> Iterator[NDArray[np.uint8]]:
-    """The line's events, encoded, a repetition at a time; an array is valid until the next is asked for."""
-    out, timed = np.empty(line.upper_bytes, np.uint8), line.in_time
+def _encode_events(line: Line, names: _Names, clock: _Clock, origin: int) -> Iterator[NDArray[np.uint8]]:
+    """The line's events, encoded, a repetition at a time; an array is valid until the next one is taken."""
+    out, timed = np.empty(line.upper_bytes, np.uint8), line.is_timed
     for repetition in range(clock.repetitions):
         start, end = line.start.copy(), line.end.copy()
         start[timed] = clock(line.start[timed], origin, repetition)

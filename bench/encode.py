@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from stepscope.formats.xspace.encode import field_sizes, put_heads, put_texts, put_varints, varint_sizes
 from stepscope.model.arrays import offsets_of
 
-# What a repetition does to a stat: nothing; add `delta` a repetition; mix into the low 62 bits; write `value + delta`
-# a repetition as decimal text.
+# How a repetition changes a stat: not at all; adds `delta` per repetition; mixes the low 62 bits; writes
+# `value + delta` per repetition as decimal text.
 KEEP, SHIFT, MIX, DECIMAL = 0, 1, 2, 3
 
 _LOW_62 = (1 << 62) - 1
@@ -31,10 +31,10 @@ def put_events(
     """Writes events `types[i]` from `start[i]` to `end[i]` ps with the stats `stat_begin[i]:stat_begin[i + 1]`.
 
     `when_field` is 2 for an offset and 5 for a number of occurrences, whose `start` is written as it is.  Returns the
-    number of bytes written to `out`, which the caller made large enough.
+    number of bytes written to `out`, which must be large enough.
     """
     values = _new_values(rules, values, deltas, repetition)
-    blob, begins, lengths = _texts(rules, fields, values, at, length, blob)
+    blob, begins, lengths = _place_texts(rules, fields, values, at, length, blob)
     is_text, is_double = np.isin(fields, (_STRING, _BYTES)) | (rules == DECIMAL), fields == _DOUBLE
     content = np.where(is_double, 8, np.where(is_text, varint_sizes(lengths) + lengths, varint_sizes(values)))
     stat_sizes = 2 + varint_sizes(names) + content
@@ -64,7 +64,7 @@ def put_events(
 
 
 def _put_numbers(out: Column, place: Column, fields: Column, values: Column) -> Column:
-    """Writes a number a message; returns where what follows goes."""
+    """Writes one number per message; returns the position after each."""
     out[place] = fields.astype(np.uint8) << 3
     put_varints(out, place + 1, values)
     after: Column = place + 1 + varint_sizes(values)
@@ -78,10 +78,10 @@ def _new_values(rules: Column, values: Column, deltas: Column, repetition: int) 
     return mixed
 
 
-def _texts(
+def _place_texts(
     rules: Column, fields: Column, values: Column, at: Column, length: Column, blob: Column
 ) -> tuple[Column, Column, Column]:
-    """All texts: the bytes, and where that of each stat begins and how long it is; decimals come after the others."""
+    """All texts: the bytes, and the start and length of the text of each stat; decimals come after the others."""
     decimal = rules == DECIMAL
     digits = values[decimal].astype(np.uint64).astype(f"S{_DIGITS}").view(np.uint8).reshape(-1, _DIGITS)
     begins, lengths = at.astype(np.int64), length.astype(np.int64)

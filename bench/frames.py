@@ -1,8 +1,8 @@
-"""How smooth the timeline is: `python -m bench.frames ADDRESS`, with a page that `stepscope open` shows.
+"""Measures how smooth the timeline is: `python -m bench.frames ADDRESS`, with the address of a `stepscope open`.
 
 A browser (Debian's Chromium, headless, through Playwright) zooms and drags as a person does.  Two things are counted:
 the time from one frame to the next, and the processor time that the page's main thread spends on one task.  The second
-does not depend on what else the machine does; above 16.7 ms a task costs a frame.
+does not depend on other load; a task above 16.7 ms costs a frame.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def main() -> None:
         print(f"load {os.getloadavg()[0]:.1f}; ms\n")
         print("| move | frames | median | p95 | longest task | tasks over a frame |")
         print("| --- | --: | --: | --: | --: | --: |")
-        for name, move in _moves(page):
-            print(_row(name, *_measured(browser, page, move)), flush=True)
+        for name, move in _list_moves(page):
+            print(_table_row(name, *_measure_move(browser, page, move)), flush=True)
         browser.close()
 
 
-def _moves(page: Page) -> Sequence[tuple[str, Callable[[], None]]]:
+def _list_moves(page: Page) -> Sequence[tuple[str, Callable[[], None]]]:
     boxes = [box for canvas in page.query_selector_all("canvas") if (box := canvas.bounding_box())]
     box = max(boxes, key=lambda each: each["width"] * each["height"])
     x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.5 * box["height"]
@@ -95,7 +95,7 @@ def _moves(page: Page) -> Sequence[tuple[str, Callable[[], None]]]:
     )
 
 
-def _measured(browser: Browser, page: Page, move: Callable[[], None]) -> tuple[list[float], list[float]]:
+def _measure_move(browser: Browser, page: Page, move: Callable[[], None]) -> tuple[list[float], list[float]]:
     """Times between frames, and processor times of the main thread's tasks."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder, "trace.json")
@@ -105,11 +105,11 @@ def _measured(browser: Browser, page: Page, move: Callable[[], None]) -> tuple[l
         time.sleep(0.3)
         browser.stop_tracing()
         frames: list[float] = page.evaluate(_END)
-        return frames, _tasks(json.loads(trace.read_bytes())["traceEvents"])
+        return frames, _main_thread_tasks(json.loads(trace.read_bytes())["traceEvents"])
 
 
-def _tasks(events: Sequence[dict[str, Any]]) -> list[float]:
-    """Of the main thread that did most: a browser has one for each of its pages."""
+def _main_thread_tasks(events: Sequence[dict[str, Any]]) -> list[float]:
+    """The tasks of the busiest main thread: a browser has one for each of its pages."""
     found: dict[tuple[int, int], list[float]] = {
         (event["pid"], event["tid"]): []
         for event in events
@@ -122,7 +122,7 @@ def _tasks(events: Sequence[dict[str, Any]]) -> list[float]:
     return max(found.values(), key=sum)
 
 
-def _row(name: str, frames: list[float], tasks: list[float]) -> str:
+def _table_row(name: str, frames: list[float], tasks: list[float]) -> str:
     median, late = statistics.median(frames), statistics.quantiles(frames, n=20)[-1]
     over = sum(task > FRAME_MS for task in tasks)
     return f"| {name} | {len(frames)} | {median:.1f} | {late:.1f} | {max(tasks):.1f} | {over} |"

@@ -1,7 +1,7 @@
 """HolisticTraceAnalysis on one trace: `python -m bench.hta_worker FILE [--warm FILE]`.
 
 Runs under an interpreter that has it, and prints what `bench.worker` prints.  The call is its load and its temporal
-breakdown, which is the nearest that it has to an overview.
+breakdown, which come closest to an overview.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib.metadata import version
 
 
 def breakdown(path: str) -> tuple[float, dict[str, float]]:
-    """Seconds, and how long the devices were in use."""
+    """The seconds that it took, and the busy time of the devices."""
     from hta.trace_analysis import TraceAnalysis
 
     begin = time.perf_counter()
@@ -30,7 +30,7 @@ def _busy_ms(row: dict[str, float]) -> float:
 
 
 def main() -> None:
-    """Warms up on a small trace, then takes the time."""
+    """Warms up on a small trace, then measures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file")
     parser.add_argument("--warm")

@@ -1,12 +1,12 @@
-"""Kineto traces of PyTorch, beside HolisticTraceAnalysis, on the same files in one run: `python -m bench.kineto`.
+"""Compares Stepscope with HolisticTraceAnalysis on Kineto traces of PyTorch: `python -m bench.kineto`.
 
-    STEPSCOPE_HTA_PYTHON=hta/bin/python python -m bench.kineto      HTA under an interpreter of its own
+    STEPSCOPE_HTA_PYTHON=hta/bin/python python -m bench.kineto      HTA under its own interpreter
     python -m bench.kineto --quick                                  only the smallest trace, three rounds
     python -m bench.kineto --base FILE                              repeat another `*.pt.trace.json[.gz]`
 
-The trace of the corpus that has 76 thousand events, or a made-up one, is repeated 20 and 40 times; whatever leaves
-something out writes to KINETO.md in the bench folder and not over the full results here.  Without HTA, its rows are
-left out.
+The trace of the corpus that has 76 thousand events, or a made-up one, is repeated 20 and 40 times.  A run that leaves
+something out writes to KINETO.md in the bench folder and does not replace the full results here.  Without HTA, its rows
+are left out.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.measures import Measure, first_call, wall
+from bench.measures import Measure, first_call_seconds, process_seconds
 from bench.process import REPOSITORY, Limits, Sample, run_worker
 from bench.profiles import BenchProfile, folder, read_once, shared_file
-from bench.report import Measured, Section, render, take_turns
+from bench.report import Measured, Section, render_page, take_turns
 from bench.tools import Stepscope
 
 VERSION = 1
@@ -38,48 +38,52 @@ HTA_VARIABLE = "STEPSCOPE_HTA_PYTHON"
 
 
 class Hta:
-    """HolisticTraceAnalysis: load and temporal breakdown."""
+    """HolisticTraceAnalysis: its load and temporal breakdown."""
 
     name = "HTA"
 
     def __init__(self, python: str) -> None:
         self.python = python
 
-    def cold(self, path: Path, limits: Limits) -> Sample:
-        """A whole process."""
+    def run_cold(self, path: Path, limits: Limits) -> Sample:
+        """A whole process: start, import, read, analyse, exit."""
         return run_worker([self.python, "-m", "bench.hta_worker", str(path)], limits, {})
 
-    def running(self, path: Path, small: Path, limits: Limits) -> Sample:
-        """The first call on `path` in a process that has done `small`."""
+    def call_warm(self, path: Path, small: Path, limits: Limits) -> Sample:
+        """The first call on `path` in a process that has analysed `small`."""
         return run_worker([self.python, "-m", "bench.hta_worker", str(path), "--warm", str(small)], limits, {})
 
 
-def hta() -> Hta | None:
-    """HTA as the environment names it, or beside this Python; None if it is not there."""
+def find_hta() -> Hta | None:
+    """HTA under the interpreter that the environment names, else under this one; None if it is not installed."""
     python = os.environ.get(HTA_VARIABLE) or (sys.executable if importlib.util.find_spec("hta") else None)
     return Hta(python) if python else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 0, or 1 if Stepscope itself gave no result somewhere."""
+    """Runs the bench; returns 1 if Stepscope failed somewhere, else 0."""
     options = _options(arguments)
-    limits, other = Limits.of_this_machine(options.timeout), hta()
+    limits, other = Limits.for_this_machine(options.timeout), find_hta()
     if other is None:
         print(f"HTA is not installed; {HTA_VARIABLE} names an interpreter that has it", file=sys.stderr)
     small = obtain(WARM_UP_EVENTS, None)
-    Stepscope().cold(small.path, limits)  # compiles what is not compiled yet
+    Stepscope().run_cold(small.path, limits)  # compiles what is not compiled yet
     sections = []
     for events in (ONCE,) if options.quick else (ONCE, LARGE, TWICE):
         profile = obtain(events, options.base)
         print(f"{profile.events:,} events, {profile.bytes / 1e6:,.0f} MB: {profile.path}", file=sys.stderr, flush=True)
         read_once(profile)
-        # The largest trace tells how time and memory grow; HTA would take minutes for each round of it.
-        wanted = _measures(profile, small, other, limits) if events != TWICE else _growing(profile, small, limits)
+        # The largest trace shows how time and memory grow; HTA would take minutes for each round of it.
+        wanted = (
+            _list_measures(profile, small, other, limits)
+            if events != TWICE
+            else _growth_measures(profile, small, limits)
+        )
         sections.append(Section(profile, [take_turns(each, options.rounds or ROUNDS[events]) for each in wanted]))
-    page = render(sections, limits, _rounds(options), "python -m bench.kineto", _versions(sections))
-    options.output.write_text(page if options.quick else f"{page}\n{_growth(sections)}\n")
+    page = render_page(sections, limits, _rounds(options), "python -m bench.kineto", _hta_version(sections))
+    options.output.write_text(page if options.quick else f"{page}\n{_growth_table(sections)}\n")
     print(f"written to {options.output}", file=sys.stderr)
-    return int(any(sample.failure for section in sections for sample in _of_stepscope(section)))
+    return int(any(sample.failure for section in sections for sample in _stepscope_samples(section)))
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -101,7 +105,7 @@ def _rounds(options: argparse.Namespace) -> str:
 
 
 def obtain(events: int, source: Path | None) -> BenchProfile:
-    """A trace of about `events` events, built now or earlier by a process of its own."""
+    """A trace of about `events` events, built now or earlier by a separate process."""
     source = source or shared_file(CORPUS_FILE)
     if events == WARM_UP_EVENTS:
         source = None
@@ -121,51 +125,51 @@ def obtain(events: int, source: Path | None) -> BenchProfile:
     return BenchProfile(path, path.stat().st_size, written, repetitions, source.name if source else "a made-up trace")
 
 
-def _measures(profile: BenchProfile, small: BenchProfile, other: Hta | None, limits: Limits) -> list[Measure]:
+def _list_measures(profile: BenchProfile, small: BenchProfile, other: Hta | None, limits: Limits) -> list[Measure]:
     subjects: list[Stepscope | Hta] = [Stepscope(), *([other] if other else [])]
 
     def running(tool: Stepscope | Hta) -> Callable[[], Sample]:
-        return lambda: tool.running(profile.path, small.path, limits)
+        return lambda: tool.call_warm(profile.path, small.path, limits)
 
-    def cold(tool: Stepscope | Hta) -> Callable[[], Sample]:
-        return lambda: tool.cold(profile.path, limits)
+    def run_cold(tool: Stepscope | Hta) -> Callable[[], Sample]:
+        return lambda: tool.run_cold(profile.path, limits)
 
     return [
         Measure(
             "running",
             "Overview, running process",
-            "Load and overview in a process that has analysed a small trace before, no result cache; of HTA its load "
-            "and temporal breakdown.",
+            "Load and overview in a process that has already analysed a small trace, without result cache; for HTA its "
+            "load and temporal breakdown.",
             {tool.name: running(tool) for tool in subjects},
-            first_call,
+            first_call_seconds,
             per_byte=True,
         ),
         Measure(
             "cold",
             "Overview, cold process",
             "The same from the start of the process to its exit.",
-            {tool.name: cold(tool) for tool in subjects},
-            wall,
+            {tool.name: run_cold(tool) for tool in subjects},
+            process_seconds,
         ),
     ]
 
 
-def _growing(profile: BenchProfile, small: BenchProfile, limits: Limits) -> list[Measure]:
-    return _measures(profile, small, None, limits)[:1]
+def _growth_measures(profile: BenchProfile, small: BenchProfile, limits: Limits) -> list[Measure]:
+    return _list_measures(profile, small, None, limits)[:1]
 
 
-def _of_stepscope(section: Section) -> list[Sample]:
+def _stepscope_samples(section: Section) -> list[Sample]:
     return [sample for measured in section.measured for sample in measured.samples[Stepscope.name]]
 
 
-def _versions(sections: Sequence[Section]) -> dict[str, str]:
+def _hta_version(sections: Sequence[Section]) -> dict[str, str]:
     samples = [s for section in sections for each in section.measured for s in each.samples.get(Hta.name, ())]
     found = [str(sample.answer["version"]) for sample in samples if "version" in sample.answer]
     return {"HolisticTraceAnalysis": found[0]} if found else {}
 
 
-def _growth(sections: Sequence[Section]) -> str:
-    """Time and memory by the number of events, which tells whether both grow in proportion."""
+def _growth_table(sections: Sequence[Section]) -> str:
+    """Time and memory by the number of events, which shows whether both grow in proportion."""
     lines = ["## Growth", "", "| Events | Time | Time per million events | Peak |", "| ---: | ---: | ---: | ---: |"]
     for section in sections:
         measured: Measured = section.measured[0]

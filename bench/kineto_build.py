@@ -3,8 +3,8 @@
     python -m bench.kineto_build TARGET EVENTS [FILE]
 
 writes about EVENTS events (whole repetitions) to TARGET.  FILE is the trace to repeat, `.json` or `.json.gz`; without
-it one is made up.  The layout, a line for each group of fields, is that of PyTorch's writer, so that bytes per event
-are those of real files.
+it one is made up.  The layout is that of PyTorch's writer, one line for each group of fields, so that events take as
+many bytes as in real files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Event = dict[str, Any]
 
 GAP_US = 1_000
 SEED = 20260101
-# Ids that match one another in a file; a repetition moves each by as much as the file uses.
+# Ids that match one another in a file; a repetition moves each by the range that the file uses.
 IDS = ("External id", "external id", "correlation", "Sequence number", "Ev Idx", "Python id", "Python parent id")
 STEP = "ProfilerStep#"
 
@@ -42,8 +42,8 @@ class Template:
         )
 
 
-def build(document: dict[str, Any], events: int, path: Path) -> tuple[int, int]:
-    """Writes a trace repeated to about `events` events; the number of events written and of repetitions."""
+def build_profile(document: dict[str, Any], events: int, path: Path) -> tuple[int, int]:
+    """Writes a trace repeated to about `events` events; returns the numbers of events written and of repetitions."""
     once = document["traceEvents"]
     repetitions = max(1, round(events / max(1, len(once))))
     with path.open("w", encoding="utf-8") as out:
@@ -51,8 +51,8 @@ def build(document: dict[str, Any], events: int, path: Path) -> tuple[int, int]:
     return len(once) * repetitions, repetitions
 
 
-def load(path: Path) -> dict[str, Any]:
-    """A recorded trace."""
+def read_trace(path: Path) -> dict[str, Any]:
+    """Reads a recorded trace."""
     data = path.read_bytes()
     text = (gzip.decompress(data) if path.name.endswith(".gz") else data).decode("utf-8", "replace")
     document: dict[str, Any] = json.loads(text, strict=False)
@@ -74,7 +74,7 @@ def _write(document: dict[str, Any], repetitions: int, out: TextIO) -> None:
 
 
 def _strides(events: list[Event]) -> dict[str, float]:
-    """How far one repetition moves each sort of number."""
+    """How far one repetition moves each kind of number."""
     begin = min(event["ts"] for event in events if event.get("ph") == "X")
     end = max(event["ts"] + event.get("dur", 0) for event in events if event.get("ph") == "X")
     strides: dict[str, float] = {"ts": end - begin + GAP_US}
@@ -155,7 +155,7 @@ def _events(rng: random.Random) -> Iterator[Event]:
 
 
 def _op(rng: random.Random, number: int, now: float, free: float) -> tuple[list[Event], float, float]:
-    """An op with the op inside it, its launch and its kernel; when the host goes on, and when the device is free."""
+    """An op with the op inside it, its launch and its kernel; when the host continues, and when the device is free."""
     name, length = rng.choice(_LAYERS), rng.uniform(20, 60)
     launch, work = now + 0.6 * length, rng.uniform(5, 80)
     start = max(free, launch + 8)
@@ -186,5 +186,5 @@ def _host(category: str, name: str, start: float, length: float, args: dict[str,
 
 
 if __name__ == "__main__":
-    source = load(Path(sys.argv[3])) if len(sys.argv) > 3 else synthetic()
-    print(json.dumps(build(source, int(sys.argv[2]), Path(sys.argv[1]))))
+    source = read_trace(Path(sys.argv[3])) if len(sys.argv) > 3 else synthetic()
+    print(json.dumps(build_profile(source, int(sys.argv[2]), Path(sys.argv[1]))))

@@ -1,4 +1,4 @@
-"""What is measured.  A measure has one action a tool; the tools take turns, so that all meet the same machine."""
+"""The measures.  A measure has one action per tool.  The tools take turns, so that all meet the same machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bench import views
 from bench.process import Limits, Sample, run_worker
 from bench.profiles import BenchProfile
-from bench.tools import CACHE_OFF, QUESTIONS, Question, Stepscope, Xprof, XprofRs, worker_command, xprof_rs
+from bench.tools import CACHE_OFF, QUESTIONS, Question, Stepscope, Xprof, XprofRs, find_xprof_rs, worker_command
 
 Action = Callable[[], Sample]
 
@@ -21,10 +21,10 @@ class Measure:
     Attributes:
         name: short stable identifier, for `--only`.
         title: heading of the table.
-        meaning: what was done and what the figure is.
+        meaning: what was done and what the figure means.
         actions: how each tool, or each variant of one, does it.
-        takes: picks the seconds out of a sample.
-        per_byte: whether a rate over the file's size makes sense.
+        takes: returns the seconds of a sample.
+        per_byte: whether to show the file's size per second.
     """
 
     name: str
@@ -37,67 +37,67 @@ class Measure:
 
 @dataclass(frozen=True)
 class Subjects:
-    """The tools that are there."""
+    """The tools that are installed."""
 
     stepscope: Stepscope
     xprof: Xprof
     xprof_rs: XprofRs | None
 
     @classmethod
-    def found(cls) -> Subjects:
-        """XProf is asked in a worker, so its absence shows as a failed sample."""
-        binary = xprof_rs()
+    def find_tools(cls) -> Subjects:
+        """Finds the tools.  XProf runs in a worker, so a missing XProf shows as a failed sample."""
+        binary = find_xprof_rs()
         return cls(Stepscope(), Xprof(), XprofRs(binary) if binary else None)
 
-    def everyone(self) -> list[Stepscope | Xprof | XprofRs]:
-        """In the order of the tables."""
+    def all_tools(self) -> list[Stepscope | Xprof | XprofRs]:
+        """The tools, in the order of the tables."""
         return [self.stepscope, self.xprof, *([self.xprof_rs] if self.xprof_rs else [])]
 
 
-def wall(sample: Sample) -> float:
-    """The whole process."""
+def process_seconds(sample: Sample) -> float:
+    """The time of the whole process."""
     return sample.wall_s
 
 
-def first_call(sample: Sample) -> float:
-    """The first timed call."""
+def first_call_seconds(sample: Sample) -> float:
+    """The time of the first call."""
     return sample.calls_s[0]
 
 
-def last_call(sample: Sample) -> float:
-    """The last timed call."""
+def last_call_seconds(sample: Sample) -> float:
+    """The time of the last call."""
     return sample.calls_s[-1]
 
 
-def measures(profile: BenchProfile, small: BenchProfile, limits: Limits) -> Iterator[Measure]:
+def list_measures(profile: BenchProfile, small: BenchProfile, limits: Limits) -> Iterator[Measure]:
     """All measures on one profile; `small` warms processes up."""
-    subjects = Subjects.found()
-    yield _cold(subjects, profile, limits)
-    yield _running(subjects, profile, small, limits)
-    yield _reopened(subjects, profile, small, limits)
+    subjects = Subjects.find_tools()
+    yield _measure_cold(subjects, profile, limits)
+    yield _measure_running(subjects, profile, small, limits)
+    yield _measure_reopened(subjects, profile, small, limits)
     for asked in QUESTIONS:
-        yield _tool(subjects, profile, small, limits, asked)
-    yield from _views(subjects, profile, small, limits)
-    yield from _decode(profile, small, limits)
+        yield _measure_tool(subjects, profile, small, limits, asked)
+    yield from _measure_views(subjects, profile, small, limits)
+    yield from _measure_decoding(profile, small, limits)
 
 
-def _views(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limits: Limits) -> Iterator[Measure]:
+def _measure_views(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limits: Limits) -> Iterator[Measure]:
     rust = [views.XprofRsPage(subjects.xprof_rs.binary)] if subjects.xprof_rs else []
     pages: list[views.Page] = [views.StepscopePage(), views.XprofPage(), *rust]
 
     def actions(at: str) -> dict[str, Action]:
         return {
-            page.name: lambda page=page: views.look(page, profile.path, small.path, limits, at)  # type: ignore[misc]
+            page.name: lambda page=page: views.time_page(page, profile.path, small.path, limits, at)  # type: ignore[misc]
             for page in pages
         }
 
     yield Measure(
         "page",
         "First content of the page",
-        "All that the start page asks its server, one after the other, until there is something to read, for a profile "
-        "that appeared while the server ran and that it has not read. The peak is that of the server.",
+        "All requests of the start page, one after the other, until there is something to read, for a profile that "
+        "appeared while the server ran and that it has not read. The peak is that of the server.",
         actions("page"),
-        first_call,
+        first_call_seconds,
     )
     timeline = actions("timeline")
     yield Measure(
@@ -105,106 +105,110 @@ def _views(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limit
         "Timeline, first picture",
         f"The whole recording at {views.WIDTH} pixels, in a server that has shown the start page of this profile.",
         timeline,
-        first_call,
+        first_call_seconds,
     )
     yield Measure(
         "timeline-window",
         "Timeline, a window",
         f"Median of {len(views.PLACES) * (len(views.ZOOMS) - 1)} windows of all tracks, from a quarter to a 256th of "
-        "the recording, over HTTP. Stepscope is asked for ten tracks at a time, one request after the other.",
+        "the recording, over HTTP. Requests to Stepscope are for ten tracks each, one after the other.",
         timeline,
-        views.window,
+        views.median_window_seconds,
     )
 
 
-def measures_of_starting(profile: BenchProfile, limits: Limits) -> Iterator[Measure]:
-    """What a start costs: imports, and what the first one on a machine pays."""
-    yield _imports(profile, limits)
+def list_start_measures(profile: BenchProfile, limits: Limits) -> Iterator[Measure]:
+    """The measures of a start: imports, and the first run on a machine."""
+    yield _measure_imports(profile, limits)
     stepscope = Stepscope()
     yield Measure(
         "first-run",
         "First run ever",
         "The overview as a whole process of a user who never ran Stepscope (an empty home, an empty cache that is "
-        "written), beside a later cold one. The difference is paid once a machine.",
+        "written), compared with a later cold one. The difference is paid once per machine.",
         {
-            "Stepscope, later": lambda: stepscope.cold(profile.path, limits),
-            "Stepscope, first run": lambda: stepscope.first_ever(profile.path, limits),
+            "Stepscope, later": lambda: stepscope.run_cold(profile.path, limits),
+            "Stepscope, first run": lambda: stepscope.run_first_time(profile.path, limits),
         },
-        wall,
+        process_seconds,
     )
 
 
-def _cold(subjects: Subjects, profile: BenchProfile, limits: Limits) -> Measure:
+def _measure_cold(subjects: Subjects, profile: BenchProfile, limits: Limits) -> Measure:
     actions: dict[str, Action] = {
-        tool.name: lambda tool=tool: tool.cold(profile.path, limits)  # type: ignore[misc]
-        for tool in subjects.everyone()
+        tool.name: lambda tool=tool: tool.run_cold(profile.path, limits)  # type: ignore[misc]
+        for tool in subjects.all_tools()
     }
-    actions["Stepscope, command line"] = lambda: subjects.stepscope.command_line(profile.path, limits)
+    actions["Stepscope, command line"] = lambda: subjects.stepscope.run_command_line(profile.path, limits)
     return Measure(
         "cold",
         "Overview, cold process",
         "From the start of the process to its exit, nothing cached. Stepscope and XProf by their "
         "Python APIs, xprof-rs by `xprof-rs get_overview`.",
         actions,
-        wall,
+        process_seconds,
     )
 
 
-def _running(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limits: Limits) -> Measure:
+def _measure_running(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limits: Limits) -> Measure:
     return Measure(
         "running",
         "Overview, running process",
-        "The first call for this profile in a process that has analysed a small one before; no result cache. xprof-rs "
-        "has no API: the first request to its server, HTTP included.",
+        "The first call for this profile in a process that has already analysed a small one; no result cache. xprof-rs "
+        "has no API: its figure is the first request to its server, HTTP included.",
         {
-            tool.name: lambda tool=tool: tool.running(profile.path, small.path, limits)  # type: ignore[misc]
-            for tool in subjects.everyone()
+            tool.name: lambda tool=tool: tool.call_warm(profile.path, small.path, limits)  # type: ignore[misc]
+            for tool in subjects.all_tools()
         },
-        first_call,
+        first_call_seconds,
     )
 
 
-def _tool(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limits: Limits, asked: Question) -> Measure:
-    tools = subjects.everyone() if asked.page else [subjects.stepscope]
+def _measure_tool(
+    subjects: Subjects, profile: BenchProfile, small: BenchProfile, limits: Limits, asked: Question
+) -> Measure:
+    tools = subjects.all_tools() if asked.page else [subjects.stepscope]
     actions: dict[str, Action] = {
-        tool.name: lambda tool=tool: tool.running(profile.path, small.path, limits, asked)  # type: ignore[misc]
+        tool.name: lambda tool=tool: tool.call_warm(profile.path, small.path, limits, asked)  # type: ignore[misc]
         for tool in tools
     }
-    actions["Stepscope, trace in memory"] = lambda: subjects.stepscope.decoded(profile.path, small.path, limits, asked)
-    theirs = f"`{asked.page}` of XProf and xprof-rs" if asked.page else "which XProf and xprof-rs do not have any more"
+    actions["Stepscope, trace in memory"] = lambda: subjects.stepscope.use_decoded(
+        profile.path, small.path, limits, asked
+    )
+    theirs = f"`{asked.page}` of XProf and xprof-rs" if asked.page else "nothing: XProf and xprof-rs no longer have it"
     return Measure(
         f"tool-{asked.tool}",
         f"{asked.tool}, running process",
-        f"The first call of `{asked.tool}` for this profile in a process that has analysed a small one before, beside "
-        f"{theirs}. In memory: another tool has read the trace before.",
+        f"The first call of `{asked.tool}` for this profile in a process that has already analysed a small one, "
+        f"compared with {theirs}. In memory: another tool has already read the trace.",
         actions,
-        first_call,
+        first_call_seconds,
     )
 
 
-def _reopened(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limits: Limits) -> Measure:
+def _measure_reopened(subjects: Subjects, profile: BenchProfile, small: BenchProfile, limits: Limits) -> Measure:
     return Measure(
         "reopen",
         "Overview, second open",
-        "The call in a second process, after a first one stored what it keeps: Stepscope its cache, XProf its file "
+        "The call in a second process, after a first one stored its results: Stepscope in its cache, XProf in a file "
         "beside the profile. xprof-rs stores nothing; its figure is the second request to one server.",
         {
-            tool.name: lambda tool=tool: tool.reopened(profile.path, small.path, limits)  # type: ignore[misc]
-            for tool in subjects.everyone()
+            tool.name: lambda tool=tool: tool.reopen(profile.path, small.path, limits)  # type: ignore[misc]
+            for tool in subjects.all_tools()
         },
-        last_call,
+        last_call_seconds,
     )
 
 
-def _decode(profile: BenchProfile, small: BenchProfile, limits: Limits) -> Iterator[Measure]:
+def _measure_decoding(profile: BenchProfile, small: BenchProfile, limits: Limits) -> Iterator[Measure]:
     def action(task: str, *options: str) -> Action:
         command = worker_command(task, profile.path, "--warm", str(small.path), "--repeat", "3", *options)
         return lambda: run_worker(command, limits, CACHE_OFF)
 
     tasks = {"Stepscope": "stepscope_decode", "XProf": "xprof_decode"}
     meaning = (
-        "Bytes in memory to a trace, no analysis: Stepscope's columns, XProf's protobuf tree (C++). Compiled and "
-        "warmed up on a small profile; the {which} of three calls. xprof-rs offers no such step."
+        "From bytes in memory to a trace, without analysis: Stepscope's columns, XProf's protobuf tree (C++). Warmed "
+        "up on a small profile; the {which} of three calls. xprof-rs has no such step."
     )
     if sys.platform == "linux":
         one_core = {tool: action(task, "--one-core") for tool, task in tasks.items()}
@@ -213,7 +217,7 @@ def _decode(profile: BenchProfile, small: BenchProfile, limits: Limits) -> Itera
             "Decode on one core, first call",
             meaning.format(which="first"),
             one_core,
-            first_call,
+            first_call_seconds,
             per_byte=True,
         )
         yield Measure(
@@ -221,16 +225,21 @@ def _decode(profile: BenchProfile, small: BenchProfile, limits: Limits) -> Itera
             "Decode on one core, repeated",
             meaning.format(which="last"),
             one_core,
-            last_call,
+            last_call_seconds,
             per_byte=True,
         )
     every_core = {tool: action(task) for tool, task in tasks.items()}
     yield Measure(
-        "decode", "Decode on all cores, repeated", meaning.format(which="last"), every_core, last_call, per_byte=True
+        "decode",
+        "Decode on all cores, repeated",
+        meaning.format(which="last"),
+        every_core,
+        last_call_seconds,
+        per_byte=True,
     )
 
 
-def _imports(profile: BenchProfile, limits: Limits) -> Measure:
+def _measure_imports(profile: BenchProfile, limits: Limits) -> Measure:
     tasks = {"`import stepscope`": "import_stepscope", "XProf's conversion module": "import_xprof"}
     return Measure(
         "import",
@@ -240,5 +249,5 @@ def _imports(profile: BenchProfile, limits: Limits) -> Measure:
             name: lambda task=task: run_worker(worker_command(task, profile.path), limits, CACHE_OFF)  # type: ignore[misc]
             for name, task in tasks.items()
         },
-        first_call,
+        first_call_seconds,
     )

@@ -1,19 +1,19 @@
-"""What a capture costs the training: `python -m bench.overhead`, into bench/OVERHEAD.md.
+"""Measures what a capture costs the training: `python -m bench.overhead` writes bench/OVERHEAD.md.
 
 A process for each framework trains in many short blocks of steps.  The kinds of profiling take turns: none, the
 framework's own profiler by its own calls and with the same levels, Stepscope, and Stepscope with more tracers.  A round
-is all of them in an order of its own and then in the reverse of that order, so that a machine that gets slower or
-faster meanwhile favours none.  Every figure compares two kinds within the same round; shown is the Hodges-Lehmann
-estimate over all rounds with its 95 % interval (the signed-rank test's), which a few disturbed rounds do not move.
+runs all of them in a random order and then in the reverse of that order, so that a machine that gets slower or faster
+favours none.  Every figure compares two kinds within the same round.  The tables show the Hodges-Lehmann estimate over
+all rounds with its 95 % interval (the signed-rank test's), which a few disturbed rounds do not change.
 
-Two clocks are read: the time on the wall, as the median step of a block, and the processor time of the whole process
-with all its threads, over all steps of a block.  What else the machine does hardly touches the second.  Starting,
-stopping and writing are in neither.
+Two clocks are read: the elapsed time, as the median step of a block, and the processor time of the whole process with
+all its threads, over all steps of a block.  Other load on the machine hardly changes the second.  Starting, stopping
+and writing count in neither.
 
-The counters of the system are sampled four times a second, which is less than once in such a block, and what they cost
-is far below what can be seen.  So they are measured on their own: without any profiler, where a step is shortest and
-feels them most, in blocks of half a second, by the mean step, and sampled every 20 ms.  Shown is the part of the
-difference that the samples of the usual rate would make.
+The counters of the system are sampled four times per second, which is less than once in such a block, and their cost is
+far too small to be seen.  So they are measured separately: without any profiler, where a step is shortest and their
+share largest, in blocks of half a second, by the mean step, and sampled every 20 ms.  The tables show the part of the
+difference that samples at the usual rate would make.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.report import machine
+from bench.report import describe_machine
 from stepscope import capture as profiler
 from stepscope.capture import session
 from stepscope.capture.tracers import system
@@ -60,25 +60,25 @@ Found = dict[str, dict[str, list[float]]]  # kind of profiling -> clock -> ms of
 
 @dataclass(frozen=True)
 class Profiling:
-    """One kind of profiling: its name, and what begins and ends it."""
+    """One kind of profiling: its name, and the functions that start and stop it."""
 
     name: str
     start: Callable[[], object]
     stop: Callable[[], object]
 
 
-def nothing() -> None:
-    """No profiling."""
+def profile_nothing() -> None:
+    """Profiles nothing."""
 
 
-def ours(name: str, **options: Any) -> Profiling:
+def make_profiling(name: str, **options: Any) -> Profiling:
     """Stepscope with some options."""
     chosen = profiler.ProfilerOptions(strict=True, **options)
     return Profiling(name, lambda: profiler.start(_folder(), chosen), lambda: profiler.stop(save=False))
 
 
 def _folder() -> str:
-    """Where profiles of this process would go, inside the folder that `main` removes."""
+    """A folder for profiles of this process, inside the folder that `main` removes."""
     return tempfile.mkdtemp(dir=os.environ.get("STEPSCOPE_BENCH_OVERHEAD"))
 
 
@@ -92,8 +92,8 @@ def plain() -> tuple[Step, list[Profiling]]:
         return sum(small(number) for number in range(300, 600))
 
     return step, [
-        ours("python calls", system_interval_ms=0, python_tracer_level=1),
-        ours("stack samples at 100 Hz", system_interval_ms=0, stack_samples_hz=100),
+        make_profiling("python calls", system_interval_ms=0, python_tracer_level=1),
+        make_profiling("stack samples at 100 Hz", system_interval_ms=0, stack_samples_hz=100),
     ]
 
 
@@ -139,7 +139,7 @@ def torch() -> tuple[Step, list[Profiling]]:
     """Forward and backward of 10 layers."""
     import torch
 
-    torch.set_num_threads(1)  # a pool of threads on a busy machine waits for its slowest, whoever profiles
+    torch.set_num_threads(1)  # on a busy machine a pool of threads waits for its slowest, with any profiler
     weights = (torch.ones(256, 256) / 256).requires_grad_()
     running: list[Any] = []
 
@@ -156,19 +156,19 @@ def torch() -> tuple[Step, list[Profiling]]:
     return step, [Profiling("native", start, lambda: running.pop().stop())]
 
 
-def kinds_of(framework: str) -> tuple[Step, list[Profiling]]:
+def list_kinds(framework: str) -> tuple[Step, list[Profiling]]:
     """A training step, and the kinds of profiling that are compared."""
     step, more = globals()[framework]()
     return step, [
-        Profiling("none", nothing, nothing),
+        Profiling("none", profile_nothing, profile_nothing),
         *more,
-        ours("Stepscope, annotations alone" if framework == "plain" else "Stepscope", system_interval_ms=0),
+        make_profiling("Stepscope, annotations alone" if framework == "plain" else "Stepscope", system_interval_ms=0),
     ]
 
 
-def measure(framework: str, seconds: float, steps: int) -> Found:
-    """A step's time with each kind of profiling, round by round."""
-    step, kinds = kinds_of(framework)
+def measure_framework(framework: str, seconds: float, steps: int) -> Found:
+    """The time of a step with each kind of profiling, round by round."""
+    step, kinds = list_kinds(framework)
     found: Found = {kind.name: {clock: [] for clock in CLOCKS} for kind in kinds}
     order = random.Random(steps)
     end = time.monotonic() + seconds
@@ -179,7 +179,7 @@ def measure(framework: str, seconds: float, steps: int) -> Found:
         blocks: dict[str, list[dict[str, float]]] = {kind.name: [] for kind in kinds}
         for kind in [*turn, *reversed(turn)]:
             kind.start()
-            blocks[kind.name].append(_block(step, steps))
+            blocks[kind.name].append(_time_block(step, steps))
             kind.stop()
             assert not session.is_running()
         for name, (there, back) in blocks.items():
@@ -187,13 +187,13 @@ def measure(framework: str, seconds: float, steps: int) -> Found:
                 found[name][clock].append(math.sqrt(there[clock] * back[clock]))
     for kind in kinds:
         kind.start()
-        found[kind.name][MARK] = [annotation_ns()]
+        found[kind.name][MARK] = [measure_annotation_ns()]
         kind.stop()
-    return found | counters(step, seconds)
+    return found | measure_counters(step, seconds)
 
 
-def counters(step: Step, seconds: float) -> Found:
-    """A step's mean time with the counters of the system and without, and how many samples a second were taken."""
+def measure_counters(step: Step, seconds: float) -> Found:
+    """The mean time of a step with and without the counters of the system, and the samples taken per second."""
     found: Found = {name: {clock: [] for clock in CLOCKS} for name in (ALONE, COUNTERS)}
     options = profiler.ProfilerOptions(system_interval_ms=OFTEN_MS)
     system.MOST_SHARE = 1.0  # or it would not sample as often
@@ -207,7 +207,7 @@ def counters(step: Step, seconds: float) -> Found:
             if name == COUNTERS:
                 tracer.start(options, time.perf_counter_ns)
             begin = time.perf_counter()
-            for clock, value in _long_block(step).items():
+            for clock, value in _time_long_block(step).items():
                 found[name][clock].append(value)
             if name == COUNTERS:
                 sampled_s += time.perf_counter() - begin
@@ -217,8 +217,8 @@ def counters(step: Step, seconds: float) -> Found:
     return found
 
 
-def _long_block(step: Step) -> dict[str, float]:
-    """The mean step on the wall and its processor time, in ms."""
+def _time_long_block(step: Step) -> dict[str, float]:
+    """The mean elapsed time and processor time of a step, in ms."""
     for _ in range(WARM_UP):
         step()
     count, used, begin = 0, time.process_time(), time.perf_counter()
@@ -228,8 +228,8 @@ def _long_block(step: Step) -> dict[str, float]:
     return {"wall": 1e3 * passed / count, "cpu": 1e3 * (time.process_time() - used) / count}
 
 
-def _block(step: Step, steps: int) -> dict[str, float]:
-    """The median step on the wall and the mean step's processor time, in ms."""
+def _time_block(step: Step, steps: int) -> dict[str, float]:
+    """The median elapsed time and the mean processor time of a step, in ms."""
     times = []
     began = 0.0
     for number in range(steps + WARM_UP):
@@ -243,8 +243,8 @@ def _block(step: Step, steps: int) -> dict[str, float]:
     return {"wall": 1e3 * statistics.median(times[WARM_UP:]), "cpu": max(1e3 * used / steps, 1e-6)}
 
 
-def annotation_ns(count: int = 10_000, rounds: int = 9) -> float:
-    """Processor time of one annotation, with whatever records now; the least of some rounds."""
+def measure_annotation_ns(count: int = 10_000, rounds: int = 9) -> float:
+    """The processor time of one annotation with the current profiler; the least of some rounds."""
 
     def one() -> float:
         begin = time.thread_time_ns()
@@ -256,11 +256,11 @@ def annotation_ns(count: int = 10_000, rounds: int = 9) -> float:
             pass
         return (annotated - begin - (time.thread_time_ns() - annotated)) / count
 
-    profiler.step(0)  # a capture that Stepscope did not start is heard of at a step's mark
+    profiler.step(0)  # Stepscope notices a capture that it did not start at a step mark
     return min(one() for _ in range(rounds))
 
 
-def own_threads(seconds: float) -> dict[str, float]:
+def measure_own_threads(seconds: float) -> dict[str, float]:
     """Processor time of each of Stepscope's threads while a capture runs, in percent of one core."""
     profiler.start(_folder(), profiler.ProfilerOptions(strict=True))
     clocks = {
@@ -268,7 +268,7 @@ def own_threads(seconds: float) -> dict[str, float]:
         for thread in threading.enumerate()
         if thread.name.startswith("stepscope-") and thread.ident is not None
     }
-    time.sleep(1)  # for what only the first samples cost
+    time.sleep(1)  # the first samples cost more
     before = {name: time.clock_gettime(clock) for name, clock in clocks.items()}
     begin = time.perf_counter()
     time.sleep(seconds)
@@ -293,12 +293,12 @@ def start_server(whose: str) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on just now."""
+    """A port that nobody listens on now."""
     with socket.create_server(("localhost", 0)) as taken:
         return int(taken.getsockname()[1])
 
 
-def idle_server(whose: str, seconds: float) -> float:
+def measure_idle_server(whose: str, seconds: float) -> float:
     """Processor time of this process while its server waits, in percent of one core."""
     start_server(whose)
     time.sleep(1)
@@ -309,24 +309,24 @@ def idle_server(whose: str, seconds: float) -> float:
 
 @dataclass(frozen=True)
 class Difference:
-    """How much longer a step is, in percent, and between which bounds that lies in 95 of 100 such runs."""
+    """How much longer a step is, in percent, with the bounds of the 95 % interval."""
 
     percent: float
     low: float
     high: float
 
-    def within(self, limit: float) -> str:
-        """Whether a step is longer by no more than a limit, as far as the interval decides it."""
+    def verdict(self, limit: float) -> str:
+        """Whether a step is longer by no more than a limit, if the interval decides it."""
         if self.high <= limit:
             return "yes"
         return "no" if self.low > limit else "not decided"
 
-    def times(self, part: float) -> Difference:
-        """A part of the difference."""
+    def scaled(self, part: float) -> Difference:
+        """The difference, multiplied by a factor."""
         return Difference(part * self.percent, part * self.low, part * self.high)
 
 
-def difference(steps: Sequence[float], others: Sequence[float]) -> Difference:
+def estimate_difference(steps: Sequence[float], others: Sequence[float]) -> Difference:
     """The Hodges-Lehmann estimate of the ratio of two kinds, round by round, and the signed-rank test's interval."""
     ratios = [math.log(step / other) for step, other in zip(steps, others, strict=True)]
     count = len(ratios)
@@ -337,44 +337,46 @@ def difference(steps: Sequence[float], others: Sequence[float]) -> Difference:
     return Difference(middle, low, high)
 
 
-def rows(framework: str, found: Found) -> list[str]:
-    """The table's rows: all kinds over none, Stepscope over the native profiler, and the counters over none."""
+def table_rows(framework: str, found: Found) -> list[str]:
+    """The table's rows: each kind compared with none, Stepscope with the native profiler, the counters with none."""
     short = [name for name in found if name not in ("none", ALONE, COUNTERS)]
-    made = [_row(framework, found, name, "none") for name in short]
+    made = [_table_row(framework, found, name, "none") for name in short]
     if "native" in found:
-        made.append(_row(framework, found, "Stepscope", "native", 1.0))
+        made.append(_table_row(framework, found, "Stepscope", "native", 1.0))
     usual = 1000 / profiler.ProfilerOptions().system_interval_ms
-    return [*made, _row(framework, found, COUNTERS, ALONE, 0.5, usual / found[COUNTERS][SAMPLES][0])]
+    return [*made, _table_row(framework, found, COUNTERS, ALONE, 0.5, usual / found[COUNTERS][SAMPLES][0])]
 
 
-def _row(framework: str, found: Found, name: str, base: str, limit: float | None = None, part: float = 1.0) -> str:
+def _table_row(
+    framework: str, found: Found, name: str, base: str, limit: float | None = None, part: float = 1.0
+) -> str:
     cells = []
     verdict = ""
     for clock in CLOCKS:
-        over = difference(found[name][clock], found[base][clock]).times(part)
+        over = estimate_difference(found[name][clock], found[base][clock]).scaled(part)
         cells.append(f"{over.percent:+.2f} % ({over.low:+.2f} to {over.high:+.2f})")
         if limit is not None:
-            verdict += f"{', ' if verdict else f'<= {limit:g} %: '}{clock} {over.within(limit)}"
+            verdict += f"{', ' if verdict else f'<= {limit:g} %: '}{clock} {over.verdict(limit)}"
     return f"| {framework} | {name} | {base} | {' | '.join(cells)} | {verdict} |"
 
 
-def page(measured: dict[str, Found], seconds: float) -> str:
+def make_page(measured: dict[str, Found], seconds: float) -> str:
     """All results as Markdown."""
     lines = [
         "# Cost of capturing\n",
         f"Written by `python -m bench.overhead` on {date.today().isoformat()}.\n",
-        f"- Machine: {machine()}{_load()}.",
+        f"- Machine: {describe_machine()}{_load_text()}.",
         f"- Versions: Python {sys.version.split()[0]}, {', '.join(_versions(measured))}.",
         "- How: see the head of `bench/overhead.py`. Percent by which a step is longer, with the 95 % interval.",
     ]
     lines += [_framework_line(framework, found) for framework, found in measured.items()]
     lines += ["\n| framework | profiling | over | wall | processor time | within the limit |", f"|{' --- |' * 6}"]
-    lines += [row for framework, found in measured.items() for row in rows(framework, found)]
-    return "\n".join([*lines, "", *_direct(seconds)]) + "\n"
+    lines += [row for framework, found in measured.items() for row in table_rows(framework, found)]
+    return "\n".join([*lines, "", *_measure_directly(seconds)]) + "\n"
 
 
-def _load() -> str:
-    """What else ran, which makes intervals wide: of the wall clock above all."""
+def _load_text() -> str:
+    """The load average.  Other load makes intervals wide, most of all those of the elapsed time."""
     return f"; load average at the end {os.getloadavg()[2]:.0f}" if hasattr(os, "getloadavg") else ""
 
 
@@ -385,7 +387,7 @@ def _framework_line(framework: str, found: Found) -> str:
     return (
         f"- {framework}: {len(none['cpu'])} rounds; a step takes {wall:.2f} ms and {cpu:.2f} ms of processor time."
         f" An annotation takes: {marks}. The counters: {len(found[ALONE]['cpu'])} rounds,"
-        f" {found[COUNTERS][SAMPLES][0]:.0f} samples a second."
+        f" {found[COUNTERS][SAMPLES][0]:.0f} samples per second."
     )
 
 
@@ -395,13 +397,13 @@ def _versions(measured: dict[str, Found]) -> list[str]:
     return [f"{name} {version(packages.get(name, name))}" for name in names]
 
 
-def _direct(seconds: float) -> list[str]:
-    threads = ", ".join(f"`{name}` {used:.3f} %" for name, used in own_threads(seconds).items())
-    servers = ", ".join(f"{whose} {_in_a_process('--idle', whose, seconds):.4f} %" for whose in SERVERS)
+def _measure_directly(seconds: float) -> list[str]:
+    threads = ", ".join(f"`{name}` {used:.3f} %" for name, used in measure_own_threads(seconds).items())
+    servers = ", ".join(f"{whose} {_run_task('--idle', whose, seconds):.4f} %" for whose in SERVERS)
     return [
         f"- Stepscope's threads during a capture, of one core over {seconds:g} s: {threads}.",
-        "  The thread that trains loses more than that, for it is interrupted: the rows of the counters tell.",
-        f"- The process of a server that waits, of one core over {seconds:g} s: {servers}.",
+        "  The training thread loses more than that because it is interrupted; see the rows of the counters.",
+        f"- The process of a waiting server, of one core over {seconds:g} s: {servers}.",
     ]
 
 
@@ -416,15 +418,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--idle", choices=SERVERS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.measure:
-        print(json.dumps(measure(options.measure, options.seconds, options.steps)))
+        print(json.dumps(measure_framework(options.measure, options.seconds, options.steps)))
         return 0
     if options.idle:
-        print(json.dumps(idle_server(options.idle, options.seconds)))
+        print(json.dumps(measure_idle_server(options.idle, options.seconds)))
         return 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ["STEPSCOPE_BENCH_OVERHEAD"] = folder
-        measured = {name: _measured(name, options) for name in options.only or FRAMEWORKS}
-        text = page(measured, min(10.0, options.seconds))
+        measured = {name: _measure_in_process(name, options) for name in options.only or FRAMEWORKS}
+        text = make_page(measured, min(10.0, options.seconds))
     print(text)
     output = options.output or (None if options.only else RESULTS)
     if output is not None:
@@ -432,14 +434,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measured(framework: str, options: argparse.Namespace) -> Found:
-    """What a process of its own measures of a framework."""
-    found: Found = _in_a_process("--measure", framework, options.seconds, "--steps", str(options.steps))
+def _measure_in_process(framework: str, options: argparse.Namespace) -> Found:
+    """Measures a framework in a separate process."""
+    found: Found = _run_task("--measure", framework, options.seconds, "--steps", str(options.steps))
     return found
 
 
-def _in_a_process(task: str, name: str, seconds: float, *more: str) -> Any:
-    """What this program answers to a task in a process of its own."""
+def _run_task(task: str, name: str, seconds: float, *more: str) -> Any:
+    """Runs a task of this program in a separate process; returns its result."""
     environment = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", **os.environ}
     done = subprocess.run(
         [sys.executable, "-m", "bench.overhead", task, name, "--seconds", str(seconds), *more],

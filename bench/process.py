@@ -1,4 +1,4 @@
-"""Starts a process, bounded in time and memory, and says what it took."""
+"""Runs a process with a limit of time and memory, and measures it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @dataclass(frozen=True)
 class Limits:
-    """What one process may use; whoever goes over is stopped, and the tables say so."""
+    """What one process may use.  A process that exceeds it is stopped, and the tables say so."""
 
     seconds: float
     address_space_bytes: int
 
     @classmethod
-    def of_this_machine(cls, seconds: float) -> Limits:
-        """Address space: nine tenths of the physical memory."""
+    def for_this_machine(cls, seconds: float) -> Limits:
+        """Limits with nine tenths of the physical memory as address space."""
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return cls(seconds, int(physical * SHARE_OF_MEMORY))
 
@@ -44,11 +44,11 @@ class Sample:
     """One run.
 
     Attributes:
-        wall_s: from start to exit of the process.
+        wall_s: the time from the start of the process to its exit.
         cpu_s: processor time of the process and all its threads.
         peak_bytes: its peak resident memory.
-        calls_s: what it timed itself, if it did.
-        answer: what it found, if it said.
+        calls_s: the times of calls that it measured itself; may be empty.
+        answer: facts about its result; may be empty.
         failure: why there is no result, or None.
     """
 
@@ -61,7 +61,7 @@ class Sample:
 
 
 def _environment() -> dict[str, str]:
-    """That of this process, except that bytecode may be kept: installed packages have theirs from the start."""
+    """The environment of this process, but with bytecode: installed packages have theirs from the start."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -93,17 +93,17 @@ class Running:
         self.send(signal.SIGKILL)
 
     def send(self, number: signal.Signals) -> None:
-        """Signals the process.  Popen's own methods would first collect its exit, which `finish` needs."""
+        """Sends a signal to the process.  Popen's own methods would first collect its exit, which `finish` needs."""
         if self.process.returncode is None:
             os.kill(self.process.pid, number)
 
     def finish(self) -> tuple[Sample, str]:
-        """Waits; the sample without calls and answer, and what the process printed."""
+        """Waits for the end; returns the sample without calls and answer, and what the process printed."""
         _, status, usage = os.wait4(self.process.pid, 0)
         wall = time.perf_counter() - self.begin
         self.timer.cancel()
         self.process.returncode = os.waitstatus_to_exitcode(status)
-        printed, complaint = _text(self.out), _text(self.err)
+        printed, complaint = _read_text(self.out), _read_text(self.err)
         failure = self._failure(complaint)
         processor = usage.ru_utime + usage.ru_stime
         return Sample(wall, processor, usage.ru_maxrss * RSS_UNIT, failure=failure), printed
@@ -120,32 +120,32 @@ class Running:
         return f"exit {code}: {lines[-1][:160]}"
 
 
-def _text(file: Any) -> str:
+def _read_text(file: Any) -> str:
     file.seek(0)
     with file:
         content: bytes = file.read()
     return content.decode(errors="replace")
 
 
-def run(command: Sequence[str], limits: Limits, environment: Mapping[str, str]) -> tuple[Sample, str]:
+def run_command(command: Sequence[str], limits: Limits, environment: Mapping[str, str]) -> tuple[Sample, str]:
     """Runs a command to its end."""
     return Running(command, limits, environment).finish()
 
 
 def run_worker(command: Sequence[str], limits: Limits, environment: Mapping[str, str]) -> Sample:
     """Runs a command whose last line is what `bench.worker` prints."""
-    sample, printed = run(command, limits, environment)
+    sample, printed = run_command(command, limits, environment)
     if sample.failure:
         return sample
-    told = json.loads(printed.strip().splitlines()[-1])
-    return replace(sample, calls_s=tuple(told["calls"]), answer=told["answer"])
+    result = json.loads(printed.strip().splitlines()[-1])
+    return replace(sample, calls_s=tuple(result["calls"]), answer=result["answer"])
 
 
 @contextmanager
 def private_copy(path: Path, linked: bool = True) -> Iterator[Path]:
-    """The file in a logdir of its own, as the tools that store caches beside a profile need it.
+    """The file in a logdir of its own, for tools that store caches beside a profile.
 
-    `linked` shares the bytes; otherwise it is a copy that was changed just now.
+    With `linked` it shares the bytes; otherwise it is a new copy.
     """
     with tempfile.TemporaryDirectory(prefix="bench-", dir=path.parents[3]) as logdir:
         run_folder = Path(logdir, "plugins", "profile", "run")

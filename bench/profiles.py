@@ -1,7 +1,7 @@
-"""Where the large profiles are: built once by a process of its own and kept in a cache folder.
+"""The large profiles, which are built once by a separate process and kept in a cache folder.
 
-This module stays light.  A started process counts its starter's memory as its own peak until it has become another
-program, so whoever measures must itself be small.
+This module imports little.  A new process counts the memory of the process that started it as its own peak until it
+runs another program, so the measuring process must be small.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class BenchProfile:
 
 
 def folder() -> Path:
-    """Where built profiles are kept: STEPSCOPE_BENCH_DIR or ~/.cache/stepscope-bench."""
+    """The folder of built profiles: STEPSCOPE_BENCH_DIR or ~/.cache/stepscope-bench."""
     return Path(os.environ.get("STEPSCOPE_BENCH_DIR") or Path.home() / ".cache" / "stepscope-bench")
 
 
 def shared_file(name: str) -> Path | None:
-    """A recorded profile to start from: below STEPSCOPE_SHARED or ../shared beside the checkout, if there."""
+    """A recorded profile to repeat, below STEPSCOPE_SHARED or ../shared beside the checkout; None if there is none."""
     shared = os.environ.get("STEPSCOPE_SHARED") or REPOSITORY.parent / "shared"
     path = Path(shared, name)
     return path if path.exists() else None
@@ -53,7 +53,7 @@ def shared_file(name: str) -> Path | None:
 def obtain(events: int, source: Path | None = None) -> BenchProfile:
     """A profile of about `events` events (whole repetitions), built now or earlier.
 
-    `source` is the profile to repeat; without it the recorded one, and where that is missing a made-up one.
+    `source` is the profile to repeat: by default a recorded one, or a made-up one if that is missing.
     """
     source = source or shared_file(CORPUS_FILE)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:8] if source else "synthetic"
@@ -80,7 +80,9 @@ def _build(home: Path, events: int, source: Path | None) -> None:
     path = home / "plugins" / "profile" / "bench" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     half_made = path.with_name(f"{name}.{os.getpid()}")
-    written, repetitions = build.build(source.read_bytes() if source else synthetic.build(), events, half_made)
+    written, repetitions = build.build_profile(
+        source.read_bytes() if source else synthetic.build_synthetic(), events, half_made
+    )
     half_made.replace(path)
     made = {
         "path": str(path.relative_to(home)),

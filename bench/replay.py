@@ -1,7 +1,7 @@
-"""`python -m bench.replay`: how far is a replayed step from the recorded one?
+"""`python -m bench.replay`: measures how far a replayed step is from the recorded one.
 
-Replays the steps of real profiles from other projects and of recorded programs of the three frameworks, and writes what
-it finds to `docs/replay.md`. The profiles are looked for below `STEPSCOPE_SHARED`, or `../shared` beside the checkout.
+Replays the steps of real profiles from other projects and of recorded programs of the three frameworks, and writes the
+result to `docs/replay.md`. It finds the profiles below `STEPSCOPE_SHARED`, or `../shared` beside the checkout.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from stepscope.model import HostTrace
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("STEPSCOPE_SHARED", ROOT.parent / "shared"))
 PAGE = ROOT / "docs" / "replay.md"
-LEAST_STEPS = 3  # for one step to be foretold from the others
+LEAST_STEPS = 3  # needed to predict one step from the others
 AVERAGE, MOST = 3.3, 10.0
 _HEAD = """# How exact the replay is
 
 Made by `python -m bench.replay`. The account of a step is read off a model of it: a graph of what ran, launched and
-waited, which can be replayed. The replay reads how long things take by themselves and what they wait for; it reads
-neither when device work was recorded to start nor how long waits were. Two figures say how far to trust it:
+waited, which can be replayed. The replay uses how long things take by themselves and what they wait for. It does not
+use the recorded starts of device work or the recorded lengths of waits. Two figures say how far to trust it:
 
 - **replay**: how far the replayed median step is from the recorded one. With the right edges it is small; wrong or
-  missing edges show here. A program that runs on a single thread has no edges to speak of, and its replay is right for
-  that reason; the column `edges a step` tells which these are. Own time of threads is read as recorded, so that a wait
-  which the model takes for work is in the replay and not in the error.
+  missing edges show here. A program that runs on a single thread has hardly any edges, so its replay is always right;
+  the column `edges a step` shows which these are. The threads' own time is used as recorded, so a wait that the model
+  takes for work is part of the replay and not of the error.
 - **from others**: how far the median step is when each step is replayed with the median lengths of its ops, calls and
-  kernels in the *other* steps, and only the edges are its own. This is a forecast, and what the model was not shown.
-  Medians of skewed times fall short of their mean, so most of these are too short. At least three steps are needed.
-  `guess` is the mean error of the guess that a step takes as long as the median of the others, and `foretold` that of
-  the replay from others, step by step: where steps differ in what they wait for, the replay tells, the guess does not.
+  kernels in the *other* steps, and only the edges are its own. This is a prediction from data of other steps. Medians
+  of skewed times are below their mean, so most of these are too short. At least three steps are needed. `guess` is the
+  median error of the guess that a step takes as long as the median of the others. `foretold` is that of the replay
+  from others, step by step. Where steps differ in what they wait for, the replay shows it and the guess does not.
 
-`waits` is the time that threads and queues wait in a step, all together, as a share of the step: what the replay
-computes. `inferred` edges are not stated by the trace; times and order suggest them. `unknown` is the share of the
-median step for which the model knows no reason.
+`waits` is the summed waiting time of threads and queues in a step, as a share of the step; the replay computes it.
+`inferred` edges are not recorded in the trace; times and order suggest them. `unknown` is the share of the median step
+for which the model has no explanation.
 """
 _COLUMNS = (
     "capture", "steps", "ms", "events", "edges a step", "inferred %", "waits %", "unknown %", "replay %",
@@ -63,7 +63,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Replayed:
-    """What is measured of one host's capture; percentages of the step, None where there are too few steps."""
+    """The figures of one host's capture: percentages of the step; None if there are too few steps."""
 
     name: str
     steps: int
@@ -81,17 +81,17 @@ class Replayed:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the page; 1 if the replay is further off than it may be."""
+    """Writes the page; returns 1 if the replay error exceeds its limits, else 0."""
     options = _options(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        recorded = _recorded(options.shared, Path(folder))
-        real = list(_replays(sorted((options.shared / "corpus").glob("*/")), 1))
-        programs = list(_replays(recorded, 2))
-        speed = _speed(recorded)
+        recorded = _extract_captures(options.shared, Path(folder))
+        real = list(_replay_all(sorted((options.shared / "corpus").glob("*/")), 1))
+        programs = list(_replay_all(recorded, 2))
+        speed = _measure_speed(recorded)
     if not real and not programs:
         print(f"no profiles below {options.shared}", file=sys.stderr)
         return 1
-    options.output.write_text(_page(real, programs, speed), encoding="utf-8")
+    options.output.write_text(_make_page(real, programs, speed), encoding="utf-8")
     errors = [each.error for each in (*real, *programs)]
     print(f"{len(errors)} captures: {np.mean(errors):.2f} % on average, at most {max(errors):.2f} %; {options.output}")
     return 0 if np.mean(errors) <= AVERAGE and max(errors) <= MOST else 1
@@ -104,7 +104,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _recorded(shared: Path, folder: Path) -> list[Path]:
+def _extract_captures(shared: Path, folder: Path) -> list[Path]:
     """The captures of programs, extracted."""
     archive = shared / "bottlenecks" / "captures.tar.xz"
     if archive.exists():
@@ -113,7 +113,7 @@ def _recorded(shared: Path, folder: Path) -> list[Path]:
     return sorted(folder.glob("*/*/"))
 
 
-def _replays(folders: Sequence[Path], parts: int) -> Iterator[Replayed]:
+def _replay_all(folders: Sequence[Path], parts: int) -> Iterator[Replayed]:
     for folder in folders:
         profile = stepscope.load(folder)
         for at, host in enumerate(profile.hosts):
@@ -124,7 +124,7 @@ def _replays(folders: Sequence[Path], parts: int) -> Iterator[Replayed]:
 
 
 def replay_capture(name: str, trace: HostTrace) -> Replayed | None:
-    """Measures one host; None where no steps were found."""
+    """Measures one host; None if no steps were found."""
     graph = build_graph(trace)
     if graph is None:
         return None
@@ -136,7 +136,7 @@ def replay_capture(name: str, trace: HostTrace) -> Replayed | None:
         return None
     follows = (graph.previous >= 0) & (graph.line != NO_LINE)
     gaps = np.where(follows, graph.start_ps - graph.end_ps[graph.previous], 0)
-    others = _foretold(trace, usual, recorded) if len(usual) >= LEAST_STEPS else (None, None, None)
+    others = _measure_forecast(trace, usual, recorded) if len(usual) >= LEAST_STEPS else (None, None, None)
     return Replayed(
         name=name,
         steps=len(usual),
@@ -154,7 +154,7 @@ def replay_capture(name: str, trace: HostTrace) -> Replayed | None:
     )
 
 
-def _foretold(trace: HostTrace, usual: np.ndarray, recorded: np.ndarray) -> tuple[float, float, float]:
+def _measure_forecast(trace: HostTrace, usual: np.ndarray, recorded: np.ndarray) -> tuple[float, float, float]:
     graph = build_graph(trace)
     assert graph is not None
     foretold = replay_from_others(trace, graph, usual)
@@ -167,7 +167,7 @@ def _foretold(trace: HostTrace, usual: np.ndarray, recorded: np.ndarray) -> tupl
     )
 
 
-def _speed(folders: Sequence[Path]) -> str:
+def _measure_speed(folders: Sequence[Path]) -> str:
     """How long the model and its replay take on the largest capture."""
     if not folders:
         return ""
@@ -189,26 +189,26 @@ def _speed(folders: Sequence[Path]) -> str:
     )
 
 
-def _page(real: Sequence[Replayed], programs: Sequence[Replayed], speed: str) -> str:
+def _make_page(real: Sequence[Replayed], programs: Sequence[Replayed], speed: str) -> str:
     both = [*real, *programs]
     return "\n".join(
         [
             _HEAD,
-            _sentence("All captures", both),
+            _summary_sentence("All captures", both),
             "",
             speed,
             "## Real profiles of other projects\n",
-            _table(real),
+            _make_table(real),
             "",
             "## Recorded programs\n",
             "Small programs on a CPU, each recorded by the profiler of its framework, as in `bench/bottlenecks`.\n",
-            _table(programs),
+            _make_table(programs),
             "",
         ]
     )
 
 
-def _sentence(what: str, found: Sequence[Replayed]) -> str:
+def _summary_sentence(what: str, found: Sequence[Replayed]) -> str:
     errors = [each.error for each in found]
     others = [each.from_others for each in found if each.from_others is not None]
     return (
@@ -218,7 +218,7 @@ def _sentence(what: str, found: Sequence[Replayed]) -> str:
     )
 
 
-def _table(found: Sequence[Replayed]) -> str:
+def _make_table(found: Sequence[Replayed]) -> str:
     lines = [f"| {' | '.join(_COLUMNS)} |", f"| --- |{' ---: |' * (len(_COLUMNS) - 1)}"]
     for each in found:
         cells = [

@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.measures import Measure
 from bench.process import Limits, Sample
 from bench.profiles import BenchProfile
-from bench.tools import cores, versions
+from bench.tools import count_cores, find_versions
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Section:
 
 
 def take_turns(measure: Measure, rounds: int) -> Measured:
-    """The tools in turn, `rounds` times; whoever fails is not asked again."""
+    """Runs the tools in turn, `rounds` times; a tool that fails is not run again."""
     samples: dict[str, list[Sample]] = {name: [] for name in measure.actions}
     print(f"  {measure.title}", file=sys.stderr, flush=True)
     for _ in range(rounds):
@@ -42,53 +42,54 @@ def take_turns(measure: Measure, rounds: int) -> Measured:
             if any(sample.failure for sample in samples[name]):
                 continue
             samples[name].append(action())
-            print(f"    {name}: {_brief(samples[name][-1], measure)}", file=sys.stderr, flush=True)
+            print(f"    {name}: {_sample_text(samples[name][-1], measure)}", file=sys.stderr, flush=True)
     return Measured(measure, samples)
 
 
-def _brief(sample: Sample, measure: Measure) -> str:
+def _sample_text(sample: Sample, measure: Measure) -> str:
     return sample.failure or f"{measure.takes(sample):.3f} s, {sample.peak_bytes / 1e6:,.0f} MB"
 
 
-def render(
+def render_page(
     sections: Sequence[Section],
     limits: Limits,
     rounds: str,
     command: str = "python -m bench",
     compared: Mapping[str, str] | None = None,
 ) -> str:
-    """The whole page; `compared` are versions of what runs under other interpreters."""
-    parts = [_preamble(limits, rounds, command, {**versions(), **(compared or {})})]
+    """The whole page; `compared` has the versions of tools that run under other interpreters."""
+    parts = [_make_preamble(limits, rounds, command, {**find_versions(), **(compared or {})})]
     for section in sections:
         parts.append(_profile_heading(section.profile))
-        parts += [_table(measured, section.profile) for measured in section.measured]
+        parts += [_make_table(measured, section.profile) for measured in section.measured]
     return "\n\n".join(parts) + "\n"
 
 
-def _preamble(limits: Limits, rounds: str, command: str, compared: Mapping[str, str]) -> str:
+def _make_preamble(limits: Limits, rounds: str, command: str, compared: Mapping[str, str]) -> str:
     known = ", ".join(f"{name} {version}" for name, version in compared.items())
     return f"""# Bench results
 
 Written by `{command}` on {date.today().isoformat()}; how to read and repeat it: [README](README.md).
 
-- Machine: {machine()}.
+- Machine: {describe_machine()}.
 - Versions: {known}.
 - Rounds: {rounds}. In a round the tools take turns on the same file. Figures are medians, with the smallest and
   largest in brackets. Files are in the page cache.
 - Ratio: the tool's time over Stepscope's, so above 1 means that Stepscope is faster.
-- CPU: processor time of the whole process with all its threads, warm-up and start included, median. It tells more
-  than the time where the machine was busy with other work.
+- CPU: processor time of the whole process with all its threads, warm-up and start included, median. It is more
+  reliable than the time if the machine was busy with other work.
 - Peak: largest resident memory of the whole process, median.
-- Bounds for a process: {limits.seconds:.0f} s and {limits.address_space_bytes / 1e9:.0f} GB of address space. Whoever
-  exceeds one is shown with the reason."""
+- Limits of a process: {limits.seconds:.0f} s and {limits.address_space_bytes / 1e9:.0f} GB of address space. A tool
+  that exceeds one is shown with the reason."""
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """The machine in a few words."""
-    return f"{_cpu()}, {cores()} cores used, {_memory_gb():.0f} GB of memory, {platform.system()} {platform.machine()}"
+    system = f"{platform.system()} {platform.machine()}"
+    return f"{_processor_name()}, {count_cores()} cores used, {_memory_gb():.0f} GB of memory, {system}"
 
 
-def _cpu() -> str:
+def _processor_name() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text().splitlines():
@@ -108,7 +109,7 @@ def _profile_heading(profile: BenchProfile) -> str:
     )
 
 
-def _table(measured: Measured, profile: BenchProfile) -> str:
+def _make_table(measured: Measured, profile: BenchProfile) -> str:
     measure = measured.measure
     rate = " Rate |" if measure.per_byte else ""
     lines = [
@@ -119,14 +120,16 @@ def _table(measured: Measured, profile: BenchProfile) -> str:
         f"| | Time | Ratio |{rate} CPU | Peak | What it says |",
         f"| --- | ---: | ---: |{' ---: |' if rate else ''} ---: | ---: | --- |",
     ]
-    reference = _median(measured, next(iter(measured.samples)))
+    reference = _median_seconds(measured, next(iter(measured.samples)))
     for name, samples in measured.samples.items():
-        lines.append(_row(measured, name, samples, reference, profile))
+        lines.append(_make_row(measured, name, samples, reference, profile))
     return "\n".join(lines)
 
 
-def _row(measured: Measured, name: str, samples: Sequence[Sample], reference: float | None, of: BenchProfile) -> str:
-    costs = f"{_processor(samples)} | {_peak(samples)}"
+def _make_row(
+    measured: Measured, name: str, samples: Sequence[Sample], reference: float | None, of: BenchProfile
+) -> str:
+    costs = f"{_processor_text(samples)} | {_peak_text(samples)}"
     failures = [sample.failure for sample in samples if sample.failure]
     if failures:
         empty_rate = " |" if measured.measure.per_byte else ""
@@ -135,32 +138,32 @@ def _row(measured: Measured, name: str, samples: Sequence[Sample], reference: fl
     median = statistics.median(seconds)
     ratio = f"{median / reference:.2f}" if reference else ""
     rate = f" {of.bytes / median / 1e9:.2f} GB/s |" if measured.measure.per_byte else ""
-    return f"| {name} | {_spread(seconds)} | {ratio} |{rate} {costs} | {_answer(samples[-1])} |"
+    return f"| {name} | {_spread_text(seconds)} | {ratio} |{rate} {costs} | {_answer_text(samples[-1])} |"
 
 
-def _median(measured: Measured, name: str) -> float | None:
+def _median_seconds(measured: Measured, name: str) -> float | None:
     samples = measured.samples[name]
     if not samples or any(sample.failure for sample in samples):
         return None
     return statistics.median(measured.measure.takes(sample) for sample in samples)
 
 
-def _spread(seconds: Sequence[float]) -> str:
+def _spread_text(seconds: Sequence[float]) -> str:
     unit, scale, digits = ("ms", 1e3, 1) if max(seconds) < 1 else ("s", 1.0, 2)
     figures = (min(seconds), statistics.median(seconds), max(seconds))
     low, middle, high = (f"{value * scale:.{digits}f}" for value in figures)
     return f"{middle} {unit} ({low}-{high})"
 
 
-def _processor(samples: Sequence[Sample]) -> str:
+def _processor_text(samples: Sequence[Sample]) -> str:
     return f"{statistics.median(sample.cpu_s for sample in samples):.2f} s"
 
 
-def _peak(samples: Sequence[Sample]) -> str:
+def _peak_text(samples: Sequence[Sample]) -> str:
     return f"{statistics.median(sample.peak_bytes for sample in samples) / 1e6:,.0f} MB"
 
 
-def _answer(sample: Sample) -> str:
+def _answer_text(sample: Sample) -> str:
     words = []
     for key, value in sample.answer.items():
         if key == "mean_ms" and value is not None:

@@ -1,4 +1,4 @@
-"""A profile of one GPU training step made from nothing, for machines without a recorded one to start from."""
+"""A made-up profile of one GPU training step, for machines that have no recorded one to repeat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KERNELS = 4000
 STEP_PS = 600_000_000_000
 DEVICE_BEGIN_PS, DEVICE_PS = 60_000_000_000, 480_000_000_000
 UNSIGNED = ("correlation_id",)
-# XProf knows derived lines by these ids, not by their names.
+# XProf recognizes derived lines by these ids, not by their names.
 STEPS_LINE, OPS_LINE = -559038737, -559038734
 BLOCK, GRID = "block:256,1,1", "grid:160,1,1"
 
@@ -42,7 +42,7 @@ class _Plane:
         head = wire.number(1, line_id) + wire.text(2, name.encode()) + wire.number(3, 1000)
         self.lines += wire.text(3, head + b"".join(events))
 
-    def done(self) -> bytes:
+    def encode_plane(self) -> bytes:
         maps = b"".join(
             wire.text(field, wire.number(1, key) + wire.text(2, wire.number(1, key) + wire.text(2, name.encode())))
             for field, names in ((4, self.types), (5, self.stat_names))
@@ -51,7 +51,7 @@ class _Plane:
         return wire.text(1, self.head + self.lines + maps)
 
 
-def build(seed: int = 1) -> bytes:
+def build_synthetic(seed: int = 1) -> bytes:
     """An XSpace of about 23,000 events on one host and one GPU: one step, its group 0."""
     rng = random.Random(seed)
     names = [f"model/encoder/layer_{i}/{rng.choice(OPS)}" for i in range(SCOPES)]
@@ -67,7 +67,7 @@ def _host(rng: random.Random, names: list[str]) -> bytes:
             for i in range(HOST_EVENTS)
         ]
         plane.add_line(1000 + thread, f"tf_Compute/{1000 + thread}", events)
-    return plane.done()
+    return plane.encode_plane()
 
 
 def _executor_op(plane: _Plane, rng: random.Random, names: list[str], start: int, correlation: int | None) -> bytes:
@@ -96,4 +96,4 @@ def _device(rng: random.Random, names: list[str]) -> bytes:
     plane.add_line(OPS_LINE, "TensorFlow Ops", ops)
     step = plane.stat("group_id", 0) + plane.stat("step_name", "0")
     plane.add_line(STEPS_LINE, "Steps", [plane.event("0", DEVICE_BEGIN_PS, DEVICE_PS, step)])
-    return plane.done()
+    return plane.encode_plane()

@@ -1,6 +1,6 @@
-"""What somebody in front of the page waits for: the first content, the timeline, and each move in it.
+"""Measures what a user of the page waits for: the first content, the timeline, and each move in it.
 
-Every tool runs its own server and is asked over HTTP as its page asks it.
+Every tool runs its own server and gets the requests of its page over HTTP.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from pathlib import Path
 from typing import Any
 
 from bench.process import Limits, Running, Sample
-from bench.tools import CACHE_OFF, SETTLE_S, store
+from bench.tools import CACHE_OFF, SETTLE_S, store_run
 
 WIDTH = 1200  # pixels of a window
 ZOOMS = (1, 4, 16, 64, 256)
 PLACES = (0.1, 0.35, 0.6, 0.85)
-LINES_AT_ONCE = 10  # tracks that our page asks for in one request
+LINES_AT_ONCE = 10  # tracks in one request of our page
 
 _SPAN = "import stepscope, sys; print(*stepscope.load(sys.argv[1]).trace().span_ps())"
 
 
 class Answers:
-    """Asks a server, and counts what comes back."""
+    """Sends requests to a server and counts the bytes of the answers."""
 
     def __init__(self, address: str, limits: Limits) -> None:
         self.address = address
         self.limits = limits
         self.wire_bytes = 0
-        # On this machine, whatever proxy the environment names.
+        # The server is on this machine; any proxy of the environment is ignored.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def get(self, path: str) -> bytes:
-        """An answer, unpacked."""
+        """An answer, decompressed."""
         request = urllib.request.Request(self.address + path, headers={"Accept-Encoding": "gzip"})
         with self._opener.open(request, timeout=self.limits.seconds) as response:
             data: bytes = response.read()
@@ -62,24 +62,24 @@ class StepscopePage:
     alive = "/api/config"
 
     def command(self, logdir: Path, port: int) -> list[str]:
-        """Starts the server."""
+        """The command that starts the server."""
         start = "from stepscope.cli.main import main; main()"
         return [sys.executable, "-c", start, "open", str(logdir), "--no-browser", "--port", str(port)]
 
     def first_content(self, ask: Answers, run: str, host: str) -> None:
-        """What the start page asks until it shows the verdict."""
+        """Sends the requests of the start page until it shows the verdict."""
         session = self._session(ask, run)
         while ask.json(f"/api/sessions/{session}?wait=350")["state"] == "loading":
             pass
         ask.json(f"/api/sessions/{session}/tools/overview")
 
     def timeline(self, ask: Answers, run: str, host: str) -> None:
-        """What the timeline asks before its first window."""
+        """Sends the requests of the timeline before its first window."""
         self._base = f"/api/sessions/{self._session(ask, run)}/timeline"
-        self._tracks = list(_tracks(ask.json(f"{self._base}/tracks")["groups"]))
+        self._tracks = list(_list_tracks(ask.json(f"{self._base}/tracks")["groups"]))
 
     def window(self, ask: Answers, run: str, host: str, begin_ps: int, end_ps: int) -> None:
-        """All tracks in a window."""
+        """Requests all tracks in a window."""
         for first in range(0, len(self._tracks), LINES_AT_ONCE):
             wanted = ",".join(self._tracks[first : first + LINES_AT_ONCE])
             ask.get(f"{self._base}/window?begin={begin_ps}&end={end_ps}&width={WIDTH}&tracks={wanted}")
@@ -94,10 +94,10 @@ class StepscopePage:
         raise ValueError(f"it does not list {run}")
 
 
-def _tracks(groups: Sequence[Any]) -> Iterator[str]:
+def _list_tracks(groups: Sequence[Any]) -> Iterator[str]:
     for group in groups:
         yield from (track["id"] for track in group["tracks"] if track["id"].startswith("t"))
-        yield from _tracks(group["groups"])
+        yield from _list_tracks(group["groups"])
 
 
 class XprofPage:
@@ -107,22 +107,22 @@ class XprofPage:
     alive = "/data/plugin/profile/runs"
 
     def command(self, logdir: Path, port: int) -> list[str]:
-        """Starts the server."""
+        """The command that starts the server."""
         return [str(Path(sys.executable).with_name("xprof")), "--logdir", str(logdir), "--port", str(port)]
 
     def first_content(self, ask: Answers, run: str, host: str) -> None:
-        """What its page asks for the overview."""
+        """Sends the requests of its page for the overview."""
         ask.get(self.alive)
         ask.get(f"/data/plugin/profile/run_tools?run={run}")
         ask.get(f"/data/plugin/profile/hosts?run={run}&tag=overview_page")
-        _need(ask.get(f"/data/plugin/profile/data?run={run}&tag=overview_page&host={host}"))
+        _require_content(ask.get(f"/data/plugin/profile/data?run={run}&tag=overview_page&host={host}"))
 
     def timeline(self, ask: Answers, run: str, host: str) -> None:
-        """The first look at the whole trace."""
-        _need(ask.get(self._view(run, host)))
+        """Requests the whole trace."""
+        _require_content(ask.get(self._view(run, host)))
 
     def window(self, ask: Answers, run: str, host: str, begin_ps: int, end_ps: int) -> None:
-        """A window, at the resolution that its page asks for."""
+        """Requests a window, at the resolution of its page."""
         ask.get(self._view(run, host) + f"&start_time_ms={begin_ps / 1e9:.6f}&end_time_ms={end_ps / 1e9:.6f}")
 
     @staticmethod
@@ -131,7 +131,7 @@ class XprofPage:
 
 
 class XprofRsPage(XprofPage):
-    """xprof-rs, which answers as XProf does."""
+    """xprof-rs, which answers like XProf."""
 
     name = "xprof-rs"
     alive = "/runs"
@@ -140,19 +140,19 @@ class XprofRsPage(XprofPage):
         self._binary = binary
 
     def command(self, logdir: Path, port: int) -> list[str]:
-        """Starts the server."""
+        """The command that starts the server."""
         return [self._binary, "--logdir", str(logdir), "--host", "127.0.0.1", "--port", str(port)]
 
 
 Page = StepscopePage | XprofPage
 
 
-def _need(answer: bytes) -> None:
+def _require_content(answer: bytes) -> None:
     if len(answer) < 100:
         raise ValueError(f"an answer of {len(answer)} bytes")
 
 
-def look(page: Page, path: Path, small: Path, limits: Limits, at: str) -> Sample:
+def time_page(page: Page, path: Path, small: Path, limits: Limits, at: str) -> Sample:
     """Opens a profile in a server that has shown `small`.
 
     Args:
@@ -165,9 +165,9 @@ def look(page: Page, path: Path, small: Path, limits: Limits, at: str) -> Sample
     Returns:
         The sample; its calls are the first content, or the opening of the timeline and each window.
     """
-    span_ps(path)  # which takes a while the first time
+    find_span_ps(path)  # the first call takes a while
     with tempfile.TemporaryDirectory(prefix="bench-", dir=path.parents[3]) as logdir:
-        store(small, Path(logdir), "small")
+        store_run(small, Path(logdir), "small")
         port = _free_port()
         running = Running(page.command(Path(logdir), port), limits, CACHE_OFF)
         ask = Answers(f"http://127.0.0.1:{port}", limits)
@@ -175,20 +175,20 @@ def look(page: Page, path: Path, small: Path, limits: Limits, at: str) -> Sample
         try:
             _wait_until_alive(ask, page.alive)
             page.first_content(ask, "small", _host(small))
-            store(path, Path(logdir), "large")
+            store_run(path, Path(logdir), "large")
             time.sleep(SETTLE_S)
-            calls = list(_calls(page, ask, path, at))
+            calls = list(_time_calls(page, ask, path, at))
         except (OSError, ValueError) as error:
             failure = f"no answer from its server: {error}"
         running.send(signal.SIGTERM)
         sample, _ = running.finish()
-    asked_for = failure is None or running.process.returncode == -signal.SIGTERM
-    told = {"window_kb": round(ask.wire_bytes / 1e3 / (len(calls) - 1), 1)} if len(calls) > 1 else {}
-    failure = failure if asked_for else sample.failure or failure
-    return replace(sample, failure=failure, calls_s=tuple(calls), answer=told)
+    was_requested = failure is None or running.process.returncode == -signal.SIGTERM
+    sizes = {"window_kb": round(ask.wire_bytes / 1e3 / (len(calls) - 1), 1)} if len(calls) > 1 else {}
+    failure = failure if was_requested else sample.failure or failure
+    return replace(sample, failure=failure, calls_s=tuple(calls), answer=sizes)
 
 
-def _calls(page: Page, ask: Answers, path: Path, at: str) -> Iterator[float]:
+def _time_calls(page: Page, ask: Answers, path: Path, at: str) -> Iterator[float]:
     begin = time.perf_counter()
     page.first_content(ask, "large", _host(path))
     if at == "page":
@@ -196,10 +196,10 @@ def _calls(page: Page, ask: Answers, path: Path, at: str) -> Iterator[float]:
         return
     begin = time.perf_counter()
     page.timeline(ask, "large", _host(path))
-    page.window(ask, "large", _host(path), *span_ps(path))
+    page.window(ask, "large", _host(path), *find_span_ps(path))
     yield time.perf_counter() - begin
     ask.wire_bytes = 0
-    first, last = span_ps(path)
+    first, last = find_span_ps(path)
     for zoom in ZOOMS[1:]:
         length = (last - first) // zoom
         for place in PLACES:
@@ -209,14 +209,14 @@ def _calls(page: Page, ask: Answers, path: Path, at: str) -> Iterator[float]:
             yield time.perf_counter() - begin
 
 
-def window(sample: Sample) -> float:
-    """The median of all windows."""
+def median_window_seconds(sample: Sample) -> float:
+    """The median time of all windows."""
     return statistics.median(sample.calls_s[1:])
 
 
 @cache
-def span_ps(path: Path) -> tuple[int, int]:
-    """First start and last end of a profile; read in another process, whose memory goes with it."""
+def find_span_ps(path: Path) -> tuple[int, int]:
+    """The first start and last end of a profile; read in another process, so that its memory is freed."""
     done = subprocess.run([sys.executable, "-c", _SPAN, str(path)], capture_output=True, text=True, check=True)
     first, last = map(int, done.stdout.split())
     return first, last

@@ -1,4 +1,4 @@
-"""The little of protobuf's wire format that making profiles needs: walk the fields of a message, write a field."""
+"""The parts of protobuf's wire format that making profiles needs: reads the fields of a message, writes a field."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def text(field: int, value: bytes) -> bytes:
 
 
 def raw(field: Field) -> bytes:
-    """A field of `fields` as it was."""
+    """A field from `fields`, encoded as it was."""
     number_, wire_type, value, content = field
     if wire_type == LENGTH:
         return text(number_, content)

@@ -1,8 +1,8 @@
 """One measurement in a fresh process: `python -m bench.worker TASK FILE [--tool NAME] [--warm FILE] [--repeat N]
 [--one-core]`.
 
-Prints one JSON line: how long each call took, and what the answer says, so that the tables can show that the tools did
-the same work.  With `--warm` the task runs on that small file first and that run does not count.
+Prints one JSON line with the time of each call and facts about the result, so that the tables can show that the tools
+did the same work.  With `--warm` the task first runs on that small file, and that run does not count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEAVY = ("numpy", "pyarrow", "pandas", "tensorflow", "jax", "torch")
 
 
 def stepscope_tool(path: Path, tool: str) -> tuple[float, Answer]:
-    """`stepscope.load(path).TOOL()`, to its dict."""
+    """Times `stepscope.load(path).TOOL()` up to its dict."""
     import stepscope
 
     begin = time.perf_counter()
@@ -32,7 +32,7 @@ def stepscope_tool(path: Path, tool: str) -> tuple[float, Answer]:
 
 
 def stepscope_decoded(path: Path, tool: str) -> tuple[float, Answer]:
-    """The same on a trace that is in memory already and that another tool has looked at."""
+    """The same on a trace that is already in memory and that another tool has used."""
     import stepscope
 
     profile = stepscope.load(str(path))
@@ -52,19 +52,19 @@ def _stepscope_answer(tool: str, result: Answer) -> Answer:
 
 
 def xprof_tool(path: Path, tool: str) -> tuple[float, Answer]:
-    """The page of XProf that `tool` names, to its JSON text."""
+    """Times a page of XProf up to its JSON text."""
     from xprof.convert import raw_to_tool_data
 
     begin = time.perf_counter()
     data, _ = raw_to_tool_data.xspace_to_tool_data([str(path)], tool, {})
     seconds = time.perf_counter() - begin
     if not data:
-        raise RuntimeError("XProf gave no answer")
+        raise RuntimeError("XProf returned no data")
     return seconds, xprof_answer(tool, data)
 
 
 def xprof_answer(tool: str, data: bytes | str) -> Answer:
-    """What an answer of XProf, or of a server that speaks like it, holds: for the tables."""
+    """Facts for the tables about an answer of XProf, or of a server with the same protocol."""
     answer = json.loads(data)
     if tool == "overview_page":
         return {"steps": len(answer[1]["rows"]), "mean_ms": float(answer[1]["p"]["steptime_ms_average"])}
@@ -74,7 +74,7 @@ def xprof_answer(tool: str, data: bytes | str) -> Answer:
 
 
 def stepscope_decode(path: Path, _: str) -> tuple[float, Answer]:
-    """Bytes to columns."""
+    """Times Stepscope's reader: bytes to columns."""
     from stepscope.formats.xspace.reader import read
 
     data = path.read_bytes()
@@ -85,7 +85,7 @@ def stepscope_decode(path: Path, _: str) -> tuple[float, Answer]:
 
 
 def xprof_decode(path: Path, _: str) -> tuple[float, Answer]:
-    """Bytes to a protobuf tree in C++, no analysis."""
+    """Times XProf's reader: bytes to a protobuf tree in C++, without analysis."""
     from xprof.profile_data import ProfileData
 
     data = path.read_bytes()
@@ -98,7 +98,7 @@ def xprof_decode(path: Path, _: str) -> tuple[float, Answer]:
 
 
 def import_stepscope(_: Path, __: str) -> tuple[float, Answer]:
-    """`import stepscope`, and which heavy packages it brought."""
+    """Times `import stepscope`, and lists the heavy packages that it imports."""
     before = set(sys.modules)
     begin = time.perf_counter()
     import stepscope  # noqa: F401 - the import is what is measured
@@ -108,7 +108,7 @@ def import_stepscope(_: Path, __: str) -> tuple[float, Answer]:
 
 
 def import_xprof(_: Path, __: str) -> tuple[float, Answer]:
-    """XProf's conversion module."""
+    """Times the import of XProf's conversion module."""
     begin = time.perf_counter()
     from xprof.convert import raw_to_tool_data  # noqa: F401 - the import is what is measured
 
@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--one-core", action="store_true")
     options = parser.parse_args()
     if options.one_core:
-        # Before any library looks at how many there are.
+        # Before any library counts the cores.
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     task = TASKS[options.task]
     if options.warm:

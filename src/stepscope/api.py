@@ -22,7 +22,7 @@ from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
 from stepscope.meanwhile import importing
 from stepscope.records import dataclass
-from stepscope.report.kept import pack, unpack
+from stepscope.report.kept import pack_report, unpack_report
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class LoadedProfile:
     def _restore_forest(self, trace: HostTrace, file: HostFile) -> None:
         from stepscope.analysis.trace.grouping import restore_forest
 
-        kept = self._cache.get_columns(_host_key(file), _FOREST)
+        kept = self._cache.get_columns(self._host_key(file), _FOREST)
         if kept is not None:
             restore_forest(trace, kept)
 
@@ -264,17 +264,19 @@ class LoadedProfile:
         tool = tool_named(tool_name)
         key, name = self._session_key(), f"{tool.name}.shown"
         content = self._cache.get_bytes(key, name)
-        kept = None if content is None else unpack(content)
+        kept = None if content is None else unpack_report(content)
         if kept is not None:
             return kept
         report, unreadable = self._report(tool, None, None)
-        packed = None if unreadable or key is None else pack(report)
+        packed = None if unreadable or key is None else pack_report(report)
         if packed is not None:
             self._cache.put_bytes(key, name, packed)
         return report
 
     def _session_key(self) -> str | None:
-        """The cache key for results derived from all selected hosts."""
+        """The cache key for results derived from all selected hosts; None without a cache."""
+        if self._cache.folder is None:  # the key is the hash of many things
+            return None
         identities = [store.identity(file.path) for file in self._files]
         named = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
         return cache_key(identities, "session", *named)
@@ -379,24 +381,21 @@ class LoadedProfile:
 
     def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
         """One host's part of a report, from the cache if possible; `within_steps` restricts it to the steps."""
-        import msgspec
-
-        key, part = _host_key(file), "steps" if within_steps else "partial"
+        key, part = self._host_key(file), "steps" if within_steps else "partial"
         name = f"{tool.partial_of or tool.name}.{part}"
-        kept = self._cache.get_bytes(key, name)
+        content = self._cache.get_bytes(key, name)
+        kept = None if content is None else _decode_partial(tool, content)
         if kept is not None:
-            try:
-                return _decode_partial(tool, kept)
-            except (msgspec.DecodeError, msgspec.ValidationError):
-                pass  # written by something else; computed again below
+            return kept
         with importing(tool.module):
             trace = self._trace_within_steps(file) if within_steps else self.trace(file.host)
         self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
         partial = tool.partial(trace)
-        self._cache.put_bytes(key, name, msgspec.msgpack.encode(partial))
-        is_new = not within_steps and len(trace.events) >= WORTH_KEEPING
-        if is_new and self._cache.get_columns(key, _FOREST, only=()) is None:
-            self._keep_forest(trace, key)
+        if key is not None:
+            self._cache.put_bytes(key, name, _encode_partial(partial))
+            is_large = not within_steps and len(trace.events) >= WORTH_KEEPING
+            if is_large and self._cache.get_columns(key, _FOREST, only=()) is None:
+                self._keep_forest(trace, key)
         return partial
 
     def _trace_within_steps(self, file: HostFile) -> HostTrace:
@@ -404,17 +403,32 @@ class LoadedProfile:
         rows = tuple(range(len(self._partial(tool_named("steps"), file).rows)))
         return self._trace_of_steps(file, rows) if rows else self.trace(file.host)
 
+    def _host_key(self, file: HostFile) -> str | None:
+        """The cache key for results derived from a host's file; None without a cache."""
+        return None if self._cache.folder is None else cache_key([store.identity(file.path)], file.host)
+
     def _keep_forest(self, trace: HostTrace, key: str | None) -> None:
         from stepscope.analysis.trace.grouping import forest_columns
 
         self._cache.put_columns(key, _FOREST, forest_columns(trace))
 
 
-def _decode_partial(tool: Tool, kept: bytes) -> Any:
-    """Decodes a partial from its bytes.  Raises DecodeError, ValidationError."""
+def _encode_partial(partial: Any) -> bytes:
+    import msgspec
+
+    return msgspec.msgpack.encode(partial)
+
+
+def _decode_partial(tool: Tool, content: bytes) -> Any:
+    """A partial from its bytes; None if something else wrote them."""
+    import msgspec
+
     with _MAKING_DECODERS:
         decoder = _decoder_of(tool)
-    return decoder.decode(kept)
+    try:
+        return decoder.decode(content)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
 
 
 _MAKING_DECODERS = threading.Lock()
@@ -451,16 +465,16 @@ def _parse_range(steps: StepRange | str | int) -> StepRange:
 def _read_trace(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports its decoder while the disk or the network is busy."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
-        return file.format.read(reading.told(store.read_pieces(file.path)), file.path, file.host)
+        return file.format.read(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
     from concurrent.futures import ThreadPoolExecutor
 
-    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.lets_go else store.read_bytes
+    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.releases_input else store.read_bytes
     with ThreadPoolExecutor(1) as background:
         content = background.submit(fetch, file.path)
         file.format.load_reader()
         data = [content.result()]
     del content
-    return file.format.read(_release_piece(data) if file.format.lets_go else data[0], file.path, file.host)
+    return file.format.read(_release_piece(data) if file.format.releases_input else data[0], file.path, file.host)
 
 
 @dataclass(frozen=True)
@@ -488,11 +502,6 @@ class _Reader:
 def _release_piece(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
     """Yields the only piece of a list after removing it, so that the list does not keep it in memory."""
     yield data.pop()
-
-
-def _host_key(file: HostFile) -> str | None:
-    """The cache key for results derived from a host's file."""
-    return cache_key([store.identity(file.path)], file.host)
 
 
 def _add_problems(report: Report, problems: list[Problem], lost: bool) -> Report:

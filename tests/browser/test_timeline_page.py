@@ -139,7 +139,7 @@ def test_the_wheel_zooms_at_the_cursor_and_dragging_pans(page, page_server):
 def test_search_counts_all_and_walks_them_in_order(page, page_server, page_problems):
     show(page, page_server, "drawn")
     trace = trace_of(page_server, "drawn")
-    expected = search.find(trace, "kernel").rows.tolist()
+    expected = search.find_events(trace, "kernel").rows.tolist()
 
     page.keyboard.press("/")
     page.keyboard.type("kernel")
@@ -156,7 +156,7 @@ def test_search_counts_all_and_walks_them_in_order(page, page_server, page_probl
 
 def test_details_are_those_of_the_trace(page, page_server):
     trace = trace_of(page_server, "drawn")
-    kernel = int(search.find(trace, "kernel").rows[1])
+    kernel = int(search.find_events(trace, "kernel").rows[1])
     show(page, page_server, "drawn", selected=str(kernel))
     expect(page.locator(".tl-flows")).to_contain_text("Caused by")
 
@@ -244,7 +244,7 @@ def deep_trace() -> HostTrace:
 def test_an_event_that_is_found_is_in_view_beside_its_pane(page, page_server, by):
     if not (page_server.logdir / "plugins" / "profile" / "deep").exists():
         store_profile(page_server.logdir, "deep", deep_trace())
-    event = int(search.find(trace_of(page_server, "deep"), "call 30 of 29").rows[0])
+    event = int(search.find_events(trace_of(page_server, "deep"), "call 30 of 29").rows[0])
     show(page, page_server, "deep", **({"find": "call 30 of 29"} if by == "find" else {"selected": str(event)}))
     expect(page.locator(".tl-details h2")).to_have_text("call 30 of 29")
 

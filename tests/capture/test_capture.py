@@ -47,7 +47,7 @@ def own_tracer(monkeypatch, tmp_path_factory):
     if left is not None:
         session.SESSION.end(left, save=False)  # the tests after this one are not to blame
     assert left is None
-    assert ranges._opener is None
+    assert ranges.ROUTE.opener is None
     await_until(lambda: set(threading.enumerate()) <= threads, 60, "the end of threads whose work is done")
     assert sys.getprofile() is None
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
@@ -662,7 +662,7 @@ def test_steps_called_alone_end_with_the_next_and_with_the_capture(logdir):
 
 
 def test_a_scheduled_capture_tells_what_it_cost(logdir, monkeypatch):
-    monkeypatch.setattr(cost, "_compiled", cost._COMPILING)
+    monkeypatch.setattr(cost.LENGTHS, "compiling", cost._COMPILING)
     with profiler.Profile(logdir, schedule=profiler.schedule(wait=4, active=4, repeat=1)) as profile:
         for i in range(8):
             time.sleep(0.02 if i < 4 else 0.04)
@@ -674,13 +674,12 @@ def test_a_scheduled_capture_tells_what_it_cost(logdir, monkeypatch):
     assert told.ms_inside >= 40
 
 
-def test_steps_that_compile_are_not_those_that_profiling_is_compared_with(monkeypatch):
-    monkeypatch.setattr(cost, "_compiled", 0)
-    cost.facts()  # forgets what other tests did
+def test_steps_that_compile_are_not_those_that_profiling_is_compared_with():
+    lengths = cost.StepLengths()
     for duration_ms in (9000, 800, 10, 10, 10):
-        cost.note(duration_ms * 10**6, recording=False)
+        lengths.note(duration_ms * 10**6, recording=False)
 
-    told = cost.facts()
+    told = lengths.facts()
     assert (told["steps_before"], told["step_ms_before_high"]) == (3, 10)
 
 

@@ -44,7 +44,7 @@ def result(tmp_path):
 
 @pytest.fixture
 def no_hurry(monkeypatch):
-    monkeypatch.setattr(aside, "_hurry_until", float("inf"))
+    monkeypatch.setattr(aside, "DEADLINE", aside.Deadline())
 
 
 # -- the process -------------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def test_a_profile_has_the_permissions_of_any_other_file(folder):
 
 
 def test_runs_are_named_by_local_time_and_never_twice(monkeypatch):
-    monkeypatch.setattr(files, "_last_second", 0)
+    monkeypatch.setattr(files, "RUN_SECONDS", files.RunSeconds())
     noon = files.time.mktime((2026, 11, 21, 12, 0, 59, 0, 0, -1))
 
     named = [files.run_name(lambda at=at: noon + at) for at in (0.0, 0.9, 1.1, 7.0)]

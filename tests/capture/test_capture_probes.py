@@ -25,7 +25,7 @@ from stepscope.errors import CaptureError
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.layout import Chunk
 from stepscope.formats.spool.reader import parse, read
-from stepscope.formats.xspace.merge import start_unix_ns, with_planes
+from stepscope.formats.xspace.merge import append_planes, start_unix_ns
 from stepscope.formats.xspace.reader import read as read_xspace
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
@@ -538,7 +538,7 @@ def fake_cupti(monkeypatch) -> FakeCupti:
     fake = FakeCupti()
     monkeypatch.setitem(sys.modules, "cupti", SimpleNamespace(cupti=fake))
     monkeypatch.setitem(sys.modules, "cupti.cupti", fake)
-    monkeypatch.setattr(cupti, "_registered", False)
+    monkeypatch.setattr(cupti, "DELIVERY", cupti.Delivery())
     return fake
 
 
@@ -746,7 +746,7 @@ def test_planes_are_added_to_a_frameworks_file_on_its_clock():
     counters.event("CPU %", 500_000, 0, EventKind.COUNTER, {"counter_value": 7.5})
 
     file = write(framework.build())
-    joined = read_xspace(with_planes(file, own.build()), "joined", "vm")
+    joined = read_xspace(append_planes(file, own.build()), "joined", "vm")
 
     assert start_unix_ns(file) == 10**18
     planes = [joined.plane_name(row) for row in range(len(joined.planes))]

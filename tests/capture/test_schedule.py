@@ -81,7 +81,7 @@ def test_a_warm_up_runs_the_tracer_and_throws_its_record_away(fake_session):
 def test_steps_that_are_not_recorded_tell_what_profiling_costs_the_others(fake_session, monkeypatch):
     now, noted = [1000], []
     monkeypatch.setattr(conductor, "time", SimpleNamespace(perf_counter_ns=lambda: now[0]))
-    monkeypatch.setattr(conductor.cost, "note", lambda ns, recording: noted.append((ns, recording)))
+    monkeypatch.setattr(conductor.cost.LENGTHS, "note", lambda ns, recording: noted.append((ns, recording)))
     with profiler.Profile("logs", schedule=profiler.schedule(wait=3, warmup=1, active=1, repeat=1)) as profile:
         for length in (10, 20, 30, 40, 50, 60):  # the fourth warms up, the fifth is recorded: their marks tell
             now[0] += length

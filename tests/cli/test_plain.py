@@ -15,7 +15,7 @@ from stepscope.cli.main import run
 from stepscope.cli.options import OpenRequest, ToolRequest
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
-from stepscope.report.kept import KeptReport, pack, unpack
+from stepscope.report.kept import KeptReport, pack_report, unpack_report
 from stepscope.report.sections import split_for_screens
 
 MS = 10**9
@@ -131,10 +131,10 @@ def test_a_kept_result_is_shown_as_it_was_the_first_time(path: str, capfdbinary,
 def test_a_kept_report_has_the_sections_the_lines_and_the_values(path: str) -> None:
     report = load(path).report("overview")
 
-    packed = pack(report)
+    packed = pack_report(report)
 
     assert packed is not None
-    kept = unpack(packed)
+    kept = unpack_report(packed)
     assert kept is not None
     assert kept.to_dict() == report.to_dict()
     assert list(kept.sections()) == [part for section in report.sections() for part in split_for_screens(section)]
@@ -143,7 +143,7 @@ def test_a_kept_report_has_the_sections_the_lines_and_the_values(path: str) -> N
 
 
 def test_a_kept_report_refuses_to_be_computed_with(path: str) -> None:
-    kept = unpack(pack(load(path).report("overview")) or b"")
+    kept = unpack_report(pack_report(load(path).report("overview")) or b"")
 
     assert kept is not None
     with pytest.raises(TypeError, match="not computed with"):
@@ -154,7 +154,7 @@ def test_a_kept_report_refuses_to_be_computed_with(path: str) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{}\n[]\n{}", b"[]\n[]\n{}", b"\xff\n\n"])
 def test_bytes_of_another_version_are_no_report(content: bytes) -> None:
-    assert unpack(content) is None
+    assert unpack_report(content) is None
 
 
 def test_what_is_chosen_from_a_report_is_made_anew(path: str, capsys) -> None:
@@ -206,6 +206,14 @@ def test_a_first_overview_imports_what_reads_and_computes_and_nothing_else(path:
     assert libraries(modules) - {"logging", "concurrent", "yaml"} == {"numpy", "msgspec"}
     tools = {module.rpartition(".")[2] for module in modules if module.endswith("_tool")}
     assert tools == {"overview_tool", "steps_tool"}
+
+
+def test_an_overview_without_a_cache_imports_nothing_for_it(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPSCOPE_CACHE", "off")
+
+    modules = imported_by("overview", path, "--format", "json")
+
+    assert not modules & {"hashlib", "statistics"}
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "markdown", "html"])

@@ -20,7 +20,7 @@ from stepscope.analysis.timeline.index import is_drawn
 from stepscope.analysis.trace.grouping import forest
 from stepscope.cli.main import run
 from stepscope.errors import UsageError
-from stepscope.export import chrome, compressed, perfetto, pieces
+from stepscope.export import chrome, compress_pieces, perfetto, pieces
 from stepscope.formats.kineto.reader import read
 from stepscope.formats.xspace import writer
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
@@ -389,7 +389,7 @@ def test_perfetto_is_what_is_written_if_nothing_is_said(profile, tmp_path):
     assert run(["trace", str(profile), "-o", str(output)]) == 0
 
     assert output.read_bytes() == b"".join(pieces([stepscope.load(profile).trace()], "perfetto"))
-    assert gzip.decompress(b"".join(compressed([b"a", b"b"]))) == b"ab"
+    assert gzip.decompress(b"".join(compress_pieces([b"a", b"b"]))) == b"ab"
 
 
 def test_what_cannot_be_written_is_told(profile, tmp_path, capsys):

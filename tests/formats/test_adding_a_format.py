@@ -11,7 +11,7 @@ import pytest
 import stepscope
 from stepscope.errors import UnreadableError
 from stepscope.formats import base
-from stepscope.formats.form import Beside, Format, NameParts
+from stepscope.formats.form import Companion, Format, NameParts
 from stepscope.formats.session import find_sessions
 from stepscope.formats.sniffing import sniff
 
@@ -108,8 +108,8 @@ class Spans(ToyFormat):
         host, number, _ = basename.split(".")
         return NameParts(host, (int(number), number))
 
-    def beside(self, basename: str, hosts: object) -> Beside:
-        return Beside.COPY if "copy" in basename else Beside.EXPORT if "export" in basename else Beside.OWN
+    def classify_companion(self, basename: str, hosts: object) -> Companion:
+        return Companion.COPY if "copy" in basename else Companion.EXPORT if "export" in basename else Companion.OWN
 
 
 def test_spans_and_copies_are_what_the_format_says(tmp_path, monkeypatch):
@@ -121,7 +121,7 @@ def test_spans_and_copies_are_what_the_format_says(tmp_path, monkeypatch):
 
     assert [session.hosts for session in reversed(sessions)] == [("a", "b"), ("a",), ("whole",)]
     (problem,) = sessions[0].problems
-    assert problem.reason == "left out, since it lies beside a toy and is taken for an export of it"
+    assert problem.reason == "left out: it lies next to a toy and is probably an export of it"
 
 
 def test_no_other_module_of_the_room_names_a_format():

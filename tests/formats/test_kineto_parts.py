@@ -108,7 +108,7 @@ def test_wrong_guesses_end_the_guessing() -> None:
     for _ in range(6):
         scanner.scan(text, 0, len(text))
 
-    assert scanner._begins(text, 0, len(text)) == []
+    assert scanner._guess_starts(text, 0, len(text)) == []
 
 
 # -- the loops ---------------------------------------------------------------------------------------------------------

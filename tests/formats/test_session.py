@@ -355,9 +355,9 @@ def test_a_renamed_file_is_a_session(tmp_path: Path, content: bytes, name: str) 
     [
         ("notes.txt", b"hello", r"this is not a profile by its name; .*\*\.xplane\.pb"),
         ("empty.bin", b"", "the file is empty"),
-        ("ALL_HOSTS.op_stats_v2.pb", b"\x0a\x02\x0a\x00", "this is no profile but a cache that XProf made"),
-        ("events.out.tfevents.1.vm", b"\x18\x00\x00", "this is no profile but TensorBoard events"),
-        (".cached_tools.json", b"{}", "this is no profile but a cache that XProf made"),
+        ("ALL_HOSTS.op_stats_v2.pb", b"\x0a\x02\x0a\x00", "this is not a profile but a cache that XProf made"),
+        ("events.out.tfevents.1.vm", b"\x18\x00\x00", "this is not a profile but TensorBoard events"),
+        (".cached_tools.json", b"{}", "this is not a profile but a cache that XProf made"),
         ("vm.xplane.pb.gz", gzip.compress(XSPACE, mtime=0), "an XSpace compressed with gzip; unpack it with gunzip"),
     ],
 )
@@ -394,10 +394,10 @@ def test_files_that_were_not_looked_into_are_told(tmp_path: Path) -> None:
     (tmp_path / "003.json").write_bytes(TRACE)
     (session,) = find_sessions(tmp_path)
     assert [(problem.code, problem.reason) for problem in session.problems] == [
-        ("search-bound", "of 80 *.json files whose names tell nothing, only 64 were looked into")
+        ("search-bound", "only 64 of 80 *.json files were checked for profiles")
     ]
     (tmp_path / "003.json").unlink()
-    with pytest.raises(NotFoundError, match=r"of 79 \*\.json files whose names tell nothing, only 64 were looked into"):
+    with pytest.raises(NotFoundError, match=r"only 64 of 79 \*\.json files were checked for profiles"):
         find_sessions(tmp_path)
 
 

@@ -287,7 +287,7 @@ def test_a_bound_on_the_folders_is_kept_and_told(root: str) -> None:
     draw(root, *(f"{n}/x" for n in range(9)))
     walk = store.walk(root, max_folders=4)
     assert shown(walk, root) == [".:", "0: x", "1: x", "2: x"]
-    assert "6 folders not looked into" in walk.problems[0].reason
+    assert "6 folders left to search" in walk.problems[0].reason
 
 
 def test_a_folder_that_may_not_be_listed_is_told_and_the_rest_is_walked(
@@ -388,7 +388,7 @@ def test_missing_fsspec_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_scheme_is_told() -> None:
-    with pytest.raises(AccessError, match="no store is known by the scheme nonsense://"):
+    with pytest.raises(AccessError, match="the scheme nonsense:// is unknown"):
         store.read_bytes("nonsense://a/b")
 
 

@@ -204,8 +204,8 @@ def damaged(*fields: bytes, kept: list[str], lost: str, at: bytes, reason: str) 
     return trace
 
 
-PAST_THE_END = "a field goes on past the end of what holds it"
-NO_FIELD = "this is no field of the format"
+PAST_THE_END = "a field extends past the end of its message"
+NO_FIELD = "this is not a field of the format"
 
 BROKEN_EVENTS = [
     (x.number(1, 1) + b"\x22\x7f", PAST_THE_END),  # a stat longer than the event

@@ -101,7 +101,7 @@ def test_the_framework_is_told_by_names_that_only_it_writes(names: tuple[str, ..
     line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
     for row, name in enumerate(names):
         line.event(name, row * 10, 10, EventKind.OTHER)
-    assert classify.framework(builder.build().strings) == framework
+    assert classify.detect_framework(builder.build().strings) == framework
 
 
 def test_events_are_classified_the_same_however_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -674,13 +674,13 @@ def test_a_file_that_is_handed_over_is_out_of_memory_before_the_last_columns_are
     main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
     main.event("a", 0, 1, stats={"text": "x" * 4_000_000})
     file = write(builder.build())
-    make, memory = reader._events, []
+    make, memory = reader._event_table, []
 
     def watched(*columns: Any) -> Any:
         memory.append(tracemalloc.get_traced_memory()[0])
         return make(*columns)
 
-    monkeypatch.setattr(reader, "_events", watched)
+    monkeypatch.setattr(reader, "_event_table", watched)
     for handed_over in (False, True):
         tracemalloc.start()
         data = [bytes(bytearray(file))]

@@ -72,7 +72,8 @@ SORTS: dict[str, Sort] = {
 _PLANES = {"host": PlaneKind.HOST, "gpu": PlaneKind.GPU, "tpu": PlaneKind.TPU}
 _LINES = {"host": LineKind.THREAD, "gpu": LineKind.STREAM, "tpu": LineKind.DEVICE_OPS}
 _WORK = {"host": K.OP, "gpu": K.KERNEL, "tpu": K.DEVICE_OP}
-_LINES_BY_NAME = {"Steps": LineKind.STEPS, "Modules": LineKind.MODULES, "Derived": LineKind.DERIVED}
+_LINES_BY_NAME = {"Steps": LineKind.STEPS, "Modules": LineKind.MODULES, "Derived": LineKind.DERIVED,
+                  "waits": LineKind.OTHER}  # fmt: skip
 
 _ROW = re.compile(r"\s*(?P<place>host|gpu|tpu)(?P<ordinal>\d*)\s+(?P<line>\w+)\s*\| ?(?P<events>.*)")
 _EVENT = re.compile(r"(?P<letter>[A-Za-z])(?P<number>\d*)-*(?P<point>!?)")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from warm_python import WARM
 
 from stepscope.formats.base import require_format
 from stepscope.model import EventKind, HostTrace
@@ -21,16 +22,28 @@ def run_command(
     words: Sequence[str], folder: Path, environment: dict[str, str] | None = None, timeout: float = TIMEOUT_S
 ) -> subprocess.CompletedProcess[str]:
     """Runs this Python with `words` in `folder`, without what this test's own environment asks of Stepscope."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("STEPSCOPE_")}
     return subprocess.run(
         [sys.executable, *words],
         cwd=folder,
-        env=clean | QUIET | (environment or {}),
+        env=_environment(environment),
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
     )
+
+
+def run_warm(
+    framework: str, words: Sequence[str], folder: Path, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """As `run_command`, for a script or the text of a program that finds a framework imported."""
+    return WARM.run(framework, words, _environment(environment), TIMEOUT_S, folder)
+
+
+def _environment(more: dict[str, str] | None) -> dict[str, str]:
+    """This test's own, without what it asks of Stepscope."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("STEPSCOPE_")}
+    return clean | QUIET | (more or {})
 
 
 def run_program(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from warm_python import WARM, WarmProcess
+
 PROGRAMS = Path(__file__).with_name("remote_programs.py")
 
 
@@ -18,7 +21,7 @@ PROGRAMS = Path(__file__).with_name("remote_programs.py")
 class Job:
     """A program that trains and can be captured."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | WarmProcess
     clock: Path
     ports: dict[str, int]
 
@@ -54,12 +57,15 @@ def running_jobs(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Job]]
         assert {process.returncode for process in processes.values()} == {0}
     finally:
         for process in processes.values():
-            process.kill()
-            process.communicate()
+            if process.returncode is None:
+                process.kill()
+                process.communicate(timeout=60)
 
 
-def start_job(name: str, clock: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, str(PROGRAMS), name, str(clock)]
+def start_job(name: str, clock: Path) -> subprocess.Popen[str] | WarmProcess:
+    words = [str(PROGRAMS), name, str(clock)]
+    if name != "plain":
+        return WARM.start(name, words, os.environ, has_input=True)
     return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

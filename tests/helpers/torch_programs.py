@@ -9,7 +9,7 @@ said.  Nothing of Stepscope is imported.
 from __future__ import annotations
 
 import json
-import subprocess
+import multiprocessing
 import sys
 import time
 from pathlib import Path
@@ -26,12 +26,14 @@ WORKERS = 3
 def ddp(logdir: str) -> list[float]:
     """Two processes train with gloo; rank 1 sleeps in every step."""
     Path(logdir).mkdir(parents=True, exist_ok=True)
-    commands = [[sys.executable, __file__, "ddp_rank", logdir, str(rank)] for rank in range(2)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for command in commands]
-    for process in running:
-        _, errors = process.communicate(timeout=300)
-        if process.returncode:
-            raise RuntimeError(errors.decode()[-2000:])
+    forks = multiprocessing.get_context("fork")  # of a process that may have imported PyTorch already
+    ranks = [forks.Process(target=ddp_rank, args=(logdir, str(rank))) for rank in range(2)]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join(timeout=300)
+    if any(process.exitcode != 0 for process in ranks):
+        raise RuntimeError(f"the ranks ended with {[process.exitcode for process in ranks]}")
     return []
 
 

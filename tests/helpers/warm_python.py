@@ -1,6 +1,7 @@
 """Programs that start in a Python which has imported a framework already: TensorFlow takes seconds to import.
 
-One server process per framework imports it and waits.  For each program it forks twice.  The outer child waits for the
+One server process per framework imports it and waits; all workers of a test run share it.  For each program it forks
+twice.  The outer child waits for the
 inner one and reports its exit status; the inner one runs the program as its `__main__`, returns, and ends as Python
 ends, with everything that belongs to that.  A program is a process of its own with its own environment, arguments,
 streams and signals; it only did not import the framework itself.
@@ -8,6 +9,7 @@ streams and signals; it only did not import the framework itself.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -20,6 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+import pytest
+from waiting import await_until
 from warm_server import LONGEST_REQUEST
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "OPENBLAS_NUM_THREADS": "1"}
@@ -29,7 +33,8 @@ SERVER = Path(__file__).with_name("warm_server.py")
 class WarmProcess:
     """A program that runs, with the attributes and methods of `subprocess.Popen` that tests use."""
 
-    def __init__(self, stdout: int, stderr: int, status: int) -> None:
+    def __init__(self, stdin: int | None, stdout: int, stderr: int, status: int) -> None:
+        self.stdin: IO[str] | None = None if stdin is None else os.fdopen(stdin, "w", encoding="utf-8")
         self.stdout: IO[str] = os.fdopen(stdout, encoding="utf-8")
         self.stderr: IO[str] = os.fdopen(stderr, encoding="utf-8")
         self._status: IO[str] = os.fdopen(status)
@@ -45,7 +50,12 @@ class WarmProcess:
                 os.kill(self.pid, signal.SIGKILL)
 
     def communicate(self, timeout: float) -> tuple[str, str]:
-        """Waits until the program has ended; returns what it wrote.  One that takes too long is killed."""
+        """Closes the program's standard input, waits for its end and returns what it wrote.
+
+        One that takes too long is killed.
+        """
+        if self.stdin is not None:
+            self.stdin.close()
         said: dict[IO[str], str] = {}
 
         def read(stream: IO[str]) -> None:
@@ -68,56 +78,101 @@ class WarmProcess:
 
 
 class WarmPython:
-    """Starts programs; has one server for each framework that was asked for."""
+    """Starts programs; is connected to one server for each framework that was asked for."""
 
     def __init__(self) -> None:
-        self._servers: dict[str, tuple[socket.socket, subprocess.Popen[bytes]]] = {}
+        self._connections: dict[str, socket.socket] = {}
+        self._servers: list[subprocess.Popen[bytes]] = []
 
-    def start(self, framework: str, words: Sequence[str], environment: Mapping[str, str]) -> WarmProcess:
-        """Starts a program in the current folder.  Its standard input is empty.
+    def start(
+        self,
+        framework: str,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path | None = None,
+        has_input: bool = False,
+    ) -> WarmProcess:
+        """Starts a program.  Skips the test where the framework is not installed.
 
         Args:
             framework: what it finds imported.
             words: `-c` and its text, or the path of a script, and then its arguments; as after `python`.
             environment: its whole environment.
+            folder: where it runs; the current folder if None.
+            has_input: whether its standard input is a pipe, the `stdin` of the process; else it is empty.
         """
-        request = json.dumps({"words": list(words), "environment": dict(environment), "folder": str(Path.cwd())})
+        request = json.dumps(
+            {"words": list(words), "environment": dict(environment), "folder": str(folder or Path.cwd())}
+        )
+        stdin, to_stdin = os.pipe() if has_input else (os.open(os.devnull, os.O_RDONLY), None)
         mine, theirs = zip(*(os.pipe() for _ in range(3)), strict=True)
-        with Path(os.devnull).open() as nothing:
-            socket.send_fds(self._server(framework), [request.encode()], [nothing.fileno(), *theirs])
-        for stream in theirs:
+        socket.send_fds(self._connection(framework), [request.encode()], [stdin, *theirs])
+        for stream in (stdin, *theirs):
             os.close(stream)
-        return WarmProcess(*mine)
+        return WarmProcess(to_stdin, *mine)
 
-    def _server(self, framework: str) -> socket.socket:
-        if framework not in self._servers:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_REQUEST)
-            with theirs:
-                process = subprocess.Popen(
-                    [sys.executable, str(SERVER), framework, str(theirs.fileno())],
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    env=os.environ | QUIET,
-                )
-            self._servers[framework] = ours, process
-        return self._servers[framework][0]
+    def _connection(self, framework: str) -> socket.socket:
+        if framework not in self._connections:
+            if importlib.util.find_spec(framework) is None:
+                pytest.skip(f"{framework} is not installed, and this test runs a program that uses it")
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_REQUEST)
+            await_until(lambda: self._connect(connection, framework), 60, f"the server that imports {framework}")
+            self._connections[framework] = connection
+        return self._connections[framework]
+
+    def _connect(self, connection: socket.socket, framework: str) -> bool:
+        """Connects to the server of this test run, and starts it if there is none.
+
+        Returns:
+            False if another worker is about to start it.
+        """
+        # An abstract address: it exists only while somebody listens there, and belongs to one process at a time.
+        address = f"\0stepscope-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}-{framework}"
+        with suppress(ConnectionRefusedError):
+            connection.connect(address)
+            return True
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            try:
+                listener.bind(address)
+            except OSError:
+                return False
+            listener.listen()
+            connection.connect(address)
+            self._servers.append(_start_server(framework, listener))
+        return True
 
     def run(
-        self, framework: str, words: Sequence[str], environment: Mapping[str, str], timeout: float
+        self,
+        framework: str,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        timeout: float,
+        folder: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Runs a program to its end; arguments as of `start`."""
-        process = self.start(framework, words, environment)
+        process = self.start(framework, words, environment, folder)
         stdout, stderr = process.communicate(timeout)
         assert process.returncode is not None
         return subprocess.CompletedProcess(list(words), process.returncode, stdout, stderr)
 
     def close(self) -> None:
-        """Ends the servers, once what they started has ended."""
-        for ours, process in self._servers.values():
-            ours.close()
-            process.wait()
+        """Leaves the servers.  Each ends when its last worker has left, and is waited for where it was started."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        for server in self._servers:
+            server.wait()
         self._servers.clear()
+
+
+def _start_server(framework: str, listener: socket.socket) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, str(SERVER), framework, str(listener.fileno())],
+        pass_fds=[listener.fileno()],
+        stdin=subprocess.DEVNULL,
+        env=os.environ | QUIET,
+    )
 
 
 WARM = WarmPython()

@@ -2,7 +2,7 @@
 
     python warm_server.py FRAMEWORK SOCKET
 
-SOCKET is the number of a socket that it inherits.
+SOCKET is the number of a listening socket that it inherits.  The server ends when its last client has left.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import select
 import socket
 import sys
 import types
@@ -23,21 +24,29 @@ LONGEST_REQUEST = 1 << 20
 _STREAMS = 4  # that come with a request: stdin, stdout, stderr, and where the exit status goes
 
 
-def _await_program(framework: str, control: socket.socket) -> dict[str, Any]:
+def _await_program(framework: str, listener: socket.socket) -> dict[str, Any]:
     """Returns in the process that is to run a program, with what was asked for; the server itself never returns."""
     importlib.import_module(framework)
-    while True:
-        message, streams, _, _ = socket.recv_fds(control, LONGEST_REQUEST, _STREAMS)
+    clients = [listener.accept()[0]]
+    while clients:
+        ready, _, _ = select.select([listener, *clients], [], [])
         _reap_children()
-        if not message:
-            os._exit(0)
-        if _fork() == 0:
-            control.close()
-            _fork_program(streams)
-            request: dict[str, Any] = json.loads(message)
-            return request
-        for stream in streams:
-            os.close(stream)
+        if listener in ready:
+            clients.append(listener.accept()[0])
+        for client in [client for client in clients if client in ready]:
+            message, streams, _, _ = socket.recv_fds(client, LONGEST_REQUEST, _STREAMS)
+            if not message:
+                client.close()
+                clients.remove(client)
+            elif _fork() == 0:
+                for inherited in (listener, *clients):
+                    inherited.close()
+                _fork_program(streams)
+                request: dict[str, Any] = json.loads(message)
+                return request
+            for stream in streams:
+                os.close(stream)
+    os._exit(0)
 
 
 def _reap_children() -> None:
@@ -87,6 +96,6 @@ def _run(words: Sequence[str], environment: Mapping[str, str], folder: str) -> N
 
 
 if __name__ == "__main__":
-    with socket.socket(fileno=int(sys.argv[2])) as inherited:
-        asked = _await_program(sys.argv[1], inherited)
+    with socket.socket(fileno=int(sys.argv[2])) as listening:
+        asked = _await_program(sys.argv[1], listening)
     _run(**asked)

@@ -32,7 +32,7 @@ K = EventKind
 
 
 def strings(*texts: str | bytes) -> Strings:
-    return Strings.of([b"", *(text.encode() if isinstance(text, str) else text for text in texts)])
+    return Strings.build([b"", *(text.encode() if isinstance(text, str) else text for text in texts)])
 
 
 def test_rows_are_texts_and_row_0_is_the_empty_one() -> None:
@@ -70,7 +70,7 @@ def test_find(text: str | bytes, row: int) -> None:
 @given(st.sets(st.binary(max_size=5)).map(sorted), st.binary(max_size=5))
 def test_find_is_the_inverse_of_raw(texts: list[bytes], other: bytes) -> None:
     rows = [b"", *(text for text in texts if text)]
-    table = Strings.of(rows)
+    table = Strings.build(rows)
 
     assert [table.find(table.raw(row)) for row in range(len(table))] == list(range(len(rows)))
     assert table.find(other) == (rows.index(other) if other in rows else -1)
@@ -79,7 +79,7 @@ def test_find_is_the_inverse_of_raw(texts: list[bytes], other: bytes) -> None:
 @pytest.mark.parametrize("rows", [[], [b"ab"]])
 def test_a_table_without_the_empty_string_is_refused(rows: list[bytes]) -> None:
     with pytest.raises(ValueError, match="row 0"):
-        Strings.of(rows)
+        Strings.build(rows)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from places import ROOT
@@ -200,7 +201,7 @@ SIBLINGS: dict[str, dict[str, str]] = {
         "test_precision_of_real_kernels": "test_precision_told_by_kernel_names",
         "test_captures_of_pytorch_on_a_cpu": "test_a_fresh_trace_equals_its_json",
     },
-    "analysis/xla/test_hlo_module.py": {
+    "analysis/hlo/test_hlo_module.py": {
         "test_real_programs_are_what_protobuf_reads": (
             "test_instructions_and_their_links test_shapes_are_as_xla_writes_them test_where_an_instruction_comes_from"
         ),
@@ -308,6 +309,7 @@ WITHOUT_SIBLING = {
 }
 
 
+@cache
 def parse(path: Path) -> list[ast.FunctionDef]:
     return [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)]
 

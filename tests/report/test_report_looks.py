@@ -24,14 +24,14 @@ from stepscope.report import (
     Section,
     clean,
     number_text,
-    shortened,
+    shorten_name,
     size_text,
 )
 from stepscope.report.export import to_csv
-from stepscope.report.html import fragment, page
+from stepscope.report.html import render_fragment, render_page
 from stepscope.report.looks import UNKNOWN, column_texts, name_words, value_text, visible_fields
-from stepscope.report.markdown import document
-from stepscope.report.terminal import plain, view
+from stepscope.report.markdown import render_document
+from stepscope.report.terminal import render_report, render_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ def report(*parts: Section, warnings: tuple[str, ...] = (), hosts: tuple[str, ..
 
 def screen(shown: Report, width: int, most_rows: int | None = None) -> list[str]:
     text = io.StringIO()
-    Console(file=text, width=width).print(view(shown, most_rows))
+    Console(file=text, width=width).print(render_report(shown, most_rows))
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
@@ -111,9 +111,9 @@ def test_units_stand_beside_values_and_not_in_names(name: str, unit: str, words:
 
 def test_long_names_keep_both_ends():
     names = [f"replica_{i}/bert_span_labeler/bert_encoder_1/word_embeddings/GatherV2/Cast" for i in (4, 6)]
-    assert shortened(names[0], 40) != shortened(names[1], 40)
-    assert all(len(shortened(names[0], width)) == width for width in range(1, 40))
-    assert shortened("short", 5) == "short"
+    assert shorten_name(names[0], 40) != shorten_name(names[1], 40)
+    assert all(len(shorten_name(names[0], width)) == width for width in range(1, 40))
+    assert shorten_name("short", 5) == "short"
 
 
 def test_names_cannot_steer_the_screen():
@@ -123,7 +123,7 @@ def test_names_cannot_steer_the_screen():
     shown = report(table, Prose("p", "P", ("x\x1b[2Jy",)), warnings=("w\x1b[2J",))
     assert "\x1b" not in "".join(screen(shown, 80))
     assert any("[bold]c[/bold]" in line for line in screen(shown, 80))
-    assert "\x1b" not in fragment(shown, 20)
+    assert "\x1b" not in render_fragment(shown, 20)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_figures_of_which_none_is_known_are_left_out(values: dict[str, Any], sho
         Figures("gaps", "Gaps", fields, values), Rows("kernels", "Kernels", fields, (), "no kernels: record some")
     )
 
-    for text in ("\n".join(screen(drawn, 80)), document(drawn, 9), page(drawn, 9)):
+    for text in ("\n".join(screen(drawn, 80)), render_document(drawn, 9), render_page(drawn, 9)):
         assert ("Gaps" in text) is shown
         assert "no kernels: record some" in text
 
@@ -303,7 +303,7 @@ def test_figures_stay_where_nothing_else_is():
 
 def test_a_report_shows_itself_as_a_table():
     shown = report(WIDE)
-    assert str(shown) == repr(shown) == plain(shown)
+    assert str(shown) == repr(shown) == render_text(shown)
     assert "part11" in str(shown)
     assert "{" not in str(shown)
 
@@ -312,12 +312,12 @@ def test_in_a_notebook_the_text_of_a_report_is_text(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     shown = report(Prose("found", "Found", ("all is well", "  - use larger batches")))
     assert str(shown) == "Found\n  all is well\n    - use larger batches"
-    assert '<li>all is well</li><li style="margin-left:2em">use larger batches</li>' in fragment(shown, 20)
+    assert '<li>all is well</li><li style="margin-left:2em">use larger batches</li>' in render_fragment(shown, 20)
 
 
 def test_a_long_table_is_short_in_a_notebook():
     many = Rows("ops", "Ops", (NAME,), tuple({"name": f"op{i}"} for i in range(1000)))
-    html = fragment(report(many), 20)
+    html = render_fragment(report(many), 20)
     assert html.count("<tr>") == 21
     assert "980 more" in html
 
@@ -326,7 +326,7 @@ def test_notebooks_show_what_terminals_show():
     table = Rows(
         "t", "T", (NAME, Field("busy_percent", "percent", "share")), ({"name": "<b>", "busy_percent": 12.3456},)
     )
-    html = fragment(report(table), 20)
+    html = render_fragment(report(table), 20)
     assert "&lt;b&gt;" in html
     assert ">12.3<" in html
     assert ">busy %<" in html
@@ -350,7 +350,7 @@ def test_markdown_shows_names_as_they_are():
         "step", "Step", (Field("mean_ms", "ms", ""), Field("std_ms", "ms", "")), {"mean_ms": 1.5, "std_ms": None}
     )
     shown = report(found, figures, Rows("ops", "Ops", fields, rows), warnings=("cut",), hosts=("a", "b"))
-    assert document(shown, 20).splitlines() == [
+    assert render_document(shown, 20).splitlines() == [
         "# drawn: a, b", "",
         "> cut", "",
         "## Found", "",
@@ -367,11 +367,11 @@ def test_markdown_shows_names_as_they_are():
         r"| `engine<float, 4>\|'x'_y_` | &lt;0.1 |",
         "| mm | 99.0 |",
     ]  # fmt: skip
-    assert document(report(WIDE), 1).endswith("\n\nand 2 more rows\n")
+    assert render_document(report(WIDE), 1).endswith("\n\nand 2 more rows\n")
 
 
 def test_a_page_needs_nothing_else():
-    html = page(report(WIDE, Prose("p", "P", ("<script>",))), 2)
+    html = render_page(report(WIDE, Prose("p", "P", ("<script>",))), 2)
     assert html.startswith("<!doctype html>")
     assert "and 1 more row</p>" in html
     assert "<script" not in html
@@ -382,20 +382,20 @@ def test_a_page_says_what_was_found_before_the_figures_and_draws_shares_as_bars(
     table = Rows(
         "ops", "Ops", (NAME, Field("busy_percent", "percent", "share")), ({"name": "mm", "busy_percent": 30.0},)
     )
-    html = page(report(table, Prose("nothing", "Nothing", ()), Prose("found", "Found", ("mm is slow",))), 20)
+    html = render_page(report(table, Prose("nothing", "Nothing", ()), Prose("found", "Found", ("mm is slow",))), 20)
     assert re.findall("<h4>(.*?)</h4>", html) == ["Found", "Ops"]
     assert "30.0%,transparent 30.0%" in html
 
 
 def test_a_page_says_at_the_top_whose_profile_it_is():
-    assert "<title>drawn: a, &lt;b&gt;</title>" in page(report(WIDE, hosts=("a", "<b>")), 2)
-    assert "<h3>drawn: a, &lt;b&gt;</h3>" in page(report(WIDE, hosts=("a", "<b>")), 2)
-    assert "<h3>drawn</h3>" in fragment(report(WIDE, hosts=("a", "<b>")), 2)
+    assert "<title>drawn: a, &lt;b&gt;</title>" in render_page(report(WIDE, hosts=("a", "<b>")), 2)
+    assert "<h3>drawn: a, &lt;b&gt;</h3>" in render_page(report(WIDE, hosts=("a", "<b>")), 2)
+    assert "<h3>drawn</h3>" in render_fragment(report(WIDE, hosts=("a", "<b>")), 2)
 
 
 def test_on_a_page_words_stay_whole_and_long_names_break_after_their_parts():
     rows = ({"name": "removed"}, {"name": "StatefulPartitionedCall/adam::update/Mul"})
-    html = fragment(report(Rows("ops", "Ops", (NAME,), rows)), 20)
+    html = render_fragment(report(Rows("ops", "Ops", (NAME,), rows)), 20)
     assert '<td style="text-align:left;white-space:nowrap">removed</td>' in html
     assert ">StatefulPartitionedCall/<wbr>adam::<wbr>update/<wbr>Mul</td>" in html
 

@@ -79,7 +79,7 @@ def test_names_that_are_always_the_same_are_found_without_being_decoded() -> Non
 def test_a_table_sees_its_own_names_only_and_of_these_the_key() -> None:
     table = NameTable(
         rules=((OpTrait.CONVERTS, r"to$"), (OpTrait.MOVES_DATA, r"t"), (CallTrait.WAITS, r"to")),
-        speaks=lambda name: name.startswith("x::"),
+        applies=lambda name: name.startswith("x::"),
         key=lambda name: name[3:],
     )
 

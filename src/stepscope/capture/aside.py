@@ -36,8 +36,6 @@ except ImportError as error:
     sys.exit({_UNABLE})
 """
 
-_hurry_until = float("inf")
-
 
 class UnableError(Exception):
     """No process can be started, or its Python lacks a module: the work has to be done in this process."""
@@ -47,10 +45,23 @@ class FailedError(Exception):
     """The process ended without a result, or was ended because it took too long."""
 
 
+class Deadline:
+    """When every wait of this process ends, whatever its own patience.
+
+    Attributes:
+        at: the time on the monotonic clock; infinity until the job is asked to end.
+    """
+
+    def __init__(self) -> None:
+        self.at = float("inf")
+
+
+DEADLINE = Deadline()
+
+
 def hurry(seconds: float) -> None:
     """The job has been asked to end: from now on every wait ends after this time."""
-    global _hurry_until
-    _hurry_until = time.monotonic() + seconds
+    DEADLINE.at = time.monotonic() + seconds
 
 
 def run(module: str, words: Sequence[str], result: Path, patience_s: float) -> None:
@@ -115,7 +126,7 @@ def _environment() -> dict[str, str]:
 def _wait(process: subprocess.Popen[bytes], until: float) -> int | None:
     """The exit status; None if the process had to be ended."""
     try:
-        while time.monotonic() < min(until, _hurry_until):
+        while time.monotonic() < min(until, DEADLINE.at):
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(_LOOK_S)
         return None

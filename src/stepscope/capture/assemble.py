@@ -63,4 +63,4 @@ def _merge_tracks(profile: Artifact, spool: Spool, host: str) -> Artifact:
         own = replace(own, lines=replace(own.lines, start_ns=own.lines.start_ns + spool.unix_ns))
     else:
         own = spool.trace(host, shift_ns=spool.unix_ns - began, without=_FRAMEWORK_PLANES)
-    return Artifact(PROFILE, merge.with_planes(content, own))
+    return Artifact(PROFILE, merge.append_planes(content, own))

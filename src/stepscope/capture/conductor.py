@@ -108,7 +108,7 @@ class Conductor:
         if mark is not None:
             mark.__exit__(None, None, None)
         elif self._began_ns:
-            cost.note(time.perf_counter_ns() - self._began_ns, recording=False)
+            cost.LENGTHS.note(time.perf_counter_ns() - self._began_ns, recording=False)
         self._open, self._began_ns = False, 0
         self.number += 1
         if self._action is Action.RECORD_AND_SAVE:

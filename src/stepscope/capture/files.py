@@ -36,7 +36,24 @@ from stepscope.records import dataclass
 PARTIAL = "xplane.pb.partial"
 _CHOOSE = "choose a logdir that can be written"
 
-_last_second = 0
+
+class RunSeconds:
+    """The seconds that this process has named runs after.
+
+    Attributes:
+        last: the latest of them, since 1970; 0 before the first run.
+    """
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def claim(self, second: int) -> int:
+        """This second, or the first one after it that is later than all that were claimed."""
+        self.last = max(second, self.last + 1)
+        return self.last
+
+
+RUN_SECONDS = RunSeconds()
 
 
 def host_name() -> str:
@@ -60,9 +77,7 @@ def run_name(now: Callable[[], float] = time.time) -> str:
     No two runs of a process share a name, because all files of a run are read as workers of one job.  A run that starts
     within the same second as the previous one is named after the next second.
     """
-    global _last_second
-    _last_second = max(int(now()), _last_second + 1)
-    return time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(_last_second))
+    return time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(RUN_SECONDS.claim(int(now()))))
 
 
 def resolve_logdir(logdir: object) -> str:

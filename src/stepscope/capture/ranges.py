@@ -25,13 +25,32 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Opener = Callable[[str, Metadata], Span]
 
-_opener: Opener | None = None  # opens ranges; None drops them
-_safe_opener: Opener | None = None  # the same, if it never raises
-_idle = True  # Stepscope runs no capture
 _NO_METADATA: Metadata = MappingProxyType({})
 _open = threading.local()  # .step: the last step that started on this thread
 _complained: set[str] = set()  # names of ranges whose failure was reported
-_step_watchers: tuple[Callable[[object], None], ...] = ()
+
+
+class Route:
+    """Where the ranges of this process go, and who is told of its steps.
+
+    Attributes:
+        opener: opens ranges; None drops them.
+        safe_opener: the same, if it never raises.
+        idle: Stepscope runs no capture.
+        step_watchers: are called with the number of every step that starts.  The tuple is replaced and never changed,
+            so that a thread can go through it while another one adds a watcher.
+    """
+
+    __slots__ = ("idle", "opener", "safe_opener", "step_watchers")
+
+    def __init__(self) -> None:
+        self.opener: Opener | None = None
+        self.safe_opener: Opener | None = None
+        self.idle = True
+        self.step_watchers: tuple[Callable[[object], None], ...] = ()
+
+
+ROUTE = Route()
 
 
 def route(opener: Opener | None, cannot_fail: bool = False) -> None:
@@ -41,9 +60,8 @@ def route(opener: Opener | None, cannot_fail: bool = False) -> None:
         opener: opens a range of the tracer; None once the capture has ended.
         cannot_fail: True if the opener never raises, so that `annotate` may return the tracer's own range.
     """
-    global _opener, _idle, _safe_opener
-    _opener, _idle = opener, opener is None
-    _safe_opener = opener if cannot_fail else None
+    ROUTE.opener, ROUTE.idle = opener, opener is None
+    ROUTE.safe_opener = opener if cannot_fail else None
     _complained.clear()
 
 
@@ -52,22 +70,19 @@ def watch_steps(watcher: Callable[[object], None]) -> Callable[[], None]:
 
     This works without a capture; it is for code that counts or times steps.
     """
-    global _step_watchers
-    _step_watchers += (watcher,)
+    ROUTE.step_watchers += (watcher,)
 
     def end() -> None:
-        global _step_watchers
-        _step_watchers = tuple(other for other in _step_watchers if other is not watcher)
+        ROUTE.step_watchers = tuple(other for other in ROUTE.step_watchers if other is not watcher)
 
     return end
 
 
 def _look_for_listener() -> None:
     """Checks whether a capture that was started elsewhere is running, and if so sends ranges to it."""
-    global _opener
     found = next((entry.load() for entry in tracers.find_imported() if entry.load().is_listening()), None)
-    if _idle:
-        _opener = found().annotate if found else None
+    if ROUTE.idle:
+        ROUTE.opener = found().annotate if found else None
 
 
 def forget_parent() -> None:
@@ -103,7 +118,7 @@ class Trace:
         if "step_num" in self._metadata:
             self._span = _enter_step(self._name, self._metadata)
             self._began_ns = time.perf_counter_ns()
-        elif _opener is not None:
+        elif ROUTE.opener is not None:
             self._span = _enter(self._name, self._metadata)
         return self
 
@@ -111,7 +126,7 @@ class Trace:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
         if self._began_ns:
-            cost.note(time.perf_counter_ns() - self._began_ns, recording=self._span is not None)
+            cost.LENGTHS.note(time.perf_counter_ns() - self._began_ns, recording=self._span is not None)
             self._began_ns = 0
         if self._span is not None:
             _leave(self._span, self._name)
@@ -182,18 +197,19 @@ def annotate(name: str) -> Span:
     >>> with annotate("load batch"):
     ...     pass
     """
-    if _opener is None:
+    if ROUTE.opener is None:
         return _NOTHING
-    if _safe_opener is not None:
-        return _safe_opener(name, _NO_METADATA)
+    safe_opener = ROUTE.safe_opener  # read once: another thread may end the capture now
+    if safe_opener is not None:
+        return safe_opener(name, _NO_METADATA)
     return Trace(name)
 
 
 def _enter_step(name: str, metadata: Metadata) -> Span | None:
     try:
-        for watcher in _step_watchers:
+        for watcher in ROUTE.step_watchers:
             watcher(metadata["step_num"])
-        if _idle:
+        if ROUTE.idle:
             _look_for_listener()
     except Exception as error:
         _complain(error, name)
@@ -201,7 +217,7 @@ def _enter_step(name: str, metadata: Metadata) -> Span | None:
 
 
 def _enter(name: str, metadata: Metadata) -> Span | None:
-    opener = _opener
+    opener = ROUTE.opener
     if opener is None:
         return None
     try:

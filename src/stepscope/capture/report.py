@@ -9,18 +9,30 @@ from types import TracebackType
 from stepscope.errors import CaptureError, StepscopeError
 
 _LOG = logging.getLogger("stepscope")
-_last: StepscopeError | None = None
+
+
+class LastError:
+    """The last error of this process's captures.
+
+    Attributes:
+        error: None once another capture has started without one.
+    """
+
+    def __init__(self) -> None:
+        self.error: StepscopeError | None = None
+
+
+LAST = LastError()
 
 
 def last_error() -> StepscopeError | None:
     """The last error of a capture; None once another capture has started without one."""
-    return _last
+    return LAST.error
 
 
 def forget() -> None:
     """Forgets the last error."""
-    global _last
-    _last = None
+    LAST.error = None
 
 
 def warn(text: str) -> None:
@@ -30,10 +42,9 @@ def warn(text: str) -> None:
 
 def report(error: Exception, doing: str) -> StepscopeError:
     """Logs an error and keeps it for `last_error`; returns it as one of our own errors."""
-    global _last
-    _last = error if isinstance(error, StepscopeError) else translate_error(error, doing)
-    _LOG.error("%s", _last)
-    return _last
+    LAST.error = reported = error if isinstance(error, StepscopeError) else translate_error(error, doing)
+    _LOG.error("%s", reported)
+    return reported
 
 
 def translate_error(error: Exception, doing: str) -> CaptureError:

@@ -112,7 +112,7 @@ class Capture:
             return Spool(path, host=host, framework=framework, clock_ns=self._start_ns, unix_ns=unix_ns)
 
     def _start_own(self, framework: str) -> None:
-        cost.begin()
+        cost.LENGTHS.begin()
         self._host.start(self.options, self._clock)
         for entry in tracers.PROBES:
             self._start_probe(entry, framework)
@@ -257,7 +257,7 @@ class Capture:
         return assemble_profile(self._spool.finish(self._clock()), self._collect_framework(host), host)
 
     def _facts(self) -> dict[str, StatValue]:
-        return cost.facts() | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
+        return cost.LENGTHS.facts() | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
 
     def _collect_framework(self, host: str) -> Collected | None:
         if self._recording is None:

@@ -42,9 +42,31 @@ class Server:
     service: Service
 
 
-_server: Server | None = None
-_lock = threading.RLock()
-_parent_natives: list[object] = []  # never freed: their threads are not in this process, and freeing waits for them
+class OnlyServer:
+    """The one server that this process may have.
+
+    Attributes:
+        running: the server; None if there is none.
+        lock: held while the server starts or stops.  It is reentrant, because a signal handler may stop the server.
+        parent_natives: gRPC's servers of the parents of this process.  They are never freed: their threads are not in
+            this process, and freeing waits for them.
+    """
+
+    def __init__(self) -> None:
+        self.running: Server | None = None
+        self.lock = threading.RLock()
+        self.parent_natives: list[object] = []
+
+    def forget_parent(self) -> None:
+        """After a fork: the server belongs to the parent, which goes on serving."""
+        self.lock = threading.RLock()
+        if self.running is not None:
+            self.parent_natives.append(self.running.front.abandon())
+            self.running = None
+            atexit.unregister(stop)
+
+
+SERVER = OnlyServer()
 
 
 def start(port: int | str, *, address: str = ANY_ADDRESS, strict: bool = False) -> int | None:
@@ -64,20 +86,18 @@ def start(port: int | str, *, address: str = ANY_ADDRESS, strict: bool = False) 
     Raises:
         CaptureError: only with `strict`: the port is taken, or this process has a server already.
     """
-    global _server
-    with report.Wall("starting the profiler server", strict), _lock:
-        _refuse_second()
-        _server = _start_listening(_parse_port(port), address)
+    with report.Wall("starting the profiler server", strict), SERVER.lock:
+        _refuse_second(SERVER.running)
+        SERVER.running = server = _start_listening(_parse_port(port), address)
         atexit.register(stop)
-        return _server.front.port
+        return server.front.port
     return None
 
 
 def stop() -> None:
     """Stops the server.  A capture for a client ends, and the client gets what was recorded until then."""
-    global _server
-    with _lock:
-        server, _server = _server, None
+    with SERVER.lock:
+        server, SERVER.running = SERVER.running, None
         atexit.unregister(stop)
     if server is None:
         return
@@ -87,10 +107,10 @@ def stop() -> None:
         server.front.stop_native(_GRACE_SECONDS)
 
 
-def _refuse_second() -> None:
-    if _server is not None:
+def _refuse_second(running: Server | None) -> None:
+    if running is not None:
         raise CaptureError(
-            f"this process already has a profiler server on port {_server.front.port}",
+            f"this process already has a profiler server on port {running.front.port}",
             code="already-running",
             kept="that server",
             hint="one server is enough for any number of clients; to move it, call stop() first",
@@ -160,15 +180,5 @@ class _DaemonThreads(Executor):
         return future
 
 
-def _forget_parent() -> None:
-    """After a fork: the server belongs to the parent, which goes on serving."""
-    global _server, _lock
-    _lock = threading.RLock()
-    if _server is not None:
-        _parent_natives.append(_server.front.abandon())
-        _server = None
-        atexit.unregister(stop)
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parent)
+    os.register_at_fork(after_in_child=SERVER.forget_parent)

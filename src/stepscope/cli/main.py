@@ -11,14 +11,20 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from stepscope import __version__
 from stepscope.cli import plain, screen
-from stepscope.cli.options import OpenRequest
+from stepscope.cli.options import OpenRequest, ToolRequest
 from stepscope.errors import InputError, OutputError, StepscopeError, UsageError
 
 DEBUG_VARIABLE = "STEPSCOPE_DEBUG"
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # a disk or a stream that takes no more
+
+# Numpy's OpenBLAS starts a thread for each core when it is loaded, and these keep the cores busy for 50 ms of processor
+# time, although nothing here multiplies matrices.
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -31,10 +37,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from stepscope.capture.auto.autostart import disarm
 
         disarm()
-    screen.adapt(sys.argv[1:] if arguments is None else arguments)
-    status = run(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    screen.adapt(words)
+    status = run(words)
     _discard_output()
+    if isinstance(plain.parse_request(words), ToolRequest):
+        _end_process(status)
     sys.exit(status)
+
+
+def _end_process(status: int) -> NoReturn:
+    """Ends the process without taking the interpreter down, which frees a profile object by object: 30 ms for nothing.
+
+    For commands that start no thread and no process, and leave nothing to be done at exit.
+    """
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    os._exit(status)
 
 
 def _discard_output() -> None:
@@ -89,13 +108,16 @@ def _run_plain(words: list[str]) -> int | None:
     request = plain.parse_request(words)
     if request is None:
         return None
+    os.environ.setdefault(_BLAS_THREADS, "1")
     if isinstance(request, OpenRequest):
         from stepscope.cli.serve import open_page
 
         open_page(request)
     else:
         from stepscope.cli.tools import show
+        from stepscope.kernels import memory
 
+        memory.prefer_large_heap()
         show(request)
     return DONE
 

@@ -57,9 +57,9 @@ def _content(report: Report, form: str, top: int | None) -> bytes:
 def _show_table(report: Report, output: Path | None, top: int | None) -> None:
     from rich.console import Console
 
-    from stepscope.report.terminal import view
+    from stepscope.report.terminal import render_report
 
-    picture = view(report, top)
+    picture = render_report(report, top)
     if output is not None:
         write_file(output, _render_wide(picture).encode())
     elif sys.stdout.isatty():
@@ -95,9 +95,9 @@ def show_summary(report: Report, output: Path | None = None) -> None:
         return
     from rich.console import Console, Group
 
-    from stepscope.report.terminal import wrapped
+    from stepscope.report.terminal import wrap_line
 
-    Console(highlight=False).print(Group(*map(wrapped, lines)))
+    Console(highlight=False).print(Group(*map(wrap_line, lines)))
 
 
 @contextmanager

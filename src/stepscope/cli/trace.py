@@ -37,7 +37,7 @@ def trace(
 ) -> None:
     """Writes the timeline for Perfetto (ui.perfetto.dev) or as Chrome's trace JSON."""
     from stepscope.cli.tools import check_folder, load_profile
-    from stepscope.export import compressed, pieces
+    from stepscope.export import compress_pieces, pieces
     from stepscope.report.export import write_file
 
     check_folder(output)
@@ -51,5 +51,5 @@ def trace(
         if to_stdout:
             size = sum(map(sys.stdout.buffer.write, written))
         else:
-            size = write_file(output, compressed(written) if output.suffix == ".gz" else written)
+            size = write_file(output, compress_pieces(written) if output.suffix == ".gz" else written)
     typer.echo(f"{'stdout' if to_stdout else output} ({file_size_text(size)})", err=True)

@@ -1,7 +1,7 @@
-"""Chrome's trace JSON: text of the different names is made once, and a kernel puts the lines together.
+"""Chrome's trace JSON.  Each distinct name is encoded once, and a kernel assembles the lines.
 
-Times are microseconds with up to six decimals, so nothing is rounded.  The category of an event is its kind in our
-model and the word `stepscope`, by which our own reader knows it again.
+Times are microseconds with up to six decimals, so nothing is rounded.  An event's category is its kind in our model
+and the word `stepscope`, by which our own reader recognizes it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.resources.counters import Counter
-from stepscope.export.content import FULL_NAME, Content, Process, contents, shown_names
+from stepscope.export.content import FULL_NAME, Content, Process, contents, display_names
 from stepscope.model import EventKind, HostTrace, StatTag
 from stepscope.model.arrays import I32, I64, U8, offsets_of
 from stepscope.records import dataclass
@@ -31,20 +31,20 @@ def pieces(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[bytes]:
     for content in contents(traces, hosts):
         names.append(content.trace.host)
         left_out += content.left_out
-        yield _names(content)
-        yield from _events(content)
-        yield from _arrows(content)
+        yield _name_lines(content)
+        yield from _event_lines(content)
+        yield from _arrow_lines(content)
         for process, counter in content.counters:
-            yield from _counter(content, process, counter)
-    told = {"hosts": names, "records_without_position_in_time": left_out}
-    yield b'\n],"otherData":' + msgspec.json.encode(told) + b"}\n"
+            yield from _counter_lines(content, process, counter)
+    facts = {"hosts": names, "records_without_position_in_time": left_out}
+    yield b'\n],"otherData":' + msgspec.json.encode(facts) + b"}\n"
 
 
 # -- fragments ---------------------------------------------------------------------------------------------------------
 
 
 class _Fragments:
-    """Texts that lines are put together from; number 0 is the empty one."""
+    """The texts that lines are assembled from; number 0 is the empty one."""
 
     def __init__(self) -> None:
         self._texts = [b""]
@@ -81,7 +81,7 @@ class _Table:
 
 @dataclass(frozen=True)
 class _StatText:
-    """Stats of some lines: where those of each begin, the fragments of key and value, or the value itself."""
+    """Stats of some lines: the offsets of each line's stats, the fragments of key and value, or the value itself."""
 
     offsets: I64
     key: I32
@@ -89,14 +89,14 @@ class _StatText:
     value: I64
 
 
-def _json(text: str) -> bytes:
+def _encode_json(text: str) -> bytes:
     return msgspec.json.encode(text)
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
-def _names(content: Content) -> bytes:
+def _name_lines(content: Content) -> bytes:
     lines = []
     for at, process in enumerate(content.processes):
         lines.append({"ph": "M", "pid": process.pid, "name": "process_name", "args": {"name": process.name}})
@@ -108,23 +108,23 @@ def _names(content: Content) -> bytes:
     return b"".join(b",\n" + msgspec.json.encode(line) for line in lines)
 
 
-def _heads(content: Content, phase: str) -> list[bytes]:
-    """How the lines of each track begin."""
+def _line_heads(content: Content, phase: str) -> list[bytes]:
+    """The start of each track's lines."""
     return [f',\n{{"ph":"{phase}","pid":{one.process.pid},"tid":{one.tid},"ts":'.encode() for one in content.tracks]
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def _events(content: Content) -> Iterator[bytes]:
+def _event_lines(content: Content) -> Iterator[bytes]:
     trace, fragments = content.trace, _Fragments()
-    heads = fragments.add(_heads(content, "X"))
+    heads = fragments.add(_line_heads(content, "X"))
     length = fragments.add([b',"dur":'])
-    kinds = fragments.add(_kind(kind) for kind in range(int(max(EventKind)) + 1))
+    kinds = fragments.add(_encode_kind(kind) for kind in range(int(max(EventKind)) + 1))
     types = np.unique(trace.events.type[content.rows])
     names = fragments.add(_type_names(trace, types))
     common = fragments.add(_type_stats(trace, types))
-    texts = _Texts(trace, fragments)
+    stats = _EventStats(trace, fragments)
     glue = np.array([fragments.add([b","]), fragments.add([b"}}"])], np.int32)
     table = fragments.table()
     for first in range(0, len(content.rows), _AT_ONCE):
@@ -135,63 +135,67 @@ def _events(content: Content) -> Iterator[bytes]:
         parts[:, 1] = length
         parts[:, 2] = names + of_type
         parts[:, 3] = kinds + trace.events.kind[rows].astype(np.int32)
-        # A type without stats has the empty fragment, after which the first stat needs no comma.
+        # A type without stats gets the empty fragment: the first stat after it needs no comma.
         parts[:, 4] = np.where(table.sizes[common + of_type] > 0, common + of_type, 0)
         times = content.time_ps(trace.events.start_ps[rows]), trace.events.duration_ps[rows]
-        yield table.lines(parts, *times, glue, texts.of(rows))
+        yield table.lines(parts, *times, glue, stats.select(rows))
 
 
-def _kind(kind: int) -> bytes:
+def _encode_kind(kind: int) -> bytes:
     name = _KIND_NAMES.get(kind, "other")
     return f',"cat":"{name},stepscope","args":{{'.encode()
 
 
 def _type_names(trace: HostTrace, types: I32) -> Iterator[bytes]:
     strings = trace.strings
-    return (b',"name":' + _json(strings[text]) for text in shown_names(trace)[types].tolist())
+    return (b',"name":' + _encode_json(strings[text]) for text in display_names(trace)[types].tolist())
 
 
 def _type_stats(trace: HostTrace, types: I32) -> Iterator[bytes]:
-    """The stats that all events of a type have, and the full name of those that go by a short one."""
+    """The stats that all events of a type share, and the full name of types that are shown by a short one."""
     table = trace.event_types
     for row in types.tolist():
-        told = {name: _plain(value) for name, value in trace.stats_of_type(row).items()}
+        facts = {name: _json_value(value) for name, value in trace.stats_of_type(row).items()}
         if table.display_name[row] > 0 and table.name[row] != table.display_name[row]:
-            told[FULL_NAME] = trace.strings[table.name[row]]
-        yield msgspec.json.encode(told)[1:-1]
+            facts[FULL_NAME] = trace.strings[table.name[row]]
+        yield msgspec.json.encode(facts)[1:-1]
 
 
-def _plain(value: int | float | str | bytes) -> int | float | str | None:
+def _json_value(value: int | float | str | bytes) -> int | float | str | None:
     if isinstance(value, bytes):
         return f"{len(value):,} bytes"
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class _Texts:
-    """The fragments of the stats of all events."""
+class _EventStats:
+    """The stats of all events, as fragments."""
 
     def __init__(self, trace: HostTrace, fragments: _Fragments) -> None:
         stats = self._stats = trace.event_stats
         strings = trace.strings
         keys = np.unique(stats.name)
         self._key = np.zeros(len(strings), np.int32)
-        self._key[keys] = fragments.add(_json(strings[row]) + b":" for row in keys.tolist()) + np.arange(len(keys))
+        self._key[keys] = fragments.add(_encode_json(strings[row]) + b":" for row in keys.tolist()) + np.arange(
+            len(keys)
+        )
         self._text = {
-            StatTag.STRING: self._add(fragments, StatTag.STRING, lambda row: _json(strings[row])),
-            StatTag.BYTES: self._add(fragments, StatTag.BYTES, lambda row: _json(f"{len(strings.raw(row)):,} bytes")),
-            StatTag.DOUBLE: self._add(fragments, StatTag.DOUBLE, _double),
+            StatTag.STRING: self._add(fragments, StatTag.STRING, lambda row: _encode_json(strings[row])),
+            StatTag.BYTES: self._add(
+                fragments, StatTag.BYTES, lambda row: _encode_json(f"{len(strings.raw(row)):,} bytes")
+            ),
+            StatTag.DOUBLE: self._add(fragments, StatTag.DOUBLE, _encode_double),
             StatTag.UINT: self._add(fragments, StatTag.UINT, lambda bits: str(bits & 0xFFFF_FFFF_FFFF_FFFF).encode()),
         }
 
     def _add(self, fragments: _Fragments, tag: StatTag, text: Callable[[int], bytes]) -> tuple[I64, int]:
-        """The different values of a tag, and the fragment of the first; of unsigned integers those beyond 2^63."""
+        """The distinct values of a tag, and the fragment of the first.  Of unsigned integers only those above 2^63."""
         values = self._stats.value[self._stats.tag == tag]
         different = np.unique(values[values < 0] if tag == StatTag.UINT else values)
         return different, fragments.add(map(text, different.tolist()))
 
-    def of(self, rows: I64) -> _StatText:
-        """Of some events."""
-        at, offsets = self._stats.rows_of(rows)
+    def select(self, rows: I64) -> _StatText:
+        """The stats of some events."""
+        at, offsets = self._stats.owned_rows(rows)
         tag, value = self._stats.tag[at], self._stats.value[at]
         text = np.full(len(at), -1, np.int32)
         for kind, (different, first) in self._text.items():
@@ -200,7 +204,7 @@ class _Texts:
         return _StatText(offsets, self._key[self._stats.name[at]], text, value)
 
 
-def _double(bits: int) -> bytes:
+def _encode_double(bits: int) -> bytes:
     value = float(np.int64(bits).view(np.float64))
     return msgspec.json.encode(value) if math.isfinite(value) else b"null"
 
@@ -208,10 +212,10 @@ def _double(bits: int) -> bytes:
 # -- arrows and counters -----------------------------------------------------------------------------------------------
 
 
-def _arrows(content: Content) -> Iterator[bytes]:
-    """Each arrow as two lines with one number: at the begin of its cause, and at that of its effect."""
+def _arrow_lines(content: Content) -> Iterator[bytes]:
+    """Each arrow as two lines with the same number: one at the start of its cause, one at the start of its effect."""
     fragments = _Fragments()
-    heads = [fragments.add(_heads(content, phase)) for phase in "sf"]
+    heads = [fragments.add(_line_heads(content, phase)) for phase in "sf"]
     cat = fragments.add([b',"name":"cause","cat":"cause"', b',"name":"cause","cat":"cause","bp":"e"'])
     number = fragments.add([b',"id":'])
     glue = np.array([0, fragments.add([b"}"])], np.int32)
@@ -224,21 +228,21 @@ def _arrows(content: Content) -> Iterator[bytes]:
             parts[:, 0] = heads[end] + content.track[ends]
             parts[:, 2] = cat + end
             none, key = np.full(len(ids), -1), np.full(len(ids), number, np.int32)
-            stats = _StatText(np.arange(len(ids) + 1), key, none.astype(np.int32), _unique_in_file(content, ids))
+            stats = _StatText(np.arange(len(ids) + 1), key, none.astype(np.int32), _arrow_ids(content, ids))
             yield table.lines(parts, start[ends], none, glue, stats)
 
 
-def _unique_in_file(content: Content, arrows: I64) -> I64:
-    """Numbers of arrows that no other host has."""
+def _arrow_ids(content: Content, arrows: I64) -> I64:
+    """Ids of arrows that are unique among all hosts in the file."""
     return (content.tracks[0].tid << 32) + arrows
 
 
-def _counter(content: Content, process: Process, counter: Counter) -> Iterator[bytes]:
+def _counter_lines(content: Content, process: Process, counter: Counter) -> Iterator[bytes]:
     fragments = _Fragments()
     head = fragments.add([f',\n{{"ph":"C","pid":{process.pid},"ts":'.encode()])
-    name = fragments.add([b',"name":' + _json(counter.name) + b',"args":{"value":'])
+    name = fragments.add([b',"name":' + _encode_json(counter.name) + b',"args":{"value":'])
     bits, place = np.unique(counter.value.view(np.int64), return_inverse=True)
-    values = fragments.add(map(_double, bits.tolist()))
+    values = fragments.add(map(_encode_double, bits.tolist()))
     glue = np.array([0, fragments.add([b"}}"])], np.int32)
     table = fragments.table()
     for first in range(0, len(place), _AT_ONCE):

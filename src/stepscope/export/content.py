@@ -1,4 +1,4 @@
-"""What is written of a trace, whatever the form of the file."""
+"""What is exported of a trace, in either file format."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
 
 FIRST_TRACK_ID = 1_000_000
-"""Numbers of tracks begin here, so that none is that of a process: viewers take such a thread for the main one."""
+"""Track numbers start here, so that none equals a process number: viewers take such a thread for the main one."""
 
 LEAD_PS = 3600 * 10**12
-"""Of several hosts, the first begins an hour after the file's zero: viewers drop what is before it, and others may have
-begun earlier.  What viewers show begins with the first event."""
+"""With several hosts, the first starts an hour after the file's zero, since other hosts may have started earlier and
+viewers drop what comes before zero.  Viewers start their display at the first event."""
 
 MOST_APART_PS = 24 * LEAD_PS
-"""Hosts of one session whose clocks differ by more have no common clock."""
+"""Hosts of one session whose clocks differ by more than this have no common clock."""
 
 FULL_NAME = "full_name"
-"""The key of the full name of events that are shown by a short one."""
+"""The key under which events that are shown by a short name keep their full name."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Track:
-    """Events of a line that nest; a line whose events overlap has several tracks."""
+    """Events of a line that nest.  A line whose events overlap has several tracks."""
 
     process: Process
     tid: int
@@ -47,19 +47,19 @@ class Track:
 
 @dataclass(frozen=True)
 class Content:
-    """One host.
+    """What is exported of one host.
 
     Attributes:
-        trace: where everything else comes from.
-        shift_ps: what to add to the times of this host, so that hosts stand where their clocks say.
-        processes: the planes that hold something.
+        trace: the host's trace.
+        shift_ps: what to add to this host's times to get times of the file.
+        processes: the planes that are not empty.
         tracks: in order.
-        rows: int64 of shape (n,): the events that have a place in time.
-        track: int32 of shape (n,): the track of each.
-        order: int64 of shape (2 * n,): begins (2 * i) and ends (2 * i + 1), in the order in which tracks have them.
-        cause, effect: int64 of shape (arrows,), into `rows`: what made what happen.
-        counters: with their processes.
-        left_out: records that are sums of many occurrences and have no place in time.
+        rows: int64 of shape (n,): the events that have a position in time.
+        track: int32 of shape (n,): the track of each event.
+        order: int64 of shape (2 * n,): starts (2 * i) and ends (2 * i + 1), in their order on each track.
+        cause, effect: int64 of shape (arrows,), into `rows`: which event caused which.
+        counters: each with its process.
+        left_out: number of records that are sums of many occurrences and have no position in time.
     """
 
     trace: HostTrace
@@ -80,25 +80,25 @@ class Content:
 
 
 def contents(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[Content]:
-    """The content of each host, with numbers that are unique in the file; the first host's clock is the file's.
+    """The content of each host.  Numbers are unique in the file, and the file uses the clock of the first host.
 
     Args:
-        traces: one of each host.
-        hosts: how many there are; of several, the first leaves room before it for those that began earlier.
+        traces: one per host.
+        hosts: how many there are; with several, there is room before the first for hosts that started earlier.
     """
     pid, tid, zero_ns, first_host = 1, FIRST_TRACK_ID, None, ""
     for at, trace in enumerate(traces):
         if at == 0:
             zero_ns, first_host = trace.start_unix_ns, trace.host
         shift_ps = _shift_ps(trace, zero_ns, LEAD_PS if hosts > 1 else 0)
-        content = _content(trace, shift_ps, pid, tid, "" if trace.host == first_host else f" ({trace.host})")
+        content = _host_content(trace, shift_ps, pid, tid, "" if trace.host == first_host else f" ({trace.host})")
         pid += len(trace.planes) + 1
         tid += len(content.tracks)
         yield content
 
 
 def _shift_ps(trace: HostTrace, zero_ns: int | None, lead_ps: int) -> int:
-    """What to add to a host's times: where its clock says that it stands, but nothing before the file's zero."""
+    """What to add to a host's times, according to its clock, without moving anything before the file's zero."""
     earliest = -trace.span_ps()[0]
     if zero_ns is None or trace.start_unix_ns is None:
         return max(0, earliest)
@@ -106,7 +106,7 @@ def _shift_ps(trace: HostTrace, zero_ns: int | None, lead_ps: int) -> int:
     return max(lead_ps + apart_ps if abs(apart_ps) <= MOST_APART_PS else lead_ps, earliest)
 
 
-def _content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -> Content:
+def _host_content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -> Content:
     drawn = is_drawn(trace)
     rows = np.flatnonzero(drawn)
     lane, order = np.empty(len(rows), np.int32), np.empty(2 * len(rows), np.int64)
@@ -115,10 +115,10 @@ def _content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -
     kernels.tracks.nest(start, end, line, lane, np.empty(len(rows), np.int64), order)
     keys, track = np.unique(line.astype(np.int64) << 32 | lane, return_inverse=True)
     planes = [Process(pid + at, trace.plane_name(at) + suffix) for at in range(len(trace.planes))]
-    tracks = tuple(_track(trace, planes, tid + at, int(key)) for at, key in enumerate(keys.tolist()))
-    counters = tuple((_process_of(trace, planes, pid, counter), counter) for counter in counters_of(trace))
+    tracks = tuple(_make_track(trace, planes, tid + at, int(key)) for at, key in enumerate(keys.tolist()))
+    counters = tuple((_counter_process(trace, planes, pid, counter), counter) for counter in counters_of(trace))
     used = {one.process for one in tracks} | {process for process, _ in counters}
-    cause, effect = _arrows(trace, rows, drawn)
+    cause, effect = _find_arrows(trace, rows, drawn)
     return Content(
         trace=trace,
         shift_ps=shift_ps,
@@ -134,14 +134,14 @@ def _content(trace: HostTrace, shift_ps: int, pid: int, tid: int, suffix: str) -
     )
 
 
-def _track(trace: HostTrace, planes: list[Process], tid: int, key: int) -> Track:
+def _make_track(trace: HostTrace, planes: list[Process], tid: int, key: int) -> Track:
     line, lane = key >> 32, key & 0xFFFF_FFFF
     name = trace.line_name(line) + (f" ({lane + 1})" if lane else "")
     return Track(planes[int(trace.lines.plane[line])], tid, name)
 
 
-def _process_of(trace: HostTrace, planes: list[Process], pid: int, counter: Counter) -> Process:
-    """The plane that a counter was recorded for, else the host's."""
+def _counter_process(trace: HostTrace, planes: list[Process], pid: int, counter: Counter) -> Process:
+    """The plane that a counter was recorded for; otherwise the host's plane."""
     for at, process in enumerate(planes):
         if counter.place and trace.plane_name(at) == counter.place:
             return process
@@ -149,14 +149,14 @@ def _process_of(trace: HostTrace, planes: list[Process], pid: int, counter: Coun
     return planes[int(hosts[0])] if len(hosts) else Process(pid + len(planes), trace.host)
 
 
-def _arrows(trace: HostTrace, rows: I64, drawn: Mask) -> tuple[I64, I64]:
+def _find_arrows(trace: HostTrace, rows: I64, drawn: Mask) -> tuple[I64, I64]:
     cause = forest(trace).cause
     effect = np.flatnonzero((cause >= 0) & drawn)
     effect = effect[drawn[cause[effect]]]
     return np.searchsorted(rows, cause[effect]), np.searchsorted(rows, effect)
 
 
-def shown_names(trace: HostTrace) -> I32:
-    """The text by which events of each type are shown: int32 of shape (types,), string rows."""
+def display_names(trace: HostTrace) -> I32:
+    """The string row of the name by which each event type is shown: int32 of shape (types,)."""
     types = trace.event_types
     return np.where(types.display_name > 0, types.display_name, types.name)

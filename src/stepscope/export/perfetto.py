@@ -1,7 +1,7 @@
-"""Perfetto's protobuf: packets of one sequence, with names told once and referred to by number.
+"""Perfetto's protobuf: one sequence of packets per host, with each name written once and referred to by number.
 
-Perfetto counts in ns, so times are cut to whole ones; begins and ends of a track keep their order.  The numbers of
-fields are those of perfetto/trace/trace_packet.proto and what it includes.
+Perfetto counts in ns, so times are cut to whole ns; starts and ends of a track keep their order.  The field numbers
+are those of perfetto/trace/trace_packet.proto and the files that it includes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from stepscope.analysis.resources.counters import Counter
-from stepscope.export.content import FULL_NAME, Content, Process, contents, shown_names
+from stepscope.export.content import FULL_NAME, Content, Process, contents, display_names
 from stepscope.formats.xspace.encode import Messages, delimited_head, varint
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings
 from stepscope.model.arrays import I32, I64, Mask, offsets_of, run_rows
@@ -26,7 +26,16 @@ _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
 _PID, _PROCESS_NAME = 1, 6
 _THREAD_PID, _THREAD_TID, _THREAD_NAME = 1, 2, 5
 _UNIT, _BYTES_UNIT = 3, 3
-_CATEGORY, _ANNOTATION, _TYPE, _EVENT_NAME, _OF_TRACK, _DOUBLE_VALUE, _FLOW, _LAST_OF_FLOW = 3, 4, 9, 10, 11, 44, 47, 48
+_CATEGORY, _ANNOTATION, _TYPE, _EVENT_NAME, _EVENT_TRACK, _DOUBLE_VALUE, _FLOW, _LAST_OF_FLOW = (
+    3,
+    4,
+    9,
+    10,
+    11,
+    44,
+    47,
+    48,
+)
 _BEGIN, _END, _VALUE = 1, 2, 4
 _KEY, _UNSIGNED, _INTEGER, _REAL, _TEXT = 1, 3, 4, 5, 17
 _CATEGORIES, _EVENT_NAMES, _KEYS, _TEXTS = 1, 2, 3, 29
@@ -35,45 +44,45 @@ _CATEGORIES, _EVENT_NAMES, _KEYS, _TEXTS = 1, 2, 3, 29
 def pieces(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[bytes]:
     """The file in pieces: a sequence of packets for each host."""
     for sequence, content in enumerate(contents(traces, hosts), 1):
-        yield from _names(content, sequence)
-        yield from _tracks(content)
-        yield from _events(content, sequence)
+        yield from _name_packets(content, sequence)
+        yield from _track_packets(content)
+        yield from _event_packets(content, sequence)
         for at, (process, counter) in enumerate(content.counters):
-            yield from _counter(content, sequence, _counter_uuid(content, at), process, counter)
+            yield from _counter_packets(content, sequence, _counter_uuid(content, at), process, counter)
 
 
 # -- names and tracks --------------------------------------------------------------------------------------------------
 
 
-def _names(content: Content, sequence: int) -> Iterator[bytes]:
+def _name_packets(content: Content, sequence: int) -> Iterator[bytes]:
     trace = content.trace
     yield _packet({_SEQUENCE: sequence, _FLAGS: _STARTS_SEQUENCE})
     kinds = {int(kind) + 1: kind.name.lower() for kind in EventKind}
     yield _interned(sequence, b"".join(_name(_CATEGORIES, number, name) for number, name in kinds.items()))
     types = np.unique(trace.events.type[content.rows])
-    yield from _texts(sequence, _EVENT_NAMES, trace.strings, types, shown_names(trace)[types])
+    yield from _text_packets(sequence, _EVENT_NAMES, trace.strings, types, display_names(trace)[types])
     keys = np.union1d(trace.event_stats.name, trace.type_stats.name)
-    yield from _texts(sequence, _KEYS, trace.strings, keys, keys)
+    yield from _text_packets(sequence, _KEYS, trace.strings, keys, keys)
     yield _interned(sequence, _name(_KEYS, len(trace.strings) + 1, FULL_NAME))
-    texts = np.union1d(_rows_with(trace, StatTag.STRING), trace.event_types.name[types])
-    yield from _texts(sequence, _TEXTS, trace.strings, texts, texts)
-    raw = _rows_with(trace, StatTag.BYTES)
+    texts = np.union1d(_values_with_tag(trace, StatTag.STRING), trace.event_types.name[types])
+    yield from _text_packets(sequence, _TEXTS, trace.strings, texts, texts)
+    raw = _values_with_tag(trace, StatTag.BYTES)
     for row, number in zip(raw.tolist(), _bytes_numbers(trace, raw).tolist(), strict=True):
         yield _interned(sequence, _name(_TEXTS, number, f"{len(trace.strings.raw(row)):,} bytes"))
 
 
-def _rows_with(trace: HostTrace, tag: StatTag) -> I64:
-    """String rows that are values of stats of a tag."""
+def _values_with_tag(trace: HostTrace, tag: StatTag) -> I64:
+    """String rows that are the value of a stat with a tag."""
     return np.union1d(*(stats.value[stats.tag == tag] for stats in (trace.event_stats, trace.type_stats)))
 
 
 def _bytes_numbers(trace: HostTrace, rows: I64) -> I64:
-    """What refers to the sizes of some bytes, which are no text: numbers after those of all texts."""
+    """The numbers of the texts that stand for values of raw bytes ("12 bytes").  They follow those of all texts."""
     return len(trace.strings) + 1 + rows
 
 
-def _texts(sequence: int, field: int, strings: Strings, numbers: I64 | I32, texts: I64 | I32) -> Iterator[bytes]:
-    """Texts of a string table, by which a number plus one refers to them."""
+def _text_packets(sequence: int, field: int, strings: Strings, numbers: I64 | I32, texts: I64 | I32) -> Iterator[bytes]:
+    """Some texts of a string table, under their numbers plus one."""
     for first in range(0, len(texts), _AT_ONCE):
         here = slice(first, first + _AT_ONCE)
         entries = Messages(len(texts[here])).numbers(1, numbers[here].astype(np.int64) + 1)
@@ -88,7 +97,7 @@ def _interned(sequence: int, entries: bytes) -> bytes:
     return _packet({_SEQUENCE: sequence, _FLAGS: _NEEDS_NAMES, _INTERNED: entries})
 
 
-def _tracks(content: Content) -> Iterator[bytes]:
+def _track_packets(content: Content) -> Iterator[bytes]:
     for process in content.processes:
         about = _fields({_PID: process.pid, _PROCESS_NAME: process.name})
         yield _packet({_TRACK: _fields({_UUID: process.pid, _PROCESS: about})})
@@ -111,28 +120,28 @@ def _counter_uuid(content: Content, number: int) -> int:
 
 @dataclass(frozen=True)
 class _Arrows:
-    """Numbers of the arrows that leave and reach each event, as compressed rows."""
+    """Numbers of the arrows that leave or reach each event, as compressed rows."""
 
     numbers: I64
     offsets: I64
 
     @classmethod
-    def of(cls, ends: I64, events: int, first: int) -> _Arrows:
+    def build(cls, ends: I64, events: int, first: int) -> _Arrows:
         order = np.argsort(ends, kind="stable")
         return cls(order + first, np.searchsorted(ends[order], np.arange(events + 1)))
 
-    def at(self, events: I64) -> tuple[I64, I64]:
-        """Of some events, -1 being one without any."""
+    def select(self, events: I64) -> tuple[I64, I64]:
+        """The arrows of some events, and the offsets of each event's arrows.  -1 stands for an event without any."""
         counts = np.where(events < 0, 0, self.offsets[events + 1] - self.offsets[events])
         return self.numbers[run_rows(self.offsets[events], counts)], offsets_of(counts)
 
 
-def _events(content: Content, sequence: int) -> Iterator[bytes]:
-    """A packet for each begin and each end."""
+def _event_packets(content: Content, sequence: int) -> Iterator[bytes]:
+    """A packet for each start and each end."""
     trace, rows = content.trace, content.rows
     first_number = (content.tracks[0].tid << 32) + 1 if content.tracks else 0
-    leaving = _Arrows.of(content.cause, len(rows), first_number)
-    reaching = _Arrows.of(content.effect, len(rows), first_number)
+    leaving = _Arrows.build(content.cause, len(rows), first_number)
+    reaching = _Arrows.build(content.effect, len(rows), first_number)
     tids = np.array([track.tid for track in content.tracks], np.int64)
     types = _type_stats(trace)
     for first in range(0, len(content.order), _AT_ONCE):
@@ -146,8 +155,8 @@ def _events(content: Content, sequence: int) -> Iterator[bytes]:
         events.children(_ANNOTATION, annotations, offsets)
         events.numbers(_TYPE, np.where(is_begin, _BEGIN, _END))
         events.numbers(_EVENT_NAME, trace.events.type[rows[at]].astype(np.int64) + 1, is_begin)
-        events.numbers(_OF_TRACK, tids[content.track[at]])
-        events.fixed_lists(_FLOW, *leaving.at(begun)).fixed_lists(_LAST_OF_FLOW, *reaching.at(begun))
+        events.numbers(_EVENT_TRACK, tids[content.track[at]])
+        events.fixed_lists(_FLOW, *leaving.select(begun)).fixed_lists(_LAST_OF_FLOW, *reaching.select(begun))
         yield _track_events(content, sequence, time, events)
 
 
@@ -172,10 +181,10 @@ def _type_stats(trace: HostTrace) -> Stats:
 
 
 def _annotations(trace: HostTrace, types: Stats, events: I64, wanted: Mask) -> tuple[Messages, I64]:
-    """What is told of the wanted events: the stats of their types and their own, and where those of each begin."""
+    """The stats of the wanted events and of their types, and the offsets of each event's stats."""
     owners = np.flatnonzero(wanted)
-    of_type, type_offsets = types.rows_of(trace.events.type[events[owners]].astype(np.int64))
-    own, own_offsets = trace.event_stats.rows_of(events[owners])
+    of_type, type_offsets = types.owned_rows(trace.events.type[events[owners]].astype(np.int64))
+    own, own_offsets = trace.event_stats.owned_rows(events[owners])
     owner = np.concatenate([np.repeat(owners, np.diff(type_offsets)), np.repeat(owners, np.diff(own_offsets))])
     order = np.argsort(owner, kind="stable")
     name, tag, value = (
@@ -186,20 +195,20 @@ def _annotations(trace: HostTrace, types: Stats, events: I64, wanted: Mask) -> t
             (types.value, trace.event_stats.value),
         )
     )
-    told = Messages(len(order)).numbers(_KEY, name.astype(np.int64) + 1)
-    told.numbers(_UNSIGNED, value, tag == StatTag.UINT).numbers(_INTEGER, value, tag == StatTag.INT)
-    told.doubles(_REAL, value, tag == StatTag.DOUBLE)
-    told.numbers(_TEXT, value + 1, tag == StatTag.STRING)
-    told.numbers(_TEXT, _bytes_numbers(trace, value), tag == StatTag.BYTES)
-    return told, np.searchsorted(owner[order], np.arange(len(events) + 1))
+    messages = Messages(len(order)).numbers(_KEY, name.astype(np.int64) + 1)
+    messages.numbers(_UNSIGNED, value, tag == StatTag.UINT).numbers(_INTEGER, value, tag == StatTag.INT)
+    messages.doubles(_REAL, value, tag == StatTag.DOUBLE)
+    messages.numbers(_TEXT, value + 1, tag == StatTag.STRING)
+    messages.numbers(_TEXT, _bytes_numbers(trace, value), tag == StatTag.BYTES)
+    return messages, np.searchsorted(owner[order], np.arange(len(events) + 1))
 
 
-def _counter(content: Content, sequence: int, uuid: int, process: Process, counter: Counter) -> Iterator[bytes]:
+def _counter_packets(content: Content, sequence: int, uuid: int, process: Process, counter: Counter) -> Iterator[bytes]:
     for first in range(0, len(counter.time_ps), _AT_ONCE):
         time, value = counter.time_ps[first : first + _AT_ONCE], counter.value[first : first + _AT_ONCE]
         everywhere = np.ones(len(time), np.bool_)
         events = Messages(len(time)).numbers(_TYPE, np.full(len(time), _VALUE))
-        events.numbers(_OF_TRACK, np.full(len(time), uuid)).doubles(_DOUBLE_VALUE, value.view(np.int64), everywhere)
+        events.numbers(_EVENT_TRACK, np.full(len(time), uuid)).doubles(_DOUBLE_VALUE, value.view(np.int64), everywhere)
         yield _track_events(content, sequence, time, events)
 
 

@@ -1,1 +1,1 @@
-"""Readers, writers, and the finder of profiles."""
+"""Finds profiles, and reads and writes their formats."""

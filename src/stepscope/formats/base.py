@@ -1,6 +1,6 @@
-"""The one list of formats.  Adding a format is one folder, with a reader and a `Format` in it, and one line here.
+"""The one list of formats.  To add a format, add a folder with a reader and a `Format`, and one line here.
 
-The finder of profiles, error messages and the doctor ask this list; no other module names a format.
+The session finder, error messages and the doctor use this list; no other module names a format.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from stepscope.formats.spool.form import FORMAT as SPOOL
 from stepscope.formats.torch_memory.form import FORMAT as TORCH_MEMORY
 from stepscope.formats.xspace.form import FORMAT as XSPACE
 
-__all__ = ["FORMATS", "Format", "format_like", "format_of", "format_with_ending", "known_in_folders", "require_format"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "folder_formats",
+    "format_from_prefix",
+    "format_of",
+    "format_with_ending",
+    "require_format",
+]
 
 FORMATS: tuple[Format, ...] = (XSPACE, KINETO, SPOOL, TORCH_MEMORY)
 
@@ -22,18 +30,18 @@ def format_of(basename: str) -> Format | None:
     return next((candidate for candidate in FORMATS if candidate.claims(basename)), None)
 
 
-def known_in_folders() -> tuple[Format, ...]:
-    """The formats whose files are looked for in folders."""
+def folder_formats() -> tuple[Format, ...]:
+    """The formats whose files count as profiles when found in a folder."""
     return tuple(candidate for candidate in FORMATS if candidate.in_folders)
 
 
-def format_like(content: bytes) -> Format | None:
-    """The format that a file may be of by its first bytes, unpacked; None if it is no profile's."""
+def format_from_prefix(content: bytes) -> Format | None:
+    """The format that the first bytes of an unpacked file fit; None if they fit none."""
     return next((candidate for candidate in FORMATS if candidate.looks_like(content)), None)
 
 
 def format_with_ending(basename: str) -> Format | None:
-    """The format whose files may have a name that no format claims; None if there is none."""
+    """The format that may use this ending, for a name that no format claims; None if there is none."""
     name = basename.removesuffix(".gz")
     return next((candidate for candidate in FORMATS if name.endswith(candidate.other_endings)), None)
 

@@ -1,4 +1,4 @@
-"""What a format is: what its files are called, how they start, and who reads them."""
+"""What a format is: the names of its files, how they start, and the function that reads them."""
 
 from __future__ import annotations
 
@@ -23,46 +23,45 @@ class NameParts(NamedTuple):
     """What a file's name says.
 
     Attributes:
-        host: its host, empty if it does not say.
-        stamp: the number by which files of one host follow each other, as a number and as it stands there.
+        host: its host; empty if the name has none.
+        stamp: the number that orders the files of one host, as a number and as written.
     """
 
     host: str
     stamp: tuple[int, str] = NO_STAMP
 
 
-class Beside(Enum):
-    """What a file is that lies in a folder with profiles of another format."""
+class Companion(Enum):
+    """What a file is that lies in one folder with profiles of another format."""
 
     OWN = "data of its own"
     COPY = "a copy of one of them"
-    EXPORT = "taken for an export of one of them"
+    EXPORT = "probably an export of one of them"
 
 
 @dataclass(frozen=True)
 class Format:
-    """A file format that holds the trace of one host.  A format is a subclass that says how its content starts.
+    """A file format that holds the trace of one host.  Each format is a subclass that recognizes its content.
 
     Attributes:
         name: short stable identifier.
         noun: what one file is, with its article.
         summary: one line for help texts and error messages.
-        pattern: regular expression that a file's base name matches as a whole; its group `host`, where it takes part
-            in the match, names the host.
-        reader: `module:function`, imported when the first file is read; called with the file's bytes, the name to use
-            in messages, and the host's name.  It raises UnreadableError if there is nothing to be had from the file.
-        in_folders: files of this name that lie in a folder are taken for profiles; False for names that other things
-            have as well.
-        takes_pieces: the reader also takes an iterator over the file's pieces, so that a large file need not be in
-            memory as a whole.
-        lets_go: the reader also takes an iterator over one buffer with the file's bytes, and lets go of it once it is
-            decoded, so that the file and the finished trace are not in memory at a time.
-        reads_gzip: the reader unpacks a file that is compressed with gzip.
-        has_spans: a host may write several files into one folder, one for each span of time; their names hold stamps.
-        other_endings: files whose name matches no pattern and ends so are looked into where a folder holds no other
-            profile.
-        unfinished_ending: what the name of a file has more than that of the profile that will be made of it; beside
-            that profile it is left out.
+        pattern: regular expression that matches a file's whole base name; its group `host`, if it matches, is the
+            host's name.
+        reader: `module:function`, imported when the first file is read.  It is called with the file's bytes, the name
+            to use in messages, and the host's name, and raises UnreadableError if the file holds nothing usable.
+        in_folders: files with such a name count as profiles when found in a folder; False for names that are also used
+            for other things.
+        takes_pieces: the reader also accepts an iterator over the file's pieces, so that a large file never has to fit
+            into memory.
+        releases_input: the reader also accepts an iterator over one buffer with the file's bytes.  It releases the
+            buffer after decoding, so that the file and the finished trace are never in memory together.
+        reads_gzip: the reader unpacks files that are compressed with gzip.
+        has_spans: a host may write several files into one folder, one per time span; their names hold stamps.
+        other_endings: if a folder holds no other profile, files with these endings are checked by content.
+        unfinished_ending: the ending that an unfinished file adds to the name of its final profile; it is left out if
+            that profile exists.
     """
 
     name: str
@@ -72,7 +71,7 @@ class Format:
     reader: str
     in_folders: bool = True
     takes_pieces: bool = False
-    lets_go: bool = False
+    releases_input: bool = False
     reads_gzip: bool = True
     has_spans: bool = False
     other_endings: tuple[str, ...] = ()
@@ -81,15 +80,15 @@ class Format:
     # -- content -------------------------------------------------------------------------------------------------------
 
     def looks_like(self, content: bytes) -> bool:
-        """True if a file that starts so may be of this format.
+        """True if a file with this start may be of this format.
 
         Args:
             content: the first kilobyte of the file or more, unpacked.
         """
         raise NotImplementedError
 
-    def is_surely(self, content: bytes) -> bool:
-        """True if a file that starts so is of this format and can be nothing else, whatever it is called."""
+    def is_certain_match(self, content: bytes) -> bool:
+        """True if a file with this start can only be of this format, whatever its name."""
         return self.looks_like(content)
 
     # -- names ---------------------------------------------------------------------------------------------------------
@@ -99,35 +98,43 @@ class Format:
         return re.compile(self.pattern)
 
     def claims(self, basename: str) -> bool:
-        """True if a file of this name is of this format."""
+        """True if a file with this name is of this format."""
         return self._regex.fullmatch(basename) is not None
 
     def host_of(self, basename: str) -> str:
-        """The host that a file's name gives, or the empty string."""
+        """The host in a file's name, or the empty string."""
         match = self._regex.fullmatch(basename)
         return (match.groupdict().get("host") or "") if match else ""
 
     def name_parts(self, basename: str) -> NameParts:
-        """What a file's name says that is claimed."""
+        """What the name of a claimed file says."""
         return NameParts(self.host_of(basename))
 
-    def beside(self, basename: str, hosts: Set[str]) -> Beside:
-        """What a file of this name is beside files of another format.
+    def classify_companion(self, basename: str, hosts: Set[str]) -> Companion:
+        """What a file with this name is if files of another format lie in the same folder.
 
         Args:
-            hosts: the hosts of these.
+            hosts: the hosts of those files.
         """
-        return Beside.OWN
+        return Companion.OWN
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def load_reader(self) -> Reader:
-        """The function that reads this format; imports its module, which takes a while the first time."""
+        """The function that reads this format.  It imports the reader's module, which takes time on first use."""
         module, _, function = self.reader.partition(":")
         reader: Reader = getattr(importlib.import_module(module), function)
         return reader
 
     def read(self, data: bytes | memoryview | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
-        """Reads one host's trace, from an iterator only if `takes_pieces` or `lets_go`.  Raises UnreadableError if
-        nothing in `data` can be used."""
+        """Reads one host's trace.
+
+        Args:
+            data: the file's bytes, or an iterator over them if `takes_pieces` or `releases_input`.
+            source: the name to use in messages.
+            host: the host's name.
+
+        Raises:
+            UnreadableError: nothing in `data` can be used.
+        """
         return self.load_reader()(data, source, host)

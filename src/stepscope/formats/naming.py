@@ -1,4 +1,4 @@
-"""Names for people: distinct, in a natural order, printable, in lists."""
+"""Names for people: made distinct, sorted naturally, made printable, joined in lists."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 
-def unique(names: list[str]) -> list[str]:
-    """The names, with `_2`, `_3`, ... behind those that stood before; no other name is changed."""
+def unique_names(names: list[str]) -> list[str]:
+    """The names, with `_2`, `_3`, ... appended to repeated ones; no other name changes."""
     taken = set(names)
     seen: set[str] = set()
     result = []
@@ -21,19 +21,19 @@ def unique(names: list[str]) -> list[str]:
     return result
 
 
-def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """A sort key by which rank2 comes before rank10."""
+def natural_key(name: str) -> tuple[tuple[int, str], ...]:
+    """A sort key that puts rank2 before rank10."""
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name))
 
 
 def printable(name: str) -> str:
-    """The name with `?` for bytes that are no text and for characters that would steer a terminal."""
+    """The name with `?` in place of undecodable bytes and of control characters, which would affect a terminal."""
     text = name.encode("utf-8", "replace").decode("utf-8")
     return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
 
 
-def listing(names: Iterable[str], limit: int = 20) -> str:
-    """Names as a text, so many at most."""
+def join_names(names: Iterable[str], limit: int = 20) -> str:
+    """The names as one text: at most `limit` of them, and how many more there are."""
     shown = list(names)
     more = f", and {len(shown) - limit} more" if len(shown) > limit else ""
     return ", ".join(shown[:limit]) + more

@@ -1,4 +1,4 @@
-"""What is said where no profile was found: what was looked for, what is there instead, and what may have been meant."""
+"""The messages if no profile was found: what was searched for, what is there instead, and which path may be meant."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import PurePath
 
 from stepscope.errors import InputError, NotFoundError, Problem, counted
 from stepscope.formats import store
-from stepscope.formats.base import format_of, known_in_folders
-from stepscope.formats.naming import listing, printable
+from stepscope.formats.base import folder_formats, format_of
+from stepscope.formats.naming import join_names, printable
 
-_MISTYPED = 0.7  # of two names, how alike they are from which on one may be meant by the other
+_MISTYPED = 0.7  # two names at least this similar may be a typing mistake
 
 CAPTURE_HINT = (
     "record a profile with `stepscope run SCRIPT`, stepscope.Profile(LOGDIR), tf.profiler.experimental.start(LOGDIR), "
@@ -34,47 +34,47 @@ _KNOWN_LABELS = (
 )
 
 
-def no_such_path(root: str) -> NotFoundError:
-    """The error for a path that leads nowhere."""
+def missing_path_error(root: str) -> NotFoundError:
+    """The error for a path that does not exist."""
     return NotFoundError("there is no such file or folder", path=root, hint=hint_near(root))
 
 
-def nothing_below(root: str, walk: store.Walk, problems: list[Problem]) -> NotFoundError:
+def no_profile_error(root: str, walk: store.Walk, problems: list[Problem]) -> NotFoundError:
     """The error for a folder without a profile in it."""
     depth = max(folder.depth for folder in walk.folders)
     where = f"{counted(len(walk.folders), 'folder')} with {counted(walk.file_count, 'file')}"
     where += f", {counted(depth, 'level')} deep" if depth else ""
-    wanted = " or ".join(fmt.summary for fmt in known_in_folders())
-    census = _census(entry.name for folder in walk.folders for entry in folder.files)
+    wanted = " or ".join(fmt.summary for fmt in folder_formats())
+    census = _count_kinds(entry.name for folder in walk.folders for entry in folder.files)
     instead = f"; there are instead: {census}" if census else ""
     reason = f"no profile in {where}; looked for {wanted}{instead}"
-    told = "; ".join(f"{problem.path}: {problem.reason}" for problem in problems[:3])
+    reasons = "; ".join(f"{problem.path}: {problem.reason}" for problem in problems[:3])
     more = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
-    return NotFoundError(reason, path=root, lost=told + more or None, hint=hint_near(root))
+    return NotFoundError(reason, path=root, lost=reasons + more or None, hint=hint_near(root))
 
 
-def _census(names: Iterable[str]) -> str:
-    """What kinds of files there are, the most frequent first."""
-    counts = Counter(_label(name) for name in names)
-    return listing((f"{count:,} {label}" for label, count in counts.most_common()), limit=6)
+def _count_kinds(names: Iterable[str]) -> str:
+    """The kinds of files and their counts, the most frequent first."""
+    counts = Counter(_file_label(name) for name in names)
+    return join_names((f"{count:,} {label}" for label, count in counts.most_common()), limit=6)
 
 
-def _label(name: str) -> str:
-    known = known_label(name)
+def _file_label(name: str) -> str:
+    known = leftover_label(name)
     if known:
         return known.removeprefix("an ").removeprefix("a ")
     ending = PurePath(name.removesuffix(".gz")).suffix
     return printable(f"*{ending}" if ending else "without an ending")
 
 
-def known_label(name: str) -> str | None:
-    """What a file is that profilers leave and that is no profile, by its name."""
+def leftover_label(name: str) -> str | None:
+    """What a file is by its name, if profilers leave it behind and it is not a profile; otherwise None."""
     return next((label for pattern, label in _KNOWN_LABELS if pattern.fullmatch(name)), None)
 
 
 def hint_near(path: str) -> str:
-    """Where there are profiles near a path, or how to record one."""
-    near = sorted(_nearby(path), key=lambda folder: -_likeness(path, folder))
+    """A hint with the profiles near a path, or with how to record one."""
+    near = sorted(_find_nearby(path), key=lambda folder: -_name_similarity(path, folder))
     if not near:
         return CAPTURE_HINT
     if len(near) == 1:
@@ -82,18 +82,21 @@ def hint_near(path: str) -> str:
     return f"there are profiles in {near[0]} and {counted(len(near) - 1, 'more folder')}: give one of these paths"
 
 
-def _likeness(path: str, other: str) -> float:
-    """How much the last name of a path looks like a mistyped one of another; 0 if it does not."""
+def _name_similarity(path: str, other: str) -> float:
+    """How similar the last names of two paths are; 0 if too different for a typing mistake."""
     ratio = SequenceMatcher(a=path.rstrip("/").rpartition("/")[2], b=other.rpartition("/")[2]).ratio()
     return ratio if ratio >= _MISTYPED else 0.0
 
 
-def _nearby(path: str) -> list[str]:
-    """Folders with profiles, at most two levels above a path and a few below those, the shallowest first."""
+def _find_nearby(path: str) -> list[str]:
+    """Folders with profiles near a path, the shallowest first.
+
+    The search goes up at most two levels, and from there down a few.
+    """
     folder: str | None = path
     for _ in range(2):
         folder = folder and store.parent(folder)
-        # Not from the root of a disk or a bucket: all the world is below it.
+        # Never search from the root of a disk or a bucket: everything is below it.
         if folder is None or store.parent(folder) is None:
             break
         try:
@@ -112,7 +115,7 @@ def _is_profile(name: str) -> bool:
 
 
 def _logdir_of(folder: str) -> str:
-    """The folder that holds `plugins`, for a run in TensorBoard's layout."""
+    """The folder that holds `plugins` if the folder is a run in TensorBoard's layout; otherwise the folder itself."""
     if store.parts(folder)[-3:-1] != ("plugins", "profile"):
         return folder
     for _ in range(3):

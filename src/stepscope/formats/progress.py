@@ -1,4 +1,4 @@
-"""How far the reading of a file is, told by readers to whoever listens in their thread."""
+"""Progress of reading a file.  Readers report it to the listener of their thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """A context in which `listener` is called with bytes of the file as they are decoded; together about its size."""
+    """A context in which `listener` gets the number of bytes that were just decoded; in total about the file's size."""
     token = _listener.set(listener)
     try:
         yield
@@ -22,14 +22,14 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def advance(nbytes: int) -> None:
-    """Tells that so many more bytes of the file are decoded."""
+    """Reports that `nbytes` more bytes of the file are decoded."""
     listener = _listener.get()
     if listener is not None:
         listener(nbytes)
 
 
-def told(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The pieces of a file, each told when it is taken; they may be taken in another thread."""
+def report_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces of a file.  Each is reported when it is consumed, which may happen on another thread."""
     listener = _listener.get()
     for piece in pieces:
         yield piece

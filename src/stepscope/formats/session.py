@@ -1,19 +1,19 @@
-"""The one finder of profiles: from whatever path a user has, to the sessions and the files of their hosts.
+"""Finds profiles: from any path that a user gives, to the sessions and the files of their hosts.
 
-    LOGDIR/plugins/profile/RUN/HOST.xplane.pb           TensorFlow, JAX, PyTorch/XLA: session RUN, one file a host
+    LOGDIR/plugins/profile/RUN/HOST.xplane.pb           TensorFlow, JAX, PyTorch/XLA: session RUN, one file per host
     LOGDIR/train/plugins/profile/RUN/HOST.xplane.pb     the same below a TensorBoard run: session train/RUN
-    LOGDIR/plugins/profile/RUN/HOST.trace.json.gz       JAX's copy of what is in the xplane file: left out
-    LOGDIR/plugins/profile/RUN/HOST.xplane.pb.partial   what a capture had flushed: left out beside HOST.xplane.pb
-    LOGDIR/plugins/profile/RUN/HOST.pt.trace.json.gz    what Stepscope made HOST.xplane.pb of: left out beside that
-    FOLDER/WORKER.STAMP.pt.trace.json.gz                torch.profiler: one host a worker; where a worker has several
-                                                        stamps, the n-th of each worker make session FOLDER/span_n
+    LOGDIR/plugins/profile/RUN/HOST.trace.json.gz       JAX's copy of the xplane file: left out
+    LOGDIR/plugins/profile/RUN/HOST.xplane.pb.partial   what a capture has flushed: left out if HOST.xplane.pb exists
+    LOGDIR/plugins/profile/RUN/HOST.pt.trace.json.gz    what HOST.xplane.pb was made from: left out if that exists
+    FOLDER/WORKER.STAMP.pt.trace.json.gz                torch.profiler: one host per worker; if a worker has several
+                                                        stamps, the n-th of each worker form session FOLDER/span_n
     FOLDER/any profile                                  session FOLDER
-    FOLDER/any.json                                     where no name tells a profile and the content does: session
-                                                        FOLDER/any.json
+    FOLDER/any.json                                     if no file is a profile by name but this one is by content:
+                                                        session FOLDER/any.json
 
-**Newest** is decided by the time in the run's name (`2026_11_21_03_53_27`, as TensorFlow and JAX name runs, or the Unix
-time that torch.profiler puts into file names), because copying a logdir changes the times of its files.  A run named
-otherwise counts as written when its newest file was.  Spans of one folder are in the order of their numbers.
+The **newest** session is the one with the latest time in the run's name (`2026_11_21_03_53_27`, as TensorFlow and JAX
+name runs, or the Unix time that torch.profiler puts into file names), because copying a logdir changes the times of its
+files.  Other runs count as written at the time of their newest file.  Spans of one folder are in numerical order.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from typing import NamedTuple
 from stepscope.errors import InputError, Problem, UsageError
 from stepscope.formats import store
 from stepscope.formats.base import Format, format_of, format_with_ending
-from stepscope.formats.form import NO_STAMP, Beside, NameParts
-from stepscope.formats.naming import listing, natural, printable, unique
+from stepscope.formats.form import NO_STAMP, Companion, NameParts
+from stepscope.formats.naming import join_names, natural_key, printable, unique_names
 from stepscope.records import dataclass
 
 LOCAL_HOST = "localhost"
-"""The name of a host whose file does not tell one."""
+"""The name of a host whose file does not name it."""
 
 MAX_SNIFFED_FILES = 64
 MAX_SPREAD_MINUTES = 10
-"""The ranks of a job write the same span within this; exporting a large trace takes minutes."""
+"""The ranks of a job write one span within this time; exporting a large trace takes minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Session:
         run: display name, unique among the sessions found with it: `<tensorboard run>/<run>`, or `<run>`.
         path: the folder that holds the files.
         files: at least one, in the order of the hosts' names.
-        problems: what the search could not look into and what was left out, to be told as warnings.
+        problems: what the search could not read and what it left out, to be shown as warnings.
     """
 
     run: str
@@ -79,7 +79,7 @@ class Session:
         return tuple(file.host for file in self.files)
 
 
-# ---- the finder ------------------------------------------------------------------------------------------------------
+# ---- finding ---------------------------------------------------------------------------------------------------------
 
 
 def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
@@ -89,45 +89,45 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
         path: a profile file, a session's folder, a logdir or any parent of these; local, or a URL that fsspec knows.
 
     Raises:
-        NotFoundError: nothing is there, or no profile; says what was looked for, where, and what is there instead.
-        UnreadableError: `path` is a file that is no profile.
-        AccessError: it may not be read.
-        UsageError: the path is empty, or no path at all.
+        NotFoundError: there is nothing, or no profile; says what was searched for, where, and what is there instead.
+        UnreadableError: `path` is a file but not a profile.
+        AccessError: there is no permission to read it.
+        UsageError: the path is empty, or is not a path.
     """
-    _refuse_no_path(path)
+    _require_path(path)
     root = store.plain(path)
     kind = store.kind(root)
     if kind is None:
-        from stepscope.formats.no_profile import no_such_path
+        from stepscope.formats.no_profile import missing_path_error
 
-        raise no_such_path(root)
+        raise missing_path_error(root)
     if kind != "folder":
         return (_session_of_file(root),)
     walk = store.walk(root)
     problems = list(walk.problems)
-    found = [candidate for folder in walk.folders for candidate in _candidates(root, folder, problems)]
+    found = [candidate for folder in walk.folders for candidate in _folder_candidates(root, folder, problems)]
     found = found or _sniffed_candidates(root, walk, problems)
     if not found:
-        from stepscope.formats.no_profile import nothing_below
+        from stepscope.formats.no_profile import no_profile_error
 
-        raise nothing_below(root, walk, problems)
-    return _named(sorted(found, key=lambda candidate: candidate.order, reverse=True), problems)
+        raise no_profile_error(root, walk, problems)
+    return _name_sessions(sorted(found, key=lambda candidate: candidate.order, reverse=True), problems)
 
 
-def _refuse_no_path(path: object) -> None:
+def _require_path(path: object) -> None:
     if not isinstance(path, str | os.PathLike):
         hint = "give one file or folder as a text or a Path; files of one run are read together if they lie together"
-        raise UsageError(f"{type(path).__name__} {path!r:.60} is no path", hint=hint)
+        raise UsageError(f"{type(path).__name__} {path!r:.60} is not a path", hint=hint)
     if not os.fspath(path):
-        raise UsageError("the path is empty", hint="give a file or a folder; a variable of the shell may not be set")
+        raise UsageError("the path is empty", hint="give a file or a folder; perhaps a shell variable is not set")
 
 
 def find_session(path: str | os.PathLike[str], run: str | None = None) -> Session:
-    """The newest session at or below a path, or the one that is named.
+    """The newest session at or below a path, or the given run.
 
     Args:
         path: as for `find_sessions`.
-        run: a session's `run`, or the last part of it where only one session has that.
+        run: a session's `run`, or its last part if that is unique.
 
     Raises:
         UsageError: there is no such run, or more than one; the message lists the runs.
@@ -141,7 +141,7 @@ def find_session(path: str | os.PathLike[str], run: str | None = None) -> Sessio
     if len(matching) == 1:
         return matching[0]
     reason = f"{len(matching)} runs are named {run}" if matching else f"there is no run named {run}"
-    hint = f"the runs are: {listing([session.run for session in matching or sessions])}"
+    hint = f"the runs are: {join_names([session.run for session in matching or sessions])}"
     raise UsageError(reason, code="unknown-run", path=os.fspath(path), hint=hint)
 
 
@@ -151,15 +151,15 @@ def pick_host(session: Session, host: str) -> HostFile:
         if file.host == host:
             return file
     reason = f"there is no host named {host} in run {session.run}"
-    hint = f"the hosts are: {listing(session.hosts)}"
+    hint = f"the hosts are: {join_names(session.hosts)}"
     raise UsageError(reason, code="unknown-host", path=session.path, hint=hint)
 
 
-# ---- a folder's files, as sessions -----------------------------------------------------------------------------------
+# ---- from a folder's files to sessions -------------------------------------------------------------------------------
 
 
 class _Found(NamedTuple):
-    """A file that holds a profile, and what its name tells.
+    """A file that holds a profile, and what its name says.
 
     Attributes:
         worker: the host, or the empty string.
@@ -175,7 +175,7 @@ class _Found(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """Where a session stands among all: `moment` is local time as digits YYYYmmddHHMMSS, the rest breaks ties."""
+    """The sort key of a session: `moment` is local time as digits YYYYmmddHHMMSS, the other fields break ties."""
 
     moment: str
     rest: str
@@ -184,7 +184,7 @@ class _Order(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A session that has no final name yet."""
+    """A session without its final name."""
 
     order: _Order
     run: str
@@ -192,18 +192,18 @@ class _Candidate(NamedTuple):
     files: list[_Found]
 
 
-def _candidates(root: str, folder: store.Folder, problems: list[Problem]) -> list[_Candidate]:
-    """The sessions whose files lie in one folder; adds to `problems` what had to be left out."""
+def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem]) -> list[_Candidate]:
+    """The sessions whose files lie in one folder.  Files that are left out are added to `problems`."""
     claimed = [(entry, fmt) for entry in folder.files if (fmt := format_of(entry.name)) and fmt.in_folders]
-    found = _without_unfinished(_without_packed_copies(_described(claimed, problems)))
+    found = _drop_unfinished(_drop_packed_copies(_describe_files(claimed, problems)))
     whole = [file for file in found if not file.format.has_spans]
     parts = [file for file in found if file.format.has_spans]
     if whole:
-        parts = _without_copies(whole, parts, problems)
-    spans = _spans(parts)
+        parts = _drop_copies(whole, parts, problems)
+    spans = _group_spans(parts)
     groups = [*spans, whole] if whole else spans
-    run = _run_of(root, folder.path)
-    moment, rest = _moment(store.basename(folder.path), found)
+    run = _run_name(root, folder.path)
+    moment, rest = _written_moment(store.basename(folder.path), found)
     return [
         _Candidate(
             order=_Order(moment, rest, run, number),
@@ -215,34 +215,34 @@ def _candidates(root: str, folder: store.Folder, problems: list[Problem]) -> lis
     ]
 
 
-def _described(claimed: Iterable[tuple[store.Entry, Format]], problems: list[Problem]) -> list[_Found]:
+def _describe_files(claimed: Iterable[tuple[store.Entry, Format]], problems: list[Problem]) -> list[_Found]:
     found = []
     for entry, fmt in claimed:
         try:
-            found.append(_described_file(entry, fmt))
+            found.append(_describe_file(entry, fmt))
         except InputError as error:
             problems.append(error.problem)
     return found
 
 
-def _described_file(entry: store.Entry, fmt: Format) -> _Found:
-    """Raises NotFoundError for a link that leads nowhere, AccessError."""
+def _describe_file(entry: store.Entry, fmt: Format) -> _Found:
+    """The file with its identity and the parts of its name.  Raises NotFoundError for a dangling link, AccessError."""
     identity = entry.identity or store.identity(entry.path)
     claimed = fmt.claims(entry.name)
     parts = fmt.name_parts(entry.name) if claimed else NameParts(PurePath(entry.name.removesuffix(".gz")).stem)
     return _Found(entry.name, entry.path, fmt, identity, *parts)
 
 
-def _without_packed_copies(found: list[_Found]) -> list[_Found]:
-    """Leaves out `name.gz` beside `name`, as `gunzip -k` leaves it."""
+def _drop_packed_copies(found: list[_Found]) -> list[_Found]:
+    """Leaves out `name.gz` if `name` exists; `gunzip -k` keeps both."""
     unpacked = {file.path for file in found}
     return [file for file in found if not (file.path.endswith(".gz") and file.path.removesuffix(".gz") in unpacked)]
 
 
-def _without_unfinished(found: list[_Found]) -> list[_Found]:
-    """Leaves out what a capture had flushed beside the profile that was made of it: the job may end between the two.
+def _drop_unfinished(found: list[_Found]) -> list[_Found]:
+    """Leaves out what a capture has flushed if its final profile exists: a job may end before it removes the former.
 
-    Where the file system has no links, an empty file holds the profile's name at first; then it is left out instead.
+    On a file system without links, the profile is an empty file at first; then the profile is left out instead.
     """
     size_of = {file.path: file.identity.size for file in found}
     spare = set()
@@ -254,28 +254,28 @@ def _without_unfinished(found: list[_Found]) -> list[_Found]:
     return [file for file in found if file.path not in spare]
 
 
-def _without_copies(whole: list[_Found], parts: list[_Found], problems: list[Problem]) -> list[_Found]:
-    """Leaves out the files that were made from the profiles of other formats beside them; exports are reported."""
+def _drop_copies(whole: list[_Found], parts: list[_Found], problems: list[Problem]) -> list[_Found]:
+    """Leaves out copies and exports of the profiles `whole` in the same folder; exports are added to `problems`."""
     hosts = {file.worker for file in whole}
     kept = []
     for file in parts:
-        meant = file.format.beside(file.name, hosts)
-        if meant is Beside.OWN:
+        meant = file.format.classify_companion(file.name, hosts)
+        if meant is Companion.OWN:
             kept.append(file)
-        elif meant is Beside.EXPORT:
-            reason = f"left out, since it lies beside {whole[0].format.noun} and is taken for an export of it"
-            hint = "give this file itself to look at it"
+        elif meant is Companion.EXPORT:
+            reason = f"left out: it lies next to {whole[0].format.noun} and is probably an export of it"
+            hint = "give the path of this file to open it"
             problems.append(Problem(code="left-out", reason=reason, path=file.path, hint=hint))
     return kept
 
 
-def _spans(parts: list[_Found]) -> list[list[_Found]]:
-    """The n-th file of each worker together, for n = 1, 2, ..."""
+def _group_spans(parts: list[_Found]) -> list[list[_Found]]:
+    """Groups the n-th file of each worker, for n = 1, 2, ..."""
     workers: dict[str, list[_Found]] = {}
     for file in sorted(parts, key=lambda file: (file.stamp, file.path)):
         workers.setdefault(file.worker, []).append(file)
     if all(file.stamp == NO_STAMP for file in parts):
-        # One name with and without ".pt": two files of one moment, not two moments.
+        # One name with and without ".pt": two files of one span, not two spans.
         return [parts] if parts else []
     longest = max(map(len, workers.values()))
     return [[files[n] for files in workers.values() if n < len(files)] for n in range(longest)]
@@ -284,32 +284,32 @@ def _spans(parts: list[_Found]) -> list[list[_Found]]:
 # ---- names -----------------------------------------------------------------------------------------------------------
 
 
-def _run_of(root: str, folder: str) -> str:
-    """The display name of a folder's run, seen from the path that was searched."""
+def _run_name(root: str, folder: str) -> str:
+    """The display name of a folder's run, relative to the path that was searched."""
     above, below = len(store.parts(root)), store.parts(folder)
     if below[-3:-1] == ("plugins", "profile"):
         return printable("/".join((*below[above:-3], below[-1])))
     return printable("/".join(below[above:] or below[-1:] or (folder,)))
 
 
-def _named(found: list[_Candidate], problems: list[Problem]) -> tuple[Session, ...]:
-    runs = unique([candidate.run for candidate in found])
+def _name_sessions(found: list[_Candidate], problems: list[Problem]) -> tuple[Session, ...]:
+    runs = unique_names([candidate.run for candidate in found])
     return tuple(
-        Session(run, candidate.path, _host_files(candidate.files), (*problems, *_spread(candidate)))
+        Session(run, candidate.path, _host_files(candidate.files), (*problems, *_check_spread(candidate)))
         for run, candidate in zip(runs, found, strict=True)
     )
 
 
 def _host_files(files: list[_Found]) -> tuple[HostFile, ...]:
-    ordered = sorted(files, key=lambda file: (natural(file.worker), file.path))
-    hosts = unique([printable(file.worker) or LOCAL_HOST for file in ordered])
+    ordered = sorted(files, key=lambda file: (natural_key(file.worker), file.path))
+    hosts = unique_names([printable(file.worker) or LOCAL_HOST for file in ordered])
     return tuple(
         HostFile(host, file.path, file.format, file.identity.size) for host, file in zip(hosts, ordered, strict=True)
     )
 
 
-def _spread(candidate: _Candidate) -> list[Problem]:
-    """Says so if torch.profiler's stamps are too far apart for one job.
+def _check_spread(candidate: _Candidate) -> list[Problem]:
+    """A warning if torch.profiler's stamps are too far apart for one job.
 
     The worker's name holds the process id, so a second run into the same folder looks like a second worker.
     """
@@ -318,7 +318,7 @@ def _spread(candidate: _Candidate) -> list[Problem]:
     if minutes < MAX_SPREAD_MINUTES:
         return []
     reason = f"the traces of these {len(candidate.files)} workers were written over {minutes:,} minutes"
-    hint = "if they are of different jobs, give one file, or choose with --host"
+    hint = "if they belong to different jobs, give one file, or choose with --host"
     return [Problem(code="workers-far-apart", reason=reason, path=candidate.path, hint=hint)]
 
 
@@ -331,11 +331,11 @@ _TIMED_NAME = re.compile(
 _NS_PER_UNIT_BY_DIGITS = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}
 
 
-def _moment(name: str, files: list[_Found]) -> tuple[str, str]:
-    """When a folder's files were written: local time as 14 digits, and what orders equal ones.
+def _written_moment(name: str, files: list[_Found]) -> tuple[str, str]:
+    """When a folder's files were written: local time as 14 digits, and a text that breaks ties.
 
-    A run's name holds local time, so every other source is brought to that form; then the order of timed names is the
-    order of their letters.
+    A run's name holds local time, so times from other sources are converted to that form.  Sorting the digits as text
+    then sorts them by time.
     """
     timed = _TIMED_NAME.fullmatch(name)
     if timed:
@@ -346,7 +346,8 @@ def _moment(name: str, files: list[_Found]) -> tuple[str, str]:
 
 
 def _written_ns(file: _Found) -> int | None:
-    """Nanoseconds since the epoch, by the stamp if that is a Unix time in s, ms, us or ns; None if unknown."""
+    """When a file was written, in ns since the epoch: its stamp if that is a Unix time in s, ms, us or ns, otherwise
+    the time of its last change; None if unknown."""
     number, digits = file.stamp
     unit = _NS_PER_UNIT_BY_DIGITS.get(len(digits))
     return number * unit if unit else file.identity.modified_ns
@@ -357,7 +358,7 @@ def _local_digits(moment_ns: int) -> tuple[str, str]:
     try:
         return time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)), f"{rest:09}"
     except (OverflowError, ValueError, OSError):
-        # A time that no calendar holds, from a broken clock.
+        # A broken clock gave a time outside of the calendar.
         return "", ""
 
 
@@ -367,7 +368,7 @@ def _local_digits(moment_ns: int) -> tuple[str, str]:
 def _session_of_file(path: str) -> Session:
     name = store.basename(path)
     fmt = format_of(name) or _format_by_content(path, name)
-    file = _described_file(store.Entry(name, path, is_folder=False), fmt)
+    file = _describe_file(store.Entry(name, path, is_folder=False), fmt)
     folder = store.parent(path) or path
     is_in_layout = store.parts(folder)[-3:-1] == ("plugins", "profile")
     run = store.basename(folder) if is_in_layout else name
@@ -381,21 +382,21 @@ def _format_by_content(path: str, name: str) -> Format:
 
 
 def _sniffed_candidates(root: str, walk: store.Walk, problems: list[Problem]) -> list[_Candidate]:
-    """Files that are profiles by their content, each a session: nothing tells whether they belong together."""
-    from stepscope.formats.sniffing import is_surely
+    """Files that are profiles by their content.  Each is its own session: nothing shows which belong together."""
+    from stepscope.formats.sniffing import is_certain_file
 
     files = (entry for folder in walk.folders for entry in folder.files)
     named = [(entry, fmt) for entry in files if (fmt := format_with_ending(entry.name))]
     if len(named) > MAX_SNIFFED_FILES:
         kinds = " and ".join(sorted({f"*{ending}" for _, fmt in named for ending in fmt.other_endings}))
-        reason = f"of {len(named):,} {kinds} files whose names tell nothing, only {MAX_SNIFFED_FILES} were looked into"
-        hint = "give a path nearer to the profiles, or the file itself"
+        reason = f"only {MAX_SNIFFED_FILES} of {len(named):,} {kinds} files were checked for profiles"
+        hint = "give a path closer to the profiles, or the file itself"
         problems.append(Problem(code="search-bound", reason=reason, path=root, hint=hint))
-    sure = [(entry, fmt) for entry, fmt in named[:MAX_SNIFFED_FILES] if is_surely(fmt, entry.path, problems)]
-    return [_sniffed_candidate(root, file) for file in _without_packed_copies(_described(sure, problems))]
+    sure = [(entry, fmt) for entry, fmt in named[:MAX_SNIFFED_FILES] if is_certain_file(fmt, entry.path, problems)]
+    return [_sniffed_candidate(root, file) for file in _drop_packed_copies(_describe_files(sure, problems))]
 
 
 def _sniffed_candidate(root: str, file: _Found) -> _Candidate:
     run = printable("/".join(store.parts(file.path)[len(store.parts(root)) :]))
-    moment, rest = _moment("", [file])
+    moment, rest = _written_moment("", [file])
     return _Candidate(_Order(moment, rest, run, 1), run, store.parent(file.path) or root, [file])

@@ -1,6 +1,6 @@
 """The few sequential hot loops, in Cython, compiled when the package is built.
 
-Submodules load on first use, since most commands need few of them.
+Submodules are imported on first use, since most commands need only a few of them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepscope.kernels import (
+        combine,
         critical,
         hlo,
         intervals,
+        memory,
         nesting,
         ops,
         pyramid,
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
+    "combine",
     "critical",
     "hlo",
     "intervals",
+    "memory",
     "nesting",
     "ops",
     "pyramid",

@@ -1,13 +1,12 @@
 """The levels of detail behind the timeline.
 
-A line is drawn as rows, such that no two events of a row overlap.  At level `e` a row is cut into cells of 2^e ps,
-counted from time 0.  An event shorter than a cell is *small*.  Small events that are neighbours in their row and start
-in the same cell are one slice; every other event is a slice by itself.  So a slice of several events never spans much
-more than a cell, a row of `c` cells has at most `2 c + 1` slices, and slices of a level are made of whole slices of any
-finer level.
+A line is drawn as rows whose events do not overlap.  At level `e` a row is divided into cells of 2^e ps, starting at
+time 0.  An event shorter than a cell is *small*.  Small events that are neighbours in their row and start in the same
+cell form one slice; every other event is its own slice.  So a slice of several events never spans much more than a
+cell, a row of `c` cells has at most `2 c + 1` slices, and a slice consists of whole slices of any finer level.
 
-A row stores its slices at a few levels, each with at most half as many as the one before.  What lies between two stored
-levels is merged from the finer one when somebody asks.
+A row stores its slices at a few levels, each with at most half as many slices as the one before.  Slices of a level in
+between are merged from the next finer stored level on request.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Rows(NamedTuple):
     Attributes:
         start, duration: int64 of shape (events,), ps.
         order: int32 of shape (drawn events,), event rows.
-        begin: int64 of shape (rows + 1,), where the events of each row begin in `order`.
+        begin: int64 of shape (rows + 1,), where the events of each row start in `order`.
     """
 
     start: I64
@@ -57,12 +56,12 @@ class Rows(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """Which levels each row stores, the finest first.
+    """The levels that each row stores, the finest first.
 
     Attributes:
-        first: int64 of shape (rows + 1,), where the levels of each row begin in the other two.
+        first: int64 of shape (rows + 1,), where the levels of each row start in the other two columns.
         exponent: int64 of shape (levels,), the level.
-        begin: int64 of shape (levels + 1,), where the slices of each level begin.
+        begin: int64 of shape (levels + 1,), where the slices of each level start.
     """
 
     first: I64
@@ -71,13 +70,13 @@ class Levels(NamedTuple):
 
 
 class Slices(NamedTuple):
-    """Slices, as equally long columns.
+    """Slices, as columns of equal length.
 
     Attributes:
-        start, end: int64, ps, begin of the first and end of the last event.
-        busy: float64, ps, time within the slice that its events take.
-        events: int32, how many events.
-        longest: int32, event row of the longest, of equals the first.
+        start, end: int64, ps, start of the first and end of the last event.
+        busy: float64, ps, total time of its events.
+        events: int32, number of events.
+        longest: int32, event row of the longest event, the first of several.
     """
 
     start: I64
@@ -94,12 +93,12 @@ class Slices(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where the answer to a window comes from; each int64 of shape (rows asked for,).
+    """Where the slices of a window come from; each int64 of shape (requested rows,).
 
     Attributes:
         source: a stored level, or -1 for the events themselves.
         first, stop: the slices of that level, or places in `Rows.order`, that start in the window.
-        before: the event that reaches into the window from before it, or -1; of a row there is at most one.
+        before: the event that starts before the window and ends in it, or -1; a row has at most one.
     """
 
     source: I64
@@ -109,19 +108,19 @@ class Places(NamedTuple):
 
 
 def plan_levels(rows: Rows, joins: I64, first: I64, exponent: I64, size: I64) -> int:
-    """Chooses which levels each row stores, and how many slices each has; see `_pyramid.plan_levels`."""
+    """Chooses the levels that each row stores, and counts their slices; see `_pyramid.plan_levels`."""
     return _pyramid.plan_levels(_pyramid.Rows(*rows), joins, first, exponent, size)
 
 
 def build_levels(rows: Rows, levels: Levels, slices: Slices) -> None:
-    """Fills the stored levels, each from the one before."""
+    """Fills the stored levels, each from the next finer one."""
     _pyramid.build_levels(_pyramid.Rows(*rows), _pyramid.Levels(*levels), _pyramid.Slices(*slices))
 
 
 def locate(
     begin: int, end: int, wanted: I64, asked: I64, rows: Rows, levels: Levels, slices: Slices, places: Places
 ) -> None:
-    """Where the answer to a window comes from, for each row; see `_pyramid.locate`."""
+    """Finds where the slices of a window come from, for each row; see `_pyramid.locate`."""
     known = _pyramid.Rows(*rows), _pyramid.Levels(*levels), _pyramid.Slices(*slices)
     _pyramid.locate(begin, end, wanted, asked, *known, _pyramid.Places(*places))
 

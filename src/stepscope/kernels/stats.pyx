@@ -1,6 +1,6 @@
 """Whose stats are whose, and stats as dense tables."""
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 
 def owners(const int64_t[::1] offsets, const int64_t[::1] rows, int64_t[::1] out):
@@ -17,6 +17,74 @@ def owners(const int64_t[::1] offsets, const int64_t[::1] rows, int64_t[::1] out
             while offsets[owner + 1] <= rows[place]:
                 owner += 1
             out[place] = owner
+
+
+cdef enum:
+    _BLOCK = 16  # stats that are looked at together: the wanted ones are few, and most blocks hold none
+
+
+def put(
+    const int64_t[::1] offsets, const int32_t[::1] name, const uint8_t[::1] tag, const int64_t[::1] value,
+    int32_t wanted, uint32_t tags, int64_t[::1] out,
+):
+    """Puts a stat of all owners into a column; of a stat that an owner has twice the last counts.
+
+    Args:
+        offsets: int64 of shape (owners + 1,), the stats of each owner; ascending, up to the number of stats.
+        name, tag, value: int32, uint8 and int64 of shape (stats,).
+        wanted: the name; tags: the tags that count, a bit each.
+        out: int64 of shape (owners,), changed in place where an owner has the stat.
+    """
+    cdef int64_t stat = 0, end, owner = 0, count = name.shape[0], place
+    cdef bint here
+    _check(offsets, name, tag, value)
+    if out.shape[0] != offsets.shape[0] - 1:
+        raise IndexError("the column has not a place for each owner")
+    with nogil:
+        while stat < count:
+            end = min(stat + _BLOCK, count)
+            here = False
+            for place in range(stat, end):
+                here |= name[place] == wanted
+            if here:
+                for place in range(stat, end):
+                    if name[place] == wanted and tag[place] < 32 and tags >> tag[place] & 1:
+                        while offsets[owner + 1] <= place:
+                            owner += 1
+                        out[owner] = value[place]
+            stat = end
+
+
+def put_some(
+    const int64_t[::1] offsets, const int64_t[::1] owners, const int32_t[::1] name, const uint8_t[::1] tag,
+    const int64_t[::1] value, int32_t wanted, uint32_t tags, int64_t[::1] out,
+):
+    """Puts a stat of some owners into a column, int64 of shape (n,).
+
+    Args:
+        owners: int64 of shape (n,), the owners to look at.
+    """
+    cdef int64_t at, owner, stat
+    _check(offsets, name, tag, value)
+    if out.shape[0] != owners.shape[0]:
+        raise IndexError("the column has not a place for each owner")
+    with nogil:
+        for at in range(owners.shape[0]):
+            owner = owners[at]
+            if not 0 <= owner < offsets.shape[0] - 1:
+                with gil:
+                    raise IndexError("there is no such owner")
+            for stat in range(offsets[owner], offsets[owner + 1]):
+                if name[stat] == wanted and tag[stat] < 32 and tags >> tag[stat] & 1:
+                    out[at] = value[stat]
+
+
+cdef int _check(
+    const int64_t[::1] offsets, const int32_t[::1] name, const uint8_t[::1] tag, const int64_t[::1] value
+) except -1:
+    if not offsets.shape[0] or not name.shape[0] == tag.shape[0] == value.shape[0] == offsets[offsets.shape[0] - 1]:
+        raise IndexError("the columns of stats are not of one length")
+    return 0
 
 
 def gather(

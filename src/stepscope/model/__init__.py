@@ -1,4 +1,4 @@
-"""The columnar trace.  Imports nothing of ours but the exception tree and a kernel."""
+"""The columnar trace.  It imports nothing of ours except the exception tree and the kernels."""
 
 from stepscope.model.builder import LineBuilder, TraceBuilder
 from stepscope.model.kinds import EventKind, Kind, LineKind, PlaneKind, StatTag, Trait

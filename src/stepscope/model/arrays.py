@@ -1,4 +1,4 @@
-"""Columns as numpy arrays, and what is done to them everywhere: runs of rows, and equal pairs of values."""
+"""Column types, and the array operations that all of the code shares: runs of rows, numbered pairs of values."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ Mask = NDArray[np.bool_]
 
 
 def offsets_of(counts: NDArray[np.integer] | Mask | Sequence[int]) -> I64:
-    """Where each of several runs of rows begins, and where the last ends: int64 of shape (runs + 1,)."""
+    """The start of each run of rows, and the end of the last one: int64 of shape (runs + 1,)."""
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
 
 
 def run_rows(begins: I64, counts: I64) -> I64:
-    """The rows of several runs, one run after the other: int64 of shape (sum of counts,)."""
+    """All rows of several runs, run after run: int64 of shape (sum of counts,)."""
     offsets = offsets_of(counts)
     return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], counts)
 
 
 def last_below(ascending: I64, first: I64, last: I64, limit: I64) -> I64:
-    """Within each run `first:last` of a column, ascending in each run, the last place whose value is below the run's
-    limit: int64 of shape (runs,), -1 where none is."""
+    """The last place in each run `first:last` whose value is below the run's limit: int64 of shape (runs,).
+
+    Values ascend within each run.  A run without such a value gets -1.
+    """
     low, high = first - 1, last.copy()
     while (narrow := high - low > 1).any():
         middle = np.where(narrow, (low + high) // 2, np.maximum(low, 0))
@@ -41,7 +43,7 @@ def last_below(ascending: I64, first: I64, last: I64, limit: I64) -> I64:
 
 
 def number_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> tuple[I32, I64]:
-    """Numbers different pairs from 0 as they appear: int32 of shape (n,), and where each number is first."""
+    """Numbers distinct pairs from 0 in order of appearance: int32 of shape (n,), and the first place of each number."""
     slots = np.full(1 << max(4, (2 * len(a) - 1).bit_length()), -1, np.int32)
     numbers, first = np.empty(len(a), np.int32), np.empty(len(a), np.int64)
     count = kernels.ops.number_pairs(np.asarray(a, np.int64), np.asarray(b, np.int64), slots, first, numbers)

@@ -1,6 +1,6 @@
-"""Builds a HostTrace from Python values: for tracers that hold few events, for readers of small formats, for tests.
+"""Builds a HostTrace from Python values: for tracers with few events, readers of small formats, and tests.
 
-Not for readers of large files, which fill columns directly.
+Readers of large files fill columns directly instead.
 """
 
 from __future__ import annotations
@@ -44,13 +44,16 @@ class _Interner:
         self.rows: dict[bytes, int] = {b"": 0}
 
     def __call__(self, text: str | bytes) -> int:
-        raw = _encoded(text) if isinstance(text, str) else text
+        raw = _encode_text(text) if isinstance(text, str) else text
         return self.rows.setdefault(raw, len(self.rows))
 
 
-def _encoded(text: str) -> bytes:
-    """UTF-8, with the bytes of a path that is none as they were; half a surrogate pair, which JSON and pickles may
-    hold, becomes a question mark."""
+def _encode_text(text: str) -> bytes:
+    """The text as UTF-8.
+
+    Undecodable bytes of a path keep their value.  Half a surrogate pair, which JSON and pickles may hold, becomes a
+    question mark.
+    """
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -80,7 +83,7 @@ class LineBuilder:
         traits: Trait = Trait.NONE,
         display_name: str = "",
     ) -> None:
-        """Adds one event; times in ps from the session's start."""
+        """Adds one event.  Times are in ps from the session's start."""
         event_type = self.trace.event_type(self.plane, name, display_name)
         rows = self.trace.stat_rows(stats)
         self.events.append(_Event(start_ps, duration_ps, event_type, int(kind), int(traits), rows))
@@ -130,22 +133,22 @@ class TraceBuilder:
         kind: LineKind = LineKind.THREAD,
         display_name: str = "",
     ) -> LineBuilder:
-        """Adds a line to a plane; returns what collects its events."""
+        """Adds a line to a plane; returns the builder that collects its events."""
         new = LineBuilder(self, plane, name, len(self._lines) if line_id is None else line_id, kind)
         new.display_name = display_name
         self._lines.append(new)
         return new
 
     def event_type(self, plane: int, name: str, display_name: str = "") -> int:
-        """The row of an event type of a plane, made on first use."""
+        """The row of a plane's event type, which is created on first use."""
         key = (plane, self._string(name), self._string(display_name))
         return self._types.setdefault(key, len(self._types))
 
     def stat_rows(self, stats: Mapping[str, StatValue] | None) -> list[_Row]:
-        """Python values as stat rows.  Raises TypeError for a value that is no int, float, str or bytes."""
-        return [(self._string(name), *self._encode(value)) for name, value in (stats or {}).items()]
+        """Python values as stat rows.  Raises TypeError for a value that is not an int, float, str or bytes."""
+        return [(self._string(name), *self._encode_value(value)) for name, value in (stats or {}).items()]
 
-    def _encode(self, value: StatValue) -> tuple[int, int]:
+    def _encode_value(self, value: StatValue) -> tuple[int, int]:
         if isinstance(value, bool | int | np.integer):
             return self._encode_integer(int(value))
         if isinstance(value, float | np.floating):
@@ -157,7 +160,7 @@ class TraceBuilder:
         raise TypeError(f"a stat holds int, float, str or bytes, not {type(value).__name__}")
 
     def _encode_integer(self, number: int) -> tuple[int, int]:
-        """What no 64 bits hold becomes text, so that nobody loses a trace to a seed or a hash."""
+        """A number that does not fit into 64 bits becomes text, so that a seed or a hash cannot cost the trace."""
         if -(1 << 63) <= number < 1 << 63:
             return int(StatTag.INT), number
         if 0 <= number < 1 << 64:
@@ -177,10 +180,10 @@ class TraceBuilder:
             lines=line_table,
             events=_event_table(lines, events),
             event_types=self._type_table(),
-            event_stats=_stats([event.stats for event in events]),
+            event_stats=_stat_table([event.stats for event in events]),
             type_stats=Stats.empty(len(self._types)),
-            plane_stats=_stats([plane.stats for plane in self._planes]),
-            strings=Strings.of(self._string.rows),
+            plane_stats=_stat_table([plane.stats for plane in self._planes]),
+            strings=Strings.build(self._string.rows),
             start_unix_ns=self.start_unix_ns,
             stop_unix_ns=self.stop_unix_ns,
             source=self.source,
@@ -235,7 +238,7 @@ def _event_table(lines: list[LineBuilder], events: list[_Event]) -> Events:
     )
 
 
-def _stats(per_owner: list[list[_Row]]) -> Stats:
+def _stat_table(per_owner: list[list[_Row]]) -> Stats:
     flat = [row for rows in per_owner for row in rows]
     return Stats(
         name=np.array([row[0] for row in flat], np.int32),

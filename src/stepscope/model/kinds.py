@@ -1,4 +1,4 @@
-"""What planes, lines and events are, decided once by the reader so that no tool has to look at a name again."""
+"""The kinds of planes, lines and events.  The reader decides them once, so that no tool has to look at names again."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class Kind(IntEnum):
-    """A kind that columns of small integers hold.
+    """A kind, stored in columns of small integers.
 
-    For numpy a member counts as a plain integer does: compared with it, a column stays as narrow as it is.  As a number
-    of a type of its own it would make int64 of every byte first, which takes 20 times as long.
+    numpy treats a member like a plain integer, so a comparison keeps the column's narrow type.  Otherwise numpy would
+    widen every byte to int64 first, which takes 20 times as long.
     """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -32,35 +32,38 @@ class PlaneKind(Kind):
 
     @property
     def is_device(self) -> bool:
-        """True for planes whose lines hold work done by an accelerator."""
+        """True for planes whose lines hold work of an accelerator."""
         return self in (PlaneKind.GPU, PlaneKind.TPU, PlaneKind.SPARSE_CORE)
 
 
 class LineKind(Kind):
-    """What a line (one horizontal track of a plane) holds.  Only the first four hold measured work; the others repeat
-    it at another level, and adding both up would count time twice."""
+    """What a line (one horizontal track of a plane) holds.
+
+    Only the first four hold measured work.  The others repeat that work at another level, so adding them up as well
+    would count time twice.
+    """
 
     OTHER = 0
     THREAD = 1  # a host thread: properly nested calls
     STREAM = 2  # a GPU stream: kernels and copies, not nested
     DEVICE_OPS = 3  # a TPU core's op line
-    STEPS = 4  # steps as the writer derived them
+    STEPS = 4  # steps, as derived by the writer
     MODULES = 5  # XLA modules
-    DERIVED = 6  # ops, name scopes, source lines that were derived from the streams
+    DERIVED = 6  # ops, name scopes and source lines, derived from the streams
     COUNTERS = 7
     OVERHEAD = 8  # the profiler's own work
 
 
 class EventKind(Kind):
-    """What one event is.  Host kinds come first, device kinds from 32 on."""
+    """What one event is.  Host kinds come first; device kinds start at 32."""
 
     OTHER = 0
-    STEP_MARK = 1  # the user or the framework says: this is a step
-    OP = 2  # a framework op, or an XLA op, that runs on a host thread
-    INPUT_WAIT = 3  # the step waits here for its next batch
+    STEP_MARK = 1  # a step, marked by the user or the framework
+    OP = 2  # a framework op, or an XLA op, on a host thread
+    INPUT_WAIT = 3  # the step waits for its next batch
     ITERATOR = 4  # a call of an input iterator (tf.data)
-    INPUT_HANDOVER = 5  # an input iterator hands an element to another thread
-    FUNCTION_RUN = 6  # one run of a graph, function or session: a step root where nobody marked steps
+    INPUT_HANDOVER = 5  # an input iterator passes an element to another thread
+    FUNCTION_RUN = 6  # one run of a graph, function or session; a step root if steps are not marked
     EXECUTOR = 7  # the graph executor at work for a run
     EAGER_EXECUTE = 8  # dispatch of a single op or function from Python
     TRACED_FUNCTION = 9  # a call of a traced Python function (tf.function)
@@ -71,15 +74,15 @@ class EventKind(Kind):
     ALLOCATION = 14
     DEALLOCATION = 15
     COMPILE = 16  # tracing, lowering or compiling
-    THREADPOOL = 17  # hand-over of work to another thread
+    THREADPOOL = 17  # passes work to another thread
     COPY_HOST_TO_DEVICE_CALL = 18  # host side of a transfer to a device
     INPUT_CALLBACK = 19  # a user's function run by an input iterator
     OVERHEAD = 20
-    AGGREGATE = 21  # many occurrences in one record, without a position in time
+    AGGREGATE = 21  # many occurrences in one record, without a time
     BACKWARD = 22  # an autograd engine node
     COLLECTIVE_CALL = 23  # host side of a collective operation
     CHECKPOINT = 24  # saving or restoring state
-    REGION_BEGIN = 25  # a thread starts on work handed to it; contains what follows up to REGION_END
+    REGION_BEGIN = 25  # a thread starts work it was given; encloses all events up to REGION_END
     REGION_END = 26
 
     KERNEL = 32
@@ -98,7 +101,7 @@ class EventKind(Kind):
     MODULE = 45
     SCOPE = 46  # an event of a DERIVED line
     COUNTER = 47
-    INFEED = 48  # a device waits for, or takes in, input
+    INFEED = 48  # a device waits for or receives input
     OUTFEED = 49
 
     @property
@@ -108,17 +111,17 @@ class EventKind(Kind):
 
 
 class Trait(IntFlag):
-    """Facts that go with an event's kind, one bit each."""
+    """Facts about an event beyond its kind, one bit each."""
 
     NONE = 0
-    COMPUTES_16BIT = 1  # 16-bit (or narrower) floating point
+    COMPUTES_16BIT = 1  # in 16-bit or narrower floating point
     ASYNC = 2  # does not nest on its line
     EAGER = 4
     COMPILES = 8  # includes tracing or compiling
-    EXPLICIT_ROOT = 16  # carries the writer's root mark
+    EXPLICIT_ROOT = 16  # marked as a root by the writer
     FILE_READ = 32  # reads a file
-    ENQUEUE = 64  # hands input to a device
-    MARKS_IF_ROOT = 128  # only while reading: a name that marks a step if the event is a root
+    ENQUEUE = 64  # passes input to a device
+    MARKS_IF_ROOT = 128  # used only while reading: the name marks a step if the event is a root
 
 
 class StatTag(Kind):

@@ -1,5 +1,7 @@
-"""The stats that analyses ask for, by meaning.  Writers spell some of them differently; the first spelling that a
-trace holds wins, event by event."""
+"""The stats that analyses ask for, by meaning.
+
+Writers spell some of them differently.  For each event, the first spelling that it has wins.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,9 @@ RUN_ID = ("id",)
 ITERATOR_ID = ("id",)
 PARENT_ITERATOR_ID = ("parent_id",)
 CORRELATION_ID = ("correlation_id",)
+WAITS_FOR_STREAM = ("wait_on_stream",)
+WAITS_FOR_RECORD = ("wait_on_cuda_event_record_corr_id",)
+WAITING_STREAM = ("stream",)
 FRAMEWORK_OP = ("tf_op", "level 0", "annotation")
 HLO_OP = ("hlo_op",)
 HLO_MODULE = ("hlo_module",)

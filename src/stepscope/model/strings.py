@@ -1,4 +1,4 @@
-"""An interned string table: equal bytes, equal id."""
+"""An interned string table: equal bytes have equal ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Strings:
     """Byte strings in one blob, each stored once.
 
     Row `i` is `blob[offsets[i]:offsets[i + 1]]`.  Row 0 is always the empty string, so 0 means "no name".  Text is
-    decoded on demand; bytes that are not UTF-8 are replaced, never refused.
+    decoded on demand.  Bytes that are not UTF-8 are replaced and never raise an error.
 
     Args:
         blob: uint8 of shape (n_bytes,).
@@ -31,7 +31,7 @@ class Strings:
         self.offsets = offsets
 
     @classmethod
-    def of(cls, values: Iterable[bytes]) -> Strings:
+    def build(cls, values: Iterable[bytes]) -> Strings:
         """Builds a table from distinct byte strings; the first must be empty."""
         rows = list(values)
         offsets = np.zeros(len(rows) + 1, np.int64)
@@ -53,8 +53,8 @@ class Strings:
     def __getitem__(self, row: int) -> str:
         return self.raw(row).decode("utf-8", "replace")
 
-    def with_text(self, text: bytes) -> tuple[Strings, int]:
-        """A table that holds a text as well, and the text's row."""
+    def add_text(self, text: bytes) -> tuple[Strings, int]:
+        """The table with a text added if it is not there yet, and the text's row."""
         row = self.find(text)
         if row >= 0:
             return self, row
@@ -62,13 +62,13 @@ class Strings:
         return Strings(blob, np.append(self.offsets, len(blob))), len(self)
 
     def texts(self, rows: NDArray[np.integer]) -> list[str]:
-        """The texts of many rows, none of which is -1; quicker than one by one."""
+        """The texts of many rows, none of which is -1.  This is faster than one row at a time."""
         view = self.blob.data
         bounds = zip(self.offsets[rows].tolist(), self.offsets[rows + 1].tolist(), strict=True)
         return [str(view[begin:end], "utf-8", "replace") for begin, end in bounds]
 
     def find(self, text: str | bytes) -> int:
-        """The row that holds `text`, or -1.  Costs one pass over the lengths, not over the text."""
+        """The row that holds `text`, or -1.  It scans the lengths, not the text."""
         wanted = np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8)
         if len(wanted) == 0:
             return 0

@@ -1,8 +1,10 @@
-"""The tables of a trace.  Each column is declared once, here, with its type, unit and meaning; the docs are generated
-from these declarations and `check` holds data against them.
+"""The tables of a trace.
 
-A table is a frozen dataclass of equally long numpy arrays.  Rows are linked by row number, text by the row of the
-string table; -1 means "none".
+Each column is declared here once, with its type, unit and meaning.  The docs are generated from these declarations,
+and `check` compares data with them.
+
+A table is a frozen dataclass of numpy arrays of equal length.  Tables refer to each other by row number, and to text
+by its row of the string table.  -1 means "none".
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ def column(dtype: type[np.generic], unit: str, doc: str) -> Any:
 
 
 def unequal(doc: str) -> Any:
-    """Declares an array that belongs to a table without being as long as its columns."""
+    """Declares an array of a table whose length differs from that of the columns."""
     return field(metadata={"doc": doc})
 
 
@@ -38,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """What all tables share: length, declarations, a check."""
+    """The base of all tables: length, declarations and a check."""
 
     def __len__(self) -> int:
         return len(getattr(self, next(iter(self.__dataclass_fields__))))
@@ -53,7 +55,7 @@ class Table:
         )
 
     def check(self) -> None:
-        """Raises ValueError if a column has another type or length than declared."""
+        """Raises ValueError if the type or length of a column differs from its declaration."""
         for declared in self.columns():
             data = getattr(self, declared.name)
             if data.dtype != declared.dtype or data.shape != (len(self),):
@@ -65,29 +67,29 @@ class Table:
 
 @dataclass(frozen=True)
 class Events(Table):
-    """What happened.  Events of one line are neighbours, sorted by start; at one start the longer comes first."""
+    """What happened.  Events of a line are contiguous and sorted by start; of equal starts the longer comes first."""
 
-    start_ps: I64 = column(np.int64, "ps", "start, counted from the session's start; may be negative")
-    duration_ps: I64 = column(np.int64, "ps", "length, never negative; for an aggregate the sum of its occurrences")
+    start_ps: I64 = column(np.int64, "ps", "start, from the session's start; may be negative")
+    duration_ps: I64 = column(np.int64, "ps", "duration, never negative; for an aggregate the sum of its occurrences")
     type: I32 = column(np.int32, "row", "row of `event_types`")
     line: I32 = column(np.int32, "row", "row of `lines`")
     kind: U8 = column(np.uint8, "EventKind", "what the event is")
-    traits: U8 = column(np.uint8, "Trait", "facts that go with the kind, one bit each")
+    traits: U8 = column(np.uint8, "Trait", "facts beyond the kind, one bit each")
 
 
 @dataclass(frozen=True)
 class EventTypes(Table):
-    """What events of one sort have in common: their name and constant stats."""
+    """What events of one type share: their name and constant stats."""
 
     name: I32 = column(np.int32, "string", "full name; 0 if the file lacks it")
     display_name: I32 = column(np.int32, "string", "short name; 0 if there is none")
     plane: I32 = column(np.int32, "row", "row of `planes` that the type belongs to")
-    metadata_id: I64 = column(np.int64, "id", "the id that the file uses for it, unique in its plane")
+    metadata_id: I64 = column(np.int64, "id", "the file's id of the type, unique in its plane")
 
 
 @dataclass(frozen=True)
 class Lines(Table):
-    """Tracks: a host thread, a device stream, or a derived line.  Lines of one plane are neighbours."""
+    """Tracks: a host thread, a device stream, or a derived line.  Lines of one plane are contiguous."""
 
     plane: I32 = column(np.int32, "row", "row of `planes`")
     line_id: I64 = column(np.int64, "id", "the file's id: a thread or stream number, or a hash")
@@ -95,7 +97,7 @@ class Lines(Table):
     display_name: I32 = column(np.int32, "string", "name to show; 0 if there is none")
     display_id: I64 = column(np.int64, "id", "id to show; 0 if there is none")
     start_ns: I64 = column(np.int64, "ns", "the line's own zero as stored; `start_ps` of events already includes it")
-    duration_ps: I64 = column(np.int64, "ps", "declared extent; 0 if not declared")
+    duration_ps: I64 = column(np.int64, "ps", "declared duration; 0 if not declared")
     kind: U8 = column(np.uint8, "LineKind", "what the line holds")
     event_begin: I64 = column(np.int64, "row", "first row of `events`")
     event_end: I64 = column(np.int64, "row", "one past the last row of `events`")
@@ -103,18 +105,20 @@ class Lines(Table):
 
 @dataclass(frozen=True)
 class Planes(Table):
-    """Groups of lines: a host's threads, or one device."""
+    """Groups of lines: the threads of a host, or one device."""
 
     plane_id: I64 = column(np.int64, "id", "the file's id; the ordinal on device planes")
     name: I32 = column(np.int32, "string", "name")
     kind: U8 = column(np.uint8, "PlaneKind", "what the plane describes")
-    ordinal: I32 = column(np.int32, "number", "device number; -1 for planes that are no device")
+    ordinal: I32 = column(np.int32, "number", "device number; -1 for planes that are not a device")
 
 
 @dataclass(frozen=True)
 class Stats(Table):
-    """Key-value facts of owners (events, event types or planes) as compressed sparse rows: owner `i` has the rows
-    `offsets[i]:offsets[i + 1]`.  A stat becomes a dense column only when somebody asks for it."""
+    """Key-value facts about owners (events, event types or planes), as compressed sparse rows.
+
+    Owner `i` has the rows `offsets[i]:offsets[i + 1]`.  A stat becomes a dense column only on request.
+    """
 
     name: I32 = column(np.int32, "string", "the stat's name; 0 if the file lacks it")
     tag: U8 = column(np.uint8, "StatTag", "how to read `value`")
@@ -123,7 +127,7 @@ class Stats(Table):
 
     @classmethod
     def empty(cls, owners: int) -> Stats:
-        """No stats at all for `owners` owners."""
+        """A table without any stats for `owners` owners."""
         return cls(
             name=np.empty(0, np.int32),
             tag=np.empty(0, np.uint8),
@@ -131,15 +135,18 @@ class Stats(Table):
             offsets=np.zeros(owners + 1, np.int64),
         )
 
-    def rows_of(self, owners: I64) -> tuple[I64, I64]:
-        """The rows of the stats of some owners, in their order, and where those of each begin: int64 of shape (n,) and
-        of shape (owners + 1,)."""
+    def owned_rows(self, owners: I64) -> tuple[I64, I64]:
+        """The stat rows of some owners, in their order, and the offsets of each owner's rows.
+
+        Returns:
+            Two int64, of shape (n,) and of shape (owners + 1,).
+        """
         counts = self.offsets[owners + 1] - self.offsets[owners]
         return run_rows(self.offsets[owners], counts), offsets_of(counts)
 
     def take(self, owners: I64) -> Stats:
         """The stats of some owners, in their order."""
-        rows, offsets = self.rows_of(owners)
+        rows, offsets = self.owned_rows(owners)
         return Stats(name=self.name[rows], tag=self.tag[rows], value=self.value[rows], offsets=offsets)
 
 

@@ -1,4 +1,4 @@
-"""A part of a trace as a trace of its own."""
+"""Takes a part of a trace as a trace of its own."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from stepscope.model.trace import HostTrace
 
 
 def take_events(trace: HostTrace, rows: I64, start_ps: I64, duration_ps: I64) -> tuple[HostTrace, I64]:
-    """The trace with some of its events only.  Planes, lines, types and texts stay, so that their rows mean the same.
+    """The trace with only some of its events.  Planes, lines, types and texts keep their rows.
 
     Args:
         trace: the whole.
-        rows: the events, each once.
+        rows: the events to keep, each once.
         start_ps, duration_ps: their times in the new trace; int64 of the shape of `rows`.
 
     Returns:
-        The part, and for each of its events the row that it has in the whole.
+        The part, and the row that each of its events has in the whole trace.
     """
     line = trace.events.line[rows]
     order = np.lexsort((-duration_ps, start_ps, line))

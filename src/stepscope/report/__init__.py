@@ -4,7 +4,7 @@ from stepscope.report import forms
 from stepscope.report.base import Report
 from stepscope.report.comparable import Comparable
 from stepscope.report.fields import Cell, Field, Role, amount, fields_named
-from stepscope.report.looks import clean, number_text, shortened, size_text
+from stepscope.report.looks import clean, number_text, shorten_name, size_text
 from stepscope.report.sections import (
     Figures,
     Part,
@@ -20,10 +20,10 @@ from stepscope.report.sections import (
 
 __all__ = [
     "Cell", "Comparable", "Field", "Figures", "Part", "Prose", "Report", "Role", "Row", "Rows", "Section",
-    "amount", "clean", "fields_named", "number_text", "percent", "round_6", "round_ms", "round_us", "shortened",
+    "amount", "clean", "fields_named", "number_text", "percent", "round_6", "round_ms", "round_us", "shorten_name",
     "size_text",
 ]  # fmt: skip
 
-forms.register("text", "stepscope.report.terminal", "plain")
-forms.register("terminal", "stepscope.report.terminal", "view")
-forms.register("html", "stepscope.report.html", "notebook")
+forms.register_form("text", "stepscope.report.terminal", "render_text")
+forms.register_form("terminal", "stepscope.report.terminal", "render_report")
+forms.register_form("html", "stepscope.report.html", "render_notebook")

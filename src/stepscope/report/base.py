@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from stepscope.errors import UsageError
 from stepscope.records import dataclass
 from stepscope.report import forms
-from stepscope.report.fields import Field, flat
+from stepscope.report.fields import Field, csv_value
 from stepscope.report.sections import Prose, Rows, Section, split_for_screens
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Report(ABC):
             if not mark:
                 raise UsageError(f"{condition!r} is not a condition", hint="write --where COLUMN=TEXT")
             _require_column(columns, column)
-            rows = [row for row in rows if text.lower() in str(flat(row[column])).lower()]
+            rows = [row for row in rows if text.lower() in str(csv_value(row[column])).lower()]
         unmatched = f"no row has {' and '.join(where)}" if where and not rows else ""
         if sort:
             _require_column(columns, sort.removeprefix("-"))
@@ -140,12 +140,12 @@ class Report(ABC):
         """The report as one JSON object, indented, with a newline at the end."""
         import msgspec
 
-        return msgspec.json.format(msgspec.json.encode(finite(self.to_dict())), indent=2) + b"\n"
+        return msgspec.json.format(msgspec.json.encode(make_finite(self.to_dict())), indent=2) + b"\n"
 
     def to_arrow(self) -> pyarrow.Table:
         """The main table as Arrow, with units and meanings in the fields' metadata."""
         metadata = {"tool": self.TOOL, "partial": str(self.partial).lower(), "warnings": "\n".join(self.warnings)}
-        return arrow_of(self.main_table(), metadata)
+        return make_arrow_table(self.main_table(), metadata)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The main table as a DataFrame.  Raises UsageError if pandas is not installed."""
@@ -160,24 +160,24 @@ class Report(ABC):
 
     def __str__(self) -> str:
         """The report as shown in a terminal, with the first rows of its tables."""
-        text: str = forms.make("text", self)
+        text: str = forms.make_form("text", self)
         return text
 
     def __rich__(self) -> Any:
-        return forms.make("terminal", self)
+        return forms.make_form("terminal", self)
 
     def _repr_html_(self) -> str:
-        text: str = forms.make("html", self)
+        text: str = forms.make_form("html", self)
         return text
 
 
-def finite(value: Any) -> Any:
+def make_finite(value: Any) -> Any:
     """A copy of the value that JSON can hold: None for floats that are not finite, and a question mark for bytes of a
     path that are not text."""
     if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
+        return {key: make_finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
+        return [make_finite(item) for item in value]
     if isinstance(value, float) and value - value != 0:
         return None
     if isinstance(value, str) and not value.isascii():
@@ -185,14 +185,14 @@ def finite(value: Any) -> Any:
     return value
 
 
-def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Table:
+def make_arrow_table(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Table:
     """A table as Arrow, with its id in the metadata, and units, roles and meanings in that of the fields."""
     import pyarrow as pa
 
     types = {"float": pa.float64(), "int": pa.int64(), "str": pa.string(), "bool": pa.bool_()}
     types["ints"] = pa.list_(pa.int64())
     schema = pa.schema(
-        [pa.field(f.name, types[f.kind], metadata=_metadata(f)) for f in table.fields],
+        [pa.field(f.name, types[f.kind], metadata=_field_metadata(f)) for f in table.fields],
         metadata={"id": table.id, **(metadata or {})},
     )
     columns = [[row[field.name] for row in table.rows] for field in table.fields]
@@ -200,7 +200,7 @@ def arrow_of(table: Rows, metadata: dict[str, str] | None = None) -> pyarrow.Tab
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _metadata(field: Field) -> dict[str, str]:
+def _field_metadata(field: Field) -> dict[str, str]:
     return {"unit": field.unit, "role": field.role.value, "label": field.label, "meaning": field.doc}
 
 

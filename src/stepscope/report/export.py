@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from stepscope.errors import OutputError
-from stepscope.report.base import Report, arrow_of
-from stepscope.report.fields import flat
+from stepscope.report.base import Report, make_arrow_table
+from stepscope.report.fields import csv_value
 from stepscope.report.sections import Rows
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def to_csv(report: Report) -> bytes:
     # The library quotes a cell only if it holds this line end, and readers take a carriage return for a line end too.
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(names)
-    writer.writerows([flat(row[name]) for name in names] for row in table.rows)
+    writer.writerows([csv_value(row[name]) for name in names] for row in table.rows)
     return "".join(out.lines).encode()
 
 
@@ -60,15 +60,15 @@ def to_parquet(report: Report) -> bytes:
 
 def to_arrow_stream(report: Report) -> bytes:
     """The main table as an Arrow IPC stream, units and meanings in the fields' metadata."""
-    return _stream(report.to_arrow())
+    return _write_stream(report.to_arrow())
 
 
 def table_to_arrow(table: Rows) -> bytes:
     """Any table as an Arrow IPC stream."""
-    return _stream(arrow_of(table))
+    return _write_stream(make_arrow_table(table))
 
 
-def _stream(table: pyarrow.Table) -> bytes:
+def _write_stream(table: pyarrow.Table) -> bytes:
     import io
 
     import pyarrow as pa
@@ -80,15 +80,15 @@ def _stream(table: pyarrow.Table) -> bytes:
 
 
 def _to_html(report: Report, most_rows: int) -> str:
-    from stepscope.report.html import page
+    from stepscope.report.html import render_page
 
-    return page(report, most_rows)
+    return render_page(report, most_rows)
 
 
 def _to_markdown(report: Report, most_rows: int) -> str:
-    from stepscope.report.markdown import document
+    from stepscope.report.markdown import render_document
 
-    return document(report, most_rows)
+    return render_document(report, most_rows)
 
 
 EXPORTS: dict[str, Callable[[Report], bytes]] = {
@@ -120,8 +120,8 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> int:
     pieces = [content] if isinstance(content, bytes) else content
     try:
         if _is_device(path):
-            return _fill(path.open("wb"), pieces)
-        return _replace(path.resolve(), pieces)
+            return _write_pieces(path.open("wb"), pieces)
+        return _replace_file(path.resolve(), pieces)
     except OSError as error:
         raise OutputError(
             f"cannot write the file: {error.strerror or error}", path=path, hint="choose another --output"
@@ -137,12 +137,12 @@ def _is_device(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _replace(path: Path, pieces: Iterable[bytes]) -> int:
+def _replace_file(path: Path, pieces: Iterable[bytes]) -> int:
     """Replaces a file atomically."""
     temporary = path.parent / f".stepscope-{os.getpid()}-{os.urandom(6).hex()}.tmp"
     out = temporary.open("xb")
     try:
-        size = _fill(out, pieces)
+        size = _write_pieces(out, pieces)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -150,6 +150,6 @@ def _replace(path: Path, pieces: Iterable[bytes]) -> int:
     return size
 
 
-def _fill(out: BinaryIO, pieces: Iterable[bytes]) -> int:
+def _write_pieces(out: BinaryIO, pieces: Iterable[bytes]) -> int:
     with out:
         return sum(map(out.write, pieces))

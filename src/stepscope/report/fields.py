@@ -82,7 +82,7 @@ class Field:
         if self.role is Role.BY_UNIT:
             object.__setattr__(self, "role", self._usual_role())
         if not self.label:
-            object.__setattr__(self, "label", _words(self.name))
+            object.__setattr__(self, "label", _label_words(self.name))
 
     def _usual_role(self) -> Role:
         if self.kind == "str" or self.unit == "number":
@@ -90,7 +90,7 @@ class Field:
         return _OF_KINDS.get(self.kind) or _OF_UNITS.get(self.unit, Role.MEASURE)
 
 
-def _words(name: str) -> str:
+def _label_words(name: str) -> str:
     """`total_self_us` as `Total self`: the unit is shown separately."""
     if name in _ALONE:
         return _ALONE[name]
@@ -117,10 +117,10 @@ def amount(value: Cell) -> float:
     raise TypeError(f"{value!r} is not a number")
 
 
-def flat(value: Cell) -> str | int | float:
+def csv_value(value: Cell) -> str | int | float:
     """A value as a field of CSV: empty for unknown, and an x between the sizes of several dimensions.
 
-    >>> flat([32, 4, 1]), flat(True), flat(None)
+    >>> csv_value([32, 4, 1]), csv_value(True), csv_value(None)
     ('32x4x1', 'true', '')
     """
     if isinstance(value, list):

@@ -11,12 +11,12 @@ from typing import Any
 _MAKERS: dict[str, tuple[str, str]] = {}
 
 
-def register(form: str, module: str, function: str) -> None:
+def register_form(form: str, module: str, function: str) -> None:
     """Registers the function that makes a form from a report."""
     _MAKERS[form] = (module, function)
 
 
-def make(form: str, report: object) -> Any:
+def make_form(form: str, report: object) -> Any:
     """Makes a form of a report.  Raises KeyError for an unknown form."""
     module, function = _MAKERS[form]
     return getattr(importlib.import_module(module), function)(report)

@@ -29,74 +29,76 @@ _BAR = "color-mix(in srgb,#3b82f6 22%,transparent)"
 _WORD = 24  # characters; a cell of at most this length stays on one line, longer ones are names that may wrap
 
 
-def page(report: Report, most_rows: int) -> str:
+def render_page(report: Report, most_rows: int) -> str:
     """A page that needs no network and no other file; tables are cut after `most_rows` rows with a note."""
-    title = _text(f"{report.TOOL}: {', '.join(report.hosts)}")
+    title = _escape_text(f"{report.TOOL}: {', '.join(report.hosts)}")
     head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    body = _body(report, most_rows, "", title, _words_first(report.visible_sections()))
+    body = _render_body(report, most_rows, "", title, _put_prose_first(report.visible_sections()))
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
-def notebook(report: Report) -> str:
+def render_notebook(report: Report) -> str:
     """A whole report for a notebook."""
-    return fragment(report, TABLE_ROWS)
+    return render_fragment(report, TABLE_ROWS)
 
 
-def fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all", title: str | None = None) -> str:
+def render_fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all", title: str | None = None) -> str:
     """A whole report; meanings appear on hover, and long tables end with the number of rows left, and `rest`.
 
     `title` is HTML; by default it is the tool's name.
     """
-    return _body(report, most_rows, rest, title or _text(report.TOOL), report.visible_sections())
+    return _render_body(report, most_rows, rest, title or _escape_text(report.TOOL), report.visible_sections())
 
 
-def _words_first(sections: Sequence[Section]) -> list[Section]:
+def _put_prose_first(sections: Sequence[Section]) -> list[Section]:
     """Puts findings and advice before the figures and tables: a page is sent to others."""
     return sorted(sections, key=lambda section: not isinstance(section, Prose))
 
 
-def _body(report: Report, most_rows: int, rest: str, title: str, shown: Sequence[Section]) -> str:
-    told = [f"<p><b>{_text(warning)}</b></p>" for warning in report.warnings]
-    sections = [_section(section, most_rows, rest, len(report.hosts) == 1) for section in shown]
-    return "\n".join([f"<h3>{title}</h3>", *told, *sections])
+def _render_body(report: Report, most_rows: int, rest: str, title: str, shown: Sequence[Section]) -> str:
+    warnings = [f"<p><b>{_escape_text(warning)}</b></p>" for warning in report.warnings]
+    sections = [_render_section(section, most_rows, rest, len(report.hosts) == 1) for section in shown]
+    return "\n".join([f"<h3>{title}</h3>", *warnings, *sections])
 
 
-def _text(text: str) -> str:
+def _escape_text(text: str) -> str:
     return escape(clean(text))
 
 
-def _section(section: Section, most_rows: int, rest: str, one_host: bool) -> str:
-    title = f"<h4>{_text(section.title)}</h4>"
+def _render_section(section: Section, most_rows: int, rest: str, one_host: bool) -> str:
+    title = f"<h4>{_escape_text(section.title)}</h4>"
     if isinstance(section, Prose):
-        return title + "<ul>" + "".join(map(_line, section.lines)) + "</ul>"
+        return title + "<ul>" + "".join(map(_render_line, section.lines)) + "</ul>"
     if isinstance(section, Figures):
-        return f"{title}<table>{''.join(_figure(section, row) for row in range(len(section.fields)))}</table>"
+        return f"{title}<table>{''.join(_render_figure(section, row) for row in range(len(section.fields)))}</table>"
     if not section.rows:
-        return f"{title}<p>{_text(section.empty)}</p>"
+        return f"{title}<p>{_escape_text(section.empty)}</p>"
     left = len(section.rows) - most_rows
     more = f"<p>and {left:,} more row{'s' * (left != 1)}{rest}</p>" if left > 0 else ""
-    return title + _table(section, most_rows, one_host) + more
+    return title + _render_table(section, most_rows, one_host) + more
 
 
-def _line(line: str) -> str:
+def _render_line(line: str) -> str:
     text = line.lstrip(" ").removeprefix("- ")
-    return f'<li style="margin-left:2em">{_text(text)}</li>' if text != line else f"<li>{_text(text)}</li>"
+    return (
+        f'<li style="margin-left:2em">{_escape_text(text)}</li>' if text != line else f"<li>{_escape_text(text)}</li>"
+    )
 
 
-def _figure(section: Figures, row: int) -> str:
+def _render_figure(section: Figures, row: int) -> str:
     field = section.fields[row]
     value = section.values[field.name]
     unit = f" {unit_symbol(field)}" if value is not None else ""
     cell = f'<td style="text-align:left">{escape(value_text(field, value) + unit)}</td>'
-    return f'<tr title="{escape(field.doc)}"><th style="text-align:left">{escape(_head(field))}</th>{cell}</tr>'
+    return f'<tr title="{escape(field.doc)}"><th style="text-align:left">{escape(_heading(field))}</th>{cell}</tr>'
 
 
-def _table(section: Rows, most_rows: int, one_host: bool) -> str:
+def _render_table(section: Rows, most_rows: int, one_host: bool) -> str:
     fields = visible_fields(section, one_host)
     rows = section.rows[:most_rows]
     columns = [column_texts(field, [row[field.name] for row in rows]) for field in fields]
     cells = [
-        [_cell(text, field, row[field.name]) for text, row in zip(column, rows, strict=True)]
+        [_render_cell(text, field, row[field.name]) for text, row in zip(column, rows, strict=True)]
         for field, column in zip(fields, columns, strict=True)
     ]
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
@@ -105,31 +107,31 @@ def _table(section: Rows, most_rows: int, one_host: bool) -> str:
 
 
 def _column_head(field: Field) -> str:
-    text = f"{_head(field)} {unit_symbol(field)}".strip()
-    return f'<th title="{escape(field.doc)}" style="{_align(field)}">{escape(text)}</th>'
+    text = f"{_heading(field)} {unit_symbol(field)}".strip()
+    return f'<th title="{escape(field.doc)}" style="{_align_style(field)}">{escape(text)}</th>'
 
 
-def _cell(text: str, field: Field, value: object) -> str:
+def _render_cell(text: str, field: Field, value: object) -> str:
     if field.kind not in _RIGHT and len(text) > _WORD:
-        return f'<td style="{_align(field)}">{_breakable(escape(text))}</td>'
-    return f'<td style="{_align(field)};white-space:nowrap{_bar(field, value)}">{escape(text)}</td>'
+        return f'<td style="{_align_style(field)}">{_add_line_breaks(escape(text))}</td>'
+    return f'<td style="{_align_style(field)};white-space:nowrap{_bar_style(field, value)}">{escape(text)}</td>'
 
 
-def _bar(field: Field, value: object) -> str:
+def _bar_style(field: Field, value: object) -> str:
     """The style of a bar behind a share."""
     if field.unit != "percent" or not isinstance(value, int | float) or not 0 < value <= _WHOLE:
         return ""
     return f";min-width:5em;background:linear-gradient(to right,{_BAR} {value:.1f}%,transparent {value:.1f}%)"
 
 
-def _breakable(name: str) -> str:
+def _add_line_breaks(name: str) -> str:
     """A name with possible line breaks after its parts, not inside them."""
     return name.replace("/", "/<wbr>").replace("::", "::<wbr>")
 
 
-def _align(field: Field) -> str:
+def _align_style(field: Field) -> str:
     return "text-align:right" if field.kind in _RIGHT else "text-align:left"
 
 
-def _head(field: Field) -> str:
+def _heading(field: Field) -> str:
     return " ".join(name_words(field))

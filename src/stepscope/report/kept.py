@@ -53,11 +53,11 @@ class KeptReport(Report):
 
     def sections(self) -> Sequence[Section]:
         """The sections to show, in order; wide tables in parts that fit a screen."""
-        return tuple(map(_restored, json.loads(self.parts)))
+        return tuple(map(_restore_section, json.loads(self.parts)))
 
     def main_table(self) -> Rows:
         """The table for CSV, Parquet, Arrow and pandas."""
-        table: Rows = _restored(json.loads(self.main))
+        table: Rows = _restore_section(json.loads(self.main))
         return table if table.rows else replace(table, rows=tuple(self.to_dict().get(_ROWS, ())))
 
     def why_empty(self) -> str | None:
@@ -77,7 +77,7 @@ class KeptReport(Report):
         self.body()
 
 
-def pack(report: Report) -> bytes | None:
+def pack_report(report: Report) -> bytes | None:
     """Packs a report into bytes; None if it is too long to be worth it."""
     parts = [part for section in report.sections() for part in split_for_screens(section)]
     if sum(len(part.rows) for part in parts if isinstance(part, Rows)) > MAX_ROWS:
@@ -91,19 +91,19 @@ def pack(report: Report) -> bytes | None:
         "empty": report.why_empty(),
     }
     # One line each, since JSON without indentation has no line breaks; the indented text for people follows.
-    lines = shown, [*map(_plain, parts)], _plain(_without_known_rows(report))
+    lines = shown, [*map(_to_plain, parts)], _to_plain(_drop_known_rows(report))
     return b"\n".join([*(json.dumps(line).encode() for line in lines), report.to_json()])
 
 
-def _without_known_rows(report: Report) -> Rows:
+def _drop_known_rows(report: Report) -> Rows:
     """The main table; without its rows if the JSON text has them."""
     table = replace(report.main_table(), brief=None)
     is_known = report.body().get(_ROWS) == list(table.rows)
     return replace(table, rows=()) if is_known else table
 
 
-def unpack(content: bytes) -> KeptReport | None:
-    """Unpacks the bytes of `pack`; None if another version of this module wrote them."""
+def unpack_report(content: bytes) -> KeptReport | None:
+    """Unpacks the bytes of `pack_report`; None if another version of this module wrote them."""
     try:
         head, parts, main, text = content.split(b"\n", 3)
         shown = json.loads(head)
@@ -122,20 +122,20 @@ def unpack(content: bytes) -> KeptReport | None:
         return None
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """A section as values that JSON can hold."""
     if is_dataclass(value):
-        held = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        held = {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
         return {_KIND: type(value).__name__, **held}
-    return list(map(_plain, value)) if isinstance(value, tuple) else value
+    return list(map(_to_plain, value)) if isinstance(value, tuple) else value
 
 
-def _restored(value: Any) -> Any:
-    """The inverse of `_plain`: lists of a section become tuples, lists in the cells of a table stay lists."""
+def _restore_section(value: Any) -> Any:
+    """The inverse of `_to_plain`: lists of a section become tuples, lists in the cells of a table stay lists."""
     if isinstance(value, list):
-        return tuple(map(_restored, value))
+        return tuple(map(_restore_section, value))
     if isinstance(value, dict) and _KIND in value:
         kind = _KINDS[value[_KIND]]
-        held = {name: _restored(each) for name, each in value.items() if name != _KIND}
+        held = {name: _restore_section(each) for name, each in value.items() if name != _KIND}
         return kind(**held | {"role": Role(held["role"])}) if kind is Field else kind(**held)
     return value

@@ -36,10 +36,10 @@ def clean(text: str) -> str:
     return _UNSEEN.sub("\N{MIDDLE DOT}", text)
 
 
-def shortened(text: str, width: int) -> str:
+def shorten_name(text: str, width: int) -> str:
     """A name cut to at most `width` characters in its middle, since names differ at their ends.
 
-    >>> shortened("replica_4/bert/encoder/GatherV2/Cast", 20)
+    >>> shorten_name("replica_4/bert/encoder/GatherV2/Cast", 20)
     'replic…GatherV2/Cast'
     """
     if len(text) <= width:
@@ -71,7 +71,7 @@ def visible_fields(table: Rows, one_host: bool) -> list[Field]:
         values = [row[field.name] for row in table.rows]
         if field.role is Role.MEANING or (field.role is Role.HOST and one_host) or _is_uninformative(field, values):
             continue
-        if field.kind == "str" and kept and _repeats(values, [row[kept[-1].name] for row in table.rows]):
+        if field.kind == "str" and kept and _repeats_column(values, [row[kept[-1].name] for row in table.rows]):
             continue
         kept.append(field)
     return kept or list(table.fields)
@@ -85,7 +85,7 @@ def _is_uninformative(field: Field, values: Sequence[Cell]) -> bool:
     return all(value is None for value in values) or (field.unit == "ms" and not any(values))
 
 
-def _repeats(values: Sequence[Cell], before: Sequence[Cell]) -> bool:
+def _repeats_column(values: Sequence[Cell], before: Sequence[Cell]) -> bool:
     return bool(values) and all(str(one) == str(other) for one, other in zip(values, before, strict=True))
 
 
@@ -94,8 +94,8 @@ def column_texts(field: Field, values: Iterable[Cell]) -> list[str]:
     listed = list(values)
     if field.unit in _IN_CELLS:
         return [size_text(int(v)) if isinstance(v, int | float) else UNKNOWN for v in listed]
-    decimals = _decimals(field, [abs(v) for v in listed if isinstance(v, float) and math.isfinite(v)])
-    return [_text(value, decimals) for value in listed]
+    decimals = _choose_decimals(field, [abs(v) for v in listed if isinstance(v, float) and math.isfinite(v)])
+    return [_cell_text(value, decimals) for value in listed]
 
 
 def value_text(field: Field, value: Cell) -> str:
@@ -112,7 +112,7 @@ def number_text(value: float) -> str:
     return f"{value:,.2f}" if abs(value) >= 0.1 or not value else f"{value:.3g}"
 
 
-def _decimals(field: Field, sizes: Sequence[float]) -> int:
+def _choose_decimals(field: Field, sizes: Sequence[float]) -> int:
     largest = max(sizes, default=0.0)
     if all(size.is_integer() for size in sizes):
         return 0
@@ -123,7 +123,7 @@ def _decimals(field: Field, sizes: Sequence[float]) -> int:
     return min(_MOST_DECIMALS, max(0, _DIGITS - 1 - math.floor(math.log10(largest))))
 
 
-def _text(value: Cell, decimals: int) -> str:
+def _cell_text(value: Cell, decimals: int) -> str:
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):

@@ -17,60 +17,61 @@ _RIGHT = frozenset({"float", "int"})
 _PLAIN = re.compile(r"[A-Za-z0-9 .,/()%-]*")  # text that Markdown leaves unchanged
 
 
-def document(report: Report, most_rows: int) -> str:
+def render_document(report: Report, most_rows: int) -> str:
     """A whole report; tables are cut after `most_rows` rows with a note."""
     title = f"# {report.TOOL}" + (f": {', '.join(map(clean, report.hosts))}" if report.hosts else "")
-    told = [f"> {_sentence(warning)}" for warning in report.warnings]
+    warnings = [f"> {_escape_text(warning)}" for warning in report.warnings]
     shown = report.visible_sections()
-    parts = [_section(section, most_rows, len(report.hosts) == 1) for section in shown]
-    return "\n\n".join([title, *told, *parts]) + "\n"
+    parts = [_render_section(section, most_rows, len(report.hosts) == 1) for section in shown]
+    return "\n\n".join([title, *warnings, *parts]) + "\n"
 
 
-def _section(section: Section, most_rows: int, one_host: bool) -> str:
-    title = f"## {_sentence(section.title)}\n\n"
+def _render_section(section: Section, most_rows: int, one_host: bool) -> str:
+    title = f"## {_escape_text(section.title)}\n\n"
     if isinstance(section, Prose):
-        return title + "\n".join(map(_line, section.lines))
+        return title + "\n".join(map(_render_line, section.lines))
     if isinstance(section, Figures):
-        rows = [[" ".join(name_words(field)), _figure(field, section)] for field in section.fields]
-        return title + _grid(["figure", "value"], ["left", "left"], rows)
-    return title + (_table(section, most_rows, one_host) if section.rows else _sentence(section.empty))
+        rows = [[" ".join(name_words(field)), _render_figure(field, section)] for field in section.fields]
+        return title + _render_grid(["figure", "value"], ["left", "left"], rows)
+    return title + (_render_table(section, most_rows, one_host) if section.rows else _escape_text(section.empty))
 
 
-def _line(line: str) -> str:
+def _render_line(line: str) -> str:
     text = line.lstrip(" ").removeprefix("- ")
-    return f"  - {_sentence(text)}" if text != line else f"- {_sentence(text)}"
+    return f"  - {_escape_text(text)}" if text != line else f"- {_escape_text(text)}"
 
 
-def _figure(field: Field, section: Figures) -> str:
+def _render_figure(field: Field, section: Figures) -> str:
     value = section.values[field.name]
-    return f"{_cell(value_text(field, value), field)} {unit_symbol(field) if value is not None else ''}".rstrip()
+    return f"{_render_cell(value_text(field, value), field)} {unit_symbol(field) if value is not None else ''}".rstrip()
 
 
-def _table(section: Rows, most_rows: int, one_host: bool) -> str:
+def _render_table(section: Rows, most_rows: int, one_host: bool) -> str:
     fields = visible_fields(section, one_host)
     rows = section.rows[:most_rows]
     columns = [
-        [_cell(text, field) for text in column_texts(field, [row[field.name] for row in rows])] for field in fields
+        [_render_cell(text, field) for text in column_texts(field, [row[field.name] for row in rows])]
+        for field in fields
     ]
     heads = [f"{' '.join(name_words(field))} {unit_symbol(field)}".strip() for field in fields]
     sides = ["right" if field.kind in _RIGHT else "left" for field in fields]
     left = len(section.rows) - len(rows)
-    return _grid(heads, sides, list(zip(*columns, strict=True))) + (
+    return _render_grid(heads, sides, list(zip(*columns, strict=True))) + (
         f"\n\nand {left:,} more row{'s' * (left != 1)}" if left else ""
     )
 
 
-def _grid(heads: Sequence[str], sides: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _render_grid(heads: Sequence[str], sides: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     rule = ["---:" if side == "right" else "---" for side in sides]
     return "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])
 
 
-def _cell(text: str, field: Field) -> str:
+def _render_cell(text: str, field: Field) -> str:
     """A name as code, so that no character of it is markup; numbers and plain words unchanged."""
     if field.kind != "str" or _PLAIN.fullmatch(text):
         return text.replace("<", "&lt;").replace(">", "&gt;")
     return f"`{text.replace('`', chr(39))}`".replace("|", "\\|")
 
 
-def _sentence(text: str) -> str:
+def _escape_text(text: str) -> str:
     return re.sub(r"([\\`*_<>|\[\]#])", r"\\\1", clean(text))

@@ -22,7 +22,15 @@ from rich.text import Text
 
 from stepscope.records import dataclass
 from stepscope.report.fields import ROW_NUMBERS, Field, Role
-from stepscope.report.looks import clean, column_texts, name_words, shortened, unit_symbol, value_text, visible_fields
+from stepscope.report.looks import (
+    clean,
+    column_texts,
+    name_words,
+    shorten_name,
+    unit_symbol,
+    value_text,
+    visible_fields,
+)
 from stepscope.report.sections import FURTHER_ROWS, TABLE_ROWS, Figures, Prose, Rows, Section
 
 if TYPE_CHECKING:
@@ -34,38 +42,38 @@ _SHORTEST = 16  # of a name, before columns go below
 _GAP = 2
 _INDENT = 2
 
-# The label at the start of a line; wrapped lines are indented below the text after it: `- `, `do first   `.
+# The label at the start of a line; wrap_line lines are indented below the text after it: `- `, `do first   `.
 _LABEL = re.compile(r"(?:(?:[\w-]+ )*[\w-]+ {2,}| +)?(?:- |[\d.]+ %  )?")
 
 
-def view(report: Report, most_rows: int | None = None) -> Group:
+def render_report(report: Report, most_rows: int | None = None) -> Group:
     """Renders a whole report.  Tables are cut after `most_rows` rows with a note; None cuts at the default numbers."""
     sections = report.visible_sections()
-    told = {line for section in sections for line in _sentences(section)}
+    shown = {line for section in sections for line in _section_sentences(section)}
     parts: list[RenderableType] = [
-        wrapped(f"! {warning}", style="yellow") for warning in report.warnings if warning not in told
+        wrap_line(f"! {warning}", style="yellow") for warning in report.warnings if warning not in shown
     ]
-    told.clear()
+    shown.clear()
     main = next((section for section in sections if isinstance(section, Rows)), None)
     for section in sections:
-        if isinstance(section, Rows) and not section.rows and section.empty in told:
+        if isinstance(section, Rows) and not section.rows and section.empty in shown:
             continue
-        told.update(_sentences(section))
+        shown.update(_section_sentences(section))
         rows = most_rows or (TABLE_ROWS if section is main else FURTHER_ROWS)
-        parts += [Text(""), Text(section.title, style="bold"), _section(section, rows, len(report.hosts) == 1)]
+        parts += [Text(""), Text(section.title, style="bold"), _render_section(section, rows, len(report.hosts) == 1)]
     return Group(*parts)
 
 
-def plain(report: Report) -> str:
+def render_text(report: Report) -> str:
     """Renders a report as text without colours, as wide as the terminal."""
     text = io.StringIO()
     width = shutil.get_terminal_size((120, 24)).columns
     # In a notebook rich would otherwise display the text instead of writing it.
-    Console(file=text, width=width, force_jupyter=False).print(view(report))
+    Console(file=text, width=width, force_jupyter=False).print(render_report(report))
     return "\n".join(map(str.rstrip, text.getvalue().strip("\n").splitlines()))
 
 
-def wrapped(line: str, style: str = "") -> RenderableType:
+def wrap_line(line: str, style: str = "") -> RenderableType:
     """A line that wraps below its text, not below its label."""
     label = _LABEL.match(line)
     if not label or not label[0]:
@@ -77,23 +85,23 @@ def wrapped(line: str, style: str = "") -> RenderableType:
     return grid
 
 
-def _sentences(section: Section) -> tuple[str, ...]:
+def _section_sentences(section: Section) -> tuple[str, ...]:
     if isinstance(section, Prose):
         return section.lines
     return (section.empty,) if isinstance(section, Rows) and not section.rows else ()
 
 
-def _section(section: Section, most_rows: int, one_host: bool) -> RenderableType:
+def _render_section(section: Section, most_rows: int, one_host: bool) -> RenderableType:
     if isinstance(section, Prose):
-        return Padding(Group(*map(wrapped, section.lines)), (0, 0, 0, _INDENT))
+        return Padding(Group(*map(wrap_line, section.lines)), (0, 0, 0, _INDENT))
     if isinstance(section, Figures):
-        return _figures(section)
+        return _render_figures(section)
     if not section.rows:
         return Padding(Text(section.empty, style="dim"), (0, 0, 0, _INDENT))
     return _TableView(section, most_rows, one_host)
 
 
-def _figures(section: Figures) -> Table:
+def _render_figures(section: Figures) -> Table:
     grid = Table.grid(padding=(0, _GAP))
     for field in section.fields:
         value = section.values[field.name]
@@ -133,10 +141,10 @@ class _TableView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         columns = [self._column(field) for field in visible_fields(self.table, self.one_host)]
-        for at, block in enumerate(_blocks(columns, options.max_width)):
+        for at, block in enumerate(_split_into_blocks(columns, options.max_width)):
             if at:
                 yield Text("")
-            yield _draw_block(block, _widths(block, options.max_width))
+            yield _draw_block(block, _share_width(block, options.max_width))
         hidden = len(self.table.rows) - self.most_rows
         if hidden > 0:
             rows = "row" if hidden == 1 else "rows"
@@ -155,30 +163,30 @@ class _TableView:
         return _Column(field, head, tuple(cells), is_key, least, min(natural, max(_LONGEST, least)))
 
 
-def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
+def _split_into_blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
     """Splits columns into blocks that fit the width; each block repeats the columns that name the rows."""
     leading = next((at for at, column in enumerate(columns) if not column.is_key), len(columns))
     keys = list(columns[: leading if leading < len(columns) else 1])
     widest = max((column.least for column in columns if column.field.kind in _RIGHT), default=0)
     room = min(width * 2 // 3, width - _GAP - widest)  # leaves space for any number next to them
-    while len(keys) > 1 and _least(keys) > room:
+    while len(keys) > 1 and _least_width(keys) > room:
         keys.pop()
     blocks = [list(keys)]
     for column in columns[len(keys) :]:
-        if _least([*blocks[-1], column]) > width and len(blocks[-1]) > len(keys):
+        if _least_width([*blocks[-1], column]) > width and len(blocks[-1]) > len(keys):
             blocks.append(list(keys))
         blocks[-1].append(column)
     return blocks
 
 
-def _least(columns: Sequence[_Column]) -> int:
+def _least_width(columns: Sequence[_Column]) -> int:
     return sum(column.least + _GAP for column in columns) - _GAP
 
 
-def _widths(columns: Sequence[_Column], width: int) -> list[int]:
+def _share_width(columns: Sequence[_Column], width: int) -> list[int]:
     """The widths of columns; spare width goes to shortened names, in equal parts."""
     widths = [column.least for column in columns]
-    spare = width - _least(columns)
+    spare = width - _least_width(columns)
     while spare > 0 and (wanting := [at for at, column in enumerate(columns) if widths[at] < column.most]):
         part = max(1, spare // len(wanting))
         for at in wanting:
@@ -204,14 +212,14 @@ def _fit_cell(column: _Column, cell: str, width: int) -> list[str]:
     """The lines of a cell."""
     if column.field.role is Role.TEXT:  # goes on in the next line
         return textwrap.wrap(cell, width) or [""]
-    return [shortened(cell, width)]
+    return [shorten_name(cell, width)]
 
 
 def _join_columns(lines: Iterable[Sequence[str]], widths: Sequence[int], right: Sequence[bool]) -> str:
     gap = " " * _GAP
-    return "\n".join(gap.join(map(_pad, line, widths, right)).rstrip() for line in lines)
+    return "\n".join(gap.join(map(_pad_text, line, widths, right)).rstrip() for line in lines)
 
 
-def _pad(text: str, width: int, right: bool) -> str:
+def _pad_text(text: str, width: int, right: bool) -> str:
     space = " " * (width - (len(text) if text.isascii() else cell_len(text)))
     return space + text if right else text + space

@@ -1,7 +1,7 @@
-"""Which of the step's categories an op, a kernel, an input stage or a thread is drawn as, by what it is called.
+"""The step category by which the page colours an op, a kernel, an input stage or a thread, from its name.
 
-The server hands these rules to the page, which has no names of its own.  They are for the eye alone: the breakdown of
-steps goes by the kinds of events.
+The server sends these rules to the page, which holds no names itself.  They only affect colours: the breakdown of steps
+uses the kinds of events.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 
 class CategoryRule(NamedTuple):
-    """Names of a category.
+    """The names of a category.
 
     Attributes:
         category: a category of the step breakdown.
-        pattern: a regular expression that is found in the name in lower case; both Python and JavaScript read it.
-        where: "host" or "device" if it holds there alone, else empty.
+        pattern: a regular expression to find in the name in lower case, valid in both Python and JavaScript.
+        where: "host" or "device" if the rule applies only there, otherwise empty.
     """
 
     category: str
@@ -40,4 +40,4 @@ CATEGORY_RULES: tuple[CategoryRule, ...] = (
     CategoryRule("compilation", r"compil"),
     CategoryRule("kernel_launch", r"launch", "host"),
 )
-"""The first that matches wins; what none matches is computation, on the host or on the device."""
+"""The first rule that matches wins.  If none does, it is computation, on the host or on the device."""

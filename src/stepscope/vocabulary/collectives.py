@@ -1,4 +1,4 @@
-"""Communication libraries: NCCL, RCCL and others, and PyTorch's layer above them."""
+"""Communication libraries (NCCL, RCCL and others), and PyTorch's layer above them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOST_CALLS: tuple[KindRule, ...] = (
         Trait.NONE,
     ),
 )
-# As Kineto has them, and as XSpace files do.
+# KERNELS are named as in Kineto traces, STREAM_WORK as in XSpace files.
 KERNELS: tuple[KindRule, ...] = (
     (r"(?i:.*(?:nccl|rccl|msccl|oneccl|cross_device_reduce|multimem_\w*reduce|nvshmem"
      r"|(?:one|two)_?shot_?all_?reduce|all_?reduce_?(?:one|two)_?(?:shot|stage)|all_?reduce_?fusion))",
@@ -47,13 +47,13 @@ _BYTES_OF_TYPE = tuple(
 
 
 def is_library_call(name: str) -> bool:
-    """True for a library's own record: `gloo:all_reduce` is the operation, `c10d::allreduce_` hands it over."""
+    """True for a library's own record: `gloo:all_reduce` is the operation, `c10d::allreduce_` requests it."""
     return _LIBRARY_CALL.match(name) is not None
 
 
 @lru_cache(maxsize=4096)
 def operation_of(name: str) -> str:
-    """The operation that a kernel or a call does.
+    """The operation of a kernel or a call.
 
     >>> operation_of("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
     'all_reduce'
@@ -66,5 +66,5 @@ def operation_of(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def bytes_of_type(name: str) -> int:
-    """Bytes of a value of an element type, 0 if the type is unknown."""
+    """Bytes per element of a type; 0 if the type is unknown."""
     return next((size for size, pattern in _BYTES_OF_TYPE if pattern.search(name.lower())), 0)

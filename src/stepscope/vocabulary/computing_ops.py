@@ -1,4 +1,4 @@
-"""Ops of PyTorch and TensorFlow that compute: their families, element types and shapes, as the frameworks write it."""
+"""Ops of PyTorch and TensorFlow that compute: their families, and how the frameworks write types and shapes."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ COPIES = ("copy_", "cat", "_to_copy", "clone", "contiguous", "fill_", "zero_")
 COPIES_WITH_ONE_INPUT = ("_to_copy", "clone", "contiguous")
 
 
-def without_library(op: str) -> str:
-    """An op's name without the library it is from.
+def strip_library(op: str) -> str:
+    """An op's name without its library.
 
-    >>> without_library("aten::mm")
+    >>> strip_library("aten::mm")
     'mm'
     """
     return op.rpartition("::")[2]
 
 
 def element_bytes(type_name: str) -> int | None:
-    """Bytes of an element of a type, None for what is no array or unknown."""
+    """Bytes per element of a type; None if the type is unknown or not an array's."""
     return _BYTES.get(type_name.lower())
 
 
 def xla_type(type_name: str) -> str:
-    """A type as XLA calls it; others as they are.
+    """XLA's name of a type; the type itself if XLA has no other name for it.
 
     >>> xla_type("c10::BFloat16"), xla_type("float")
     ('bf16', 'f32')
@@ -60,7 +60,7 @@ def xla_type(type_name: str) -> str:
 
 
 def shapes_in_annotation(text: str) -> list[tuple[str, list[int]]]:
-    """Types and sizes that TensorFlow writes into an op's annotation.
+    """The types and sizes in TensorFlow's annotation of an op.
 
     >>> shapes_in_annotation("(half[8,4];half[])")
     [('half', [8, 4]), ('half', [])]

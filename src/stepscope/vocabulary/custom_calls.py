@@ -1,4 +1,4 @@
-"""XLA's custom calls: what libraries call their matrix products, convolutions and attention."""
+"""XLA's custom calls: the names that libraries give to matrix products, convolutions and attention."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONVOLUTION, PRODUCT, ATTENTION, ATTENTION_GRADIENT, FREE = (
 
 
 def kind_of_call(target: str) -> str:
-    """What a custom call computes; FREE for what computes nothing, empty if its target does not tell.
+    """What a custom call computes: FREE if nothing, empty if its target does not show it.
 
     >>> kind_of_call("__cublas$gemm"), kind_of_call("te_fused_attn_backward_ffi"), kind_of_call("mine")
     ('product', 'gradient of attention', '')
@@ -34,8 +34,10 @@ def kind_of_call(target: str) -> str:
 
 
 def attention_sizes(config: str) -> dict[str, int] | None:
-    """Pairs of a query and a key, and the widths of keys and values, as Transformer Engine notes them; None if it does
-    not note one of them."""
+    """The number of query-key pairs and the widths of keys and values, from Transformer Engine's config.
+
+    None if one of them is missing.
+    """
     sizes = {name: int(value) for name, value in re.findall(_ATTRIBUTE, config)}
     try:
         pairs = sizes["input_batch"] * sizes["attn_heads"] * sizes["q_max_seqlen"] * sizes["kv_max_seqlen"]
@@ -45,7 +47,7 @@ def attention_sizes(config: str) -> dict[str, int] | None:
 
 
 def product_dimensions(config: object, depth: int = 0) -> object:
-    """The dimension numbers of a matrix product in what a backend noted for it, at whatever depth."""
+    """The dimension numbers of a matrix product, from any level of its backend config; None if there are none."""
     if not isinstance(config, dict) or depth > 4:
         return None
     if "dot_dimension_numbers" in config:

@@ -1,4 +1,4 @@
-"""Device runtimes, CUDA's and HIP's above all: their calls, and what they call copies."""
+"""Device runtimes, mainly CUDA and HIP: the names of their calls and copies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stepscope.vocabulary.traits import CallTrait, KernelTrait
 
 K = EventKind
 
-# As XSpace files have them.
+# Named as in XSpace files.
 HOST_CALLS: tuple[KindRule, ...] = (
     (r"(?:cu|hip|cuda)[A-Za-z]*Synchronize", K.SYNC, Trait.NONE),  # in StreamWaitEvent a stream waits, not the host
     (r"(?i:memcpy)(?i:HToD|H2D)", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
@@ -30,7 +30,7 @@ DEVICE_WORK: tuple[KindRule, ...] = (
     (r"Memory |UM_", K.DEVICE_MEMORY, Trait.NONE),
     (r"NVTX:", K.SCOPE, Trait.NONE),
 )
-# As Kineto has them.
+# Named as in Kineto traces.
 COPIES: tuple[KindRule, ...] = (
     (r".*\b(?:HtoD|HtoA|HostToDevice|[HM]2D)\b", K.COPY_HOST_TO_DEVICE, Trait.NONE),
     (r".*\b(?:DtoH|AtoH|DeviceToHost|D2[HM])\b", K.COPY_DEVICE_TO_HOST, Trait.NONE),
@@ -55,13 +55,13 @@ _PAGEABLE = ("(pageable", "kind_src:pageable")
 
 
 def mentions(name: str, words: Iterable[str]) -> bool:
-    """True if one of some words in lower case stands in a name."""
+    """True if a name contains one of some words, which are in lower case."""
     text = name.lower()
     return any(word in text for word in words)
 
 
 def memory_of(text: str) -> str:
-    """The kind of host memory that a copy's name or details report.
+    """The kind of host memory in a copy's name or details; empty if unknown.
 
     >>> memory_of("Memcpy HtoD (Pageable -> Device)")
     'pageable'
@@ -77,6 +77,8 @@ NAMES: tuple[NameTable, ...] = (
         rules=(
             (CallTrait.BLOCKING_COPY, r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$"),
             (CallTrait.LAUNCHES_GRAPH, r"(?:cuda|cu|hip)GraphLaunch"),
+            (CallTrait.RECORDS_EVENT, r"(?:cuda|cu|hip)EventRecord"),
+            (CallTrait.STREAM_WAITS, r"(?:cuda|cu|hip)StreamWaitEvent"),
             (
                 CallTrait.TAKES_MEMORY,
                 r"(?:cuda|hip|cu)(?:Malloc|Free|HostAlloc|HostFree|MemAlloc|MemFree)(?!\w*Async)\w*$",

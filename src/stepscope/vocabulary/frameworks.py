@@ -1,4 +1,4 @@
-"""Which framework wrote a trace, told by names that only it writes."""
+"""Detects the framework that wrote a trace, by names that only it writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from stepscope.vocabulary import jax, tensorflow, torch
 
 
 def framework_of(strings: Strings) -> str:
-    """The framework that wrote some texts; empty if none of them tells."""
+    """The framework that wrote some texts; empty if unknown."""
     if any(strings.find(name) > 0 for name in jax.VERSION_STATS):
         return "jax"
     if any(strings.find(name) > 0 for name in tensorflow.ONLY_HERE):

@@ -1,4 +1,4 @@
-"""Kernels on GPUs, as libraries and compilers name them.  Which of them use matrix units: `tensor_cores`."""
+"""Kernels on GPUs, as libraries and compilers name them.  `tensor_cores` knows which of them use matrix units."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from stepscope.vocabulary.tables import NameTable
 from stepscope.vocabulary.traits import KernelTrait
 from stepscope.vocabulary.xla import instruction_name
 
-# Kernels that bring data into another order and compute nothing: cuDNN's and MIOpen's between layouts, TensorFlow's and
-# XLA's transposes.
+# Kernels that reorder data and compute nothing: cuDNN's and MIOpen's changes of layout, TensorFlow's and XLA's
+# transposes.
 _REORDERS = Pattern(
     r"(?i)(?:nc[d]?hw\w*(?:to|2)n[d]?hwc|n[d]?hwc\w*(?:to|2)nc[d]?hw|(?<!conv_)(?<!conv2d_)transpose(?!d?_?conv)"
     r"|SwapDimension\dAnd\d|ShuffleInTensor|SubTensorOpWith(?:Cast|Scalar)\w*1d|tensorTransform)"
 )
-# Kernels that only copy or join: what PyTorch's contiguous(), clone() and cat() run, and XLA's copies.
+# Kernels that only copy or join: those of PyTorch's contiguous(), clone() and cat(), and XLA's copies.
 _COPIES = Pattern(
     r"direct_copy_kernel|CatArrayBatchedCopy|^(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$"
 )
 _COMPUTES_TOO = Pattern(r"(?i)gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha")
-# Products and convolutions whose names say that they take 32 bits; those that say nothing are not counted.
+# Products and convolutions whose names show 32-bit operands; names without a type do not count.
 _WIDE_PRODUCT = Pattern(
     r"sgemm|sgemv|scudnn|s1688(?:gemm|fprop|dgrad|wgrad)|tf32|f32f32|Cijk_\w+?_SB_"
     r"|(?i:(?:gemm|gemv|convol|conv\dd|[dw]grad|winograd|xmma|cutlass|matmul|attention|fmha)).*<(?:float|f32)\b"
     r"|^%(?:dot|convolution)[\w.\-]* = f32\["
 )
-# Kernels have names of a thousand letters; one of these words is found much sooner than a pattern that begins anywhere.
+# Kernel names have a thousand characters; finding one of these words is much faster than an unanchored pattern.
 _WORDS_OF_LAYOUT = (
     "nchw", "nhwc", "ncdhw", "ndhwc", "transpos", "swapdim", "shuffleintensor", "subtensorop", "transform",
 )  # fmt: skip
@@ -36,7 +36,8 @@ _WORDS_OF_PRODUCT = (
 
 
 def reorders(name: str) -> bool:
-    """
+    """True for a kernel that reorders data and computes nothing.
+
     >>> [reorders(name) for name in ("void cudnn::ops::nchwToNhwcKernel<float>()", "input_transpose_fusion", "dot_0")]
     [True, True, False]
     """
@@ -45,7 +46,8 @@ def reorders(name: str) -> bool:
 
 
 def copies(name: str) -> bool:
-    """
+    """True for a kernel that copies or joins data and computes nothing.
+
     >>> [copies(name) for name in ("%copy-done.2 = f32[5] copy-done(f32[5] %a)", "wrapped_copy_add", "copy.3")]
     [True, False, True]
     """
@@ -54,7 +56,8 @@ def copies(name: str) -> bool:
 
 
 def is_wide_product(name: str) -> bool:
-    """
+    """True for a product or convolution in 32 bits.
+
     >>> [is_wide_product(name) for name in ("volta_sgemm_64x64", "void dgrad<float, 5>()", "gemm_fusion_dot")]
     [True, True, False]
     """

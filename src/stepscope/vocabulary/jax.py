@@ -17,12 +17,12 @@ KINDS: tuple[KindRule, ...] = (
 OPS: tuple[KindRule, ...] = ((r"[^:]*:[a-z_][a-z0-9_]*(?:\[.*\])?$", K.OP, Trait.NONE),)
 
 ONLY_HERE = Pattern(rb"PjitFunction\(")
-"""What no other framework writes into a name."""
+"""In names that only this framework writes."""
 MOSTLY_HERE = Pattern(rb"\$profiler\.py|jit_")
-"""What also stands in names of PyTorch's own Python, such as `torch/_jit_internal.py(104)`."""
+"""In names of JAX, but also in names of PyTorch's own Python, such as `torch/_jit_internal.py(104)`."""
 VERSION_STATS = ("jax_version", "jaxlib_version")
 
-# Programs that JAX runs for an array of NumPy that it takes in, or converts to another type.
+# Programs that JAX runs to copy in a NumPy array, or to convert its type.
 _TAKES_IN = ("stage", "convert_element_type")
 PROGRAMS_THAT_TAKE_IN = frozenset(f"jit_{name}" for name in _TAKES_IN)
 
@@ -33,42 +33,42 @@ NAMES: tuple[NameTable, ...] = (
             **{f"PjitFunction({name})": CallTrait.COPIES_IN for name in _TAKES_IN},
         }
     ),
-    # JAX waits for a device inside its runtime, which records nothing of it: the Python call is all there is.
+    # JAX waits for a device inside its runtime, which does not record the wait; only the Python call shows it.
     NameTable(rules=((CodeTrait.WAITS_FOR_DEVICE, r"\$\S*\.py:\d+ block_until_ready$"),)),
 )
 
 _CALLED = Pattern(r"\w+\((.*)\)$")
-_MADE_BY = Pattern(r"^(?:jit|pmap)_")  # what JAX puts before the name of a function to name its program
+_MADE_BY = Pattern(r"^(?:jit|pmap)_")  # JAX's prefix of a function's name in the name of its program
 _NOT_IN_NAMES = Pattern(r"[^\w.-]")  # XLA writes an underscore instead
-# Of an instruction that is made from an argument of the function, such as a copy of it: the argument alone.
+# The op of an instruction that stands for an argument of the function, such as a copy of it, is that argument.
 _ARGUMENT = Pattern(r"(\w+):")
 _OF_BACKWARD = Pattern(r"transpose\(jvp")
 _PRODUCTS = Pattern(r"dot_general|conv_general|ragged_dot|cholesky|triangular_solve|eigh|svd")
 _PRODUCT_PROGRAM = Pattern(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
 
 
-def called_function(name: str) -> str:
-    """The function that a call runs, as XLA writes it; empty if the name does not tell."""
+def function_of_call(name: str) -> str:
+    """The function that a call runs, as XLA writes it; empty if the name does not show it."""
     found = _CALLED.match(name)
-    return _plain(found[1]) if found else ""
+    return _program_name(found[1]) if found else ""
 
 
 def function_of_program(program: str) -> str:
-    """The function that a program was made of, as `called_function` gives it."""
-    return _plain(_MADE_BY.sub("", program))
+    """The function that a program was compiled from, written as by `function_of_call`."""
+    return _program_name(_MADE_BY.sub("", program))
 
 
-def _plain(name: str) -> str:
-    """A function's name as it is in the name of its program; later releases of JAX cut underscores off its end.
+def _program_name(name: str) -> str:
+    """A function's name as written in its program's name; later releases of JAX strip underscores from its end.
 
-    >>> _plain("<lambda>")
+    >>> _program_name("<lambda>")
     '_lambda'
     """
     return _NOT_IN_NAMES.sub("_", name).rstrip("_")
 
 
 def argument_of(op: str) -> str:
-    """The argument of the function that an op of a program stands for; empty for other ops."""
+    """The argument of its function that an op stands for; empty for other ops."""
     found = _ARGUMENT.fullmatch(op)
     return found[1] if found else ""
 
@@ -84,5 +84,5 @@ def is_product(op: str) -> bool:
 
 
 def is_product_program(program: str) -> bool:
-    """True for a program that is one product or something as heavy, by its name: a function that is not compiled."""
+    """True for a program of one product or something as heavy, by its name: JAX runs it outside of `jit`."""
     return _PRODUCT_PROGRAM.match(program) is not None

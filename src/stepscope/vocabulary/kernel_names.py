@@ -1,4 +1,4 @@
-"""Kernel names for the eye: C++ templates write whole programs into them."""
+"""Shortens kernel names for display: C++ templates make them very long."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ _NAMESPACES = Pattern(r"(?:[A-Za-z_]\w*::)+(?=[A-Za-z_])")
 
 
 def brief(name: str, longest: int = LONGEST) -> str:
-    """The telling part of a kernel's name: without parameters and, if that is still too long, without namespaces, then
-    without its end.
+    """A kernel's name in at most `longest` characters.
+
+    It drops parameters first; if the name is still too long, namespaces; then the end.
 
     >>> brief("void at::native::fill<4, at::Functor<float> >(int, float*)")
     'at::native::fill<4, at::Functor<float> >'
     """
     if len(name) <= longest:
         return name
-    text = _without_parameters(_NOISE.sub("", _CLONE.sub("", name)))
+    text = _strip_parameters(_NOISE.sub("", _CLONE.sub("", name)))
     if len(text) > longest:
         text = _NAMESPACES.sub("", text)
     return text if len(text) <= longest else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def _without_parameters(name: str) -> str:
-    """Cuts at the first parenthesis outside of template brackets."""
+def _strip_parameters(name: str) -> str:
+    """The name up to its first parenthesis outside of template brackets."""
     depth = 0
     for at, char in enumerate(name):
         if char == "(" and depth == 0 and at:

@@ -1,4 +1,4 @@
-"""Names of lines and planes: threads, streams, and the lines that a profiler derives from streams."""
+"""Names of lines and planes: threads, streams, and lines that a profiler derives from streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEVICE = "/device:"
 
 
 def split_pool(thread: str) -> tuple[str, str]:
-    """The name that threads of a pool share, and the thread's number; an empty number for a thread of no pool.
+    """The name that threads of a pool share, and the thread's number; the number is empty outside of a pool.
 
     >>> split_pool("tf_data_private_threadpool/17"), split_pool("main")
     (('tf_data_private_threadpool', '17'), ('main', ''))
@@ -24,7 +24,7 @@ def split_pool(thread: str) -> tuple[str, str]:
 
 
 def stream_parts(line: str) -> tuple[str, str] | None:
-    """The number of a stream and what it runs, from names that hold both; None for others.
+    """The number of a stream and its work, if the name holds both; otherwise None.
 
     >>> stream_parts("Stream #7(Kernel,MemcpyH2D)")
     ('7', 'Kernel,MemcpyH2D')
@@ -34,7 +34,7 @@ def stream_parts(line: str) -> tuple[str, str] | None:
 
 
 def may_run_loop(thread: str) -> bool:
-    """True for a thread of Python's, which may run the training loop."""
+    """True for a Python thread, which may run the training loop."""
     return _LOOP.search(thread) is not None
 
 
@@ -49,5 +49,5 @@ def holds_scopes(line: str) -> bool:
 
 
 def device_label(plane: str) -> str:
-    """A device for people: `GPU 0` of `/device:GPU:0`."""
+    """A device's name for people: `GPU 0` for `/device:GPU:0`."""
     return plane.removeprefix(_DEVICE).replace(":", " ")

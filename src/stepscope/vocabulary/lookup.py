@@ -1,4 +1,4 @@
-"""Asks the tables of all frameworks what names say: of the events of a trace, or of one text."""
+"""Finds the traits of names in the tables of all frameworks, for the events of a trace or for one text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TABLES = (*python.NAMES, *torch.NAMES, *tensorflow.NAMES, *tf_data.NAMES, *jax.
 
 
 class _Reader(NamedTuple):
-    """Gives the traits of a name; `traits` are those that it can give, `key` is unique among readers."""
+    """Reads the traits of a name.  `traits` are all that it can find; `key` is unique among readers."""
 
     key: str
     traits: int
@@ -32,33 +32,33 @@ class _Reader(NamedTuple):
 def has_trait(trace: HostTrace, types: NDArray[np.integer], traits: IntFlag) -> Mask:
     """Which events, given by their types, have a name with one of some traits: bool of the shape of `types`.
 
-    Each name is judged once per trace, and only those of types that are asked about.
+    Each name is judged once per trace, and only names of the given types.
     """
     found = traits_by_type(trace, types, traits) != 0
     return found[types] if found.any() else np.zeros(len(types), np.bool_)
 
 
 def traits_by_type(trace: HostTrace, types: NDArray[np.integer], traits: IntFlag) -> U32:
-    """Which of some traits the names of event types have: uint32 of shape (event types,), 0 for others."""
+    """The given traits that the names of `types` have: uint32 of shape (event types,), 0 for all other types."""
     present = np.flatnonzero(np.bincount(types, minlength=1))
     found = np.zeros(len(trace.event_types), np.uint32)
     for reader in _readers(type(traits), int(traits)):
-        found[present] |= _read(trace, reader, present)
+        found[present] |= _read_traits(trace, reader, present)
     return found & np.uint32(traits)
 
 
 def name_has(name: str, traits: IntFlag) -> bool:
-    """Whether a name has one of some traits."""
+    """True if a name has one of some traits."""
     return any(reader.read(name) & int(traits) for reader in _readers(type(traits), int(traits)))
 
 
 def names_have(names: Iterable[str], traits: IntFlag) -> Mask:
-    """Which of some names have one of some traits: bool of shape (names,)."""
+    """Which names have one of some traits: bool of shape (names,)."""
     return np.array([name_has(name, traits) for name in names], np.bool_)
 
 
 def is_called(trace: HostTrace, names: Iterable[str]) -> Mask:
-    """Which events of a trace have one of some names: bool of shape (events,).  No name is decoded for it."""
+    """Which events of a trace have one of some names: bool of shape (events,).  It decodes no name."""
     rows = [row for row in map(trace.strings.find, names) if row > 0]
     if not rows:
         return np.zeros(len(trace.events), np.bool_)
@@ -76,27 +76,27 @@ def type_names(trace: HostTrace, types: I64) -> list[str]:
     return [known[row] for row in rows]
 
 
-def _read(trace: HostTrace, reader: _Reader, present: I64) -> U32:
-    """What a reader says of the names of some event types; what it said before is kept with the trace."""
+def _read_traits(trace: HostTrace, reader: _Reader, present: I64) -> U32:
+    """The traits that a reader finds in the names of some event types.  The trace caches them."""
     size = len(trace.event_types)
     bits, is_known = trace.derived(reader.key, lambda _: (np.zeros(size, np.uint32), np.zeros(size, np.bool_)))
     missing = present[~is_known[present]]
     if len(missing):
         bits[missing] = np.fromiter(map(reader.read, type_names(trace, missing)), np.uint32, len(missing))
-        is_known[missing] = True  # after the bits: another thread may read them now
+        is_known[missing] = True  # after the bits are set, since another thread may read them
     found: U32 = bits[present]
     return found
 
 
 @cache
 def _readers(kind: type[IntFlag], traits: int) -> tuple[_Reader, ...]:
-    """The readers that can give one of some traits."""
+    """The readers that can find one of some traits."""
     return tuple(reader for reader in _all_readers(kind) if reader.traits & traits)
 
 
 @cache
 def _all_readers(kind: type[IntFlag]) -> tuple[_Reader, ...]:
-    """A reader for each table with rules about traits of a class, and one for all names that are always the same."""
+    """A reader for each table with rules for a class of traits, and one for all exact names."""
     with_rules = [table for table in _TABLES if any(type(trait) is kind for trait, _ in table.rules)]
     exact: dict[str, int] = {}
     for table in _TABLES:

@@ -1,4 +1,4 @@
-"""Name and type of an op, of whatever kind the event is that stands for it."""
+"""Name and type of an op, from an event of any kind."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from stepscope.vocabulary.tensorflow import eager_op
 
 K = EventKind
 _NAMESPACED = Pattern(r"(?:[A-Za-z_]\w*::)+(?P<last>[A-Za-z_]\w*)")
-# name:Type of TensorFlow, scope:primitive[parameters] of JAX.
+# TensorFlow's name:Type and JAX's scope:primitive[parameters].
 _TYPED = Pattern(r"(?P<name>[^:]+):(?P<type>[A-Za-z_]\w*)(?:\[.*\])?", re.DOTALL)
-# By far the most frequent names; the pattern above says the same of them, slower.
+# By far the most frequent names.  The pattern above matches them too, but slower.
 _TENSORFLOW = Pattern(r"([A-Za-z0-9.][\w./>-]*):([A-Z]\w*)", re.ASCII)
 _COPIES = {
     K.COPY_HOST_TO_DEVICE: "copy host to device",
@@ -23,7 +23,7 @@ _COPIES = {
     K.MEMSET: "memset",
 }
 _JOINTS = str.maketrans("", "", "_-.")
-# A call of a communication library, `nccl:all_reduce`; types of TensorFlow's ops begin with a capital.
+# A call of a communication library, `nccl:all_reduce`.  Types of TensorFlow's ops start with a capital.
 _LIBRARY_CALL = Pattern(r"[a-z]+:[a-z_]\w*")
 _UNTYPED = frozenset({"op", "kernel"})
 _TYPE_OF_KIND = {
@@ -39,7 +39,7 @@ _TYPE_OF_KIND = {
 
 
 def op_name(text: str, kind: EventKind) -> tuple[str, str]:
-    """Name and type.
+    """Name and type of an op, as tables show them.
 
     >>> op_name("aiter::rmsnorm", EventKind.OP)
     ('aiter::rmsnorm', 'rmsnorm')
@@ -58,17 +58,17 @@ def op_name(text: str, kind: EventKind) -> tuple[str, str]:
         return eager, eager
     if kind == K.COLLECTIVE_CALL and _LIBRARY_CALL.fullmatch(text):
         return text, _TYPE_OF_KIND[kind]
-    name, sort = parse_op(text, kind)
-    if sort not in _UNTYPED:
-        return name, sort
+    name, op_type = parse_op(text, kind)
+    if op_type not in _UNTYPED:
+        return name, op_type
     found = _NAMESPACED.fullmatch(name)
     if kind == K.OP or kind.is_device:
-        return name, found["last"] if found else sort
-    return name, _TYPE_OF_KIND.get(kind, found["last"] if found else sort)
+        return name, found["last"] if found else op_type
+    return name, _TYPE_OF_KIND.get(kind, found["last"] if found else op_type)
 
 
 def parse_op(text: str, kind: EventKind) -> tuple[str, str]:
-    """Name and category of an op.
+    """Name and type of an op, as its text gives them: the type is "op" or "kernel" if the text has none.
 
     >>> parse_op("model/dense/MatMul:MatMul", EventKind.OP)
     ('model/dense/MatMul', 'MatMul')
@@ -93,15 +93,15 @@ def parse_op(text: str, kind: EventKind) -> tuple[str, str]:
     typed = _TYPED.fullmatch(text)
     if typed:
         return typed["name"], typed["type"]
-    if len(text) > 1 and text.endswith(":"):  # TensorFlow's way to say that the type is the name's last part
+    if len(text) > 1 and text.endswith(":"):  # TensorFlow's notation for a type that is the name's last part
         return text[:-1], re.sub(r"_\d+$", "", text[:-1].rpartition("/")[2])
     if kind == EventKind.OP or kind.is_device:
-        return text, _word(text) or ("kernel" if kind.is_device else "op")
+        return text, _type_from_name(text) or ("kernel" if kind.is_device else "op")
     return text, "op"
 
 
 def _opcode(expression: str) -> str:
-    """The opcode of `shape opcode(operands)`, where a shape may hold spaces inside parentheses of its own."""
+    """The opcode of `shape opcode(operands)`; a shape may hold spaces inside parentheses."""
     depth = 0
     for at, char in enumerate(expression):
         depth += (char in "({[") - (char in ")}]")
@@ -110,7 +110,7 @@ def _opcode(expression: str) -> str:
     return "op"
 
 
-def _word(text: str) -> str:
-    """What sort of op a short name speaks of: the name without its number; empty for other names."""
+def _type_from_name(text: str) -> str:
+    """The op type of a short name, which is the name without its number; empty for other names."""
     stem = text.rstrip("0123456789").rstrip("._")
     return stem if len(stem) <= 40 and stem.translate(_JOINTS).isalnum() else ""

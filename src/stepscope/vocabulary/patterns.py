@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first used: importing the vocabulary has to cost little."""
+"""Regular expressions that are compiled on first use, so that importing the vocabulary is cheap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, AnyStr, Generic
 
 
 class Pattern(Generic[AnyStr]):
-    """A regular expression.  Its methods are those of `re.Pattern`, and as fast from the second call on."""
+    """A regular expression.  It has the methods of `re.Pattern`, which are as fast from the second call on."""
 
     match: Callable[..., re.Match[AnyStr] | None]
     search: Callable[..., re.Match[AnyStr] | None]
@@ -21,7 +21,7 @@ class Pattern(Generic[AnyStr]):
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
-        """Called for a method that is not there yet: from now on it is."""
+        """Compiles the pattern and stores the method, so that Python finds it directly next time."""
         if name not in ("match", "search", "fullmatch", "findall", "sub"):
             raise AttributeError(name)
         method = getattr(re.compile(self._text, self._flags), name)

@@ -1,7 +1,7 @@
 """Python calls as profilers record them.
 
 $train.py:12 step                          TensorFlow's and JAX's tracer: file, line, function
-$<unknown> read                            the same for what has no file
+$<unknown> read                            the same for a function without a file
 model/train.py(12): step                   PyTorch's
 <built-in method read of _io.BufferedReader object at 0x7f>
 """
@@ -20,19 +20,19 @@ _PLACE = Pattern(r"\$?(?P<file>[^<>]*\.py)[(:](?P<line>\d+)\)?:? (?P<name>.*)")
 _LIBRARY = Pattern(
     r"\$?(?:.*[/\\](?:site|dist)-packages[/\\]|(?:.*[/\\])?(?:torch|tensorflow|jax|keras|numpy|importlib|_?contextlib)[/\\.]"
     r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$)"
-)  # of JAX's own files a trace has no folder
-# Functions that train by their names, whatever else these say.
+)  # api.py: traces name JAX's own files without their folder
+# Names of training functions, which the rules for input exclude.
 _TRAINS = r"(?!.*(?:train|test|eval|update|on_|optim|loss|backward|step))"
 _TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step)")
 
 
 def is_frame(name: str) -> bool:
-    """True for a Python call whose name holds a file, or that stands for one."""
+    """True for a recorded Python call, by the form of its name."""
     return name.startswith("$") or "): " in name
 
 
 def is_of_user(frame: str) -> bool:
-    """True for a frame of a file that belongs to no library.
+    """True for a frame of a file outside of all libraries.
 
     >>> is_of_user("train.py(12): step"), is_of_user("/usr/lib/python3.11/site-packages/torch/nn/x.py(3): f")
     (True, False)
@@ -41,7 +41,7 @@ def is_of_user(frame: str) -> bool:
 
 
 def place_of(frame: str) -> tuple[str, str | None, int | None]:
-    """The function, file and line of a recorded Python call; its whole text and None where it has no file.
+    """The function, file and line of a recorded Python call; its whole text and None if it has no file.
 
     >>> place_of("$train.py:9 __getitem__"), place_of("model/train.py(12): step")
     (('__getitem__', 'train.py', 9), ('step', 'model/train.py', 12))
@@ -51,14 +51,14 @@ def place_of(frame: str) -> tuple[str, str | None, int | None]:
 
 
 def is_training_function(name: str) -> bool:
-    """True for a function, or a program made of one, that trains by its name."""
+    """True for the name of a training function, or of a program compiled from one."""
     return _TRAINING_FUNCTION.match(name) is not None
 
 
 NAMES: tuple[NameTable, ...] = (
-    # Functions whose name says what they do.  It is the part after the last blank.
+    # Functions whose name, the part after the last space, says what they do.
     NameTable(
-        speaks=is_frame,
+        applies=is_frame,
         rules=(
             (
                 CallTrait.SAVES_STATE,

@@ -19,17 +19,17 @@ UNKNOWN = "unknown"
 
 
 def is_gradient(op_name: str) -> bool:
-    """Whether an op belongs to a gradient."""
+    """True for an op of a gradient."""
     return _GRADIENT.search(op_name) is not None
 
 
 def phase_of(op_name: str, is_trained: bool, any_trained: bool) -> str:
-    """Which part of training an op belongs to, by the path of its name.
+    """The part of training that an op belongs to, by the path of its name.
 
     Args:
         op_name: the op's path in the framework.
         is_trained: its program computes a gradient.
-        any_trained: a program of the capture does.
+        any_trained: some program of the capture computes a gradient.
 
     >>> phase_of("jit(step)/transpose(jvp(layer))/dot_general", True, True)
     'backward'
@@ -52,7 +52,7 @@ def scopes_of(op_name: str) -> list[str]:
     ['layer', 'while', 'body', 'dot_general']
     """
     found = []
-    for part in _split(op_name):
+    for part in _split_path(op_name):
         while (match := _CALL.match(part)) and match["what"] in _TRANSFORMS:
             part = match["inside"]
         if part and not (match and match["what"] in _PROGRAM_WRAPPERS):
@@ -60,8 +60,8 @@ def scopes_of(op_name: str) -> list[str]:
     return found or [op_name]
 
 
-def _split(path: str) -> Iterator[str]:
-    """The parts of a path; a slash in parentheses separates none."""
+def _split_path(path: str) -> Iterator[str]:
+    """The parts of a path; a slash inside parentheses does not separate parts."""
     depth = start = 0
     for at, letter in enumerate(path):
         depth += (letter == "(") - (letter == ")")
@@ -72,15 +72,15 @@ def _split(path: str) -> Iterator[str]:
 
 
 def is_in_package(line: str) -> bool:
-    """Whether a line belongs to an installed package, and not to the user's program."""
+    """True for a source line of an installed package, as opposed to the user's program."""
     return _PACKAGES.search(line) is not None
 
 
 def is_host_transfer(op_name: str) -> bool:
-    """Whether an op hands data to or from the host in the middle of a program."""
+    """True for an op that transfers data to or from the host in the middle of a program."""
     return _HOST_TRANSFER.search(op_name) is not None
 
 
 def is_rematerialized(instruction: str, op_name: str) -> bool:
-    """Whether an instruction computes again what was thrown away to save memory."""
+    """True for an instruction that recomputes a value that was discarded to save memory."""
     return ".remat" in instruction or "rematted_computation" in op_name

@@ -1,4 +1,4 @@
-"""Serving: what servers of models call the handling of a batch or a request, and what these names tell."""
+"""Serving: the names that model servers give to the work on a batch or a request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stepscope.vocabulary.patterns import Pattern
 
 
 class Batch(NamedTuple):
-    """What the name of a piece of serving work tells; unknown is None."""
+    """What the name of serving work says; unknown is None."""
 
     kind: str
     requests: int | None = None
@@ -17,7 +17,7 @@ class Batch(NamedTuple):
 
 # SGLang: `step[EXTEND bs=15 toks=15360]`.
 _SGLANG = Pattern(r"step\[(?P<kind>\w+) bs=(?P<requests>\d+)(?: toks=(?P<tokens>\d+))?[^\]]*\]")
-# vLLM: `execute_15360_context_15(...)_generation_0(...)`: tokens, requests that are read, requests that are continued.
+# vLLM: `execute_15360_context_15(...)_generation_0(...)`: tokens, requests in prefill, requests in decode.
 _VLLM = Pattern(r"execute_(?P<tokens>\d+)_context_(?P<read>\d+)\([^)]*\)_generation_(?P<continued>\d+)\b.*")
 _SERVER = Pattern(
     r"(?P<kind>SessionRun|TfrtModelRun|ServingModelRun|BatchingSessionRun|ModelServerRequest_\w+|ProcessBatch)\b.*"
@@ -25,7 +25,7 @@ _SERVER = Pattern(
 
 
 def batch_of(name: str) -> Batch | None:
-    """What an event handles, if it is named as servers name that.
+    """The batch that an event works on, if it has a name that model servers give; otherwise None.
 
     >>> batch_of("step[DECODE bs=8]")
     Batch(kind='DECODE', requests=8, tokens=None)

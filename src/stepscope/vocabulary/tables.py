@@ -1,4 +1,4 @@
-"""How names and what they mean are written down."""
+"""The form of rules about names: patterns with kinds, and tables with traits."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from stepscope.model import EventKind, Trait
 from stepscope.records import dataclass
 
 KindRule = tuple[str, EventKind, Trait]
-"""A pattern that names of a kind of event match from their start, the kind, and traits of the event."""
+"""A pattern that matches a name from its start, and the kind and traits of events with such a name."""
 
 Test = str | Callable[[str], object]
-"""What names have in common: a pattern that they match from their start, or a function that returns something true."""
+"""A test of names: a pattern that matches from the start, or a function that returns a true value."""
 
 _MOST_KEYS = 8192
 
@@ -26,33 +26,33 @@ class NameTable:
     """Names of one framework, and the traits they have.
 
     Attributes:
-        rules: traits and the names that have them; a name has the traits of all rules that it passes.
-        exact: names that are always the same.
-        speaks: False for names to which no rule applies: asked first, since most names are other frameworks'.
-        key: the part of a name that the rules see, asked after `speaks`.  Few distinct keys are judged much sooner than
-            many names.
+        rules: traits, each with a test; a name has the traits of all tests that it passes.
+        exact: the traits of exact names.
+        applies: False for names to which no rule applies.  It is called first, since most names are other frameworks'.
+        key: the part of a name that the rules test, called after `applies`.  Judging few distinct keys is much faster
+            than judging many names.
     """
 
     rules: tuple[tuple[IntFlag, Test], ...] = ()
     exact: Mapping[str, IntFlag] = field(default_factory=dict)
-    speaks: Callable[[str], bool] | None = None
+    applies: Callable[[str], bool] | None = None
     key: Callable[[str], str] | None = None
 
     @cached_property
     def traits(self) -> dict[type[IntFlag], int]:
-        """All traits that the table can give, by their class."""
+        """All traits in the table, by their class."""
         flags = [*(trait for trait, _ in self.rules), *self.exact.values()]
         return {kind: reduce(or_, (int(flag) for flag in flags if type(flag) is kind)) for kind in map(type, flags)}
 
     def reader(self, kind: type[IntFlag]) -> Callable[[str], int]:
-        """A function that gives the traits of a name, those of one class."""
+        """A function that finds the traits of a name that belong to one class."""
         rules = [(int(trait), test) for trait, test in self.rules if type(trait) is kind]
         exact = {name: int(trait) for name, trait in self.exact.items() if type(trait) is kind}
 
         @cache
         def tests() -> list[tuple[int, Callable[[str], object]]]:
-            """Made for the first name that is judged: a table that none speaks to compiles no pattern."""
-            return [(bit, _passes(test)) for bit, test in rules]
+            """The tests, compiled for the first name that gets here: a table without such a name compiles nothing."""
+            return [(bit, _compile_test(test)) for bit, test in rules]
 
         def judge(text: str) -> int:
             bits = exact.get(text, 0)
@@ -61,19 +61,19 @@ class NameTable:
                     bits |= bit
             return bits
 
-        return self._guarded(judge) if rules else lambda name: exact.get(name, 0)
+        return self._add_guards(judge) if rules else lambda name: exact.get(name, 0)
 
-    def _guarded(self, judge: Callable[[str], int]) -> Callable[[str], int]:
-        speaks, key = self.speaks, self.key
+    def _add_guards(self, judge: Callable[[str], int]) -> Callable[[str], int]:
+        applies, key = self.applies, self.key
         if key is not None:
             of_key = lru_cache(maxsize=_MOST_KEYS)(judge)
-            if speaks is not None:
-                return lambda name: of_key(key(name)) if speaks(name) else 0
+            if applies is not None:
+                return lambda name: of_key(key(name)) if applies(name) else 0
             return lambda name: of_key(key(name))
-        if speaks is not None:
-            return lambda name: judge(name) if speaks(name) else 0
+        if applies is not None:
+            return lambda name: judge(name) if applies(name) else 0
         return judge
 
 
-def _passes(test: Test) -> Callable[[str], object]:
+def _compile_test(test: Test) -> Callable[[str], object]:
     return re.compile(test).match if isinstance(test, str) else test

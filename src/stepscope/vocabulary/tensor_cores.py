@@ -1,7 +1,7 @@
-"""Which kernels compute on tensor cores, as NVIDIA calls its matrix units, or AMD's matrix cores; which ops could.
+"""Which kernels compute on matrix units (NVIDIA's tensor cores, AMD's matrix cores), and which ops could.
 
-No trace says so; names do, where the libraries write the instruction into them.  A name that does not tell, for an op
-that could, is unknown rather than no.
+Traces do not record it, but many libraries write the instruction into the kernel's name.  If the name does not show it
+and the op could use matrix units, the answer is unknown, not no.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from stepscope.vocabulary.patterns import Pattern
 
-# Kernel names that tell of matrix instructions: the instruction's shape after the letter of its type, the instructions'
-# names in each generation of each vendor, and libraries and generated kernels that use nothing else.
+# Kernel names that show matrix instructions: the instruction's shape after the letter of its type, the instructions'
+# names in each generation of each vendor, and libraries and generated kernels that use only such instructions.
 _MATRIX = Pattern(
     r"[shicdbq](?:884|1688|8816|16816|16832|161616)(?!\d)|16816|tensor\d+x\d+x\d+|(?<![a-z])tensorop"
     r"|[hibdq]mma(?![a-z])|gmma|umma(?!r)|wmma|(?<![a-z])mma_(?:sync|m\d|sp)|tcgen05"
@@ -23,12 +23,12 @@ _MATRIX = Pattern(
     r"|_mi\d+x\d+|mfma|smfmac|xdlops|xdl(?![a-z])|_gtcx?\d?_",  # AMD: Tensile, the instructions, CK, MIOpen
     re.IGNORECASE,
 )
-# Helpers of such kernels, whose names hold the same words.
+# Helpers of such kernels, whose names contain the same words.
 _HELPERS = Pattern(
     r"ograddoto|convertq|dot_do_o|convert_dq|splitk_?reduce|reduce_?split_?k|split_?k\w*combine|compute\w*offsets",
     re.IGNORECASE,
 )
-# Kernel names that tell of GEMMs and convolutions on the scalar units, or of work that multiplies no matrices.
+# Kernel names that show GEMMs and convolutions on scalar units, or work that does not multiply matrices.
 _SCALAR = Pattern(
     r"simt|[a-z]gemm_(?:\d+x\d+|largek)|scudnn|gemv|gemmk1|(?:wgrad|dgrad)\w*_engine|convolve_[sdh]gemm|winograd|fft"
     r"|elementwise|reduce|softmax|norm(?![a-z])|bn_(?:fw|bw)|copy|(?<![a-z])cat|fill|scan|sort|index|gather|scatter"
@@ -47,12 +47,12 @@ _OP = Pattern(
     re.IGNORECASE,
 )
 _EINSUM = Pattern(r"\b[a-zA-Z.]+,[a-zA-Z.]+->[a-zA-Z.]*")
-# What frameworks call their ops: TensorFlow in CamelCase, PyTorch and JAX in lower case.
+# Op types of the known frameworks: TensorFlow's in CamelCase, PyTorch's and JAX's in lower case.
 _KNOWN = Pattern(r"_?[A-Z][A-Za-z0-9]+|[a-z_][a-z0-9_]*")
 
 
-def op_is_eligible(name: str, sort: str) -> bool | None:
-    """Whether an op could use matrix units at all; None for ops that no framework of ours calls its own.
+def op_is_eligible(name: str, op_type: str) -> bool | None:
+    """Whether an op could use matrix units; None for ops outside of the known frameworks.
 
     >>> op_is_eligible("model/dense/MatMul", "MatMul"), op_is_eligible("aten::add", "add")
     (True, False)
@@ -60,19 +60,19 @@ def op_is_eligible(name: str, sort: str) -> bool | None:
     if "->" in name and _EINSUM.search(name):
         return True
     foreign = "::" in name and not name.startswith(("aten::", "Iterator::"))
-    return _sort_is_eligible(sort, foreign)
+    return _type_is_eligible(op_type, foreign)
 
 
 @lru_cache(maxsize=4096)
-def _sort_is_eligible(sort: str, foreign: bool) -> bool | None:
-    if _OP.search(sort):
+def _type_is_eligible(op_type: str, foreign: bool) -> bool | None:
+    if _OP.search(op_type):
         return True
-    return False if not foreign and _KNOWN.fullmatch(sort) else None
+    return False if not foreign and _KNOWN.fullmatch(op_type) else None
 
 
 @lru_cache(maxsize=4096)
-def kernel_says(kernel: str) -> bool | None:
-    """Whether a kernel computes on matrix units, as far as its name tells."""
+def kernel_name_says(kernel: str) -> bool | None:
+    """Whether a kernel computes on matrix units; None if its name does not show it."""
     if _HELPERS.search(kernel):
         return False
     if _MATRIX.search(kernel):
@@ -81,11 +81,11 @@ def kernel_says(kernel: str) -> bool | None:
 
 
 def kernel_uses(kernel: str, eligible: bool | None) -> bool | None:
-    """Whether a kernel computes on matrix units; None if its name does not tell and its op may be one that does.
+    """Whether a kernel computes on matrix units; None if its name does not show it and its op could use them.
 
     Args:
         kernel: the kernel's name.
-        eligible: whether its op could; None if the op is unknown.
+        eligible: whether its op could use matrix units; None if unknown.
     """
-    says = kernel_says(kernel)
+    says = kernel_name_says(kernel)
     return False if says is None and eligible is False else says

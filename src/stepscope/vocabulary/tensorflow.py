@@ -35,7 +35,7 @@ ONLY_HERE = ("FunctionRun", "EagerExecute", "ExecutorState::Process")
 
 _EAGER = "EagerLocalExecute: "
 _SAVING = ("SaveV2", "MergeV2Checkpoints", "RestoreV2", "ShardedFilename", "WriteFile")
-# The dispatch of a single op; those of functions have names that begin with two underscores.
+# The dispatch of a single op.  Names of functions start with two underscores.
 _EAGER_OP = Pattern(rf"{_EAGER}(?!__)(?P<op>\w+)$")
 _FUNCTION = Pattern(r"a?_+inference_(.+?)_+\d+(?:__XlaMustCompile.*)?$")
 _MOVES = Pattern(
@@ -46,7 +46,7 @@ _MOVES = Pattern(
 
 
 def eager_op(name: str) -> str:
-    """The op that an eager dispatch starts; empty if it starts a function, or is no such dispatch.
+    """The op that an eager dispatch starts; empty if it starts a function, or is not an eager dispatch.
 
     >>> eager_op("EagerLocalExecute: ConcatV2"), eager_op("EagerLocalExecute: __inference_step_12")
     ('ConcatV2', '')
@@ -56,7 +56,7 @@ def eager_op(name: str) -> str:
 
 
 def function_of_program(program: str) -> str:
-    """What the user calls the function that a program was made of.
+    """The user's name of the function that a program was compiled from.
 
     >>> [function_of_program(name) for name in ("jit_move", "a_inference_step_963__XlaMustCompile_true_config_1_.2")]
     ['jit_move', 'step']
@@ -65,8 +65,8 @@ def function_of_program(program: str) -> str:
     return found[1] if found else program
 
 
-def was_traced(function_call: bytes) -> bool:
-    """True if what a call of a function carries says that the function was traced anew."""
+def is_retraced(function_call: bytes) -> bool:
+    """True if the stat of a function call says that the call caused a new trace."""
     return function_call.startswith(b"traced")
 
 
@@ -79,14 +79,14 @@ def _type_of(name: str) -> str:
 
 
 def _moves_eagerly(name: str) -> bool:
-    """Variables are read and assigned in any program."""
+    """True for the eager dispatch of an op that moves data.  Reads and writes of variables do not count."""
     op = eager_op(name)
     return bool(op) and not op.endswith("VariableOp") and _MOVES.match(op) is not None
 
 
 NAMES: tuple[NameTable, ...] = (
     NameTable(
-        speaks=_is_typed,
+        applies=_is_typed,
         key=_type_of,
         rules=(
             (OpTrait.MOVES_DATA, lambda kind: _MOVES.match(kind)),
@@ -102,23 +102,17 @@ NAMES: tuple[NameTable, ...] = (
             (OpTrait.PREPARES_FILTER_GRADIENT, r"_?Mkl\w*Conv\w*BackpropFilter"),
         ),
     ),
-    NameTable(speaks=lambda name: name.startswith(_EAGER), rules=((OpTrait.MOVES_DATA, _moves_eagerly),)),
+    NameTable(applies=lambda name: name.startswith(_EAGER), rules=((OpTrait.MOVES_DATA, _moves_eagerly),)),
     NameTable(rules=((OpTrait.OF_GRADIENT, r"(?:.*/)?gradient|.*(?:Backprop|_backward|Grad)\b"),)),
     NameTable(rules=((OpTrait.IS_RANDOM, r"(?i).*(?:random|shuffle|dropout)"),)),
     NameTable(
-        speaks=lambda name: name.startswith(_EAGER),
+        applies=lambda name: name.startswith(_EAGER),
         rules=((CallTrait.DISPATCHES, _EAGER), (CallTrait.DISPATCHES_OP, eager_op)),
     ),
     NameTable(
         exact={
             **dict.fromkeys(("tf.constant", "convert_to_tensor"), CallTrait.COPIES_IN),
-            **dict.fromkeys(
-                (
-                    f"{_EAGER}{op}"
-                    for op in ("SaveV2", "MergeV2Checkpoints", "RestoreV2", "ShardedFilename", "WriteFile")
-                ),
-                CallTrait.SAVES_STATE,
-            ),
+            **dict.fromkeys((f"{_EAGER}{op}" for op in _SAVING), CallTrait.SAVES_STATE),
             **dict.fromkeys((f"{_EAGER}{op}" for op in ("ReadVariableOp", "Identity")), CallTrait.READS_VARIABLE),
             f"{_EAGER}AssignVariableOp": CallTrait.ASSIGNS_VARIABLE,
             **dict.fromkeys(

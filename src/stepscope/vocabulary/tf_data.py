@@ -1,4 +1,4 @@
-"""Input pipelines of tf.data: iterators, whose long names list the stages above them, `Iterator::Root::Batch::Map`."""
+"""Input pipelines of tf.data.  An iterator's long name lists the stages above it: `Iterator::Root::Batch::Map`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ KINDS: tuple[KindRule, ...] = (
 
 _LONG_NAME = "Iterator::"
 _THREAD = "tf_data"
-# `Interleave[524]` is the 524th dataset that an interleave opened: a new iterator of an old kind.  Datasets with a
-# fixed number of inputs number them instead, and then the number tells which.
+# `Interleave[524]` is the 524th dataset that an interleave opened: a new iterator of the same stage.  Datasets with a
+# fixed number of inputs number those inputs instead.
 _OPENED = Pattern(r"(?<!:Zip)(?<!:Concatenate)(?<!:DirectedInterleave)\[\d+\]")
-# Iterators whose few threads serve all of their inputs: while one of them waits for its element, its threads may be
-# busy with others, and that work is what it waits for.
+# Iterators whose few threads serve all of their inputs: while an input waits for its element, the threads may be busy
+# with other inputs, and that work is what it waits for.
 _SHARES_WORKERS = Pattern(r"(?:Legacy)?ParallelInterleave")
-# What makes reading run ahead, anywhere between the file and the step.
+# Stages that read ahead, anywhere between the file and the step.
 _AHEAD = Pattern(r"::(?:\w*MemoryReader|\w*MemoryWriter|\w*Interleave|Prefetch|ParallelMap)")
 
 NAMES: tuple[NameTable, ...] = (
@@ -43,7 +43,7 @@ NAMES: tuple[NameTable, ...] = (
 
 
 def is_iterator(name: str) -> bool:
-    """True for the long name of an iterator of tf.data; those of other libraries are iterators too."""
+    """True for the long name of a tf.data iterator, as opposed to iterators of other libraries."""
     return name.startswith(_LONG_NAME)
 
 
@@ -53,7 +53,7 @@ def is_thread(name: str) -> bool:
 
 
 def plain_name(name: str) -> str:
-    """A long name without the numbers of datasets that were opened on the way.
+    """A long name without the numbers of opened datasets.
 
     >>> plain_name("Iterator::Root::ParallelInterleaveV4[524]::Map")
     'Iterator::Root::ParallelInterleaveV4::Map'
@@ -64,7 +64,7 @@ def plain_name(name: str) -> str:
 
 
 def parts(long_name: str) -> list[str]:
-    """The parts of a long name, the outermost first."""
+    """The parts of a long name, outermost first."""
     return long_name.split("::")
 
 

@@ -1,4 +1,4 @@
-"""PyTorch: ops named `aten::mm`, autograd's nodes, loaders, the phases of torch.compile, its own Python files."""
+"""PyTorch: ops named `aten::mm`, autograd nodes, loaders, the phases of torch.compile, and its own Python files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MEMORY_NAME = "[memory]"
 MODULE_PREFIX = "nn.Module: "
 LIFTS_VALUES = "aten::lift_fresh"
 RECOMPUTES = tuple(f"{prefix}CheckpointFunctionBackward" for prefix in ("", "autograd::engine::evaluate_function: "))
-"""What stands in a trace where activations are recomputed."""
+"""The names that show recomputation of activations."""
 ONLY_HERE = Pattern(rb"aten::|ProfilerStep#")
-"""What no other framework writes into a name."""
+"""In names that only this framework writes."""
 
 _BACKWARD_PREFIX = "autograd::engine::evaluate_function: "
 _OP_PREFIX = "aten::"
-# The phases of torch.compile: each is recorded as a plain op, as the function that was timed, and as an annotation
-# with its data.  Running what was compiled ("Torch-Compiled Region", "CompiledFxGraph") is no compilation.
+# The phases of torch.compile.  Each is recorded as a plain op, as the timed function, and as an annotation with its
+# data.  Running compiled code ("Torch-Compiled Region", "CompiledFxGraph") is not compilation.
 _COMPILE = (
     r".* \(dynamo_timed\)$"
     r"|\S+_data: (?:.*, )?compile_id="
@@ -77,14 +77,14 @@ OTHER_KINDS: tuple[KindRule, ...] = (
     (r"", K.OTHER, Trait.NONE),
 )
 WINDOW_MARKS = ("Iteration Start: ", "Record Window End")
-"""They repeat the bounds of the profiler's span, the second of them often wrongly by a tenth of a second and more."""
+"""They repeat the bounds of the profiler's span; the second is often wrong by a tenth of a second or more."""
 
 _PROCESS = Pattern(r"_\d+$")
 _DATAPIPE_READS = Pattern(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
 
 
 def step_number(mark: str) -> int:
-    """The number in a step's mark, its last digits if it does not fit into 64 bits; 0 for other names.
+    """The number in a step mark, cut to its last digits if it does not fit into 64 bits; 0 for other names.
 
     >>> step_number("ProfilerStep#12")
     12
@@ -94,7 +94,7 @@ def step_number(mark: str) -> int:
 
 
 def machine_of(worker: str) -> str:
-    """The machine of a worker, to whose name PyTorch appends the number of the process."""
+    """The machine of a worker: the worker's name without the process number that PyTorch appends."""
     return _PROCESS.sub("", worker)
 
 
@@ -104,7 +104,7 @@ def _is_aten(name: str) -> bool:
 
 NAMES: tuple[NameTable, ...] = (
     NameTable(
-        speaks=_is_aten,
+        applies=_is_aten,
         key=lambda name: name[len(_OP_PREFIX) :],
         rules=(
             (
@@ -135,7 +135,7 @@ NAMES: tuple[NameTable, ...] = (
                 r"(?:nonzero\w*|masked_select|_?unique\w*|repeat_interleave|bincount|index|where)$",
             ),
             (OpTrait.COPIES_AND_WAITS, r"(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
-            (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # what calls them is what needs the memory
+            (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # their callers need the memory
             (OpTrait.PREPARES_CONVOLUTION, r"conv(?:olution|\dd)$"),
         ),
     ),
@@ -163,7 +163,7 @@ NAMES: tuple[NameTable, ...] = (
                 InputTrait.PINS_MEMORY,
                 r"aten::_?pin_memory$|.*torch/utils/data/_utils/pin_memory\.py\(\d+\): pin_memory$",
             ),
-            # Where Python calls were recorded: the constructor of a loader's iterator.
+            # The constructor of a loader's iterator, if Python calls were recorded.
             (InputTrait.STARTS_LOADER, r".*torch/utils/data/dataloader\.py\(\d+\): __init__$"),
         )
     ),

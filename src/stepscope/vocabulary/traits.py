@@ -1,4 +1,4 @@
-"""Traits that a name can have.  Each class is asked about by one kind of question; `lookup.has_trait` answers."""
+"""The traits that a name can have, one class per subject.  `lookup.has_trait` finds them."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from enum import IntFlag, auto
 
 
 class OpTrait(IntFlag):
-    """What a framework's op does, or an op of a compiled program."""
+    """What an op of a framework, or of a compiled program, does."""
 
     MOVES_DATA = auto()  # only moves or sets data, and computes nothing
-    COPIES_WHOLE = auto()  # of a compiled program: a copy and nothing else
+    COPIES_WHOLE = auto()  # in a compiled program: only a copy
     CONVERTS = auto()  # to another type or device
-    MULTIPLIES = auto()  # products, convolutions and decompositions: what a forward pass is made of
-    OF_GRADIENT = auto()  # computes gradients, of ops that multiply
-    FIRST_OF_STEP = auto()  # an op that takes a batch: its shapes change where those of the input do
-    MAKES_RESULT = auto()  # makes a new tensor of its result, element by element
-    MAKES_TENSOR = auto()  # makes a tensor, or changes its type
-    LIFTS_VALUES = auto()  # makes a tensor of Python numbers
+    MULTIPLIES = auto()  # products, convolutions and decompositions, which make up a forward pass
+    OF_GRADIENT = auto()  # computes the gradient of an op that multiplies
+    FIRST_OF_STEP = auto()  # an op that takes a batch: its shapes change with those of the input
+    MAKES_RESULT = auto()  # an elementwise op that allocates a tensor for its result
+    MAKES_TENSOR = auto()  # creates a tensor, or changes its type
+    LIFTS_VALUES = auto()  # creates a tensor from Python numbers
     DETACHES = auto()
     DETACHES_IN_PLACE = auto()
-    SETS_STORAGE = auto()  # gives a tensor memory that is there, as unpickling does
-    COPIES_OUT = auto()  # stands between parameters that are copied out of the framework
-    ADDS_GRADIENT = auto()  # adds a gradient to that of a parameter
+    SETS_STORAGE = auto()  # gives a tensor existing memory, as unpickling does
+    COPIES_OUT = auto()  # occurs between parameters that are copied out of the framework
+    ADDS_GRADIENT = auto()  # adds to the gradient of a parameter
     CALLS_PYTHON = auto()  # runs a Python function from a graph
     CALLS_BACK = auto()  # runs a Python function from a compiled program
     READS_FILE = auto()
     IS_RANDOM = auto()
-    COMPARES_VALUES = auto()  # reads a value to compare
+    COMPARES_VALUES = auto()  # reads a value for a comparison
     SIZED_BY_DATA = auto()  # the size of the result depends on the data
-    COPIES_AND_WAITS = auto()  # waits for a device where it copies from one
+    COPIES_AND_WAITS = auto()  # waits for a device if it copies from one
     ONLY_ALLOCATES = auto()
-    LIBRARY_PRODUCT = auto()  # a product that a library prepares when it first runs
-    COMPILED_PRODUCT = auto()  # a product that the compiler itself makes
-    WRITES_VARIABLE = auto()  # works on a whole variable, whatever the batch
-    # Ops in which a library prepares something in each call, whatever the batch.
+    LIBRARY_PRODUCT = auto()  # a product that a library prepares in its first run
+    COMPILED_PRODUCT = auto()  # a product that the compiler generates
+    WRITES_VARIABLE = auto()  # works on a whole variable, whatever the batch size
+    # Ops in which a library prepares something in each call, whatever the batch size.
     PREPARES_PRODUCT_GRADIENT = auto()
     PREPARES_CONVOLUTION = auto()
     PREPARES_CONVOLUTION_GRADIENT = auto()
@@ -45,20 +45,22 @@ class CallTrait(IntFlag):
 
     SAVES_STATE = auto()
     MAKES_INPUT = auto()
-    READS_VALUE = auto()  # takes a value out of a tensor
+    READS_VALUE = auto()  # reads a value from a tensor
     WAITS = auto()
-    COPIES_IN = auto()  # makes an array of the framework out of a foreign one
+    COPIES_IN = auto()  # creates an array of the framework from a foreign one
     DISPATCHES = auto()  # starts an op or a function from Python
     DISPATCHES_OP = auto()  # starts a single op from Python
     READS_VARIABLE = auto()
     ASSIGNS_VARIABLE = auto()
-    LEAVES_PYTHON = auto()  # runs outside Python and takes its lock again at its end
+    LEAVES_PYTHON = auto()  # releases Python's lock, and acquires it again at its end
     RUNS_KERNEL = auto()  # runs an op's kernel on the calling thread
-    COMPILES_PROGRAM = auto()  # once for every program
-    COMPILES_FRAME = auto()  # once for every Python function that is compiled
+    COMPILES_PROGRAM = auto()  # once per program
+    COMPILES_FRAME = auto()  # once per compiled Python function
     BLOCKING_COPY = auto()  # returns when a device is done
     LAUNCHES_GRAPH = auto()
-    TAKES_MEMORY = auto()  # takes or gives back a device's memory, and stops the device for that
+    RECORDS_EVENT = auto()  # marks a place in a stream that others can wait for
+    STREAM_WAITS = auto()  # makes a stream wait for such a place; the host goes on
+    TAKES_MEMORY = auto()  # allocates or frees device memory, and stops the device meanwhile
     COPIES = auto()
     MAY_BLOCK = auto()  # copies or waits
 
@@ -66,32 +68,32 @@ class CallTrait(IntFlag):
 class CodeTrait(IntFlag):
     """What a recorded Python call is."""
 
-    IS_CODE = auto()  # runs Python code, and is no built-in function
-    OF_USER = auto()  # of a file that belongs to no library
-    IS_NATIVE = auto()  # of a library that computes outside Python
+    IS_CODE = auto()  # runs Python code, and is not a built-in function
+    OF_USER = auto()  # from a file outside of all libraries
+    IS_NATIVE = auto()  # from a library that computes outside of Python
     READS_FILE = auto()
-    WAITS_FOR_DEVICE = auto()  # nothing but the Python call shows the wait
+    WAITS_FOR_DEVICE = auto()  # the only record of the wait
 
 
 class InputTrait(IntFlag):
-    """What serves input: stages of a pipeline, and loaders."""
+    """What a pipeline stage or a loader does to provide input."""
 
-    FROM_PYTHON = auto()  # a stage whose elements a Python generator makes
+    FROM_PYTHON = auto()  # a stage whose elements come from a Python generator
     PARALLEL = auto()  # a stage that works on several elements at a time
-    READS_AHEAD = auto()  # a stage that makes reading run ahead
+    READS_AHEAD = auto()  # a stage that reads ahead
     READS_FILE = auto()
     FOR_DEVICE = auto()  # fetches from a host's pipeline for a device
-    SINGLE_PROCESS = auto()  # a loader that makes items in the calls
+    SINGLE_PROCESS = auto()  # a loader that makes items within the calls
     MULTI_PROCESS = auto()  # a loader with worker processes
     STARTS_LOADER = auto()
     STARTS_PROCESS = auto()
-    PINS_MEMORY = auto()  # copies a batch to memory that a device can read
+    PINS_MEMORY = auto()  # copies a batch to pinned memory
 
 
 class KernelTrait(IntFlag):
     """What a kernel or a copy on a device does."""
 
-    REORDERS = auto()  # brings data into another order, and computes nothing
-    COPIES = auto()  # copies or joins, and computes nothing
+    REORDERS = auto()  # reorders data, and computes nothing
+    COPIES = auto()  # copies or joins data, and computes nothing
     WIDE_PRODUCT = auto()  # a product or convolution in 32 bits or more
     FROM_PAGEABLE = auto()  # copies from memory that is not pinned

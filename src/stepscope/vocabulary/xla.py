@@ -22,18 +22,18 @@ CORE_OPS: tuple[KindRule, ...] = (
     (rf"%?(?:{_COLLECTIVES})", K.COLLECTIVE, Trait.NONE),
     (r"%?infeed", K.INFEED, Trait.NONE),
     (r"%?outfeed", K.OUTFEED, Trait.NONE),
-    # Space 5 is the host's memory: of a copy the first shape is what it makes.
+    # Space 5 is the host's memory; the first shape is the result of the copy.
     (r"%?copy-(?:start|done)\S* = \(?\S*S\(5\)", K.COPY_DEVICE_TO_HOST, Trait.NONE),
     (r"%?copy-(?:start|done)\S* = .*S\(5\)", K.COPY_HOST_TO_DEVICE, Trait.NONE),
 )
 
 RUNS_PROGRAM = ("ThunkExecutor::Execute", "ThunkExecutor::Execute (wait for completion)")
-"""On a CPU: its ops say when they begin, but not all of them how long they work on other threads."""
+"""Runs of programs on a CPU.  Their ops record when they start, but not always how long they run on other threads."""
 
 _INSTRUCTION = Pattern(r"%([\w.\-]+) = ")
 _PROGRAM_ID = Pattern(r"(?P<module>.*)\((?P<id>-?\d+)\)")
 _HALF = Pattern(r"-(?:start|done)(?:\.\d+)?$")
-# A fusion is named by the opcodes in it.
+# A fusion is named after its opcodes.
 _WORD = Pattern(r"[a-z]+(?:-[a-z]+)*")
 _MOVES = frozenset({
     "copy", "concatenate", "pad", "slice", "dynamic-update-slice", "dynamic-slice", "update", "reverse", "broadcast",
@@ -44,13 +44,13 @@ _WRAPPING = frozenset({"fusion", "wrapped"})
 
 
 def instruction_name(text: str) -> str:
-    """The name of an instruction that is written as a whole; other names as they are."""
+    """The name of an instruction from its whole text; other names unchanged."""
     found = _INSTRUCTION.match(text)
     return found[1] if found else text
 
 
 def split_program(name: str) -> tuple[str, int | None]:
-    """The module and the number of a program.
+    """The module and the number of a program; the number is None if missing.
 
     >>> split_program("jit_step(4)"), split_program("jit_step")
     (('jit_step', 4), ('jit_step', None))
@@ -60,33 +60,36 @@ def split_program(name: str) -> tuple[str, int | None]:
 
 
 def is_half(op: str) -> bool:
-    """True for the start or the end of something asynchronous, such as `copy-start`."""
+    """True for the start or the end of an asynchronous op, such as `copy-start`."""
     return _HALF.search(op) is not None
 
 
 def _only_moves(name: str) -> bool:
     words = set(_WORD.findall(name)) - _WRAPPING
-    # A copy that reorders gives an operand the order that the next op wants.
+    # A copy that reorders prepares an operand for the next op.
     return bool(words) and words <= _MOVES and not ("copy" in words and words & _ORDERS)
 
 
-def _without_number(name: str) -> str:
-    stem, _, number = name.rpartition(".")
-    return stem if number.isdecimal() and stem else name
+def strip_number(instruction: str) -> str:
+    """An instruction's name without the number that makes it unique.
+
+    >>> strip_number("loop_fusion.12")
+    'loop_fusion'
+    """
+    stem, _, number = instruction.rpartition(".")
+    return stem if number.isdecimal() and stem else instruction
 
 
 NAMES: tuple[NameTable, ...] = (
     NameTable(
-        speaks=lambda name: ":" not in name,
-        key=_without_number,
+        applies=lambda name: ":" not in name,
+        key=strip_number,
         rules=(
             (OpTrait.MOVES_DATA, _only_moves),
             (OpTrait.COPIES_WHOLE, r"copy$"),
             (OpTrait.CALLS_BACK, r"(?:pure|io|debug)_callback$"),
-            (
-                OpTrait.LIBRARY_PRODUCT,
-                r"(?:ynn|onednn)_",
-            ),  # on CPUs; a library builds a graph for each at its first run
+            # On CPUs, a library builds a graph for each in its first run.
+            (OpTrait.LIBRARY_PRODUCT, r"(?:ynn|onednn)_"),
             (OpTrait.COMPILED_PRODUCT, r"dot(?:\.|$)"),
         ),
     ),
@@ -101,22 +104,15 @@ NAMES: tuple[NameTable, ...] = (
 )
 
 
-_NUMBER = Pattern(r"\.\d+$")
 _NOT_IN_KERNEL_NAMES = Pattern(r"[^A-Za-z0-9_]")
 _KERNEL_SUFFIX = Pattern(r"(?:\.kd|__\d+)$")
 
-
-def without_number(instruction: str) -> str:
-    """An instruction's name without the number that tells it from others.
-
-    >>> without_number("loop_fusion.12")
-    'loop_fusion'
-    """
-    return _NUMBER.sub("", instruction)
+KERNEL_BYTES = bytes(byte if byte < 128 and chr(byte).isalnum() else ord("_") for byte in range(256))
+"""What XLA makes of each byte of an instruction's name for its kernel."""
 
 
 def kernel_stem(name: str) -> str:
-    """What the names of an instruction and of its kernel have in common.
+    """The text that the names of an instruction and of its kernel share.
 
     >>> kernel_stem("loop_fusion.2"), kernel_stem("loop_fusion_2.kd")
     ('loop_fusion_2', 'loop_fusion_2')
@@ -125,7 +121,7 @@ def kernel_stem(name: str) -> str:
 
 
 def innermost_instruction(text: str) -> str:
-    """The innermost of nested names, and of an instruction's text its name.
+    """The innermost of nested names; for an instruction's whole text, its name.
 
     >>> innermost_instruction("%copy.2 = f32[8]{0} copy(f32[8]{0} %x)"), innermost_instruction("while.1::dot.3")
     ('copy.2', 'dot.3')

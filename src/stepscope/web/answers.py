@@ -13,7 +13,7 @@ import msgspec
 
 from stepscope.errors import AccessError, InputError, NotFoundError, StepscopeError, UsageError
 from stepscope.records import dataclass
-from stepscope.report.base import finite
+from stepscope.report.base import make_finite
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -74,7 +74,7 @@ class Refused(Exception):  # noqa: N818 - what the client did is in error, not t
 
 def json_answer(value: Any, status: int = 200) -> Answer:
     """A value as JSON; NaN and infinities become null."""
-    return Answer(msgspec.json.encode(finite(value)), JSON, status)
+    return Answer(msgspec.json.encode(make_finite(value)), JSON, status)
 
 
 def binary_answer(data: bytes, content_type: str = BINARY, headers: Mapping[str, str] | None = None) -> Answer:

@@ -30,7 +30,7 @@ def report_answer(report: Report) -> Answer:
     """Answers with a report: its JSON, and its sections as the page shows them."""
     whole = report.to_dict()
     sections = [_section_json(section, whole) for section in report.sections()]
-    body, left_out = _without_long_lists(whole)
+    body, left_out = _drop_long_lists(whole)
     return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
 
 
@@ -46,12 +46,12 @@ def tool_export(site: Site, request: Request, session: str, tool: str, form: str
 
 def trace_export(site: Site, request: Request, session: str, form: str) -> Answer:
     """Answers with the trace of one or all hosts as a compressed file for other viewers."""
-    from stepscope.export import SUFFIXES, compressed, pieces
+    from stepscope.export import SUFFIXES, compress_pieces, pieces
 
     opened = site.opened(session)
     host = request.args.get("host") or None
     hosts = opened.listed.session.hosts if host is None else (opened.file(host).host,)
-    content = b"".join(compressed(pieces((opened.trace(one) for one in hosts), form, len(hosts))))
+    content = b"".join(compress_pieces(pieces((opened.trace(one) for one in hosts), form, len(hosts))))
     name = f"{opened.listed.id}{SUFFIXES[form]}.gz"
     return binary_answer(content, "application/gzip", {"Content-Disposition": f'attachment; filename="{name}"'})
 
@@ -81,7 +81,7 @@ def _read_question(request: Request, tool: str) -> tuple[str, str | None, str | 
     return tool, request.args.get("host") or None, request.args.get("steps") or None
 
 
-def _without_long_lists(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+def _drop_long_lists(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
     """The report without its longest lists, and the lengths of those lists; the page fetches them as tables."""
     long = {key: len(value) for key, value in body.items() if isinstance(value, list) and len(value) > INLINE_ROWS}
     kept: dict[str, Any] = {}

@@ -127,10 +127,10 @@ class OpenSession:
         if host is not None:
             self.file(host)
         key = tool, host, steps
-        report = self._kept_report(key)
+        report = self._find_report(key)
         if report is None:
             with self._turns.foreground():
-                report = self._kept_report(key) or self._compute(key)
+                report = self._find_report(key) or self._compute(key)
         return report
 
     def answer(self, tool: str, host: str | None, steps: str | None, make: Callable[[Report], Answer]) -> Answer:
@@ -146,7 +146,7 @@ class OpenSession:
                     self._answers.popitem(last=False)
         return answer
 
-    def _kept_report(self, key: _Question) -> Report | None:
+    def _find_report(self, key: _Question) -> Report | None:
         with self._lock:
             report = self._reports.get(key)
             if report is not None:
@@ -219,7 +219,7 @@ class OpenSession:
         if not self._is_closed.is_set():
             with self._turns.background():
                 key = tool, None, None
-                if self._kept_report(key) is None:
+                if self._find_report(key) is None:
                     self._compute(key)
 
     def _try_report(self, tool: str) -> None:
@@ -232,12 +232,12 @@ class OpenSession:
 
     def _load_timelines(self) -> None:
         """Builds the timeline's index of the traces in memory, so that the timeline opens at once."""
-        from stepscope.analysis.timeline.load import prepare
+        from stepscope.analysis.timeline.load import prepare_windows
 
         for host in self.hosts:
             if self.profile.is_decoded(host) and not self._is_closed.is_set():
                 with self._turns.background():
-                    prepare(self.profile.trace(host))
+                    prepare_windows(self.profile.trace(host))
 
 
 class _Turns:

@@ -21,7 +21,7 @@ from werkzeug import Request
 from stepscope.analysis.resources.counters import counter_window, counters_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.timeline import details, index, search, selection, tracks
-from stepscope.analysis.timeline.load import load, prepare
+from stepscope.analysis.timeline.load import group_load, prepare_windows
 from stepscope.model import EventKind, HostTrace
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
 from stepscope.web.routes import read_integer
@@ -50,7 +50,7 @@ _COUNTER = re.compile(r"c(?P<number>\d{1,9})")
 def get_tracks(site: Site, request: Request, session: str) -> Answer:
     """Answers with the tree of tracks and the span of the trace."""
     trace = _trace(site, request, session)
-    prepare(trace)
+    prepare_windows(trace)
     drawn = index.is_drawn(trace)
     return json_answer({
         "host": trace.host,
@@ -108,7 +108,7 @@ def get_window(site: Site, request: Request, session: str) -> Answer:
             400, f"{len(lines) + len(groups) + len(counters)} rows are too many at once", "request fewer at a time"
         )
     unit = 1 << max(0, level - _FINER)
-    columns = _slices(trace, index.window(trace, begin, end, lines, width, room), first << level, unit)
+    columns = _slices(trace, index.find_slices(trace, begin, end, lines, width, room), first << level, unit)
     columns |= _loads(trace, groups, first << level, cells, level)
     columns |= _counters(trace, counters, first << level, cells, level)
     head = {"begin_ps": first << level, "level": level, "cells": cells, "unit_ps": unit}
@@ -147,7 +147,7 @@ def _slices(trace: HostTrace, found: index.Window, begin: int, unit: int) -> dic
 def _loads(
     trace: HostTrace, groups: Sequence[tracks.Group], begin: int, cells: int, level: int
 ) -> dict[str, NDArray[Any]]:
-    loads = [load(trace, group, begin, cells, level) for group in groups]
+    loads = [group_load(trace, group, begin, cells, level) for group in groups]
     return {"load": np.concatenate(loads).astype(np.float32)} if loads else {}
 
 
@@ -191,7 +191,7 @@ def get_arrows(site: Site, request: Request, session: str) -> Answer:
     trace = _trace(site, request, session)
     lines = np.array(_requested_lines(trace, request), np.int64)
     with opened.working():
-        found = details.arrows(trace, *_window(request), lines, MOST_ARROWS)
+        found = details.find_arrows(trace, *_window(request), lines, MOST_ARROWS)
     spots = [
         [_arrow_end(trace, cause), _arrow_end(trace, event)]
         for cause, event in zip(found.cause.tolist(), found.event.tolist(), strict=True)
@@ -202,19 +202,19 @@ def get_arrows(site: Site, request: Request, session: str) -> Answer:
 def get_search(site: Site, request: Request, session: str) -> Answer:
     """Answers with how many events match a name, where they are, and the nearest one to a time."""
     trace, query = _trace(site, request, session), request.args
-    found = search.find(trace, query.get("text", ""), query.get("regex") == "1")
+    found = search.find_events(trace, query.get("text", ""), query.get("regex") == "1")
     begin, end = trace.span_ps()
     bins = read_integer(request, "bins", 1, MOST_BINS, 512)
     answer: dict[str, Any] = {
         "total": len(found.rows),
-        "bins": search.histogram(trace, found, begin, end, bins).tolist(),
+        "bins": search.match_histogram(trace, found, begin, end, bins).tolist(),
         "types": base64.b64encode(np.packbits(found.types, bitorder="little").tobytes()).decode(),
         "place": None,
     }
     direction = query.get("direction")
     if direction in ("next", "previous"):
         at, event = read_integer(request, "from_ps", -_HUGE, _HUGE), read_integer(request, "from_event", -1, _HUGE, -1)
-        place = search.nearest(trace, found, at, event, direction == "next")
+        place = search.find_nearest(trace, found, at, event, direction == "next")
         if place is not None:
             answer["place"] = {"number": place.number, "spot": asdict(details.spot_of(trace, place.event))}
     return json_answer(answer)
@@ -223,7 +223,7 @@ def get_search(site: Site, request: Request, session: str) -> Answer:
 def get_selection(site: Site, request: Request, session: str) -> Answer:
     """Answers with the events in a window on some tracks, summed by name."""
     trace = _trace(site, request, session)
-    return json_answer(asdict(selection.select(trace, *_window(request), _requested_lines(trace, request))))
+    return json_answer(asdict(selection.sum_selection(trace, *_window(request), _requested_lines(trace, request))))
 
 
 def _arrow_end(trace: HostTrace, event: int) -> list[int]:

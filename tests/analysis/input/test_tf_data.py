@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from draw import Sort, draw
 from every_form import exercise
 from pipeline_programs import SLOW
+from warm_python import WARM
 
 import stepscope
 from stepscope.analysis.input import tf_data_tool as tf_data
@@ -382,7 +381,6 @@ def test_a_map_that_is_fused_with_its_batch_is_made_parallel_only_once(map_op: s
 @pytest.fixture(scope="session")
 def recorded_pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Profiles of the pipelines of `pipeline_programs`, recorded once a test run, as NAME/."""
-    pytest.importorskip("tensorflow", reason="only TensorFlow can run tf.data pipelines to test with")
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "pipelines"
     with folder.with_suffix(".lock").open("w") as lock:
@@ -395,8 +393,8 @@ def recorded_pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def record_pipelines(folder: Path, *names: str) -> None:
     """Records the pipelines of these names, all if there is none."""
-    command = [sys.executable, pipeline_programs.__file__, str(folder), *names]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    words = [str(pipeline_programs.__file__), str(folder), *names]
+    done = WARM.run("tensorflow", words, os.environ, timeout=300)
     if done.returncode != 0:
         raise RuntimeError(f"the pipelines could not be recorded:\n{done.stderr[-3000:]}")
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import stepscope
 from stepscope.analysis.resources import memory_profile_tool as memory_profile
-from stepscope.analysis.resources.memory_usage import MOST_POINTS, MOST_ROWS, Alive, sample, shorten
+from stepscope.analysis.resources.memory_usage import MOST_POINTS, MOST_ROWS, Alive, shorten_breakdown, thin_out
 from stepscope.model import EventKind, HostTrace, LineBuilder, LineKind, PlaneKind, TraceBuilder
 from stepscope.model.trace import StatValue
 from stepscope.report import Rows
@@ -269,7 +269,7 @@ def test_an_event_outside_all_steps_has_no_step() -> None:
     ],
 )
 def test_a_long_timeline_keeps_the_fullest_moment_of_each_group(levels: list[int], most: int, kept: list[int]) -> None:
-    assert sample(np.array(levels, np.int64), most).tolist() == kept
+    assert thin_out(np.array(levels, np.int64), most).tolist() == kept
 
 
 def test_peak_and_breakdown_are_exact_whatever_the_timeline_leaves_out() -> None:
@@ -367,7 +367,7 @@ def test_lost_deallocations_are_told() -> None:
 
 def test_a_breakdown_of_very_many_rows_ends_with_one_for_the_rest() -> None:
     rows = [Alive(f"op{size}", size, size, 1, None, None, None) for size in range(MOST_ROWS + 5, 0, -1)]
-    short = shorten(rows, MOST_ROWS)
+    short = shorten_breakdown(rows, MOST_ROWS)
     assert len(short) == MOST_ROWS
     assert short[-1] == Alive("(smaller ones)", 21, 21, 6, None, None, None)
     assert sum(row.allocated for row in short) == sum(row.allocated for row in rows)
@@ -507,7 +507,8 @@ def test_without_totals_and_addresses_memory_counts_from_the_start_and_sizes_tel
     assert columns(only(report)["breakdown"], "op", "allocated_bytes") == [("aten::mm", 30), ("aten::add", 10)]
     assert report.warnings == (
         "cuda:0: the profile contains no totals: memory in use counts from the start of the capture",
-        "cuda:0: the profile contains no addresses: deallocations are matched to allocations of equal size by a guess",
+        "cuda:0: the profile contains no addresses: "
+        "deallocations are matched to allocations of equal size, which is a guess",
     )
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from stepscope.analysis.resources.counters import counter_window, counters_of
 from stepscope.analysis.timeline import details, search, selection
-from stepscope.analysis.timeline.index import Window, index_of, level_for, window
-from stepscope.analysis.timeline.load import load
+from stepscope.analysis.timeline.index import Window, find_slices, index_of, level_for
+from stepscope.analysis.timeline.load import group_load
 from stepscope.analysis.timeline.tracks import activity_ps, group_named, groups_of
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
@@ -40,7 +40,7 @@ def shown(trace: HostTrace, found: Window) -> list[tuple[int, int, int, int, str
 
 
 def everything(trace: HostTrace, begin: int, end: int, width: int, most: int = MANY) -> Window:
-    return window(trace, begin, end, range(index_of(trace).n_rows), width, most)
+    return find_slices(trace, begin, end, range(index_of(trace).n_rows), width, most)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_rows_are_as_many_as_the_deepest_nesting():
     deep = spans([(at, 10_000 - 2 * at) for at in range(3_000)])
 
     assert index_of(deep).lane.tolist() == list(range(3_000))
-    assert index_of(deep).rows_of(0) == 3_000
+    assert index_of(deep).row_count(0) == 3_000
 
 
 def test_sums_of_occurrences_and_counters_are_not_drawn():
@@ -192,7 +192,7 @@ def test_stored_levels_say_what_the_events_themselves_say(level):
     end = trace.span_ps()[1]
     width = max(1, -(-end >> level))
 
-    found = window(trace, 0, width << level, [0], width, MANY)
+    found = find_slices(trace, 0, width << level, [0], width, MANY)
 
     own = index.rows.order[: index.rows.begin[1]]
     start, stop = index.rows.start[own], (index.rows.start + index.rows.duration)[own]
@@ -280,7 +280,7 @@ def test_a_group_has_as_many_lanes_as_its_load_counts(plane, kinds, lanes):
     trace = builder.build()
     (group,) = groups_of(trace)
 
-    assert (group.lanes, load(trace, group, 0, 1, 6).tolist()) == (lanes, [lanes])
+    assert (group.lanes, group_load(trace, group, 0, 1, 6).tolist()) == (lanes, [lanes])
 
 
 def test_devices_come_first_and_the_thread_with_the_steps_leads_the_host():
@@ -351,7 +351,7 @@ def test_a_device_is_busy_while_any_of_its_streams_is():
     """)
 
     # The picture in cells of 2 ms: the streams cover 0-5 and 6-8.
-    found = load(trace, groups_of(trace)[0], 0, 5, (2 * MS - 1).bit_length()) * (1 << (2 * MS - 1).bit_length())
+    found = group_load(trace, groups_of(trace)[0], 0, 5, (2 * MS - 1).bit_length()) * (1 << (2 * MS - 1).bit_length())
 
     assert found.sum() == pytest.approx(7 * MS)
 
@@ -366,8 +366,8 @@ def test_a_host_is_as_busy_as_the_number_of_its_threads_at_work():
         line.event("y", 1, 2, K.OP)
     two = builder.build()
 
-    assert load(trace, groups_of(trace)[0], 0, 3, 3).tolist() == [1.0, 0.0, 0.5]
-    assert load(two, groups_of(two)[0], -8, 3, 3).tolist() == [0.0, 2.0, 0.0]
+    assert group_load(trace, groups_of(trace)[0], 0, 3, 3).tolist() == [1.0, 0.0, 0.5]
+    assert group_load(two, groups_of(two)[0], -8, 3, 3).tolist() == [0.0, 2.0, 0.0]
 
 
 def counting(values: list[tuple[int, float]]) -> HostTrace:
@@ -428,20 +428,20 @@ def test_names_are_found_by_a_part_or_a_pattern_in_either_case(text, regex, name
         line.event(name, at, 1, K.OP)
     trace = builder.build()
 
-    assert [trace.name_of(int(row)) for row in search.find(trace, text, regex).rows] == names
+    assert [trace.name_of(int(row)) for row in search.find_events(trace, text, regex).rows] == names
 
 
 @pytest.mark.parametrize(("text", "regex"), [("", False), ("(", True), ("x" * 501, False)])
 def test_a_search_that_makes_no_sense_is_refused(text, regex):
     with pytest.raises(UsageError):
-        search.find(spans([(0, 1)]), text, regex)
+        search.find_events(spans([(0, 1)]), text, regex)
 
 
 def test_a_pattern_that_would_take_others_forever_takes_no_time():
     trace = spans([(0, 1)])
 
     begin = time.monotonic()
-    search.find(trace, "(e+)+$" * 20, regex=True)
+    search.find_events(trace, "(e+)+$" * 20, regex=True)
     assert time.monotonic() - begin < 5
 
 
@@ -451,7 +451,7 @@ def test_names_that_are_no_text_can_be_searched():
     line.event("ab\udcff\udcfe<script>", 0, 1, K.OP)
     trace = builder.build()
 
-    assert len(search.find(trace, "<SCRIPT>").rows) == 1
+    assert len(search.find_events(trace, "<SCRIPT>").rows) == 1
 
 
 def test_matches_are_walked_in_order_of_time_across_threads_and_round_the_end():
@@ -459,12 +459,12 @@ def test_matches_are_walked_in_order_of_time_across_threads_and_round_the_end():
         host a | k   k  x
         host b |  k  k
     """)
-    found = search.find(trace, "k")
+    found = search.find_events(trace, "k")
 
     def walk(forward: bool) -> list[tuple[int, int, int]]:
         at, event, seen = -1, -1, []
         for _ in range(5):
-            place = search.nearest(trace, found, at, event, forward)
+            place = search.find_nearest(trace, found, at, event, forward)
             event, at = place.event, int(trace.events.start_ps[place.event])
             seen.append((at // MS, int(trace.events.line[event]), place.number))
         return seen
@@ -477,19 +477,19 @@ def test_matches_are_walked_in_order_of_time_across_threads_and_round_the_end():
 def test_no_match_has_no_next():
     trace = spans([(0, 1)])
 
-    assert search.nearest(trace, search.find(trace, "zzz"), 0, -1, True) is None
+    assert search.find_nearest(trace, search.find_events(trace, "zzz"), 0, -1, True) is None
 
 
 def test_matches_are_counted_a_pixel():
     trace = spans([(0, 1), (1, 1), (50, 1), (99, 1)])
 
-    assert search.histogram(trace, search.find(trace, "e"), 0, 100, 4).tolist() == [2, 0, 1, 1]
+    assert search.match_histogram(trace, search.find_events(trace, "e"), 0, 100, 4).tolist() == [2, 0, 1, 1]
 
 
 # -- selections --------------------------------------------------------------------------------------------------
 
 
-def rows_of(found: selection.Selection) -> list[tuple[str, int, int, int]]:
+def selection_rows(found: selection.Selection) -> list[tuple[str, int, int, int]]:
     return [(row.name, row.events, row.total_ps // MS, row.self_ps // MS) for row in found.rows]
 
 
@@ -501,18 +501,18 @@ def test_a_selection_adds_up_what_is_inside_it():
         gpu0 s    | k---
     """)
 
-    whole = selection.select(trace, 0, 20 * MS, range(len(trace.lines)))
-    part = selection.select(trace, 2 * MS, 6 * MS, [0])
+    whole = selection.sum_selection(trace, 0, 20 * MS, range(len(trace.lines)))
+    part = selection.sum_selection(trace, 2 * MS, 6 * MS, [0])
 
-    assert rows_of(whole) == [("b", 2, 6, 5), ("a", 1, 10, 4), ("k", 1, 4, 4), ("c", 1, 1, 1)]
+    assert selection_rows(whole) == [("b", 2, 6, 5), ("a", 1, 10, 4), ("k", 1, 4, 4), ("c", 1, 1, 1)]
     assert (whole.events, whole.names, whole.total_ps // MS, whole.self_ps // MS) == (5, 4, 21, 14)
-    assert rows_of(part) == [("b", 2, 3, 2), ("a", 1, 4, 1), ("c", 1, 1, 1)]
+    assert selection_rows(part) == [("b", 2, 3, 2), ("a", 1, 4, 1), ("c", 1, 1, 1)]
 
 
 def test_names_beyond_the_most_are_added_up_and_not_left_out():
     trace = spans([(at * 10, at) for at in range(5)], "abcde")
 
-    found = selection.select(trace, 0, 100, [0], most=2)
+    found = selection.sum_selection(trace, 0, 100, [0], most=2)
 
     assert [row.name for row in found.rows] == ["e", "d"]
     assert (found.rest.name, found.rest.events, found.rest.total_ps) == ("3 other names", 3, 3)
@@ -522,7 +522,7 @@ def test_names_beyond_the_most_are_added_up_and_not_left_out():
 @settings(max_examples=80, deadline=None)
 @given(traces(), st.integers(-5, 95), st.integers(1, 100))
 def test_a_selection_holds_exactly_what_overlaps_it(trace, begin, length):
-    found = selection.select(trace, begin, begin + length, range(len(trace.lines)))
+    found = selection.sum_selection(trace, begin, begin + length, range(len(trace.lines)))
 
     start, stop = trace.events.start_ps, trace.events.start_ps + trace.events.duration_ps
     inside = (start < begin + length) & ((stop > begin) | (start >= begin))
@@ -588,7 +588,7 @@ def test_arrows_of_a_window_go_both_ways_and_only_between_lines_that_are_shown()
     lines = np.arange(len(trace.lines))
 
     def arrows(begin: int, end: int, shown=lines, most: int = 9):
-        found = details.arrows(trace, begin * MS, end * MS, shown, most)
+        found = details.find_arrows(trace, begin * MS, end * MS, shown, most)
         return found.total, [
             (trace.name_of(a), trace.name_of(b)) for a, b in zip(found.cause, found.event, strict=True)
         ]

@@ -87,7 +87,7 @@ function Gain({ advice }: { advice: Advice }) {
       {...hint(
         "Predicted step time",
         `${hasRange ? `${HOW_OFTEN} ` : ""}${sentence(advice.reasoning)}. ${STEP_TIME_HERE}`,
-        `${gain} times as fast`,
+        `${gain}× faster`,
       )}
     >
       {now !== null && then !== null && (
@@ -95,10 +95,10 @@ function Gain({ advice }: { advice: Advice }) {
           {duration(now)} <Icon name="arrow" size={14} /> {duration(then)}
         </span>
       )}
-      <strong>about {times(gain)}× as fast</strong>
+      <strong>about {times(gain)}× faster</strong>
       {hasRange && (
         <span class="gain-range">
-          {times(least)} to {times(most)}× to be expected
+          likely {times(least)}× to {times(most)}×
         </span>
       )}
     </p>

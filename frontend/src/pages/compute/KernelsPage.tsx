@@ -10,16 +10,10 @@ import { figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
 import { shortKernel } from "../shared/names";
 import { Ring } from "../shared/Ring";
-import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
-interface KernelShare extends Row {
-  readonly kernel: string;
-  readonly occurrences: number;
-  readonly total_us: number;
-  readonly percent: number;
-}
+type KernelShare = RowOf<"kernel-stats", "by_kernel">;
 
 interface KernelReport extends Report {
   readonly rows?: readonly RowOf<"kernel-stats", "rows">[];
@@ -108,19 +102,19 @@ function slicesOf(report: KernelReport, look: Palette): Slice[] {
   const found = report.by_kernel ?? [];
   const named = found.filter((share) => share.kernel !== "others");
   const colours = shades(
-    named.map((share) => categoryOf(share.kernel)),
+    named.map((share) => categoryOf(share.kernel ?? "")),
     look.surface,
   );
   const grey = mix(CATEGORY_COLOUR.other, look.surface, 0.35);
   return found.map((share) => ({
-    name: share.kernel,
-    value: share.total_us,
+    name: share.kernel ?? "",
+    value: share.total_us ?? 0,
     percent: share.percent,
     colour: share.kernel === "others" ? grey : (colours[named.indexOf(share)] as string),
-    text: shareText(share),
+    text: shareText(share.total_us ?? 0, share.occurrences ?? 0),
   }));
 }
 
-function shareText({ total_us, occurrences }: KernelShare): string {
-  return `${decimal(total_us, total_us < 100 ? 2 : 0)} µs, ${occurrences.toLocaleString("en-US")} times`;
+function shareText(us: number, occurrences: number): string {
+  return `${decimal(us, us < 100 ? 2 : 0)} µs, ${occurrences.toLocaleString("en-US")} times`;
 }

@@ -13,14 +13,7 @@ import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
-interface Share {
-  readonly where: "device" | "host";
-  readonly by: "type" | "op";
-  readonly name: string;
-  readonly self_us: number;
-  readonly percent: number | null;
-  readonly percent_with_idle: number | null;
-}
+type Share = RowOf<"op-stats", "distributions">;
 
 interface OpsReport extends Report {
   readonly distributions?: readonly Share[];
@@ -144,15 +137,15 @@ function slicesOf(
   const named = shown.filter((share) => !isRest(share.name));
   const types = by === "op" ? typesOf(report.rows ?? [], where) : new Map<unknown, string>();
   const colours = shades(
-    named.map((share) => categoryOfOp(types.get(share.name) ?? share.name, share.name, where)),
+    named.map(({ name }) => categoryOfOp(types.get(name) ?? name ?? "", name ?? "", where)),
     look.surface,
   );
   const slice = (share: Share, colour: string): Slice => ({
-    name: share.name === "IDLE" ? "idle" : share.name,
-    value: share.self_us,
+    name: share.name === "IDLE" ? "idle" : (share.name ?? ""),
+    value: share.self_us ?? 0,
     percent: idle ? share.percent_with_idle : share.percent,
     colour,
-    text: `${decimal(share.self_us, share.self_us < 100 ? 2 : 0)} µs`,
+    text: `${decimal(share.self_us ?? 0, (share.self_us ?? 0) < 100 ? 2 : 0)} µs`,
   });
   const rest = shown
     .filter((share) => isRest(share.name))
@@ -167,6 +160,6 @@ function typesOf(rows: readonly Row[], where: "device" | "host"): Map<unknown, s
   return types;
 }
 
-function isRest(name: string): boolean {
+function isRest(name: string | null): boolean {
   return name === "IDLE" || name === "others";
 }

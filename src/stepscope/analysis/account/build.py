@@ -8,7 +8,8 @@ from stepscope import kernels
 from stepscope.analysis.account.contacts import Contacts, contacts_of
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Edges, Graph, NodeKind
 from stepscope.analysis.account.nodes import NodeFinder, Nodes, cut_line
-from stepscope.analysis.account.queues import Queues, cross_queue_sources, queues_of
+from stepscope.analysis.account.queues import Queues, queues_of
+from stepscope.analysis.account.stream_waits import queue_edges
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.account.windows import StepBounds, bounds_of
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
@@ -40,7 +41,7 @@ def build_graph(trace: HostTrace) -> Graph | None:
         [
             *_launch_edges(trace, finder, queues, len(host)),
             *contacts.edges(finder, len(host)),
-            _queue_edges(queues, len(host)),
+            queue_edges(trace, queues, len(host)),
             *bounds.edges(finder, queues, len(host), len(host) + len(queues)),
         ]
     )
@@ -98,11 +99,6 @@ def _launch_edges(trace: HostTrace, finder: NodeFinder, queues: Queues, first: i
         source = finder.starting_from(line[at], begins[at]) if after_start else finder.ending_by(line[at], ends[at])
         found.append(Edges.of(source, target[at], queues.latency_ps[known][at], E.LAUNCH, False, after_start))
     return found
-
-
-def _queue_edges(queues: Queues, first: int) -> Edges:
-    source, target, lag = cross_queue_sources(queues)
-    return Edges.of(first + source, first + target, lag, E.QUEUE, True)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
 
-_NEVER = np.iinfo(np.int64).min // 4
+NEVER = np.iinfo(np.int64).min // 4
 _SWITCH_PERCENTILE = 50  # of gaps between work that was launched ahead: what a queue needs to go on to its next work
 
 
@@ -140,7 +140,7 @@ def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64,
 def _arrivals(trace: HostTrace, call: I64, latency: I64, after_start: Mask) -> I64:
     begins = trace.events.start_ps[call]
     ends = begins + trace.events.duration_ps[call]
-    return np.where(call >= 0, np.where(after_start, begins, ends) + latency, _NEVER)
+    return np.where(call >= 0, np.where(after_start, begins, ends) + latency, NEVER)
 
 
 def _switch_ps(line: I32, gap: I64, ahead: Mask) -> I64:
@@ -151,37 +151,3 @@ def _switch_ps(line: I32, gap: I64, ahead: Mask) -> I64:
         if len(gaps):
             switch[first:last] = int(np.percentile(gaps, _SWITCH_PERCENTILE))
     return np.maximum(switch, 0)
-
-
-def cross_queue_sources(queues: Queues) -> tuple[I64, I64, I64]:
-    """Work that starts later than its queue and its launch explain, and the work of another queue that ended last
-    before it did, as two int64 columns of places, and the usual time from the one to the other.  The trace states no
-    such edge; the times suggest it."""
-    free = np.where(queues.previous >= 0, queues.end_ps[queues.previous] + queues.pause_ps, _NEVER)
-    ready = np.maximum(free, queues.arrival_ps)
-    by_end = np.argsort(queues.end_ps, kind="stable")
-    ends = queues.end_ps[by_end]
-    late = np.flatnonzero((queues.call >= 0) & (queues.start_ps > ready))
-    at = np.searchsorted(ends, queues.start_ps[late], side="right") - 1
-    source = _last_of_another_line(by_end, at, queues.line, queues.line[late])
-    explains = (source >= 0) & (queues.end_ps[source] > ready[late])
-    # It is this work that was waited for if nothing but what a start takes is left to explain.
-    rest = queues.start_ps[late] - queues.end_ps[source]
-    explains &= rest <= (queues.start_ps[late] - ready[late]) // 2
-    usual = int(np.median(rest[explains])) if explains.any() else 0
-    return source[explains], late[explains], np.full(int(explains.sum()), usual)
-
-
-def _last_of_another_line(by_end: I64, at: I64, line: I32, own: I32) -> I64:
-    """From a place in an order back to the first that is not of one's own line, a few steps at most; -1 without one."""
-    at = at.copy()
-    for _ in range(_MOST_STEPS_BACK):
-        same = (at >= 0) & (line[by_end[at]] == own)
-        if not same.any():
-            break
-        at[same] -= 1
-    good = (at >= 0) & (line[by_end[at]] != own)
-    return np.where(good, by_end[at], -1)
-
-
-_MOST_STEPS_BACK = 8

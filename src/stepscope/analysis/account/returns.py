@@ -7,6 +7,7 @@ import numpy as np
 from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.nodes import NodeFinder, distinct, numbers_in
 from stepscope.analysis.account.queues import Queues
+from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import enclosing_events
@@ -106,24 +107,26 @@ def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
 
 
 def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64) -> tuple[I64, I64, Mask]:
-    """Each call with the work of every queue that was launched before it: places of calls, of work, and whether the
-    call had started that work itself."""
+    """Each call with the work of every queue that it waits for and that was launched before it: places of calls, of
+    work, and whether the trace states which work: the call started it itself, or its queue is recorded."""
+    awaited = awaited_work(trace, call)
     launched = np.where(queues.call >= 0, trace.events.start_ps[queues.call], queues.start_ps)
     pairs_call, pairs_work = [], []
     for line in numbers_in(queues.line):
         first = int(np.searchsorted(queues.line, line))
         last = int(np.searchsorted(queues.line, line, side="right"))
-        before = np.searchsorted(np.maximum.accumulate(launched[first:last]), start, side="right") - 1
+        before = np.searchsorted(np.maximum.accumulate(launched[first:last]), awaited.until_ps, side="right") - 1
         done = np.searchsorted(queues.end_ps[first:last], end, side="right") - 1
         # What was launched before and is not done yet it did not wait for; it may have waited for an event before that.
         work = np.minimum(before, done)
         waited = (work >= 0) & ((done >= before) | (queues.end_ps[first + np.maximum(work, 0)] > start))
+        waited &= (awaited.line < 0) | (awaited.line == line)
         pairs_call.append(np.flatnonzero(waited))
         pairs_work.append(first + work[waited])
     if not pairs_call:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
     at, work = np.concatenate(pairs_call), np.concatenate(pairs_work)
-    return at, work, queues.call[work] == call[at]
+    return at, work, (queues.call[work] == call[at]) | (awaited.line[at] >= 0)
 
 
 def _return_lags(names: I32, explained: Mask, took: I64) -> I64:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from stepscope.analysis.account.account import AccountRow, StepAccount
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.report import Cell, Field, Role, clean, number_text, percent, round_ms, shortened
+from stepscope.report import Cell, Field, Role, clean, number_text, percent, round_ms, shorten_name
 
 _LONGEST_NAME = 80
 _WORTH_NAMING = 0.05  # of a cause's time
@@ -133,7 +133,7 @@ def cause_words(cause: str) -> str:
 
 
 def _called(culprit: Culprit) -> str:
-    name = shortened(clean(culprit.name), _LONGEST_NAME)
+    name = shorten_name(clean(culprit.name), _LONGEST_NAME)
     return f"{_place(culprit)} {name}" if culprit.file else name
 
 

@@ -1,10 +1,10 @@
 """Two sessions side by side: did a change help, by how much, is that more than noise, and where did the time go?
 
 What is compared is the time from the start of a step to the start of the next: the step, and what lies between it and
-the next where the steps are those of one thread.  With several hosts, a step is as on the host on which it is longest.
-All differences are the session after less the session before; a row that one side lacks counts as zero there.
+the next where the steps are those of one thread.  With several hosts, a step is that of the host on which it is
+longest.  All differences are after minus before; a row that one side lacks counts as zero there.
 
-Which rows of which tool are compared is what the tools declare; see `stepscope.report.Comparable`.
+The tools declare which of their rows are compared; see `stepscope.report.Comparable`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from stepscope.errors import UsageError
 from stepscope.report import Cell, round_6
 
 DEFAULT_TOOLS = ("overview", "op-stats", "kernel-stats", "memory-profile", "steps")
-"""The tools whose differences are shown if nobody asks for others."""
+"""The tools whose differences are shown by default."""
 
 _WARNING_TOOLS = ("overview", "steps", "op-stats", "kernel-stats")  # if no tool was asked for
 _MAIN_TABLE = "rows"  # the ops
-_ALWAYS_SHOWN = ("breakdown", _MAIN_TABLE)  # the others only with rows, unless somebody asked for their tool
+_ALWAYS_SHOWN = ("breakdown", _MAIN_TABLE)  # the others only if they have rows, or if their tool was requested
 
 
 def comparable_tools() -> tuple[Tool, ...]:
-    """The tools of which something can be compared."""
+    """The tools that declare something to compare."""
     return tuple(tool for tool in TOOLS if tool.name in STEP_TABLES or tool.comparables)
 
 
@@ -40,7 +40,7 @@ def choose_tools(names: Sequence[str] | None) -> tuple[str, ...]:
     """The names of the tools to compare: the default ones if None.
 
     Raises:
-        UsageError: there is no such tool, or nothing of it can be compared.
+        UsageError: there is no such tool, or it has nothing to compare.
     """
     tools = [tool_named(name) for name in (DEFAULT_TOOLS if names is None else names)]
     for tool in tools:
@@ -65,13 +65,13 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
     samples = sample_of(step_times(before)), sample_of(step_times(after))
     found = compare_means(*samples)
     breakdown = STEP_TABLES["overview"](before, after, False).rows
-    tables = list(_tables(before, after, names, found))
+    tables = list(_make_tables(before, after, names, found))
     if tools is None or len(names) == len(comparable_tools()):
         tables = [replace(table, is_optional=table.id not in _ALWAYS_SHOWN) for table in tables]
     main = next((table for table in tables if table.id == _MAIN_TABLE), tables[0])
     return CompareReport(
         hosts=tuple(dict.fromkeys((*before.hosts, *after.hosts))),
-        warnings=_warnings(before.warnings_of(warned), after.warnings_of(warned)),
+        warnings=_label_warnings(before.warnings_of(warned), after.warnings_of(warned)),
         partial=before.partial or after.partial,
         verdict_text=verdict_text(found, *samples, breakdown),
         difference=found,
@@ -83,7 +83,9 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
     )
 
 
-def _tables(before: Side, after: Side, names: Iterable[str], found: StepTimeDifference) -> Iterator[DifferenceTable]:
+def _make_tables(
+    before: Side, after: Side, names: Iterable[str], found: StepTimeDifference
+) -> Iterator[DifferenceTable]:
     counts = before.step_count, after.step_count
     steps = counts if all(counts) else None
     within_noise = found.verdict == "within_noise"
@@ -109,8 +111,8 @@ def _side_row(name: str, side: Side, sample: Sample) -> dict[str, Cell]:
     }
 
 
-def _warnings(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
-    """The warnings of both recordings with the side that each is about; once where it is about both."""
+def _label_warnings(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
+    """The warnings of both recordings, each labelled with its side; once if it is about both."""
     return (
         *(f"{'both' if text in after else 'before'}: {text}" for text in before),
         *(f"after: {text}" for text in after if text not in before),

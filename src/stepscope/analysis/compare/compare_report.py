@@ -1,4 +1,4 @@
-"""What a comparison of two sessions says."""
+"""The report of a comparison of two sessions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class CompareReport(Report):
     Attributes:
         verdict_text: the difference of the step times in one sentence.
         difference: the same in figures.
-        sides: the two sessions: `side` is `before` or `after`, `run` its name, `mean_ms` and `std_ms` (n - 1) those of
-            the time from step to step, `steps` how many count, `input_bound_percent` as in the overview, `first_advice`
-            the title of its first advice.
+        sides: the two sessions: `side` is `before` or `after`, `run` its name, `mean_ms` and `std_ms` (n - 1) describe
+            the time from step to step, `steps` is the number that count, `input_bound_percent` is that of the overview,
+            `first_advice` the title of its first advice.
         notes: what makes the two hard to compare, one sentence each.
-        tables: the differences that were asked for, in order.
+        tables: the requested differences, in order.
         main: the id of the table that is filtered, sorted and cut.
         rows: its rows, largest difference first.
     """
@@ -40,11 +40,11 @@ class CompareReport(Report):
     rows: tuple[dict[str, Cell], ...]
 
     def table(self, table_id: str) -> DifferenceTable:
-        """A table by its id.  Raises KeyError if it was not asked for."""
+        """A table by its id.  Raises KeyError if it was not requested."""
         return {table.id: table for table in self._tables()}[table_id]
 
     def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object: each table under its own key, and what it is about in `tables`."""
+        """The tool's own part of the JSON object: each table under its own key, and their descriptions in `tables`."""
         tables = self._tables()
         return {
             "verdict": self.difference.verdict,
@@ -67,16 +67,16 @@ class CompareReport(Report):
         ]
 
     def visible_sections(self) -> Sequence[Section]:
-        """The sections for the eye, without the tables that are shown only with rows and have none."""
+        """The sections to show, without the optional tables that have no rows."""
         hidden = {table.id for table in self._tables() if table.is_optional and not table.rows}
         return [section for section in super().visible_sections() if section.id not in hidden]
 
     def main_table(self) -> Rows:
-        """The ops, or the first table of the tool that was asked for."""
-        return _as_rows(self.table(self.main))
+        """The ops, or the first table of the requested tool."""
+        return _table_rows(self.table(self.main))
 
     def head(self, rows: int) -> CompareReport:
-        """The same report with at most so many rows in each table whose rows are sorted by their difference."""
+        """The same report with at most `rows` rows in each table whose rows are sorted by their difference."""
         tables = tuple(table.head(rows) for table in self.tables)
         return replace(self, rows=self.table(self.main).head(rows).rows, tables=tables)
 
@@ -86,10 +86,10 @@ class CompareReport(Report):
 
 
 def _table_sections(table: DifferenceTable) -> list[Section]:
-    return [Prose(f"{table.id}_sentences", tool_named(table.tool).title, table.sentences), _as_rows(table)]
+    return [Prose(f"{table.id}_sentences", tool_named(table.tool).title, table.sentences), _table_rows(table)]
 
 
-def _as_rows(table: DifferenceTable) -> Rows:
+def _table_rows(table: DifferenceTable) -> Rows:
     return Rows(table.id, table.title, table.fields, table.rows, table.empty)
 
 

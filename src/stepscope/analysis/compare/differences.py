@@ -14,11 +14,11 @@ from stepscope.report import Cell, Comparable, Field, Role, Row, round_6
 NEGLIGIBLE_SHARE = 0.002
 """A difference of at most this share of all that was measured before is negligible."""
 
-_SHOWN_UNITS: dict[str, tuple[str, float]] = {"us": ("ms", 1e-3)}
+_DISPLAY_UNITS: dict[str, tuple[str, float]] = {"us": ("ms", 1e-3)}
 _STATUS = Field(
     "status",
     "text",
-    "`both`, `added` if only the session after has it, `removed` if only that before",
+    "`both`, `added` if only the session after has it, `removed` if only the session before has it",
     "str",
     role=Role.TERM,
 )
@@ -32,7 +32,7 @@ _VERDICT = Field(
     role=Role.TERM,
 )
 _UNCERTAINTY = (
-    "half of the 95 % interval of the difference (Welch); a difference that is no larger is within the noise; unknown "
+    "half of the 95 % interval of the difference (Welch); a smaller or equal difference is within the noise; unknown "
     "if one side has fewer than two steps"
 )
 
@@ -47,9 +47,9 @@ class DifferenceTable:
         fields, rows: the table.
         empty: what to say without rows.
         sentences: what to say before the numbers.
-        steps: what totals were divided by, before and after; None if the table holds no totals per step.
-        is_ordered: True if the order of the rows has a meaning, so that none is left out.
-        is_optional: True if it is shown only with rows.
+        steps: the numbers of steps by which totals were divided, before and after; None if it has no totals per step.
+        is_ordered: True if the order of the rows has a meaning; then none is left out.
+        is_optional: True if it is shown only if it has rows.
     """
 
     tool: str
@@ -64,11 +64,11 @@ class DifferenceTable:
     is_optional: bool = False
 
     def head(self, rows: int) -> DifferenceTable:
-        """The same with at most so many rows, if it can do without the others."""
+        """The same with at most `rows` rows, unless the order of its rows has a meaning."""
         return self if self.is_ordered else replace(self, rows=self.rows[:rows])
 
     def index(self) -> dict[str, Any]:
-        """What it is about, without its rows."""
+        """Its description, without its rows."""
         return {
             "id": self.id,
             "tool": self.tool,
@@ -81,7 +81,7 @@ class DifferenceTable:
 
 @dataclass(frozen=True)
 class _Amount:
-    """The rows of one side that share their keys: measure in the shown unit, count, samples, and what is carried."""
+    """The rows of one side that share their keys: measure in the display unit, count, samples, and the first row."""
 
     value: float
     count: float | None
@@ -108,17 +108,17 @@ def find_differences(
     """
     per_step = steps if comparable.is_total else None
     sides = [
-        _join_rows(comparable, comparable.rows(report), count)
+        _combine_by_key(comparable, comparable.rows(report), count)
         for report, count in zip((before, after), per_step or (1, 1), strict=True)
     ]
-    rows = _differing_rows(comparable, *sides)
+    rows = _find_differing_rows(comparable, *sides)
     if not comparable.is_neutral:
-        rows = _judged(comparable, rows, within_noise and comparable.is_total)
+        rows = _add_verdicts(comparable, rows, within_noise and comparable.is_total)
     if not comparable.is_ordered:
-        names, size = [key.name for key in comparable.keys], _named("difference", comparable)
+        names, size = [key.name for key in comparable.keys], _column_name("difference", comparable)
         rows.sort(key=lambda row: (-abs(amount(row[size])), *(str(row[name]) for name in names)))
     said = comparable.sentences(before, after) if comparable.sentences else ()
-    return make_table(tool, comparable, rows, (*said, *_lacking(rows, *sides)), per_step)
+    return make_table(tool, comparable, rows, (*said, *_name_empty_side(rows, *sides)), per_step)
 
 
 def make_table(
@@ -128,7 +128,7 @@ def make_table(
     sentences: tuple[str, ...] = (),
     steps: tuple[float, float] | None = None,
 ) -> DifferenceTable:
-    """A table of what is declared, with rows that are compared already."""
+    """A table as declared, with rows that have been compared already."""
     return DifferenceTable(
         tool=tool,
         id=comparable.id,
@@ -161,17 +161,19 @@ def fields_of(comparable: Comparable, is_per_step: bool) -> tuple[Field, ...]:
 
 def change_fields(comparable: Comparable, is_per_step: bool = False) -> tuple[Field, ...]:
     """The columns with values, their difference, and its uncertainty where there are samples."""
-    measure, (unit, _) = comparable.measure, _shown_unit(comparable)
+    measure, (unit, _) = comparable.measure, _display_unit(comparable)
     doc = f"{measure.doc}{', per step' if is_per_step else ''}"
     kind = measure.kind if unit == measure.unit else "float"
-    uncertainty = Field(_named("uncertainty", comparable), unit, _UNCERTAINTY)
+    uncertainty = Field(_column_name("uncertainty", comparable), unit, _UNCERTAINTY)
     return (
-        Field(_named("before", comparable), unit, f"{doc}, before; unknown where that side has no such row", kind),
-        Field(_named("after", comparable), unit, f"{doc}, after; unknown where that side has no such row", kind),
         Field(
-            _named("difference", comparable),
+            _column_name("before", comparable), unit, f"{doc}, before; unknown where that side has no such row", kind
+        ),
+        Field(_column_name("after", comparable), unit, f"{doc}, after; unknown where that side has no such row", kind),
+        Field(
+            _column_name("difference", comparable),
             unit,
-            "after less before; a missing row counts as 0",
+            "after minus before; a missing row counts as 0",
             kind,
             role=Role.CHANGE,
         ),
@@ -197,12 +199,12 @@ def change_cells(before: float | None, after: float | None, *, unit: str) -> Row
 
 
 def percent_of(change: float, whole: float) -> float | None:
-    """A change as a share of what it was before, to four decimals; None without anything before."""
+    """A change as a share of the value before, to four decimals; None if that was 0."""
     return round(100 * change / whole, 4) if whole > 0 else None
 
 
 def amount(value: Cell) -> float:
-    """A figure to add up, where unknown counts as 0."""
+    """A figure as a summand; unknown counts as 0."""
     return float(value) if isinstance(value, int | float) else 0.0
 
 
@@ -215,17 +217,17 @@ def mean_of(values: Iterable[float]) -> float:
 # -- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _shown_unit(comparable: Comparable) -> tuple[str, float]:
-    """The unit that values are shown in, and what they are multiplied by."""
-    return _SHOWN_UNITS.get(comparable.measure.unit, (comparable.measure.unit, 1))
+def _display_unit(comparable: Comparable) -> tuple[str, float]:
+    """The unit in which values are shown, and the factor that converts to it."""
+    return _DISPLAY_UNITS.get(comparable.measure.unit, (comparable.measure.unit, 1))
 
 
-def _named(name: str, comparable: Comparable) -> str:
-    unit, _ = _shown_unit(comparable)
+def _column_name(name: str, comparable: Comparable) -> str:
+    unit, _ = _display_unit(comparable)
     return f"{name}_{unit}" if unit else name
 
 
-def _join_rows(
+def _combine_by_key(
     comparable: Comparable, rows: Iterable[Mapping[str, Any]], steps: float
 ) -> dict[tuple[Cell, ...], _Amount]:
     """The rows of one side by their keys, in the order of the report."""
@@ -233,19 +235,19 @@ def _join_rows(
     for row in rows:
         if row[comparable.measure.name] is not None:
             groups.setdefault(tuple(row[key.name] for key in comparable.keys), []).append(row)
-    return {key: _join(comparable, group, steps) for key, group in groups.items()}
+    return {key: _combine_rows(comparable, group, steps) for key, group in groups.items()}
 
 
-def _join(comparable: Comparable, rows: Sequence[Mapping[str, Any]], steps: float) -> _Amount:
+def _combine_rows(comparable: Comparable, rows: Sequence[Mapping[str, Any]], steps: float) -> _Amount:
     """Rows with equal keys as one amount per step."""
-    _, scale = _shown_unit(comparable)
-    value = _joined_measure(comparable, rows) * scale
+    _, scale = _display_unit(comparable)
+    value = _combine_measures(comparable, rows) * scale
     count = sum(amount(row[comparable.count]) for row in rows) / steps if comparable.count else None
     samples = tuple(scale * each for row in rows for each in row[comparable.samples]) if comparable.samples else ()
     return _Amount(value if steps == 1 else value / steps, count, samples, rows[0])
 
 
-def _joined_measure(comparable: Comparable, rows: Sequence[Mapping[str, Any]]) -> float:
+def _combine_measures(comparable: Comparable, rows: Sequence[Mapping[str, Any]]) -> float:
     values: list[float] = [row[comparable.measure.name] for row in rows]
     if comparable.joined == "largest":
         return max(values)
@@ -255,7 +257,7 @@ def _joined_measure(comparable: Comparable, rows: Sequence[Mapping[str, Any]]) -
     return sum(values)
 
 
-def _differing_rows(
+def _find_differing_rows(
     comparable: Comparable, before: Mapping[tuple[Cell, ...], _Amount], after: Mapping[tuple[Cell, ...], _Amount]
 ) -> list[Row]:
     """One row for each key that one side or both have, unless both measured nothing."""
@@ -269,14 +271,14 @@ def _differing_rows(
 
 
 def _difference_cells(comparable: Comparable, before: _Amount | None, after: _Amount | None) -> Row:
-    unit, _ = _shown_unit(comparable)
+    unit, _ = _display_unit(comparable)
     cells: Row = {}
     if not comparable.is_ordered:
         cells["status"] = "added" if before is None else "removed" if after is None else "both"
     values = [None if side is None else side.value for side in (before, after)]
     cells |= change_cells(*values, unit=unit)
     if comparable.samples:
-        cells[_named("uncertainty", comparable)] = _uncertainty(before, after)
+        cells[_column_name("uncertainty", comparable)] = _uncertainty(before, after)
     if comparable.count:
         for name, side in (("before_calls", before), ("after_calls", after)):
             cells[name] = None if side is None or side.count is None else round_6(side.count)
@@ -290,10 +292,16 @@ def _uncertainty(before: _Amount | None, after: _Amount | None) -> float | None:
     return None if width is None else round_6(width)
 
 
-def _judged(comparable: Comparable, rows: Sequence[Row], is_doubtful: bool) -> list[Row]:
-    """The rows with their verdicts; `is_doubtful` if the step times tell no difference and rows have no samples."""
-    change, noise = _named("difference", comparable), _named("uncertainty", comparable)
-    least = NEGLIGIBLE_SHARE * math.fsum(amount(row[_named("before", comparable)]) for row in rows)
+def _add_verdicts(comparable: Comparable, rows: Sequence[Row], is_doubtful: bool) -> list[Row]:
+    """The rows with their verdicts.
+
+    Args:
+        comparable: what was compared.
+        rows: the differences.
+        is_doubtful: whether the step times do not differ by more than their noise and the rows are totals.
+    """
+    change, noise = _column_name("difference", comparable), _column_name("uncertainty", comparable)
+    least = NEGLIGIBLE_SHARE * math.fsum(amount(row[_column_name("before", comparable)]) for row in rows)
     return [{**row, "verdict": _verdict(amount(row[change]), row.get(noise), least, is_doubtful)} for row in rows]
 
 
@@ -307,7 +315,7 @@ def _verdict(change: float, noise: Cell, least: float, is_doubtful: bool) -> str
     return "worse" if change > 0 else "better"
 
 
-def _lacking(rows: Sequence[object], before: Mapping[Any, object], after: Mapping[Any, object]) -> list[str]:
+def _name_empty_side(rows: Sequence[object], before: Mapping[Any, object], after: Mapping[Any, object]) -> list[str]:
     """Says which side has none of the rows."""
     lacking = [name for name, side in (("before", before), ("after", after)) if rows and not side]
     return [f"the session {name} has nothing here" for name in lacking]

@@ -1,4 +1,4 @@
-"""What else differs between two sessions, so that a difference may have another cause than the change."""
+"""Finds other differences between two sessions, which may explain a changed step time as well as the change does."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _same_session(before: Side, after: Side) -> list[str]:
 def _other_surroundings(before: Side, after: Side) -> list[str]:
     one, other = before.overview.environment, after.overview.environment
     return [
-        f"the {what} differs: {_known(one[key])} before, {_known(other[key])} after"
+        f"the {what} differs: {_value_text(one[key])} before, {_value_text(other[key])} after"
         for key, what in _SURROUNDINGS.items()
         if one[key] != other[key]
     ]
 
 
-def _known(value: Cell) -> str:
+def _value_text(value: Cell) -> str:
     return "unknown" if value is None or value == "" else str(value)
 
 
@@ -82,7 +82,7 @@ def _other_shapes(before: Side, after: Side) -> list[str]:
         where = "on either side" if not one and not other else "before" if not one else "after"
         return [f"input shapes were not recorded {where}, so the batch sizes may differ"]
     shared = [name for name in one if name in other]
-    # Ops that only became fewer or more leave or add shapes; a batch of another size changes them.
+    # If an op is only called more or less often, it adds or loses shapes.  Another batch size replaces them.
     changed = [name for name in shared if one[name] - other[name] and other[name] - one[name]]
     if not changed:
         return []

@@ -1,4 +1,4 @@
-"""One side of a comparison: a session, and what the tools say of it."""
+"""One side of a comparison: a session and the reports of the tools."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from stepscope.records import dataclass
 from stepscope.report import Cell, Report
 
 BASE_TOOLS = ("overview", "steps", "op-shapes")
-"""The tools that every comparison asks: for the step times, and for what makes two sessions hard to compare."""
+"""The tools that every comparison needs: for the step times, and for notes on what makes comparing hard."""
 
 MOST_OUTSIDE_PERCENT = 1.0
-"""From this share of op time outside of steps on, totals are taken from the steps alone."""
+"""If at least this share of op time is outside of the steps, totals count the steps alone."""
 
 Ask = Callable[[Sequence[str], bool], Mapping[str, Report]]
 
@@ -29,7 +29,7 @@ class Side:
     Attributes:
         run, path: the session's name and place.
         reports: by tool, of the whole capture or of the chosen steps.
-        within_steps: by tool, of the steps alone; of tools with totals, where much ran outside of the steps.
+        within_steps: by tool, of the steps alone; only of tools with totals, and only if much ran outside of the steps.
     """
 
     run: str
@@ -49,12 +49,11 @@ class Side:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that were looked at."""
+        """The hosts that the reports cover."""
         return self.overview.hosts
 
     def warnings_of(self, tools: Iterable[str]) -> tuple[str, ...]:
-        """What a reader must know to trust the reports of these tools, each once; not of reports with nothing to
-        show."""
+        """The warnings of these tools, each once; those of reports with nothing to show are left out."""
         shown = [self.reports[tool] for tool in tools if self.reports[tool].why_empty() is None]
         return tuple(dict.fromkeys(text for report in (self.overview, self.steps, *shown) for text in report.warnings))
 
@@ -65,34 +64,36 @@ class Side:
 
     @property
     def step_count(self) -> float:
-        """The number of steps that totals are divided by: all that a host recorded, as a mean over hosts."""
+        """The number of steps by which totals are divided: all that a host recorded, as a mean over hosts."""
         return 0.0 if self.overview.steps_source == "none" else self.overview.steps_a_host
 
     @property
     def outside_percent(self) -> dict[str, float]:
-        """The share of op time outside of the steps, by `host` and `device`, where it is worth a sentence."""
+        """The share of op time outside of the steps, by `host` and `device`, where it reaches MOST_OUTSIDE_PERCENT."""
         shares = self.overview.outside_steps_percent
         return {where: share for where, share in shares.items() if share is not None and share >= MOST_OUTSIDE_PERCENT}
 
     def report(self, tool: str, within_steps: bool) -> Report:
-        """A tool's report, if wished on the steps alone where that makes a difference."""
+        """A tool's report; with `within_steps` the one on the steps alone, if there is one."""
         return (self.within_steps.get(tool) if within_steps else None) or self.reports[tool]
 
     @cached_property
     def complete_steps(self) -> tuple[tuple[int, dict[str, Cell]], ...]:
-        """The steps that are compared, with their places in the overview: the complete ones, all if none is.  Empty if
-        the whole capture stands for a step."""
+        """The steps that are compared, with their places in the overview: the complete ones, or all if none is.
+
+        Empty if the whole capture counts as one step.
+        """
         rows = () if self.overview.steps_source == "none" else self.overview.step_rows
         complete = tuple((at, row) for at, row in enumerate(rows) if row["complete"])
         return complete or tuple(enumerate(rows))
 
 
 def side_of(run: str, path: str, ask: Ask, tools: Sequence[str]) -> Side:
-    """The side that a session makes.
+    """Asks the tools about a session.
 
     Args:
         run, path: the session's name and place.
-        ask: gives the reports of some tools, given their names and whether to look at the steps alone.
+        ask: returns the reports of some tools, given their names and whether to count the steps alone.
         tools: the tools that are compared.
     """
     side = Side(run, path, ask(tuple(dict.fromkeys((*BASE_TOOLS, *tools))), False))

@@ -1,4 +1,4 @@
-"""The time from the start of a step to the start of the next, on both sides: means, spread, and where it goes."""
+"""The time from the start of a step to the start of the next, on both sides: mean, spread and breakdown."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ _PLACES = (
 
 
 def step_times(side: Side) -> list[float]:
-    """The time from each step to the next in ms.  The last step has no next one: it gets the mean gap of the others,
-    so that the mean covers the steps and what lies between them."""
+    """The time from each step to the next in ms.
+
+    The last step has no next one.  It gets the mean gap of the others, so that the mean covers steps and gaps.
+    """
     gaps = step_gaps(side)
     mean_gap = mean_of(gap for gap in gaps if gap is not None)
     return [
@@ -51,12 +53,12 @@ def step_times(side: Side) -> list[float]:
 def step_gaps(side: Side) -> tuple[float | None, ...]:
     """The time in ms from the end of each compared step to the start of the next, on the host on which it is longest.
 
-    None after the last step and where steps in between were left out.  0 where steps are not those of one thread.
+    None after the last step and where steps in between were left out.  0 if the steps are not those of one thread.
     """
     if side.overview.step_time_ms["between_steps_percent"] is None:
         return (0.0,) * len(side.complete_steps)
     by_host = _steps_by_host(side.steps.rows)
-    gaps = {host: _gaps(rows) for host, rows in by_host.items()}
+    gaps = {host: _find_gaps(rows) for host, rows in by_host.items()}
     return tuple(gaps[str(row["slowest_host"])][at] for at, row in side.complete_steps)
 
 
@@ -65,11 +67,11 @@ def _steps_by_host(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[
     return {host: list(own) for host, own in groupby(ordered, key=lambda row: str(row["host"]))}
 
 
-def _gaps(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
+def _find_gaps(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
     """The time from the end of each step of a host to the start of the next.
 
-    None after the last one, and where the step numbers say that others lie in between: the numbers are equal, or differ
-    by more than those of neighbours.
+    None after the last one, and where the step numbers show that others lie in between: they are equal, or differ by
+    more than those of neighbours.
     """
     differences = [following["step"] - step["step"] for step, following in pairwise(rows)]
     stride = min((difference for difference in differences if difference > 0), default=0)
@@ -83,7 +85,7 @@ def _gaps(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
 # -- where the time goes -------------------------------------------------------------------------------------------
 
 
-def _categories(side: Side) -> Iterator[dict[str, Any]]:
+def _category_means(side: Side) -> Iterator[dict[str, Any]]:
     """The mean time per step by category, with the time in each step; the means add up to the mean step time."""
     samples: dict[str, list[float]] = {
         name: [amount(row[name]) for _, row in side.complete_steps] for name in CATEGORIES
@@ -106,7 +108,7 @@ _BREAKDOWN = Comparable(
         ),
     ),
     measure=Field("mean_ms", "ms", "mean time per step"),
-    rows=_categories,
+    rows=_category_means,
     samples="samples",
     is_ordered=True,
     carried=(Field("meaning", "text", "what counts for the category", "str", role=Role.MEANING),),

@@ -11,7 +11,7 @@ from stepscope.analysis.compare.welch import Sample, half_width
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, number_text, round_6
 
-_TWICE = 2.0  # from which ratio of step times on the sentence states it
+_TWICE = 2.0  # the sentence states the ratio of step times from this ratio on
 _WORDS = {
     "output": "copies from the device",
     "input": "waits for input",
@@ -29,7 +29,7 @@ DIFFERENCE_FIELDS: tuple[Field, ...] = (
     Field(
         "uncertainty_ms",
         "ms",
-        "half of the 95 % interval of the difference (Welch); a difference that is no larger is within the noise; "
+        "half of the 95 % interval of the difference (Welch); a smaller or equal difference is within the noise; "
         "unknown if one side has fewer than two steps",
     ),
     Field("change_percent", "percent", "the difference as a share of the step time before", role=Role.CHANGE),
@@ -39,7 +39,7 @@ DIFFERENCE_FIELDS: tuple[Field, ...] = (
 
 @dataclass(frozen=True)
 class StepTimeDifference:
-    """How the mean step times differ: after less before.
+    """How the mean step times differ: after minus before.
 
     Attributes:
         verdict: "faster", "slower", "within_noise", or "unknown" where a side has no steps or fewer than two.
@@ -71,7 +71,7 @@ def compare_means(before: Sample, after: Sample) -> StepTimeDifference:
     if before.mean is None or after.mean is None:
         return StepTimeDifference("unknown", None, None, None, None)
     change, width = round_6(after.mean - before.mean), half_width(before, after)
-    noise = None if width is None else round_6(width)  # like the difference: what is below a nanosecond is nothing
+    noise = None if width is None else round_6(width)  # rounded like the difference, to nanoseconds
     if noise is None:
         verdict = "unknown"
     elif abs(change) <= noise:
@@ -98,11 +98,11 @@ def verdict_text(
     times = f"{number_text(before.mean)} -> {number_text(after.mean)} ms"
     noise = None if found.uncertainty_ms is None else f"\N{PLUS-MINUS SIGN}{number_text(found.uncertainty_ms)}"
     if found.verdict == "within_noise":
-        return f"within the noise: {times} ({found.change_percent:+.1f} %, {_signed(found.ms)} ms {noise})"
+        return f"within the noise: {times} ({found.change_percent:+.1f} %, {_signed_text(found.ms)} ms {noise})"
     text = f"{_size_text(found)} ({times}, {noise or 'noise unknown'})"
     if noise is None:
         text += ", which may be chance: one side has fewer than two steps"
-    cause = _cause(found.ms, breakdown)
+    cause = _cause_text(found.ms, breakdown)
     return f"{text}: {cause}" if cause else text
 
 
@@ -115,12 +115,12 @@ def _size_text(found: StepTimeDifference) -> str:
     return f"{words}, {found.speedup:.2f} times as fast" if is_much else words
 
 
-def _signed(value: float) -> str:
+def _signed_text(value: float) -> str:
     return ("-" if value < 0 else "+") + number_text(abs(value))
 
 
-def _cause(change_ms: float, breakdown: Sequence[Mapping[str, Cell]]) -> str:
-    """The category that changed most in the direction in which the step time did."""
+def _cause_text(change_ms: float, breakdown: Sequence[Mapping[str, Cell]]) -> str:
+    """The category that changed most in the direction of the step time, in words."""
     direction = math.copysign(1.0, change_ms)
     most = max(breakdown, key=lambda row: direction * amount(row["difference_ms"]), default=None)
     change = amount(most["difference_ms"]) if most else 0.0

@@ -42,7 +42,7 @@ from stepscope.report import (
     number_text,
     percent,
     round_ms,
-    shortened,
+    shorten_name,
 )
 
 Partial = HostPart
@@ -453,7 +453,7 @@ def _type_text(row: Mapping[str, Cell]) -> str:
 def _op_text(op: Mapping[str, Cell]) -> str:
     """An op with its category, unless its name contains it."""
     category, name = str(op["category"]), str(op["name"])
-    text = shortened(clean(name), _LONGEST_NAME)
+    text = shorten_name(clean(name), _LONGEST_NAME)
     return text if category in name or category == "op" else f"{category}  {text}"
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
+
+import numpy as np
 
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.facts.host_facts import HostFacts
@@ -110,7 +111,7 @@ class SessionFigures:
 
 def _count_warm_up_steps(partials: Sequence[HostPart], steps: Sequence[Sequence[StepRow]]) -> int:
     """How many of the first steps are warm-up on any host; at least one step remains."""
-    warm = {id(row) for part in partials for row in part.steps.rows_after_cut_start()[: part.facts.warm_up]}
+    warm = {id(row) for part in partials for row in part.steps.drop_cut_start()[: part.facts.warm_up]}
     first = next((at for at, rows in enumerate(steps) if not any(id(row) in warm for row in rows)), len(steps))
     return min(first, max(len(steps) - 1, 0))
 
@@ -122,7 +123,7 @@ def step_time_statistics(durations_ps: Sequence[int]) -> dict[str, Cell]:
     mean = math.fsum(durations_ps) / len(durations_ps)
     return {
         "mean": round_ms(mean),
-        "std": round_ms(statistics.stdev(durations_ps)) if len(durations_ps) > 1 else None,
+        "std": round_ms(float(np.std(durations_ps, ddof=1))) if len(durations_ps) > 1 else None,
         "min": round_ms(min(durations_ps)),
         "max": round_ms(max(durations_ps)),
         "count": len(durations_ps),

@@ -1,6 +1,6 @@
-"""What allocators recorded: columns of the allocation events of a trace, and which deallocation ends which allocation.
+"""The allocation events of a trace as columns, and which deallocation ends which allocation.
 
-Only allocation events are looked at, so that the cost follows their number and not the trace's.
+Only allocation events are read, so the cost depends on their number and not on the length of the trace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DATA_TYPES: dict[int, str] = dict(
         start=1,
     )
 )  # fmt: skip
-# PyTorch's numbers for sorts of devices.  On AMD GPUs PyTorch says "cuda" as well.
+# PyTorch's numbers for types of devices.  On AMD GPUs PyTorch says "cuda" as well.
 _DEVICE_TYPES = {
     0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuseone",
 }  # fmt: skip
@@ -69,17 +69,17 @@ _WANTED: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """One stat of some events: the raw 64-bit values and how to read them, tag 0 where there is none."""
+    """One stat of some events: the raw 64-bit values and tags that say how to read them; tag 0 where there is none."""
 
     value: I64
     tag: U8
 
     def ints(self) -> I64:
-        """As integers that are never negative, such as sizes; UNKNOWN where there is none."""
+        """The values as integers that are never negative, such as sizes; UNKNOWN where there is none."""
         return np.maximum(self.signed(UNKNOWN), UNKNOWN)
 
     def signed(self, missing: int = 0) -> I64:
-        """As integers of either sign."""
+        """The values as integers of either sign; `missing` where there is none."""
         whole = (self.tag == StatTag.INT) | (self.tag == StatTag.UINT)
         out = np.where(whole, self.value, missing)
         broken = self.tag == StatTag.DOUBLE
@@ -89,7 +89,7 @@ class Column:
         return out
 
     def floats(self) -> F64:
-        """As floating point, NaN where there is none.  Writers store a whole number, 0 above all, as an integer."""
+        """The values as floats; NaN where there is none.  Writers may store a whole number as an integer."""
         out = np.full(len(self.value), np.nan)
         doubles, whole = self.tag == StatTag.DOUBLE, (self.tag == StatTag.INT) | (self.tag == StatTag.UINT)
         out[doubles] = self.value[doubles].view(np.float64)
@@ -97,11 +97,11 @@ class Column:
         return out
 
     def texts(self) -> I64:
-        """As rows of the string table, UNKNOWN where there is no text."""
+        """The values as rows of the string table; UNKNOWN where there is no text."""
         return np.where(self.tag == StatTag.STRING, self.value, UNKNOWN)
 
     def present(self) -> Mask:
-        """Where there is a value."""
+        """Which events have a value."""
         found: Mask = self.tag != StatTag.NONE
         return found
 
@@ -118,8 +118,8 @@ class Allocations:
         event: int64 of shape (n,), the events' rows in the trace.
         time_ps: int64 of shape (n,).
         is_allocation: bool of shape (n,).
-        columns: the stats by their names in `_WANTED`.
-        device: ordinal of the device that the memory belongs to, None if that is not known.
+        columns: the stats, by the names in `_WANTED`.
+        device: ordinal of the device to which the memory belongs; None if unknown.
     """
 
     memory: str
@@ -134,19 +134,19 @@ class Allocations:
 
 
 def allocations_of(trace: HostTrace) -> list[Allocations]:
-    """The allocation events of a host, one list a memory, in the order of the memories' names."""
+    """The allocation events of each memory of a host, in the order of the memories' names."""
     kind = trace.events.kind
     event = np.flatnonzero((kind == EventKind.ALLOCATION) | (kind == EventKind.DEALLOCATION))
     if not len(event):
         return []
     columns = dict(zip(_WANTED, stat_columns(trace, event, list(_WANTED.values())), strict=True))
     key = _memory_keys(columns)
-    found = [_of_memory(trace, event, columns, key, int(each)) for each in np.unique(key)]
+    found = [_select_memory(trace, event, columns, key, int(each)) for each in np.unique(key)]
     return sorted(found, key=lambda memory: memory.memory)
 
 
 def _memory_keys(columns: dict[str, Column]) -> I64:
-    """A number for the memory of each event: its allocator's name, else the index of its device."""
+    """A number that identifies the memory of each event: from its allocator's name, else from its device."""
     kind, index = columns["device_type"].ints(), columns["index"].ints()
     ordinal = np.clip(columns["device_id"].signed(-1), -1, _MOST_ORDINAL)
     device = np.minimum(kind, _MOST_KIND) * _KIND_STEP + ordinal + 1 + _FROM_DEVICE
@@ -157,11 +157,11 @@ def _memory_keys(columns: dict[str, Column]) -> I64:
     return np.where(named >= 0, named, key)
 
 
-def _of_memory(trace: HostTrace, event: I64, columns: dict[str, Column], key: I64, wanted: int) -> Allocations:
+def _select_memory(trace: HostTrace, event: I64, columns: dict[str, Column], key: I64, wanted: int) -> Allocations:
     rows = np.flatnonzero(key == wanted)
     rows = rows[np.argsort(trace.events.start_ps[event[rows]], kind="stable")]
     own = event[rows]
-    name, device = _name_of(trace, wanted)
+    name, device = _memory_name(trace, wanted)
     return Allocations(
         memory=name,
         event=own,
@@ -172,8 +172,8 @@ def _of_memory(trace: HostTrace, event: I64, columns: dict[str, Column], key: I6
     )
 
 
-def _name_of(trace: HostTrace, key: int) -> tuple[str, int | None]:
-    """A memory's name and the ordinal of its device, None if there is none or it is unknown."""
+def _memory_name(trace: HostTrace, key: int) -> tuple[str, int | None]:
+    """A memory's name and the ordinal of its device; None if it has no device or the ordinal is unknown."""
     if key == UNKNOWN:
         return _NAMELESS, None
     if key < _FROM_INDEX:
@@ -186,7 +186,7 @@ def _name_of(trace: HostTrace, key: int) -> tuple[str, int | None]:
 
 
 def device_memory_bytes(trace: HostTrace, ordinal: int) -> int | None:
-    """The size of a GPU's memory, None if the trace does not tell."""
+    """The size of a GPU's memory; None if the trace does not say."""
     for plane in trace.device_planes():
         if trace.planes.kind[plane] == PlaneKind.GPU and trace.planes.ordinal[plane] == ordinal:
             facts = trace.stats_of_plane(plane)
@@ -199,9 +199,9 @@ def device_memory_bytes(trace: HostTrace, ordinal: int) -> int | None:
 
 
 def stat_columns(trace: HostTrace, events: I64, wanted: Sequence[tuple[str, ...]]) -> list[Column]:
-    """Some stats of some events, in one pass over these events' stats; of several spellings the first wins.
+    """The values of some stats of some events, from one pass over these events' stats.
 
-    An event's own stat wins over its type's.
+    A stat may have several spellings; the first that has a value wins.  An event's own stat wins over its type's.
     """
     slots: dict[int, int] = {}
     for spelling in (name for names in wanted for name in names):
@@ -210,13 +210,13 @@ def stat_columns(trace: HostTrace, events: I64, wanted: Sequence[tuple[str, ...]
             slots.setdefault(row, len(slots))
     slot_of_name = np.full(len(trace.strings), -1, np.int16)
     slot_of_name[list(slots)] = list(slots.values())
-    found = _gather(trace.event_stats, events, slot_of_name, len(slots))
+    found = _gather_stats(trace.event_stats, events, slot_of_name, len(slots))
     _fill_from_types(trace, events, slot_of_name, found)
-    return [_first(found, [slots.get(trace.strings.find(name), -1) for name in names]) for names in wanted]
+    return [_first_known(found, [slots.get(trace.strings.find(name), -1) for name in names]) for names in wanted]
 
 
-def _gather(stats: Stats, owners: I64, slot_of_name: NDArray[np.int16], n_slots: int) -> Column:
-    """Stats as a table: value and tag of shape (slots, owners)."""
+def _gather_stats(stats: Stats, owners: I64, slot_of_name: NDArray[np.int16], n_slots: int) -> Column:
+    """The stats as a table: value and tag of shape (slots, owners)."""
     value, tag = np.zeros((n_slots, len(owners)), np.int64), np.zeros((n_slots, len(owners)), np.uint8)
     kernels.stats.gather(stats.offsets, owners, stats.name, stats.tag, stats.value, slot_of_name, value, tag)
     return Column(value, tag)
@@ -226,7 +226,7 @@ def _fill_from_types(trace: HostTrace, events: I64, slot_of_name: NDArray[np.int
     present = np.zeros(len(trace.event_types), np.bool_)
     present[trace.events.type[events]] = True
     types = np.flatnonzero(present)
-    of_type = _gather(trace.type_stats, types, slot_of_name, len(found.value))
+    of_type = _gather_stats(trace.type_stats, types, slot_of_name, len(found.value))
     if not of_type.tag.any():
         return
     place = np.searchsorted(types, trace.events.type[events])
@@ -235,8 +235,8 @@ def _fill_from_types(trace: HostTrace, events: I64, slot_of_name: NDArray[np.int
     found.tag[lacking] = of_type.tag[:, place][lacking]
 
 
-def _first(table: Column, slots: Sequence[int]) -> Column:
-    """The first of some rows of a table that has a value, for each owner."""
+def _first_known(table: Column, slots: Sequence[int]) -> Column:
+    """For each owner, the value of the first of some rows of a table that has one."""
     out = Column(np.zeros(table.value.shape[1], np.int64), np.zeros(table.value.shape[1], np.uint8))
     for slot in (slot for slot in slots if slot >= 0):
         lacking = out.tag == StatTag.NONE
@@ -252,8 +252,8 @@ class Lifetimes:
     """Which deallocation ends which allocation.
 
     Attributes:
-        end: int64 of shape (n,), for an allocation the event of the memory that ends it, n if none does.
-        origin: int64 of shape (n,), for a deallocation the allocation that it ends, UNKNOWN if that is not recorded.
+        end: int64 of shape (n,), for an allocation the event of the memory that ends it; n if none does.
+        origin: int64 of shape (n,), for a deallocation the allocation that it ends; UNKNOWN if it was not recorded.
     """
 
     end: I64
@@ -263,14 +263,15 @@ class Lifetimes:
 def lifetimes(memory: Allocations) -> Lifetimes:
     """Pairs allocations and deallocations of one memory.
 
-    They belong together by address.  An address that is given out again was free meanwhile, recorded or not.  Where
-    no addresses are recorded, a deallocation ends the latest allocation of its size that is still alive.
+    They are matched by address.  An address that is allocated again was freed in between, even if that was not
+    recorded.  Where no addresses are recorded, a deallocation ends the latest allocation of its size that is still
+    alive.
     """
     address = memory.columns["address"]
     known = address.present()
     key = address.signed()
     if not known.all():
-        nested = _by_size(np.abs(memory.columns["allocated"].signed()), memory.is_allocation)
+        nested = _key_by_size(np.abs(memory.columns["allocated"].signed()), memory.is_allocation)
         _, key = np.unique(np.where(known, key, nested), return_inverse=True)
         key = key * 2 + known
     order = np.argsort(key, kind="stable")
@@ -284,9 +285,11 @@ def lifetimes(memory: Allocations) -> Lifetimes:
     return Lifetimes(end, origin)
 
 
-def _by_size(size: I64, is_allocation: Mask) -> I64:
-    """A key that is equal for an allocation and the deallocation that ends it, last in, first out among equal sizes:
-    the size with the number of allocations of that size that are alive."""
+def _key_by_size(size: I64, is_allocation: Mask) -> I64:
+    """A key that is equal for an allocation and the deallocation that ends it.
+
+    It consists of the size and the number of allocations of that size that are alive: last in, first out.
+    """
     order = np.argsort(size, kind="stable")
     change = np.where(is_allocation[order], 1, -1)
     first = np.flatnonzero(np.diff(size[order], prepend=-1))
@@ -303,19 +306,19 @@ def _by_size(size: I64, is_allocation: Mask) -> I64:
 
 
 def op_names(trace: HostTrace, events: I64, stated: I64) -> I64:
-    """The op that each event works for, as rows of the string table, UNKNOWN if nothing tells.
+    """The op that requested the memory of each event, as rows of the string table; UNKNOWN if it cannot be found.
 
-    What the allocator recorded; else the innermost op around the event or what caused it; else the innermost function
-    or annotation; else the outermost call of the runtime around it on its thread.
+    It is the op that the allocator recorded, else the innermost op around the event or around its cause, else the
+    innermost function or annotation there, else the outermost call of the runtime around the event on its thread.
     """
     named = stated.copy()
     absent = [trace.strings.find(text) for text in _ABSENT_TEXTS]
     named[np.isin(named, [row for row in absent if row >= 0])] = UNKNOWN
     rows = np.flatnonzero(named < 0)
     links, kind = forest(trace), trace.events.kind
-    inner = _climb(trace, events[rows], _OPS)
+    inner = _find_around(trace, events[rows], _OPS)
     without = np.flatnonzero(inner < 0)
-    inner[without] = _climb(trace, events[rows[without]], _FUNCTIONS)
+    inner[without] = _find_around(trace, events[rows[without]], _FUNCTIONS)
     outer, above = inner.copy(), np.where(inner < 0, links.parent[events[rows]], UNKNOWN)
     while (going := above >= 0).any():
         outer = np.where(going & (kind[above] == EventKind.OTHER), above, outer)
@@ -325,13 +328,16 @@ def op_names(trace: HostTrace, events: I64, stated: I64) -> I64:
 
 
 def _only_allocates(trace: HostTrace, events: I64) -> Mask:
-    """Whether each event is an op that does nothing but allocate: bool of shape (events,)."""
+    """Which events are ops that do nothing but allocate: bool of shape (events,)."""
     return has_trait(trace, trace.events.type[events], OpTrait.ONLY_ALLOCATES)
 
 
-def _climb(trace: HostTrace, events: I64, kinds: Sequence[EventKind]) -> I64:
-    """The nearest event of one of `kinds` around each event or, at the top of a thread, around what caused that;
-    UNKNOWN if there is none.  Ops that only allocate count if nothing above them does."""
+def _find_around(trace: HostTrace, events: I64, kinds: Sequence[EventKind]) -> I64:
+    """The nearest event of one of `kinds` around each event; UNKNOWN if there is none.
+
+    At the top of a thread the search continues with the cause.  Ops that only allocate count only if no event above
+    them does.
+    """
     links, kind = forest(trace), trace.events.kind
     wanted = np.zeros(256, np.bool_)
     wanted[list(kinds)] = True
@@ -348,7 +354,7 @@ def _climb(trace: HostTrace, events: I64, kinds: Sequence[EventKind]) -> I64:
         found[rows[hit]] = at[hit]
         at, rows = at[~hit], rows[~hit]
         above = links.parent[at]
-        # A cause starts before its effect; one that does not would be a circle.
+        # A cause starts before its effect.  Following one that does not could go round in a circle.
         cause = np.where(trace.events.start_ps[links.cause[at]] < trace.events.start_ps[at], links.cause[at], UNKNOWN)
         at = np.where(above >= 0, above, cause).astype(np.int64)
     return np.where(found >= 0, found, second)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.resources.allocations import UNKNOWN, allocations_of
-from stepscope.analysis.resources.memory_usage import in_use_bytes
+from stepscope.analysis.resources.memory_usage import memory_in_use
 from stepscope.model import HostTrace, LineKind, StatTag
 from stepscope.model.arrays import F64, I32, I64, U8
 from stepscope.records import dataclass
@@ -13,11 +13,11 @@ from stepscope.records import dataclass
 
 @dataclass(frozen=True)
 class Counter:
-    """One quantity over time.  A value holds until the next.
+    """One quantity over time.  A value holds until the next one.
 
     Attributes:
-        name: what is counted; `place`: the device or host that it was recorded for, empty if the name tells.
-        unit: "bytes", or "" if it has none or none is known.
+        name: what is counted; `place`: the device or host for which it was recorded, empty if the name says it.
+        unit: "bytes", or "" if it has no known unit.
         time_ps: int64 of shape (n,), ascending, n > 0; `value`: float64 of shape (n,), finite.
     """
 
@@ -30,12 +30,12 @@ class Counter:
 
 @dataclass(frozen=True)
 class CounterWindow:
-    """A counter in a window of time, a cell a row; cells without a value have none.
+    """A counter in a window of time: one row per cell that has a value.
 
     Attributes:
-        cell: int32 of shape (n,), the cell's number, -1 for what was before the window.
+        cell: int32 of shape (n,), the cell's number; -1 for the value before the window.
         lowest, highest, last: float64 of shape (n,), of the values in the cell.
-        count: int32 of shape (n,), how many values these are.
+        count: int32 of shape (n,), the number of values in the cell.
     """
 
     cell: I32
@@ -47,13 +47,13 @@ class CounterWindow:
 
 def counters_of(trace: HostTrace) -> tuple[Counter, ...]:
     """All counters of a trace."""
-    return trace.derived("timeline counters", lambda host: (*_memories(host), *_lines(host)))
+    return trace.derived("timeline counters", lambda host: (*_memory_counters(host), *_line_counters(host)))
 
 
-def _memories(trace: HostTrace) -> list[Counter]:
+def _memory_counters(trace: HostTrace) -> list[Counter]:
     found = []
     for memory in allocations_of(trace):
-        in_use = in_use_bytes(trace, memory)
+        in_use = memory_in_use(trace, memory)
         known = in_use != UNKNOWN
         if known.any():
             time, value = memory.time_ps[known], in_use[known].astype(np.float64)
@@ -61,7 +61,7 @@ def _memories(trace: HostTrace) -> list[Counter]:
     return found
 
 
-def _lines(trace: HostTrace) -> list[Counter]:
+def _line_counters(trace: HostTrace) -> list[Counter]:
     found = []
     for line in trace.lines_of(LineKind.COUNTERS).tolist():
         place = trace.plane_name(int(trace.lines.plane[line]))
@@ -70,29 +70,29 @@ def _lines(trace: HostTrace) -> list[Counter]:
         for event_name in np.unique(names).tolist():
             rows = events[names == event_name]
             title = trace.strings[event_name] or trace.strings[trace.lines.name[line]]
-            for stat, time, value in _series(trace, rows):
+            for stat, time, value in _stat_series(trace, rows):
                 own = title if stat in ("", "value", "counter_value", title) else f"{title}: {stat}"
                 found.append(Counter(own, place, "bytes" if "bytes" in own.lower() else "", time, value))
     return found
 
 
-def _series(trace: HostTrace, events: I64) -> list[tuple[str, I64, F64]]:
+def _stat_series(trace: HostTrace, events: I64) -> list[tuple[str, I64, F64]]:
     """The numeric stats of some events of a line: name, times and values of each."""
     stats = trace.event_stats
-    rows, offsets = stats.rows_of(events)
+    rows, offsets = stats.owned_rows(events)
     owner = np.repeat(events, np.diff(offsets))
     found = []
     for name in np.unique(stats.name[rows]).tolist():
         here = stats.name[rows] == name
-        values = _numbers(stats.tag[rows[here]], stats.value[rows[here]])
+        values = _stat_numbers(stats.tag[rows[here]], stats.value[rows[here]])
         known = np.isfinite(values)
         if known.any():
             found.append((trace.strings[name], trace.events.start_ps[owner[here][known]], values[known]))
     return found
 
 
-def _numbers(tag: U8, value: I64) -> F64:
-    """Stats as numbers, NaN where one is no number."""
+def _stat_numbers(tag: U8, value: I64) -> F64:
+    """The stats as numbers; NaN where a stat is not a number."""
     out = np.full(len(tag), np.nan)
     for wanted, dtype in ((StatTag.DOUBLE, np.float64), (StatTag.UINT, np.uint64), (StatTag.INT, np.int64)):
         here = tag == wanted
@@ -101,7 +101,7 @@ def _numbers(tag: U8, value: I64) -> F64:
 
 
 def counter_window(counter: Counter, begin_ps: int, cells: int, level: int) -> CounterWindow:
-    """A counter in `cells` cells of 2^level ps from `begin_ps` on."""
+    """A counter in `cells` cells of 2^level ps, from `begin_ps`."""
     first, stop = np.searchsorted(counter.time_ps, [begin_ps, begin_ps + (cells << level)])
     cell = ((counter.time_ps[first:stop] - begin_ps) >> level).astype(np.int32)
     value = counter.value[first:stop]
@@ -109,7 +109,7 @@ def counter_window(counter: Counter, begin_ps: int, cells: int, level: int) -> C
     lowest, highest = (how.reduceat(value, begins) if len(begins) else value for how in (np.minimum, np.maximum))
     last = value[np.append(begins[1:], len(value)) - 1] if len(begins) else value
     count = np.diff(np.append(begins, len(value))).astype(np.int32)
-    before = counter.value[first - 1 : first]  # what held when the window began
+    before = counter.value[first - 1 : first]  # the value that holds when the window starts
     return CounterWindow(
         np.concatenate([np.full(len(before), -1, np.int32), cell[begins]]),
         np.concatenate([before, lowest]),

@@ -2,8 +2,8 @@
 
 A memory is what one allocator manages: that of a GPU, of a TPU core, pinned host memory, or the host's own on a run
 without a device. Where allocators record how much is in use, these figures are taken; where they do not (older
-PyTorch), allocations are added up from the start of the capture, and a warning says so. Peak and breakdown come from
-every allocation; the timeline shows at most 1000 moments a memory, of each group of neighbours the fullest.
+PyTorch), allocations are summed from the start of the capture, and a warning says so. Peak and breakdown come from
+every allocation; the timeline shows at most 1000 moments per memory, the fullest of each group of neighbours.
 
 The breakdown at the peak contains every recorded allocation that was alive then, from any step. The rest of the memory
 in use was allocated before the capture started.
@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.resources.allocations import allocations_of
-from stepscope.analysis.resources.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Points, profile_memory, sample
+from stepscope.analysis.resources.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Points, profile_memory, thin_out
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
@@ -146,7 +146,7 @@ _DOUBTS: tuple[tuple[Callable[[MemoryOfHost], bool], str], ...] = (
     ),
     (
         lambda memory: not memory.has_addresses,
-        "the profile contains no addresses: deallocations are matched to allocations of equal size by a guess",
+        "the profile contains no addresses: deallocations are matched to allocations of equal size, which is a guess",
     ),
     (
         lambda memory: memory.surplus > 0,
@@ -169,7 +169,7 @@ class MemoryProfileReport(Report):
     """How full each memory of each host is.
 
     Attributes:
-        memories: one a memory and host: the keys of MEMORY_FIELDS, and `peak`, `timeline` and `breakdown`.
+        memories: one per memory and host: the keys of MEMORY_FIELDS, and `peak`, `timeline` and `breakdown`.
         rows: the breakdowns of all memories, fullest memory first; keys as in BREAKDOWN_FIELDS.
     """
 
@@ -188,14 +188,14 @@ class MemoryProfileReport(Report):
         return [
             Prose("peaks", "Peaks", self._sentences()),
             Prose("curves", "Memory in use over time", curves),
-            _table("memories", "Memories", MEMORY_FIELDS, self.memories),
-            _table("peak", "Peak of each memory", PEAK_FIELDS, self._flatten_memories("peak")),
-            _table("breakdown", "Breakdown at the peak", BREAKDOWN_FIELDS, self.rows),
-            _table("timeline", "Timeline", TIMELINE_FIELDS, self._flatten_memories("timeline")),
+            _make_table("memories", "Memories", MEMORY_FIELDS, self.memories),
+            _make_table("peak", "Peak of each memory", PEAK_FIELDS, self._flatten_memories("peak")),
+            _make_table("breakdown", "Breakdown at the peak", BREAKDOWN_FIELDS, self.rows),
+            _make_table("timeline", "Timeline", TIMELINE_FIELDS, self._flatten_memories("timeline")),
         ]
 
     def arranged(self, sort: str | None = None, where: Sequence[str] = ()) -> Report:
-        """The same report with its breakdowns filtered and sorted, those within the memories too."""
+        """The same report with its breakdowns filtered and sorted, including those within the memories."""
         found = super().arranged(sort, where)
         if found is self or not isinstance(found, MemoryProfileReport):
             return found
@@ -206,7 +206,7 @@ class MemoryProfileReport(Report):
         return replace(found, memories=tuple(memories))
 
     def head(self, rows: int) -> MemoryProfileReport:
-        """The same report with at most so many rows in each breakdown."""
+        """The same report with at most `rows` rows in each breakdown."""
         memories = tuple({**memory, "breakdown": memory["breakdown"][:rows]} for memory in self.memories)
         return replace(self, memories=memories, rows=self.rows[:rows])
 
@@ -215,7 +215,10 @@ class MemoryProfileReport(Report):
         return Rows("breakdown", "Breakdown at the peak", BREAKDOWN_FIELDS, self.rows, NOTHING)
 
     def why_empty(self) -> str | None:
-        """A memory without a breakdown is something to show too.  The warnings tell what would have recorded some."""
+        """Why there is nothing to show; None if there are memories, even without breakdowns.
+
+        The warnings say how to record allocations.
+        """
         if self.memories:
             return None
         return next((warning for warning in self.warnings if warning.startswith(NOTHING)), NOTHING)
@@ -228,8 +231,8 @@ class MemoryProfileReport(Report):
     def _sentences(self) -> tuple[str, ...]:
         if not self.memories:
             return (NOTHING,)
-        fullest = sorted(self.memories, key=_fullness)
-        lines = [_sentence(memory, self._several()) for memory in fullest[:MOST_SENTENCES]]
+        fullest = sorted(self.memories, key=_fullness_order)
+        lines = [_memory_sentence(memory, self._several()) for memory in fullest[:MOST_SENTENCES]]
         hidden = len(fullest) - len(lines)
         return (*lines, *([f"... and {hidden} memories with less in use"] if hidden else []))
 
@@ -237,25 +240,25 @@ class MemoryProfileReport(Report):
         return len({memory["host"] for memory in self.memories}) > 1
 
     def _curves(self) -> Iterable[str]:
-        shown = [memory for memory in sorted(self.memories, key=_fullness) if memory["peak"]["in_use_bytes"]]
-        named = [(_name(memory, self._several()), memory) for memory in shown[:MOST_SENTENCES]]
+        shown = [memory for memory in sorted(self.memories, key=_fullness_order) if memory["peak"]["in_use_bytes"]]
+        named = [(_memory_title(memory, self._several()), memory) for memory in shown[:MOST_SENTENCES]]
         width = max((len(name) for name, _ in named), default=0)
         for name, memory in named:
             full = size_text(memory["peak"]["in_use_bytes"])
-            yield f"{name:{width}}  {_curve(memory['timeline'])}  of {full}"
+            yield f"{name:{width}}  {_draw_curve(memory['timeline'])}  of {full}"
 
 
-def _table(key: str, title: str, fields: tuple[Field, ...], rows: Iterable[dict[str, Any]]) -> Rows:
-    """A table; without a stack the heap is all there is, and screens show it alone."""
-    listed = tuple(_only(row, fields) for row in rows)
+def _make_table(key: str, title: str, fields: tuple[Field, ...], rows: Iterable[dict[str, Any]]) -> Rows:
+    """A table.  Screens show only the heap of memories without a stack."""
+    listed = tuple(_pick_fields(row, fields) for row in rows)
     is_heap_alone = bool(listed) and not any(row.get("stack_bytes") for row in listed)
     silent = {"stack_bytes", "in_use_bytes"} if is_heap_alone else set()
     shown = tuple(field.name for field in fields if field.name not in silent)
     return Rows(key, title, fields, listed, NOTHING, (Part(title, shown),))
 
 
-def _curve(timeline: Sequence[dict[str, Any]]) -> str:
-    """The most memory in use, for each of some equal parts of the time; it stays as it was where nothing happens."""
+def _draw_curve(timeline: Sequence[dict[str, Any]]) -> str:
+    """The most memory in use in each of some equal parts of the time; without events the last value holds."""
     begin, end = timeline[0]["time_ms"], timeline[-1]["time_ms"]
     bins: list[list[int]] = [[] for _ in range(_CURVE_WIDTH)]
     for point in timeline:
@@ -269,21 +272,21 @@ def _curve(timeline: Sequence[dict[str, Any]]) -> str:
     return "".join(_BLOCKS[-(-level * (len(_BLOCKS) - 1) // full)] for level in levels)
 
 
-def _only(row: dict[str, Any], fields: Sequence[Field]) -> dict[str, Cell]:
+def _pick_fields(row: dict[str, Any], fields: Sequence[Field]) -> dict[str, Cell]:
     return {field.name: row[field.name] for field in fields}
 
 
-def _fullness(memory: dict[str, Any]) -> tuple[int, str, str]:
+def _fullness_order(memory: dict[str, Any]) -> tuple[int, str, str]:
     return -(memory["peak"]["in_use_bytes"] or 0), memory["id"], memory["host"]
 
 
-def _name(memory: dict[str, Any], several: bool) -> str:
+def _memory_title(memory: dict[str, Any], several: bool) -> str:
     """The memory, with its host if there are several hosts."""
     return f"{memory['id']} of {memory['host']}" if several else str(memory["id"])
 
 
-def _sentence(memory: dict[str, Any], several: bool) -> str:
-    peak, name = memory["peak"], _name(memory, several)
+def _memory_sentence(memory: dict[str, Any], several: bool) -> str:
+    peak, name = memory["peak"], _memory_title(memory, several)
     if peak["in_use_bytes"] is None:
         count = memory["allocations"]
         return f"{name}: {count:,} allocation{'' if count == 1 else 's'} of unknown size"
@@ -291,16 +294,18 @@ def _sentence(memory: dict[str, Any], several: bool) -> str:
     capacity = f" of {size_text(memory['capacity_bytes'])} ({share:.1f} %)" if share is not None else ""
     step = f" in step {peak['step']}" if peak["step"] is not None else ""
     rows = sorted(memory["breakdown"], key=lambda row: -row["allocated_bytes"])[:3]
-    largest = ", ".join(f"{size_text(row['allocated_bytes'])} {_tail(row['op'] or 'by an unknown op')}" for row in rows)
+    largest = ", ".join(
+        f"{size_text(row['allocated_bytes'])} {_end_of_path(row['op'] or 'by an unknown op')}" for row in rows
+    )
     return f"{name}: {size_text(peak['in_use_bytes'])}{capacity} at {peak['time_ms']:,.3f} ms{step}: {largest}"
 
 
-def _tail(op: str) -> str:
-    """The end of an op's path tells more than its beginning."""
+def _end_of_path(op: str) -> str:
+    """The end of an op's path, which says more than its start."""
     return op if len(op) <= 40 else "…" + op[-39:]
 
 
-def _peaks(report: MemoryProfileReport) -> Iterator[dict[str, Cell]]:
+def _list_peaks(report: MemoryProfileReport) -> Iterator[dict[str, Cell]]:
     """How much of each memory is in use at its peak."""
     for memory in report.memories:
         yield {"memory": memory["id"], "in_use_bytes": memory["peak"]["in_use_bytes"]}
@@ -312,7 +317,7 @@ COMPARABLES = (
         title="Memories at their peak",
         keys=(_MEMORY,),
         measure=Field("in_use_bytes", "bytes", "memory in use at the peak, over all hosts", "int"),
-        rows=_peaks,
+        rows=_list_peaks,
         empty="neither side recorded allocations",
     ),
 )
@@ -334,24 +339,24 @@ def partial(trace: HostTrace) -> Partial:
 
 
 def merge(partials: Sequence[Partial]) -> MemoryProfileReport:
-    """The memories of all hosts; those of different hosts are never added up."""
+    """The memories of all hosts; those of different hosts are never summed."""
     owned = [(part.origin.host, memory) for part in partials for memory in part.memories]
     most = min(MOST_POINTS, max(_LEAST_POINTS, _POINTS_OF_ALL // max(len(owned), 1)))
-    memories = tuple(_memory(host, memory, most) for host, memory in owned)
+    memories = tuple(_memory_json(host, memory, most) for host, memory in owned)
     return MemoryProfileReport(
-        **header([part.origin for part in partials], _warnings(partials)),
+        **header([part.origin for part in partials], _find_warnings(partials)),
         memories=memories,
         rows=tuple(
             {**row, "memory": memory["id"], "host": memory["host"]}
-            for memory in sorted(memories, key=_fullness)
+            for memory in sorted(memories, key=_fullness_order)
             for row in memory["breakdown"]
         ),
     )
 
 
-def _memory(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
+def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
     timeline = memory.timeline
-    level = np.array([timeline.in_use(row) or 0 for row in range(len(timeline.time_ps))], np.int64)
+    level = np.array([timeline.in_use_at(row) or 0 for row in range(len(timeline.time_ps))], np.int64)
     return {
         "id": memory.id,
         "host": host,
@@ -359,19 +364,19 @@ def _memory(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
         "deallocations": memory.deallocations,
         "capacity_bytes": memory.capacity,
         "peak_heap_bytes": memory.peak_heap,
-        "peak": _peak(memory.peak),
-        "timeline": [_point(timeline, row) for row in sample(level, most).tolist()],
-        "breakdown": [_alive(row) for row in memory.breakdown],
+        "peak": _peak_cells(memory.peak),
+        "timeline": [_point_cells(timeline, row) for row in thin_out(level, most).tolist()],
+        "breakdown": [_alive_cells(row) for row in memory.breakdown],
     }
 
 
-def _peak(peak: Points) -> dict[str, Cell]:
+def _peak_cells(peak: Points) -> dict[str, Cell]:
     if not peak.time_ps:
         return dict.fromkeys((field.name for field in PEAK_FIELDS[2:]), None)
-    return {"time_ms": round_ms(peak.time_ps[0]), "step": peak.step[0], **_state(peak, 0)}
+    return {"time_ms": round_ms(peak.time_ps[0]), "step": peak.step[0], **_state_cells(peak, 0)}
 
 
-def _point(points: Points, row: int) -> dict[str, Cell]:
+def _point_cells(points: Points, row: int) -> dict[str, Cell]:
     def text(column: list[int | None]) -> str | None:
         at = column[row]
         return None if at is None else points.texts[at]
@@ -386,14 +391,14 @@ def _point(points: Points, row: int) -> dict[str, Cell]:
         "region": text(points.region),
         "dtype": text(points.data_type),
         "shape": text(points.shape),
-        **_state(points, row),
+        **_state_cells(points, row),
     }
 
 
-def _state(points: Points, row: int) -> dict[str, Cell]:
+def _state_cells(points: Points, row: int) -> dict[str, Cell]:
     fragmentation = points.fragmentation[row]
     return {
-        "in_use_bytes": points.in_use(row),
+        "in_use_bytes": points.in_use_at(row),
         "stack_bytes": points.stack[row],
         "heap_bytes": points.heap[row],
         "free_bytes": points.free[row],
@@ -402,7 +407,7 @@ def _state(points: Points, row: int) -> dict[str, Cell]:
     }
 
 
-def _alive(row: Alive) -> dict[str, Cell]:
+def _alive_cells(row: Alive) -> dict[str, Cell]:
     return {
         "op": row.op,
         "allocated_bytes": row.allocated,
@@ -414,13 +419,13 @@ def _alive(row: Alive) -> dict[str, Cell]:
     }
 
 
-def _warnings(partials: Sequence[Partial]) -> list[str]:
+def _find_warnings(partials: Sequence[Partial]) -> list[str]:
     without = [part for part in partials if not part.memories]
     found = []
     for framework in dict.fromkeys(part.framework for part in without):
         hosts = ", ".join(part.origin.host for part in without if part.framework == framework)
         found.append(f"{NOTHING} on {hosts}: {remedy(ALLOCATIONS, framework)}")
-    for told, sentence in _DOUBTS:
-        memories = dict.fromkeys(memory.id for part in partials for memory in part.memories if told(memory))
+    for is_doubtful, sentence in _DOUBTS:
+        memories = dict.fromkeys(memory.id for part in partials for memory in part.memories if is_doubtful(memory))
         found += [f"{', '.join(memories)}: {sentence}"] if memories else []
     return found

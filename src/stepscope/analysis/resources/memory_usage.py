@@ -1,5 +1,6 @@
-"""How full one memory was, moment by moment: its peak, the timeline thinned out for the eye, and what was alive at the
-peak.  Peak and breakdown come from every event; only the timeline is thinned out.
+"""How full one memory was over time: its peak, what was alive at the peak, and a timeline.
+
+Peak and breakdown count every event; only the timeline is thinned out.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ SMALLER = "(smaller ones)"
 
 @dataclass(frozen=True)
 class Points:
-    """Moments of one memory, as columns; None where the profile does not tell.
+    """Moments of one memory, as columns; None where the profile does not say.
 
     Attributes:
         time_ps: from the start of the host's session.
         is_allocation: False for a deallocation.
-        requested, allocated: bytes asked for and given, negative for deallocations.
+        requested, allocated: bytes requested and allocated, negative for deallocations.
         op, region, data_type, shape: rows of `texts`.
         step: the number of the step in which it happens.
         stack, heap, free, pool: bytes after the event.
-        fragmentation: 0 to 1; a figure beyond that is unknown.
-        texts: the texts that the columns refer to.
+        fragmentation: 0 to 1; unknown if the recorded value is outside this range.
+        texts: the texts to which the columns refer.
     """
 
     time_ps: list[int]
@@ -60,15 +61,15 @@ class Points:
     fragmentation: list[float | None]
     texts: list[str]
 
-    def in_use(self, row: int) -> int | None:
-        """Stack and heap together, bytes."""
+    def in_use_at(self, row: int) -> int | None:
+        """Stack and heap at one moment, in bytes."""
         heap = self.heap[row]
         return None if heap is None else heap + (self.stack[row] or 0)
 
 
 @dataclass(frozen=True)
 class Alive:
-    """Allocations alive at the peak that have op, region, type and shape in common."""
+    """Allocations that are alive at the peak and share op, region, type and shape."""
 
     op: str | None
     allocated: int
@@ -85,15 +86,15 @@ class MemoryOfHost:
 
     Attributes:
         id: its name.
-        allocations, deallocations: how many there were.
+        allocations, deallocations: their numbers.
         capacity: bytes, None if unknown.
-        peak_heap: the most heap in use since the program began, bytes; None if not recorded.
+        peak_heap: the most heap in use since the program started, bytes; None if not recorded.
         peak: the moment of the most memory in use during the capture, one point; none if sizes are unknown.
-        timeline: at most MOST_POINTS moments in order of time.
+        timeline: at most MOST_POINTS moments, in order of time.
         breakdown: what was alive at the peak, largest first.
-        counts_from_start: True if the profile holds no totals, so that they were added up from the capture's start.
+        counts_from_start: True if the profile has no totals; sizes were then summed from the start of the capture.
         has_addresses: False if deallocations had to be matched by size.
-        surplus: bytes by which what was alive at the peak exceeds what was in use.
+        surplus: the bytes by which the allocations alive at the peak exceed the memory in use.
     """
 
     id: str
@@ -111,7 +112,7 @@ class MemoryOfHost:
 
 @dataclass(frozen=True)
 class _Usage:
-    """State of a memory after each event, bytes, UNKNOWN where not known; int64 of shape (n,)."""
+    """State of a memory after each event, in bytes; UNKNOWN where not known; int64 of shape (n,)."""
 
     stack: I64
     heap: I64
@@ -126,7 +127,7 @@ class _Usage:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Bytes asked for and given by each event, never negative but UNKNOWN; int64 of shape (n,)."""
+    """Bytes requested and allocated by each event; int64 of shape (n,), UNKNOWN where not known, else 0 or more."""
 
     requested: I64
     allocated: I64
@@ -135,39 +136,41 @@ class _Sizes:
 def profile_memory(trace: HostTrace, memory: Allocations) -> MemoryOfHost:
     """The profile of one memory."""
     lives = lifetimes(memory)
-    sizes = _sizes(memory, lives)
-    usage = _usage(trace, memory, lives, sizes)
+    sizes = _find_sizes(memory, lives)
+    usage = _find_usage(trace, memory, lives, sizes)
     in_use = usage.in_use
-    peak = len(in_use) - 1 - int(np.argmax(in_use[::-1]))  # of equal ones the last
+    peak = len(in_use) - 1 - int(np.argmax(in_use[::-1]))  # the last of equal ones
     found = np.array([peak] if in_use[peak] >= 0 else [], np.int64)
-    alive = _alive(memory, lives, peak) if len(found) else found
+    alive = _find_alive(memory, lives, peak) if len(found) else found
     known = int(np.maximum(sizes.allocated[alive], 0).sum())
     heap = int(usage.heap[peak])
     return MemoryOfHost(
         id=memory.memory,
         allocations=int(memory.is_allocation.sum()),
         deallocations=int((~memory.is_allocation).sum()),
-        capacity=_capacity(usage, peak),
-        peak_heap=_peak_heap(memory, usage),
-        peak=_points(trace, memory, lives, sizes, usage, found),
-        timeline=_points(trace, memory, lives, sizes, usage, sample(in_use, MOST_POINTS)),
-        breakdown=_breakdown(trace, memory, sizes, alive, _outside(usage, peak, known) if len(found) else []),
+        capacity=_find_capacity(usage, peak),
+        peak_heap=_find_peak_heap(memory, usage),
+        peak=_make_points(trace, memory, lives, sizes, usage, found),
+        timeline=_make_points(trace, memory, lives, sizes, usage, thin_out(in_use, MOST_POINTS)),
+        breakdown=_make_breakdown(
+            trace, memory, sizes, alive, _unrecorded_memory(usage, peak, known) if len(found) else []
+        ),
         counts_from_start=usage.counts_from_start,
         has_addresses=bool(memory.columns["address"].present().all()),
         surplus=max(known - heap, 0) if len(found) else 0,
     )
 
 
-def in_use_bytes(trace: HostTrace, memory: Allocations) -> I64:
-    """Bytes in use after each event of a memory, UNKNOWN where not known; int64 of shape (n,)."""
+def memory_in_use(trace: HostTrace, memory: Allocations) -> I64:
+    """The bytes in use after each event of a memory; int64 of shape (n,), UNKNOWN where not known."""
     lives = lifetimes(memory)
-    return _usage(trace, memory, lives, _sizes(memory, lives)).in_use
+    return _find_usage(trace, memory, lives, _find_sizes(memory, lives)).in_use
 
 
-def sample(level: I64, most: int) -> I64:
-    """At most `most` rows of a timeline: of each group of neighbours the one of the highest level, the first of equals.
+def thin_out(level: I64, most: int) -> I64:
+    """Thins out a timeline to at most `most` rows: the highest of each group of neighbours, the first of equal ones.
 
-    Groups are as equal as they can be, the smaller ones first.
+    Group sizes differ by at most one; the smaller groups come first.
     """
     n = len(level)
     if n <= most:
@@ -182,10 +185,10 @@ def sample(level: I64, most: int) -> I64:
     return rows[place]
 
 
-def _sizes(memory: Allocations, lives: Lifetimes) -> _Sizes:
-    """A deallocation that does not say its size has that of its allocation."""
+def _find_sizes(memory: Allocations, lives: Lifetimes) -> _Sizes:
+    """The sizes of all events; a deallocation without a size gets that of its allocation."""
     given, asked = memory.columns["allocated"], memory.columns["requested"].ints()
-    # One way to write them gives deallocations a negative size.
+    # Some writers give deallocations a negative size.
     allocated = np.where(given.present(), np.abs(given.signed()), UNKNOWN)
     paired = lives.origin >= 0
     silent = paired & (allocated <= 0)
@@ -195,13 +198,13 @@ def _sizes(memory: Allocations, lives: Lifetimes) -> _Sizes:
     )
 
 
-def _usage(trace: HostTrace, memory: Allocations, lives: Lifetimes, sizes: _Sizes) -> _Usage:
+def _find_usage(trace: HostTrace, memory: Allocations, lives: Lifetimes, sizes: _Sizes) -> _Usage:
     columns = memory.columns
     heap, free = columns["heap"].ints(), columns["free"].ints()
     from_start = bool((heap < 0).all()) and bool((sizes.allocated >= 0).any())
     if from_start:
         change = np.where(memory.is_allocation, 1, -1) * np.maximum(sizes.allocated, 0)
-        # What is freed without having been allocated meanwhile was there at the start.
+        # What is freed without having been allocated in the capture was there at its start.
         heap = np.cumsum(change) - int(change[~memory.is_allocation & (lives.origin < 0)].sum())
     size = device_memory_bytes(trace, memory.device) if memory.device is not None else None
     if size is not None and not from_start:
@@ -211,12 +214,12 @@ def _usage(trace: HostTrace, memory: Allocations, lives: Lifetimes, sizes: _Size
     return _Usage(columns["stack"].ints(), heap, free, pool, from_start)
 
 
-def _capacity(usage: _Usage, peak: int) -> int | None:
+def _find_capacity(usage: _Usage, peak: int) -> int | None:
     in_use, free = int(usage.in_use[peak]), int(usage.free[peak])
     return in_use + free if in_use >= 0 and free >= 0 else None
 
 
-def _peak_heap(memory: Allocations, usage: _Usage) -> int | None:
+def _find_peak_heap(memory: Allocations, usage: _Usage) -> int | None:
     stated = memory.columns["peak"].ints()
     return max(int(stated.max()), int(usage.heap.max())) if (stated >= 0).any() else None
 
@@ -224,13 +227,15 @@ def _peak_heap(memory: Allocations, usage: _Usage) -> int | None:
 # -- points ------------------------------------------------------------------------------------------------------
 
 
-def _points(trace: HostTrace, memory: Allocations, lives: Lifetimes, sizes: _Sizes, usage: _Usage, rows: I64) -> Points:
+def _make_points(
+    trace: HostTrace, memory: Allocations, lives: Lifetimes, sizes: _Sizes, usage: _Usage, rows: I64
+) -> Points:
     is_allocation = memory.is_allocation[rows]
     sign = np.where(is_allocation, 1, -1)
-    # A deallocation is told apart by what it frees, which the allocation knows.
+    # A deallocation is described by the allocation that it ends.
     source = np.where(~is_allocation & (lives.origin[rows] >= 0), lives.origin[rows], rows)
     texts: dict[str, int] = {}
-    described = _described(trace, memory, source)
+    described = _describe_events(trace, memory, source)
     op, region, data_type, shape = (
         [None if text is None else texts.setdefault(text, len(texts)) for text in column] for column in described
     )
@@ -238,48 +243,48 @@ def _points(trace: HostTrace, memory: Allocations, lives: Lifetimes, sizes: _Siz
     return Points(
         time_ps=memory.time_ps[rows].tolist(),
         is_allocation=is_allocation.tolist(),
-        requested=_known(sizes.requested[rows], sign),
-        allocated=_known(sizes.allocated[rows], sign),
+        requested=_hide_unknown(sizes.requested[rows], sign),
+        allocated=_hide_unknown(sizes.allocated[rows], sign),
         op=op,
         region=region,
         data_type=data_type,
         shape=shape,
-        step=_steps(trace, memory.event[rows]),
-        stack=_known(usage.stack[rows]),
-        heap=_known(usage.heap[rows]),
-        free=_known(usage.free[rows]),
-        pool=_known(usage.pool[rows]),
+        step=_step_numbers(trace, memory.event[rows]),
+        stack=_hide_unknown(usage.stack[rows]),
+        heap=_hide_unknown(usage.heap[rows]),
+        free=_hide_unknown(usage.free[rows]),
+        pool=_hide_unknown(usage.pool[rows]),
         fragmentation=[value if 0 <= value <= 1 else None for value in fragmentation.tolist()],
         texts=list(texts),
     )
 
 
-def _known(values: I64, sign: I64 | int = 1) -> list[int | None]:
+def _hide_unknown(values: I64, sign: I64 | int = 1) -> list[int | None]:
     signed = (values * sign).tolist()
     return [None if value < 0 else shown for value, shown in zip(values.tolist(), signed, strict=True)]
 
 
-def _described(trace: HostTrace, memory: Allocations, rows: I64) -> tuple[list[str | None], ...]:
+def _describe_events(trace: HostTrace, memory: Allocations, rows: I64) -> tuple[list[str | None], ...]:
     """Op, region, element type and shape of some events, as texts."""
     columns = memory.columns
     stated = columns["op"][rows].texts()
-    # What surrounds a deallocation tells who frees, not who asked for the memory.
+    # The calls around a deallocation show who frees the memory, not who requested it.
     op = np.where(memory.is_allocation[rows], op_names(trace, memory.event[rows], stated), stated)
     types = columns["data_type"][rows]
-    type_names = _texts(trace, types.texts())
+    type_names = _read_texts(trace, types.texts())
     for row, number in enumerate(types.ints().tolist()):
-        type_names[row] = type_names[row] or DATA_TYPES.get(number % 100)  # 100 more is a reference to one
-    region, shape = (_texts(trace, columns[name][rows].texts()) for name in ("region", "shape"))
-    return _texts(trace, op), region, type_names, shape
+        type_names[row] = type_names[row] or DATA_TYPES.get(number % 100)  # numbers above 100 are references to a type
+    region, shape = (_read_texts(trace, columns[name][rows].texts()) for name in ("region", "shape"))
+    return _read_texts(trace, op), region, type_names, shape
 
 
-def _texts(trace: HostTrace, rows: I64) -> list[str | None]:
+def _read_texts(trace: HostTrace, rows: I64) -> list[str | None]:
     known = {row: trace.strings[row] for row in np.unique(rows).tolist() if row >= 0}
     found = {row: text for row, text in known.items() if text not in ("", "(null)")}
     return [found.get(row) for row in rows.tolist()]
 
 
-def _steps(trace: HostTrace, events: I64) -> list[int | None]:
+def _step_numbers(trace: HostTrace, events: I64) -> list[int | None]:
     """The number of the step that each event belongs to."""
     steps = steps_of(trace)
     if steps.source == "none":
@@ -291,14 +296,14 @@ def _steps(trace: HostTrace, events: I64) -> list[int | None]:
 # -- breakdown ---------------------------------------------------------------------------------------------------
 
 
-def _alive(memory: Allocations, lives: Lifetimes, peak: int) -> I64:
-    """Allocations that began by the peak and ended after it."""
+def _find_alive(memory: Allocations, lives: Lifetimes, peak: int) -> I64:
+    """The allocations made by the time of the peak and freed after it."""
     rows = np.arange(peak + 1)
     return rows[memory.is_allocation[: peak + 1] & (lives.end[: peak + 1] > peak)]
 
 
-def _outside(usage: _Usage, peak: int, known: int) -> list[Alive]:
-    """What is in use at the peak besides the allocations that the capture saw."""
+def _unrecorded_memory(usage: _Usage, peak: int, known: int) -> list[Alive]:
+    """The memory in use at the peak in addition to the recorded allocations."""
     stack, heap = int(usage.stack[peak]), int(usage.heap[peak])
     found = []
     if stack > 0:
@@ -308,10 +313,10 @@ def _outside(usage: _Usage, peak: int, known: int) -> list[Alive]:
     return found
 
 
-def _breakdown(
+def _make_breakdown(
     trace: HostTrace, memory: Allocations, sizes: _Sizes, alive: I64, others: Sequence[Alive]
 ) -> list[Alive]:
-    keys = list(zip(*_described(trace, memory, alive), strict=True))
+    keys = list(zip(*_describe_events(trace, memory, alive), strict=True))
     rows: dict[tuple[str | None, ...], list[int]] = {}
     for key, asked, given in zip(keys, sizes.requested[alive].tolist(), sizes.allocated[alive].tolist(), strict=True):
         total = rows.setdefault(key, [0, 0, 0, 0])
@@ -323,16 +328,16 @@ def _breakdown(
         Alive(op, given, None if unknown else asked, count, region, data_type, shape)
         for (op, region, data_type, shape), (given, asked, unknown, count) in rows.items()
     ]
-    return shorten(sorted([*others, *found], key=_by_size), MOST_ROWS)
+    return shorten_breakdown(sorted([*others, *found], key=_size_order), MOST_ROWS)
 
 
-def _by_size(row: Alive) -> tuple[int, int, str, str, str, str]:
+def _size_order(row: Alive) -> tuple[int, int, str, str, str, str]:
     texts = (row.op or "", row.region or "", row.data_type or "", row.shape or "")
     return -row.allocated, -(row.requested or 0), *texts
 
 
-def shorten(rows: list[Alive], most: int) -> list[Alive]:
-    """At most so many rows; the last stands for all that have no row of their own."""
+def shorten_breakdown(rows: list[Alive], most: int) -> list[Alive]:
+    """At most `most` rows; the last sums all that have no row of their own."""
     if len(rows) <= most:
         return rows
     rest = rows[most - 1 :]

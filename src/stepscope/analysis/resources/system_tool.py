@@ -105,12 +105,12 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
-    rows = [_summarize(counter) for counter in counters_of(trace) if counter.place]
+    rows = [_summarize_counter(counter) for counter in counters_of(trace) if counter.place]
     rows.sort(key=lambda row: (row.place, row.counter))
     return Partial(origin_of(trace), rows[:MOST_ROWS], len(rows[MOST_ROWS:]))
 
 
-def _summarize(counter: Counter) -> CounterRow:
+def _summarize_counter(counter: Counter) -> CounterRow:
     ordered = np.sort(counter.value)
     p95 = float(ordered[math.ceil(0.95 * len(ordered)) - 1])
     unit = counter.unit or next((unit for unit in _UNITS if counter.name.endswith(f" {unit}")), "")
@@ -125,12 +125,12 @@ def merge(partials: Sequence[Partial]) -> SystemReport:
     lost = [f"{part.left_out} counters of {part.origin.host} are not listed" for part in partials if part.left_out]
     return SystemReport(
         **header([part.origin for part in partials], lost),
-        findings=tuple(sentence for part in partials for sentence in _findings(part)),
-        rows=tuple(_cells(part.origin.host, row) for part in partials for row in part.rows),
+        findings=tuple(sentence for part in partials for sentence in _find_findings(part)),
+        rows=tuple(_counter_cells(part.origin.host, row) for part in partials for row in part.rows),
     )
 
 
-def _cells(host: str, row: CounterRow) -> dict[str, Cell]:
+def _counter_cells(host: str, row: CounterRow) -> dict[str, Cell]:
     figures = {"mean": row.mean, "min": row.low, "max": row.high, "p95": row.p95}
     return {
         "host": host,
@@ -142,7 +142,7 @@ def _cells(host: str, row: CounterRow) -> dict[str, Cell]:
     }
 
 
-def _findings(part: Partial) -> list[str]:
+def _find_findings(part: Partial) -> list[str]:
     known = {row.counter: row for row in part.rows if row.samples >= _FEWEST}
     machine, process, memory = (known.get(name) for name in (_MACHINE, _PROCESS, _AVAILABLE))
     host, found = part.origin.host, []

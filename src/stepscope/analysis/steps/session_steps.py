@@ -62,7 +62,7 @@ class StepsOfHost:
     problems: list[str]
     partial: bool
 
-    def rows_after_cut_start(self) -> list[StepRow]:
+    def drop_cut_start(self) -> list[StepRow]:
         """The steps from the first complete one on; all if none is complete."""
         return self.rows[next((at for at, row in enumerate(self.rows) if row.complete), 0) :]
 

@@ -1,4 +1,4 @@
-"""What is known of one event, and the arrows between events."""
+"""The details and links of one event, and the arrows between events."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from stepscope.records import dataclass
 DEEPEST_STACK = 200
 MOST_PARTNERS = 50
 TOO_CROWDED = 50_000
-"""A window with more events has too many arrows to be of use, and counting them would take longer than drawing it."""
+"""A window with more events has too many arrows to be useful.  Counting them would take longer than drawing it."""
 
 LONGEST_TEXT = 4000
-"""Characters of a stat that are shown; programs in a stat have megabytes."""
+"""The characters shown of a stat; a program in a stat may have megabytes."""
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Where an event is: enough to name it and to go there.
+    """An event's place: enough to name it and to go there.
 
     Attributes:
         event: row in the trace; `name`: its name; `kind`: its kind.
-        line: row of its line; `lane`: the row of that line it is drawn in.
-        start_ps, duration_ps: when it is.
+        line: row of its line; `lane`: the row of that line in which it is drawn.
+        start_ps, duration_ps: its time.
     """
 
     event: int
@@ -45,16 +45,16 @@ class Spot:
 
 @dataclass(frozen=True)
 class Details:
-    """What the event's line and its stats tell.
+    """What an event's own line and stats say.
 
     Attributes:
         spot: the event.
         full_name: its name in full, which `spot.name` may shorten.
-        self_ps: its time without that of the events directly inside it, None where events of its line do not nest.
+        self_ps: its time without that of the events directly inside it; None where the events of its line do not nest.
         around: the events that enclose it, the outermost first.
-        around_hidden: how many more enclose it, further out.
-        inside: how many events are inside it; `first_inside`: the first of them.
-        previous, next: its neighbours in the row that it is drawn in.
+        around_hidden: the number of further, outer events that enclose it.
+        inside: the number of events inside it; `first_inside`: the first of them.
+        previous, next: its neighbours in the row in which it is drawn.
         stats: name and value of every stat.
     """
 
@@ -72,13 +72,13 @@ class Details:
 
 @dataclass(frozen=True)
 class Links:
-    """What the event has to do with others.
+    """How an event is linked to others.
 
     Attributes:
-        step: name of the step it belongs to, None if it belongs to none; `step_number`: the step's number.
-        op: the op that its device work belongs to, None if it is no device work or nothing tells.
-        cause: what made it happen: the call that launched it, what handed it to its thread; None if not recorded.
-        effects: what it made happen, in order of time; `effects_hidden`: how many more there are.
+        step: the name of its step, None if it belongs to none; `step_number`: the step's number.
+        op: the op to which its device work belongs; None if it is not device work or the op is unknown.
+        cause: the call that launched it or handed it to its thread; None if not recorded.
+        effects: the events that it caused, in order of time; `effects_hidden`: how many more there are.
     """
 
     step: str | None
@@ -94,8 +94,8 @@ class Arrows:
     """Links between events in a window; `event[i]` was caused by `cause[i]`.
 
     Attributes:
-        cause, event: int64 of shape (n,), rows of the trace; empty if there are more than asked for.
-        total: how many there are, None if the window holds too many events to count them in passing.
+        cause, event: int64 of shape (n,), rows of the trace; empty if there are more than requested.
+        total: how many there are; None if the window has too many events to count them quickly.
     """
 
     cause: I64
@@ -104,9 +104,9 @@ class Arrows:
 
 
 def spot_of(trace: HostTrace, event: int) -> Spot:
-    """Where an event is.  Raises UsageError if there is no such event."""
+    """The place of an event.  Raises UsageError if there is no such event."""
     if not 0 <= event < len(trace.events):
-        raise UsageError(f"there is no event {event}", hint=f"events have the numbers 0 to {len(trace.events) - 1}")
+        raise UsageError(f"there is no event {event}", hint=f"events are numbered 0 to {len(trace.events) - 1}")
     return Spot(
         event=event,
         name=short_name(trace, int(trace.events.type[event])),
@@ -119,22 +119,22 @@ def spot_of(trace: HostTrace, event: int) -> Spot:
 
 
 def short_name(trace: HostTrace, event_type: int, longest: int = 180) -> str:
-    """The name of events of a type as it is written on them; of a long name the begin and the end."""
+    """The name that slices of a type show; of a long name the start and the end."""
     types = trace.event_types
     name = trace.strings[types.display_name[event_type] or types.name[event_type]] or "(no name)"
     return name if len(name) <= longest else f"{name[: longest - 41]}…{name[-40:]}"
 
 
 def details_of(trace: HostTrace, event: int) -> Details:
-    """What an event's own line and stats tell; cheap.  Raises UsageError if there is no such event."""
+    """What an event's own line and stats say; quick.  Raises UsageError if there is no such event."""
     spot = spot_of(trace, event)
     events, line = trace.events, spot.line
     drawn, first = is_drawn(trace), int(trace.lines.event_begin[line])
     room = np.empty(1 << 16, np.int64)
     n_around = int(kernels.selection.enclosing(events.start_ps, events.duration_ps, drawn, first, event, room))
     rows = room[: min(n_around, len(room))][-DEEPEST_STACK:]
-    self_ps, inside = _inside(trace, spot)
-    before, after = _neighbours(trace, spot)
+    self_ps, inside = _find_inside(trace, spot)
+    before, after = _find_neighbours(trace, spot)
     return Details(
         spot=spot,
         full_name=trace.name_of(event)[:LONGEST_TEXT],
@@ -149,11 +149,11 @@ def details_of(trace: HostTrace, event: int) -> Details:
     )
 
 
-def _inside(trace: HostTrace, spot: Spot) -> tuple[int | None, I64]:
+def _find_inside(trace: HostTrace, spot: Spot) -> tuple[int | None, I64]:
     """An event's own time, and the events inside it.
 
-    The events inside it follow it on its line, and those one lane below it are directly inside: of a lane no two
-    overlap.
+    The events inside it follow it on its line.  Those one lane below it are directly inside, because no two events of a
+    lane overlap.
     """
     events, stop = trace.events, spot.start_ps + spot.duration_ps
     last = int(trace.lines.event_end[spot.line])
@@ -167,8 +167,8 @@ def _inside(trace: HostTrace, spot: Spot) -> tuple[int | None, I64]:
     return spot.duration_ps - int(events.duration_ps[inside[below]].sum()), inside
 
 
-def _neighbours(trace: HostTrace, spot: Spot) -> tuple[Spot | None, Spot | None]:
-    """The events before and after one in its row; none for an event that is not drawn."""
+def _find_neighbours(trace: HostTrace, spot: Spot) -> tuple[Spot | None, Spot | None]:
+    """The events before and after an event in its row; none for an event that is not drawn."""
     index = index_of(trace)
     if spot.lane < 0:
         return None, None
@@ -181,22 +181,22 @@ def _neighbours(trace: HostTrace, spot: Spot) -> tuple[Spot | None, Spot | None]
 
 
 def links_of(trace: HostTrace, event: int) -> Links:
-    """What an event has to do with others; needs the links of the whole trace, which take a while the first time."""
+    """How an event is linked to others.  The first call computes the links of the whole trace, which takes a while."""
     spot_of(trace, event)
     steps, label = steps_of(trace), int(steps_of(trace).label[event])
     cause = int(forest(trace).cause[event])
-    effects = _effects(trace, event)
+    effects = _find_effects(trace, event)
     return Links(
         step=steps.name[label] if label >= 0 else None,
         step_number=int(steps.number[label]) if label >= 0 else None,
-        op=_op(trace, event),
+        op=_op_name(trace, event),
         cause=spot_of(trace, cause) if cause >= 0 else None,
         effects=tuple(spot_of(trace, row) for row in effects[:MOST_PARTNERS].tolist()),
         effects_hidden=max(0, len(effects) - MOST_PARTNERS),
     )
 
 
-def _op(trace: HostTrace, event: int) -> str | None:
+def _op_name(trace: HostTrace, event: int) -> str | None:
     found = attribute(trace)
     at = int(np.searchsorted(found.rows, event))
     if at == len(found.rows) or found.rows[at] != event or found.op[at] < 0:
@@ -205,36 +205,36 @@ def _op(trace: HostTrace, event: int) -> str | None:
     return name
 
 
-def _effects(trace: HostTrace, event: int) -> I64:
-    events, causes = trace.derived("timeline effects", _by_cause)
+def _find_effects(trace: HostTrace, event: int) -> I64:
+    events, causes = trace.derived("timeline effects", _sort_by_cause)
     low, high = np.searchsorted(causes, [event, event + 1])
     rows = events[low:high].astype(np.int64)
     return rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
 
 
-def _by_cause(trace: HostTrace) -> tuple[I32, I32]:
-    """Events that have a cause, sorted by it, and their causes."""
+def _sort_by_cause(trace: HostTrace) -> tuple[I32, I32]:
+    """The events with a cause, sorted by cause, and their causes."""
     cause = forest(trace).cause
     events = np.flatnonzero(cause >= 0).astype(np.int32)
     events = events[np.argsort(cause[events], kind="stable")]
     return events, cause[events]
 
 
-def arrows(trace: HostTrace, begin_ps: int, end_ps: int, lines: I64, most: int) -> Arrows:
-    """The links of events that start in a window on some lines, with partners on those lines at any time.
+def find_arrows(trace: HostTrace, begin_ps: int, end_ps: int, lines: I64, most: int) -> Arrows:
+    """The links of events that start in a window on some lines; the other end lies on these lines at any time.
 
     Raises:
         UsageError: the window is empty.
     """
     if end_ps <= begin_ps:
-        raise UsageError(f"no window of time: {begin_ps} to {end_ps} ps")
+        raise UsageError(f"the window from {begin_ps} to {end_ps} ps is empty")
     shown = np.zeros(len(trace.lines), np.bool_)
     shown[lines[trace.lines.kind[lines] != LineKind.COUNTERS]] = True
-    ranges = [_starting(trace, line, begin_ps, end_ps) for line in np.flatnonzero(shown).tolist()]
+    ranges = [_range_of_starts(trace, line, begin_ps, end_ps) for line in np.flatnonzero(shown).tolist()]
     none = np.empty(0, np.int64)
     if sum(high - low for low, high in ranges) > TOO_CROWDED:
         return Arrows(none, none, None)
-    events, causes = trace.derived("timeline effects", _by_cause)
+    events, causes = trace.derived("timeline effects", _sort_by_cause)
     parts = [none]
     for low, high in ranges:
         left, right = np.searchsorted(causes, [low, high])
@@ -246,7 +246,7 @@ def arrows(trace: HostTrace, begin_ps: int, end_ps: int, lines: I64, most: int) 
     return Arrows(cause[both], rows[both], total) if total <= most else Arrows(none, none, total)
 
 
-def _starting(trace: HostTrace, line: int, begin_ps: int, end_ps: int) -> tuple[int, int]:
+def _range_of_starts(trace: HostTrace, line: int, begin_ps: int, end_ps: int) -> tuple[int, int]:
     """The range of a line's events that start in a window."""
     first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
     low, high = np.searchsorted(trace.events.start_ps[first:last], [begin_ps, end_ps])

@@ -1,7 +1,7 @@
 """The index that answers windows: which row every event is drawn in, and slices at several levels of detail.
 
-It takes about 16 bytes an event and a pass or two over the events; see `stepscope.kernels.pyramid` for how slices come
-about.
+It takes about 16 bytes per event and one or two passes over the events.  `stepscope.kernels.pyramid` explains how
+slices are made.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 COARSEST = 56
-"""The widest cell has 2^56 ps, twenty hours."""
+"""The level of the widest cells, of 2^56 ps: twenty hours."""
 
 _USUAL_LANES = 16
-"""Most lines have no more; a power of two."""
+"""Most lines need no more; a power of two."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """Rows and levels of one trace; a row belongs to one line.
+    """The rows and levels of one trace.  A row belongs to one line.
 
     Attributes:
-        lane: int32 of shape (events,), the row of its line that an event is drawn in, -1 if it is not drawn.
+        lane: int32 of shape (events,), the row of its line in which an event is drawn; -1 if it is not drawn.
         first_row: int64 of shape (lines + 1,), the first row of each line.
         rows, levels, slices: see `stepscope.kernels.pyramid`.
     """
@@ -46,21 +46,21 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes, besides the trace."""
+        """The memory that it takes in addition to the trace."""
         own = (self.lane, self.first_row, self.rows.order, self.rows.begin, *self.levels, *self.slices)
         return sum(array.nbytes for array in own)
 
     @property
     def n_rows(self) -> int:
-        """How many rows all lines have together."""
+        """The number of rows of all lines."""
         return len(self.rows.begin) - 1
 
-    def rows_of(self, line: int) -> int:
-        """How many rows a line has."""
+    def row_count(self, line: int) -> int:
+        """The number of rows of a line."""
         return int(self.first_row[line + 1] - self.first_row[line])
 
-    def events_of(self, line: int) -> int:
-        """How many events of a line are drawn."""
+    def event_count(self, line: int) -> int:
+        """The number of events of a line that are drawn."""
         rows = self.rows.begin[self.first_row[line : line + 2]]
         return int(rows[1] - rows[0])
 
@@ -69,17 +69,17 @@ class Index:
 class Window:
     """Slices of some rows.  Row `i` has the slices `row_begin[i]:row_begin[i + 1]`, in order of time.
 
-    A slice is one event, or neighbours that are each shorter than a cell of its level.  Its extent is from the begin of
+    A slice is one event, or neighbours that are each shorter than a cell of its level.  It extends from the start of
     the first to the end of the last of them.
 
     Attributes:
-        rows: int64 of shape (n,), as asked for.
+        rows: int64 of shape (n,), as requested.
         levels: int64 of shape (n,), the level of each row; a cell of level e has 2^e ps.
         row_begin: int64 of shape (n + 1,).
         start_ps, end_ps: int64 of shape (slices,).
-        busy_ps: float64 of shape (slices,), time within the slice that its events take.
-        count: int32 of shape (slices,), its events.
-        event: int32 of shape (slices,), the row of the longest event, of equals the first.
+        busy_ps: float64 of shape (slices,), the time within the slice that its events take.
+        count: int32 of shape (slices,), the number of its events.
+        event: int32 of shape (slices,), the row of its longest event, the first if several are equal.
     """
 
     rows: I64
@@ -93,7 +93,7 @@ class Window:
 
 
 def is_drawn(trace: HostTrace) -> Mask:
-    """Events that have a place on the timeline: not sums of many occurrences, not values of counters."""
+    """Which events the timeline draws: not sums of many occurrences, not values of counters."""
     return trace.derived("timeline drawn", _is_drawn)
 
 
@@ -104,14 +104,14 @@ def _is_drawn(trace: HostTrace) -> Mask:
 
 
 def index_of(trace: HostTrace) -> Index:
-    """The index of a trace, built once."""
-    return trace.derived("timeline index", _build)
+    """The index of a trace, which is built once."""
+    return trace.derived("timeline index", _build_index)
 
 
-def _build(trace: HostTrace) -> Index:
+def _build_index(trace: HostTrace) -> Index:
     pyramid, events, lines = kernels.pyramid, trace.events, trace.lines
     bounds = lines.event_begin, lines.event_end
-    lane, n_lanes = _lanes(trace)
+    lane, n_lanes = _assign_lanes(trace)
     first_row = offsets_of(n_lanes)
     row_begin = np.zeros(first_row[-1] + 1, np.int64)
     order = np.empty(int(is_drawn(trace).sum()), np.int32)
@@ -128,8 +128,8 @@ def _build(trace: HostTrace) -> Index:
     return Index(lane, first_row, rows, levels, slices)
 
 
-def _lanes(trace: HostTrace) -> tuple[I32, I64]:
-    """The lane of every event, and how many each line has."""
+def _assign_lanes(trace: HostTrace) -> tuple[I32, I64]:
+    """The lane of every event, and the number of lanes of each line."""
     events, bounds = trace.events, (trace.lines.event_begin, trace.lines.event_end)
     lane, n_lanes = np.empty(len(events), np.int32), np.zeros(len(trace.lines), np.int64)
     done, room = 0, _USUAL_LANES
@@ -148,41 +148,43 @@ def level_for(begin_ps: int, end_ps: int, width: int) -> int:
     return min(COARSEST, (per_pixel - 1).bit_length())
 
 
-def window(trace: HostTrace, begin_ps: int, end_ps: int, rows: Sequence[int] | I64, width: int, most: int) -> Window:
+def find_slices(
+    trace: HostTrace, begin_ps: int, end_ps: int, rows: Sequence[int] | I64, width: int, most: int
+) -> Window:
     """The slices of some rows in a window of time, at most `most` of them.
 
-    All of the window is answered for every row: where the slices at a cell a pixel would be too many, the rows with
-    most of them get wider cells.  For each row the answer holds exactly the events that overlap the window, widened to
-    whole cells of the row's level: the counts of the row's slices add up to their number.
+    Every row gets the whole window.  With one cell per pixel there may be too many slices; the rows with most of them
+    then get wider cells.  A row's slices hold exactly the events that overlap the window, widened to whole cells of the
+    row's level, so their counts add up to the number of these events.
 
     Args:
         trace: the trace.
         begin_ps, end_ps: the window.
         rows: rows of the index.
-        width: pixels that the window has on the screen.
-        most: the most slices that the answer may hold; at least four a row are needed.
+        width: the pixels of the window on the screen.
+        most: the most slices that the answer may hold; each row needs at least four.
 
     Raises:
         UsageError: the window is empty, the width is not positive, or there are too many rows for `most`.
     """
     if end_ps <= begin_ps or width < 1:
-        raise UsageError(f"no window of time: {begin_ps} to {end_ps} ps in {width} pixels")
+        raise UsageError(f"the window from {begin_ps} to {end_ps} ps in {width} pixels is empty")
     if 4 * len(rows) > most:
-        raise UsageError(f"{len(rows)} rows are too many for one answer", hint=f"ask for at most {most // 4} at a time")
+        raise UsageError(f"{len(rows)} rows are too many for one answer", hint=f"request at most {most // 4} at a time")
     index, pyramid = index_of(trace), kernels.pyramid
     wanted = np.asarray(rows, np.int64)
     levels = np.full(len(wanted), level_for(begin_ps, end_ps, width), np.int64)
     places = pyramid.Places(*np.empty((4, len(wanted)), np.int64))
 
     def locate() -> I64:
-        """Fills `places`; returns how many slices each row has at most."""
+        """Fills `places`; returns the most slices that each row may have."""
         pyramid.locate(begin_ps, end_ps, wanted, levels, index.rows, index.levels, index.slices, places)
         cells = ((end_ps - begin_ps) >> levels) + 2
         bound: I64 = np.minimum(places.stop - places.first, 2 * cells) + (places.before >= 0)
         return bound
 
     bound = locate()
-    cap = _cap(bound, most)
+    cap = _most_per_row(bound, most)
     while (over := (bound > cap) & (levels < COARSEST)).any():
         levels[over] += 1
         bound = locate()
@@ -196,9 +198,9 @@ def window(trace: HostTrace, begin_ps: int, end_ps: int, rows: Sequence[int] | I
     )  # fmt: skip
 
 
-def _cap(bound: I64, most: int) -> int:
-    """The most slices that a row may have so that all rows together have at most `most`: what modest rows leave is
-    shared by the others."""
+def _most_per_row(bound: I64, most: int) -> int:
+    """The most slices that a row may have, so that all rows together have at most `most`.  Rows that need less leave
+    the rest to the others."""
     if bound.sum() <= most:
         return most
     ascending = np.sort(bound)

@@ -1,4 +1,4 @@
-"""How busy a group of tracks is over time: what its row shows while it is collapsed."""
+"""How busy a group of tracks is over time, which its row shows while it is collapsed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from stepscope.records import dataclass
 
 @dataclass(frozen=True)
 class _Spans:
-    """Times during which things are at work, as `kernels.pyramid.unite` gives them."""
+    """The times during which lanes are at work, as `kernels.pyramid.unite` returns them."""
 
     first: I64
     start: I64
     busy: I64
 
 
-def load(trace: HostTrace, group: Group, begin_ps: int, cells: int, level: int) -> F64:
+def group_load(trace: HostTrace, group: Group, begin_ps: int, cells: int, level: int) -> F64:
     """How many of a group's lanes are at work, on average over each cell: float64 of shape (cells,).
 
-    A device is one lane, at work while any of its streams is.  On a host each thread is a lane, at work while it is in
-    any event; elsewhere each line.
+    A device is one lane, which is at work while any of its streams is.  On a host each thread is a lane, and elsewhere
+    each line; these are at work while they are in any event.
     """
     spans = _spans_of(trace, group)
     out = np.zeros(cells)
@@ -35,27 +35,27 @@ def load(trace: HostTrace, group: Group, begin_ps: int, cells: int, level: int) 
     return out / float(1 << level)
 
 
-def prepare(trace: HostTrace) -> None:
-    """Computes what windows of the timeline need and what does not depend on the window, so that none has to wait."""
+def prepare_windows(trace: HostTrace) -> None:
+    """Computes all that every window of the timeline needs, so that no window has to wait for it."""
     activity_ps(trace)
     for group in all_groups(groups_of(trace)):
         _spans_of(trace, group)
 
 
 def _spans_of(trace: HostTrace, group: Group) -> _Spans:
-    return trace.derived(f"timeline load {group.id}", lambda host: _spans(host, group))
+    return trace.derived(f"timeline load {group.id}", lambda host: _find_spans(host, group))
 
 
-def _spans(trace: HostTrace, group: Group) -> _Spans:
+def _find_spans(trace: HostTrace, group: Group) -> _Spans:
     if group.kind == "device":
-        return _together(trace, np.array(group.lines(), np.int64))
+        return _unite_device_work(trace, np.array(group.lines(), np.int64))
     lines = loaded_lines(trace, group.lines())
     begin, end = trace.lines.event_begin[lines], trace.lines.event_end[lines]
-    return _unite(trace.events.start_ps, trace.events.duration_ps, is_drawn(trace), begin, end)
+    return _unite_spans(trace.events.start_ps, trace.events.duration_ps, is_drawn(trace), begin, end)
 
 
-def _together(trace: HostTrace, lines: I64) -> _Spans:
-    """The work of all streams as one lane; where a device has no measured work, that of all its lines."""
+def _unite_device_work(trace: HostTrace, lines: I64) -> _Spans:
+    """The work of all streams as one lane; of all lines if the device has no measured work."""
     chosen = np.zeros(len(trace.lines), np.bool_)
     chosen[lines] = True
     measured = chosen & np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS))
@@ -64,10 +64,10 @@ def _together(trace: HostTrace, lines: I64) -> _Spans:
         rows = np.flatnonzero(is_drawn(trace) & chosen[trace.events.line])
     rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
     start, duration = trace.events.start_ps[rows], trace.events.duration_ps[rows]
-    return _unite(start, duration, np.ones(len(rows), np.bool_), np.zeros(1, np.int64), np.array([len(rows)]))
+    return _unite_spans(start, duration, np.ones(len(rows), np.bool_), np.zeros(1, np.int64), np.array([len(rows)]))
 
 
-def _unite(start: I64, duration: I64, drawn: Mask, begin: I64, end: I64) -> _Spans:
+def _unite_spans(start: I64, duration: I64, drawn: Mask, begin: I64, end: I64) -> _Spans:
     room = int((end - begin).sum()) + len(begin)
     out_start, out_busy = np.empty(room, np.int64), np.empty(room, np.int64)
     first = np.empty(len(begin) + 1, np.int64)

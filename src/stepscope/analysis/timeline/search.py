@@ -28,19 +28,19 @@ class Found:
 
 @dataclass(frozen=True)
 class Place:
-    """One of the events found: its row, and the how manyth it is by time, counted from 1."""
+    """One of the events found: its row, and its number in order of time, counted from 1."""
 
     event: int
     number: int
 
 
-def find(trace: HostTrace, text: str, regex: bool = False) -> Found:
-    """Events whose full or short name contains a text, or matches a regular expression; upper and lower case are equal.
+def find_events(trace: HostTrace, text: str, regex: bool = False) -> Found:
+    """The events whose full or short name contains a text, or matches a regular expression; case is ignored.
 
-    Regular expressions are RE2's, which take time proportional to what they search, whatever they are.
+    Regular expressions are RE2's: none takes longer than proportional to the text that it searches.
 
     Raises:
-        UsageError: the text is empty or too long, or no regular expression.
+        UsageError: the text is empty or too long, or not a valid regular expression.
     """
     if not text or len(text) > LONGEST_QUERY:
         raise UsageError(f"a search needs 1 to {LONGEST_QUERY} characters, not {len(text)}")
@@ -48,15 +48,15 @@ def find(trace: HostTrace, text: str, regex: bool = False) -> Found:
     found = last.get((text, regex))
     if found is None:
         types = trace.event_types
-        matches = _matches(trace, types.name, text, regex) | _matches(trace, types.display_name, text, regex)
+        matches = _match_names(trace, types.name, text, regex) | _match_names(trace, types.display_name, text, regex)
         found = Found(matches, np.flatnonzero(matches[trace.events.type] & is_drawn(trace)))
-        last.clear()  # somebody who steps from match to match asks for the same again and again
+        last.clear()  # stepping from match to match repeats the same search
         last[text, regex] = found
     return found
 
 
-def _matches(trace: HostTrace, strings: I32, text: str, regex: bool) -> Mask:
-    import pyarrow as pa  # takes long to import and 30 MB, and many never search
+def _match_names(trace: HostTrace, strings: I32, text: str, regex: bool) -> Mask:
+    import pyarrow as pa  # importing it takes long and 30 MB, and many users never search
     import pyarrow.compute as pc
 
     names, place = np.unique(strings, return_inverse=True)
@@ -70,21 +70,21 @@ def _matches(trace: HostTrace, strings: I32, text: str, regex: bool) -> Mask:
         match = pc.match_substring_regex if regex else pc.match_substring
         found = match(wanted, pattern=text, ignore_case=True)
     except pa.ArrowInvalid as error:
-        raise UsageError(f"{text!r} is no regular expression: {error}") from None
+        raise UsageError(f"{text!r} is not a valid regular expression: {error}") from None
     hit: Mask = found.to_numpy(zero_copy_only=False)[place]
     return hit
 
 
-def nearest(trace: HostTrace, found: Found, from_ps: int, from_event: int, forward: bool) -> Place | None:
-    """The match after or before a moment, from the other end if there is none; None without matches.
+def find_nearest(trace: HostTrace, found: Found, from_ps: int, from_event: int, forward: bool) -> Place | None:
+    """The match after or before a moment; the first or last match of the trace if there is none; None without matches.
 
-    Events are in order of their start, and of their rows where they start at once.
+    Events are in order of their start; those with equal starts are in order of their rows.
 
     Args:
         trace: the trace.
         found: what `find` found.
         from_ps: the moment.
-        from_event: the row to go on from where several matches start at that moment; -1 to take the first of them.
+        from_event: the row to continue from if several matches start at that moment; -1 to take the first of them.
         forward: False to go backwards.
     """
     if not len(found.rows):
@@ -103,8 +103,8 @@ def nearest(trace: HostTrace, found: Found, from_ps: int, from_event: int, forwa
     return Place(event, before + 1)
 
 
-def histogram(trace: HostTrace, found: Found, begin_ps: int, end_ps: int, bins: int) -> I64:
-    """How many matches start in each of `bins` equal parts of a span of time: int64 of shape (bins,)."""
+def match_histogram(trace: HostTrace, found: Found, begin_ps: int, end_ps: int, bins: int) -> I64:
+    """The number of matches that start in each of `bins` equal parts of a time span: int64 of shape (bins,)."""
     start = trace.events.start_ps[found.rows] - begin_ps
     inside = start[(start >= 0) & (start < end_ps - begin_ps)]
     return np.bincount((inside / max(1, end_ps - begin_ps) * bins).astype(np.int64), minlength=bins)[:bins]

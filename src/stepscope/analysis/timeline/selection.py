@@ -1,4 +1,4 @@
-"""What lies in a selection: a window of time on some tracks."""
+"""The events of a selection, which is a window of time on some tracks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from stepscope.records import dataclass
 
 @dataclass(frozen=True)
 class NameRow:
-    """All events of one name in a selection; times in ps, of what lies inside the window.
+    """All events of one name in a selection.  Times are in ps and count only what lies inside the window.
 
     Attributes:
         name: the events' name.
         type: the first event type of that name.
-        events: how many there are.
-        total_ps: their time; `self_ps`: without that of the events directly inside them.
+        events: their number.
+        total_ps: their time; `self_ps`: their time without that of the events directly inside them.
     """
 
     name: str
@@ -33,13 +33,13 @@ class NameRow:
 
 @dataclass(frozen=True)
 class Selection:
-    """A selection added up by name.
+    """A selection, summed by name.
 
     Attributes:
-        events: how many events overlap it; `names`: how many names they have.
+        events: the number of events that overlap it; `names`: the number of their names.
         total_ps, self_ps: sums over all events.
-        rows: the names with most time of their own, at most as many as asked for.
-        rest: all others together, None if there are none.
+        rows: the names with most self time, at most as many as requested.
+        rest: the sum of all others; None if there are none.
     """
 
     events: int
@@ -50,14 +50,14 @@ class Selection:
     rest: NameRow | None
 
 
-def select(trace: HostTrace, begin_ps: int, end_ps: int, lines: Sequence[int], most: int = 500) -> Selection:
-    """Adds up the events of some lines in a window of time.
+def sum_selection(trace: HostTrace, begin_ps: int, end_ps: int, lines: Sequence[int], most: int = 500) -> Selection:
+    """Sums the events of some lines in a window of time, by name.
 
     Raises:
         UsageError: the window is empty.
     """
     if end_ps <= begin_ps:
-        raise UsageError(f"a selection needs a window of time, not {begin_ps} to {end_ps} ps")
+        raise UsageError(f"the selection from {begin_ps} to {end_ps} ps is empty")
     names, key_of_type = np.unique(trace.event_types.name, return_inverse=True)
     key = key_of_type.astype(np.int32)[trace.events.type]
     chosen = np.asarray(lines, np.int64)

@@ -1,5 +1,7 @@
-"""The tree of tracks: devices with their steps, modules, ops and streams; host threads, those of one pool together;
-counters.  Each track and group has an id that stays the same for the same file, so that a link can name it."""
+"""The tree of tracks: devices with their steps, modules, ops and streams; host threads, grouped by pool; counters.
+
+Each track and group has an id that stays the same for the same file, so that a link can name it.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.lines import device_label, holds_ops, holds_scopes, may_run_loop, split_pool, stream_parts
 
 LEAST_OF_A_POOL = 3
-"""So many threads of one name make a group of their own."""
+"""At least this many threads of one name make a group of their own."""
 
-# Lines of a device in the order in which they are shown.  A line that repeats the work of streams at another level
-# is told by its name, which its writer chose.
+# The lines of a device in the order in which they are shown.  A line that repeats the work of streams at another level
+# is recognized by its name, which its writer chose.
 _RANKS: tuple[tuple[str, LineKind, Callable[[str], bool] | None], ...] = (
     ("steps", LineKind.STEPS, None),
     ("modules", LineKind.MODULES, None),
@@ -40,13 +42,13 @@ class Track:
 
     Attributes:
         id: `t` and the line's row, or `c` and the counter's number.
-        name: what to call it; `detail`: what tells it from others of that name.
+        name: its name; `detail`: what distinguishes it from others of that name.
         kind: "steps", "modules", "ops", "scopes", "stream", "derived", "thread", "overhead", "other" or "counter".
         line: row of the trace's lines, -1 for a counter.
-        rows: how many rows it is drawn in; `events`: how many events, or values of a counter.
+        rows: the number of rows in which it is drawn; `events`: the number of its events, or of a counter's values.
         main: True for the thread that runs the training loop.
-        unit: of a counter's values, "bytes" or "".
-        highest, lowest: extremes of a counter's values, None for others.
+        unit: of a counter's values: "bytes" or "".
+        highest, lowest: extremes of a counter's values; None for other tracks.
     """
 
     id: str
@@ -68,11 +70,11 @@ class Group:
 
     Attributes:
         id: stable identifier.
-        name, detail: what to call it.
+        name, detail: its name, and more about it.
         kind: "device", "host", "pool", "counters" or "other".
         tracks, groups: what is in it, tracks first.
-        empty: names of tracks that hold no event and are left out.
-        lanes: of how many things `stepscope.analysis.timeline.load` says how many are at work.
+        empty: names of tracks that are left out because they hold no event.
+        lanes: the most lanes that can be at work at once; see `stepscope.analysis.timeline.load`.
     """
 
     id: str
@@ -85,7 +87,7 @@ class Group:
     lanes: int = 1
 
     def lines(self) -> list[int]:
-        """Rows of all lines in it and below."""
+        """The rows of all lines in it and in its groups."""
         own = [track.line for track in self.tracks if track.line >= 0]
         return own + [line for group in self.groups for line in group.lines()]
 
@@ -102,18 +104,18 @@ class _Thread:
 
 def groups_of(trace: HostTrace) -> tuple[Group, ...]:
     """The tree of a trace: devices first, then the host, then counters."""
-    return trace.derived("timeline groups", _groups)
+    return trace.derived("timeline groups", _build_groups)
 
 
 def group_named(trace: HostTrace, name: str) -> Group | None:
-    """The group of that id."""
+    """The group with an id; None if there is none."""
     return next((group for group in all_groups(groups_of(trace)) if group.id == name), None)
 
 
 def activity_ps(trace: HostTrace) -> tuple[int, int]:
-    """The part of the trace to look at first: where nearly all events are, work of devices where there is some.
+    """The part of the trace to show first: where nearly all device work is, or nearly all events if there is none.
 
-    The whole span unless that is much shorter: a recording may begin long before the work does.
+    It is the whole span unless that part is much shorter: a recording may start long before the work does.
     """
     return trace.derived("timeline activity", _activity_ps)
 
@@ -133,20 +135,20 @@ def _activity_ps(trace: HostTrace) -> tuple[int, int]:
 
 
 def loaded_lines(trace: HostTrace, lines: Sequence[int]) -> I64:
-    """Of a group's lines those whose work its load counts: its threads, all of them if it has none."""
+    """The lines of a group that its load counts: its threads, or all lines if it has no threads."""
     rows = np.array(lines, np.int64)
     threads = rows[trace.lines.kind[rows] == LineKind.THREAD]
     return threads if len(threads) else rows
 
 
 def all_groups(groups: Iterable[Group]) -> Iterable[Group]:
-    """Groups, and those within them."""
+    """The groups and those within them, at any depth."""
     for group in groups:
         yield group
         yield from all_groups(group.groups)
 
 
-def _groups(trace: HostTrace) -> tuple[Group, ...]:
+def _build_groups(trace: HostTrace) -> tuple[Group, ...]:
     index = index_of(trace)
     found = [_plane_group(trace, index, plane) for plane in _planes_in_order(trace)]
     counters = _counter_tracks(trace)
@@ -168,15 +170,15 @@ def _planes_in_order(trace: HostTrace) -> list[int]:
 
 def _plane_group(trace: HostTrace, index: Index, plane: int) -> Group:
     lines = np.flatnonzero((trace.lines.plane == plane) & (trace.lines.kind != LineKind.COUNTERS))
-    full = [line for line in lines.tolist() if index.events_of(line)]
-    empty = tuple(_name(trace, line) for line in lines.tolist() if not index.events_of(line))
+    full = [line for line in lines.tolist() if index.event_count(line)]
+    empty = tuple(_line_name(trace, line) for line in lines.tolist() if not index.event_count(line))
     kind = PlaneKind(trace.planes.kind[plane])
     name = trace.plane_name(plane)
     identity = f"p{plane}"
     if kind == PlaneKind.HOST:
         return _host_group(trace, index, identity, name, full, empty)
-    ranked = sorted(full, key=lambda line: (_rank(trace, line), line))
-    tracks = tuple(_track(trace, index, line) for line in ranked)
+    ranked = sorted(full, key=lambda line: (_line_rank(trace, line), line))
+    tracks = tuple(_make_track(trace, index, line) for line in ranked)
     is_device = kind.is_device or kind == PlaneKind.CUSTOM_DEVICE
     label = device_label(name) if is_device else name
     if is_device:
@@ -184,25 +186,25 @@ def _plane_group(trace: HostTrace, index: Index, plane: int) -> Group:
     return Group(identity, label, name, "other", tracks, empty=empty, lanes=max(1, len(loaded_lines(trace, full))))
 
 
-def _rank(trace: HostTrace, line: int) -> int:
-    kind, name = trace.lines.kind[line], _name(trace, line)
+def _line_rank(trace: HostTrace, line: int) -> int:
+    kind, name = trace.lines.kind[line], _line_name(trace, line)
     ranks = (at for at, (_, wanted, test) in enumerate(_RANKS) if kind == wanted and (test is None or test(name)))
     return next(ranks, len(_RANKS))
 
 
-def _name(trace: HostTrace, line: int) -> str:
+def _line_name(trace: HostTrace, line: int) -> str:
     return trace.line_label(line) or f"line {int(trace.lines.line_id[line])}"
 
 
-def _track(
+def _make_track(
     trace: HostTrace, index: Index, line: int, name: str | None = None, detail: str = "", main: bool = False
 ) -> Track:
-    rank = _rank(trace, line)
+    rank = _line_rank(trace, line)
     kind = _RANKS[rank][0] if rank < len(_RANKS) else "other"
-    shown = name if name is not None else _name(trace, line)
+    shown = name if name is not None else _line_name(trace, line)
     if name is None and (stream := stream_parts(shown)):
         shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
-    return Track(f"t{line}", shown, detail, kind, line, index.rows_of(line), index.events_of(line), main)
+    return Track(f"t{line}", shown, detail, kind, line, index.row_count(line), index.event_count(line), main)
 
 
 # -- host threads ------------------------------------------------------------------------------------------------
@@ -211,8 +213,8 @@ def _track(
 def _host_group(
     trace: HostTrace, index: Index, identity: str, name: str, lines: Sequence[int], empty: tuple[str, ...]
 ) -> Group:
-    threads = _threads(trace, index, lines)
-    main = _main(threads)
+    threads = _list_threads(trace, index, lines)
+    main = _main_line(threads)
     is_thread = trace.lines.kind == LineKind.THREAD
     threads.sort(key=lambda thread: (thread.line != main, not is_thread[thread.line], -thread.busy, thread.line))
     stems: dict[str, list[_Thread]] = {}
@@ -221,33 +223,33 @@ def _host_group(
     pools = {stem: members for stem, members in stems.items() if stem and len(members) >= LEAST_OF_A_POOL}
     single = [thread for thread in threads if thread.stem not in pools or thread.line == main]
     tracks = tuple(
-        _track(trace, index, thread.line, thread.stem, thread.number, thread.line == main) for thread in single
+        _make_track(trace, index, thread.line, thread.stem, thread.number, thread.line == main) for thread in single
     )
-    groups = tuple(_pool(trace, index, identity, stem, members) for stem, members in pools.items())
+    groups = tuple(_pool_group(trace, index, identity, stem, members) for stem, members in pools.items())
     lanes = len(loaded_lines(trace, lines))
     return Group(identity, "Host threads", name, "host", tracks, groups, empty, lanes=max(1, lanes))
 
 
-def _pool(trace: HostTrace, index: Index, host: str, stem: str, members: Sequence[_Thread]) -> Group:
-    threads = tuple(_track(trace, index, thread.line, thread.stem, thread.number) for thread in members)
+def _pool_group(trace: HostTrace, index: Index, host: str, stem: str, members: Sequence[_Thread]) -> Group:
+    threads = tuple(_make_track(trace, index, thread.line, thread.stem, thread.number) for thread in members)
     identity = f"{host}.{min(thread.line for thread in members)}"
     return Group(identity, stem, f"{len(members)} threads", "pool", threads, lanes=len(members))
 
 
-def _threads(trace: HostTrace, index: Index, lines: Sequence[int]) -> list[_Thread]:
+def _list_threads(trace: HostTrace, index: Index, lines: Sequence[int]) -> list[_Thread]:
     events = trace.events
     outer = index.lane == 0
     busy = np.bincount(events.line[outer], events.duration_ps[outer], minlength=len(trace.lines))
     marks = np.bincount(events.line[events.kind == EventKind.STEP_MARK], minlength=len(trace.lines))
     found = []
     for line in lines:
-        name = _name(trace, line)
+        name = _line_name(trace, line)
         stem, number = split_pool(name)
         found.append(_Thread(line, name, stem, number, int(marks[line]), int(busy[line])))
     return found
 
 
-def _main(threads: Sequence[_Thread]) -> int:
+def _main_line(threads: Sequence[_Thread]) -> int:
     """The line of the thread that runs the training loop: the one with the step marks, else a Python thread."""
     if not threads:
         return -1

@@ -12,7 +12,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask
-from stepscope.vocabulary.jax import called_function, function_of_program
+from stepscope.vocabulary.jax import function_of_call, function_of_program
 
 
 def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
@@ -86,7 +86,7 @@ def _outer_calls(trace: HostTrace, parent: I32) -> tuple[I64, list[str]]:
     kernels.nesting.outermost(parent, is_call, outermost)
     calls = np.flatnonzero(is_call)
     calls = calls[outermost[calls] == calls]
-    return calls, [called_function(trace.name_of(call)) for call in calls.tolist()]
+    return calls, [function_of_call(trace.name_of(call)) for call in calls.tolist()]
 
 
 def _count_early_runs(runs: I64, calls: I64) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.xla.fields import Fields, fields_of
-from stepscope.analysis.xla.module import Module, rows_of_ids
+from stepscope.analysis.hlo.fields import Fields, fields_of
+from stepscope.analysis.hlo.module import Module, rows_of_ids
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 
@@ -170,8 +170,8 @@ def _buffers(module: Module, fields: Fields, allocations: Fields) -> Buffers:
     places = fields_of(module.buf, *fields.range(_DEFINED_AT))
     row = rows_of_ids(module.ids, places.scalar(_AT_ID, -1))
     start, stop = places.range(_AT_NAME)
-    for at in np.flatnonzero((row < 0) & (stop > start)).tolist():
-        row[at] = module.row_by_name.get(module.buf[start[at] : stop[at]].tobytes(), -1)
+    named = np.flatnonzero((row < 0) & (stop > start))
+    row[named] = module.find_rows(module.buf, start[named], stop[named])
     offsets, numbers = places.numbers(_AT_INDEX)
     index = [tuple(numbers[a:b].tolist()) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
     shapes = module.shapes

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.hlo.fields import fields_of
+from stepscope.analysis.hlo.module import CONVOLUTION, DOT, FFT_LENGTH, WINDOW, Module
+from stepscope.analysis.hlo.programs import Programs
 from stepscope.analysis.xla.custom_calls import custom_flops, has_scratch
-from stepscope.analysis.xla.fields import fields_of
-from stepscope.analysis.xla.module import CONVOLUTION, DOT, FFT_LENGTH, WINDOW, Module
 from stepscope.model.arrays import F64, I64, Mask
 from stepscope.records import dataclass
 
@@ -55,6 +56,11 @@ class Costs:
     matrix: I64
 
 
+def program_costs(programs: Programs, place: int) -> Costs:
+    """The costs of a program, computed once."""
+    return programs.derived(place, "costs", costs_of)
+
+
 def costs_of(module: Module) -> Costs:
     """The costs of all instructions of a program, those inside fusions too."""
     own = _own_flops(module)
@@ -85,8 +91,7 @@ def _own_flops(module: Module) -> F64:
 
 def _count_dots(module: Module, elements: F64, flops: F64) -> None:
     rows = np.flatnonzero(module.is_opcode("dot"))
-    start, stop = module.fields.range(DOT)
-    offsets, places = fields_of(module.buf, start[rows], stop[rows]).numbers(_LHS_CONTRACTING)
+    offsets, places = fields_of(module.buf, *module.fields_of(rows).range(DOT)).numbers(_LHS_CONTRACTING)
     owner = np.repeat(np.arange(len(rows)), np.diff(offsets))
     left = first_operands(module, rows)[owner]
     shapes = module.shapes
@@ -177,8 +182,7 @@ def _rare_flops(module: Module, row: int) -> float:
         length = max(int(elements), 1)
         return elements * (length - 1).bit_length()
     if opcode == "fft":
-        lengths = module.numbers(FFT_LENGTH)
-        sizes: list[int] = lengths.rows[lengths.offsets[row] : lengths.offsets[row + 1]].tolist()
+        sizes: list[int] = module.fields_of(np.array([row])).numbers(FFT_LENGTH)[1].tolist()
         return 8.0 * sum(max(size, 1).bit_length() - 1 for size in sizes) * float(shapes.elements[row])
     if opcode == "cholesky":
         return elements * last / 3

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stepscope.analysis.xla.module import CONVOLUTION
+from stepscope.analysis.hlo.module import CONVOLUTION
 from stepscope.vocabulary import custom_calls
 from stepscope.vocabulary.custom_calls import attention_sizes, kind_of_call, product_dimensions
 
 if TYPE_CHECKING:
-    from stepscope.analysis.xla.module import Module
+    from stepscope.analysis.hlo.module import Module
 
 
 def custom_flops(module: Module, row: int) -> float | None:
@@ -30,8 +30,7 @@ def custom_flops(module: Module, row: int) -> float | None:
 def _convolution(module: Module, row: int) -> float | None:
     from stepscope.analysis.xla.costs import convolution_flops
 
-    start, stop = module.fields.range(CONVOLUTION)
-    if start[row] == stop[row]:
+    if not len(module.part_of(row, CONVOLUTION).number):
         return None
     found = convolution_flops(module, row)
     return None if np.isnan(found) else found

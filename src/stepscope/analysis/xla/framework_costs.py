@@ -31,7 +31,7 @@ from stepscope.vocabulary.computing_ops import (
     PRODUCTS,
     element_bytes,
     shapes_in_annotation,
-    without_library,
+    strip_library,
     xla_type,
 )
 
@@ -61,7 +61,7 @@ def torch_cost(op: str, dims: str, types: str, concrete: str = "") -> Cost:
     shapes, names, values = (_parsed(text) for text in (dims, types, concrete))
     if not isinstance(shapes, list) or not isinstance(names, list):
         return UNKNOWN
-    name = without_library(op)
+    name = strip_library(op)
     try:
         return _cost(name, shapes, [str(each) for each in names], values if isinstance(values, list) else [])
     except (IndexError, TypeError, ValueError, OverflowError):

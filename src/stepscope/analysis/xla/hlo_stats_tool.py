@@ -29,7 +29,7 @@ from stepscope.analysis.xla.merged import (
     why_empty,
 )
 from stepscope.analysis.xla.ops import Partial, partial
-from stepscope.analysis.xla.rates import DEVICE_FIELDS, device_rows, rates_of_op
+from stepscope.analysis.xla.rates import DEVICE_FIELDS, OP_FIELDS, device_rows, op_cells, rates_of_op
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -51,7 +51,7 @@ __all__ = ["HloStatsReport", "Partial", "merge", "partial"]
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in the list, by self time", "int", role=Role.ORDINAL),
     Field("program", "text", "the program and its number", "str", role=Role.LABEL),
-    Field("category", "text", "the opcode; of fusions their kind", "str", role=Role.TYPE),
+    *fields_named(OP_FIELDS, "category"),
     Field(
         "name",
         "text",
@@ -59,30 +59,16 @@ FIELDS: tuple[Field, ...] = (
         "str",
         role=Role.NAME,
     ),
-    Field("occurrences", "count", "how often it ran; all kernels of one run count once", "int", label="Count"),
-    Field("self_us", "us", "self time: without what runs inside it"),
-    Field("self_percent", "percent", "share of the time of all work of the devices"),
+    *fields_named(OP_FIELDS, "occurrences", "self_us", "self_percent"),
     Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
     Field("total_us", "us", "time with what runs inside it"),
     Field("avg_us", "us", "total time by occurrences"),
     Field("avg_self_us", "us", "self time by occurrences"),
     Field("cumulative_self_percent", "percent", "self_percent added up to this row"),
-    Field("flops", "FLOP", "operations of all its runs, unknown for most custom calls"),
-    Field("bytes", "bytes", "bytes that all its runs read and write"),
-    Field("gflop_per_s", "GFLOP/s", "operations by self time", label="Rate"),
-    Field("gib_per_s", "GiB/s", "bytes read and written by self time", label="Bandwidth"),
-    Field("flop_per_byte", "FLOP/byte", "operational intensity: operations for each byte", label="Intensity"),
-    Field("compute_percent", "percent", "share of the device's peak for its precision"),
-    Field("memory_percent", "percent", "share of the device's memory bandwidth"),
-    Field(
-        "bound_by",
-        "text",
-        "`compute` or `memory`: the peak it is nearer to; unknown without both",
-        "str",
-        role=Role.TERM,
-    ),
+    *fields_named(OP_FIELDS, "flops", "bytes", "gflop_per_s", "gib_per_s", "flop_per_byte"),
+    *fields_named(OP_FIELDS, "compute_percent", "memory_percent", "bound_by"),
     Field("source", "text", "the line of the program that asked for it", "str", role=Role.SOURCE),
-    Field("precision", "text", "element type of what it multiplies, else of its result", "str", role=Role.TYPE),
+    *fields_named(OP_FIELDS, "precision"),
     Field("rematerialized", "", "whether it computes again what was dropped to save memory", "bool"),
     Field("outside_compilation", "", "whether it hands data to or from the host in the middle of a program", "bool"),
     Field("text", "text", "the instruction as XLA writes it", "str", role=Role.TEXT),
@@ -150,7 +136,7 @@ def merge(partials: Sequence[Partial]) -> HloStatsReport:
     busy = sum(part.busy_ps for part in partials)
     return HloStatsReport(
         **header([part.origin for part in partials], warnings_of(partials)),
-        rows=tuple(_rows(ops, busy)),
+        rows=tuple(_list_ops(ops, busy)),
         totals=totals(partials),
         programs=tuple(program_rows(partials, ops)),
         steps=step_figures(partials),
@@ -159,7 +145,7 @@ def merge(partials: Sequence[Partial]) -> HloStatsReport:
     )
 
 
-def _rows(ops: Sequence[HostOp], busy: int) -> list[dict[str, Cell]]:
+def _list_ops(ops: Sequence[HostOp], busy: int) -> list[dict[str, Cell]]:
     rows, so_far = [], 0
     for rank, each in enumerate(ops, 1):
         so_far += each.op.self_ps
@@ -168,29 +154,16 @@ def _rows(ops: Sequence[HostOp], busy: int) -> list[dict[str, Cell]]:
 
 
 def _cells(each: HostOp, busy: int) -> dict[str, Cell]:
-    op, rates = each.op, rates_of_op(each.op, each.peaks)
-    runs = max(op.runs, 1)
+    op, runs = each.op, max(each.op.runs, 1)
     return {
         "program": each.program,
-        "category": op.category,
         "name": op.name,
-        "occurrences": op.runs,
         "total_us": round_us(op.total_ps),
         "avg_us": round_us(op.total_ps / runs),
-        "self_us": round_us(op.self_ps),
         "avg_self_us": round_us(op.self_ps / runs),
-        "self_percent": percent(op.self_ps, busy),
         "framework_op": op.framework_op or None,
-        "flops": op.flops,
-        "bytes": op.bytes,
-        "gflop_per_s": None if rates.flop_per_s is None else rates.flop_per_s / 1e9,
-        "gib_per_s": None if rates.byte_per_s is None else rates.byte_per_s / 2**30,
-        "flop_per_byte": rates.intensity,
-        "compute_percent": rates.compute_percent,
-        "memory_percent": rates.memory_percent,
-        "bound_by": rates.bound_by,
+        **op_cells(op, rates_of_op(op, each.peaks), busy),
         "source": op.source or None,
-        "precision": op.precision or None,
         "rematerialized": op.rematerialized,
         "outside_compilation": op.outside_compilation,
         "text": op.text or None,

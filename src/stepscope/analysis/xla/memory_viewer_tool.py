@@ -16,11 +16,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from stepscope.analysis.hlo.module import Module
+from stepscope.analysis.hlo.programs import WHY_NONE, programs_of
+from stepscope.analysis.hlo.sources import Source
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.buffers import MAIN_MEMORY, Memory, memory_of
-from stepscope.analysis.xla.module import Module
-from stepscope.analysis.xla.programs import WHY_NONE, programs_of
-from stepscope.analysis.xla.sources import Source
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 from stepscope.report import (
@@ -203,9 +203,12 @@ COMPARABLES = (
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     programs = programs_of(trace)
-    found, without, damaged = [], [], []
-    for place, entry in enumerate(programs.entries):
-        module = programs.module(place)
+    found, damaged = [], []
+    planned = [place for place in range(len(programs)) if programs.may_have_buffer_assignment(place)]
+    programs.read(planned)
+    without = [entry.label for place, entry in enumerate(programs.entries) if place not in planned]
+    for place in planned:
+        entry, module = programs.entries[place], programs.module(place)
         memory = memory_of(module)
         if memory is None or not len(memory.allocations.index):
             without.append(entry.label)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stepscope.analysis.hlo.programs import WHY_NONE
 from stepscope.analysis.xla.ops import OpRow, Partial
 from stepscope.analysis.xla.peaks import Peaks
-from stepscope.analysis.xla.programs import WHY_NONE
 from stepscope.analysis.xla.rates import peak_warnings, peaks_of_host
 from stepscope.analysis.xla.use import UsedOp, least_seconds, step_use
 from stepscope.records import dataclass

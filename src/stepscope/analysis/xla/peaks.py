@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,13 @@ def table() -> list[Mapping[str, Any]]:
     own = os.environ.get(VARIABLE)
     path = Path(own) if own else user_config_path("stepscope") / _FILE
     users = _read(path) if own or path.is_file() else []
-    built_in = resources.files("stepscope.analysis.xla").joinpath(_FILE).read_text("utf-8")
-    return [*users, *tomllib.loads(built_in)["device"]]
+    return [*users, *_built_in_table()]
+
+
+@cache
+def _built_in_table() -> list[Mapping[str, Any]]:
+    text = resources.files("stepscope.analysis.xla").joinpath(_FILE).read_text("utf-8")
+    return list(tomllib.loads(text)["device"])
 
 
 def _read(path: Path) -> list[Mapping[str, Any]]:

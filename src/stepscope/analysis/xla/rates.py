@@ -8,7 +8,7 @@ from stepscope.analysis.xla.device_facts import DeviceFacts
 from stepscope.analysis.xla.ops import OpRow, Partial
 from stepscope.analysis.xla.peaks import HOW_TO_ADD, Peaks, peaks_of
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Role
+from stepscope.report import Cell, Field, Role, percent, round_us
 
 DEVICE_FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host", "str", role=Role.HOST),
@@ -22,6 +22,28 @@ DEVICE_FIELDS: tuple[Field, ...] = (
     Field("ridge_flop_per_byte", "FLOP/byte", "intensity above which computing limits, and not memory"),
     Field("source", "text", "where these figures come from", "str", role=Role.TEXT),
 )
+OP_FIELDS: tuple[Field, ...] = (
+    Field("category", "text", "the opcode, of fusions their kind; the type of a framework's op", "str", role=Role.TYPE),
+    Field("occurrences", "count", "how often it ran; all kernels of one run count once", "int", label="Count"),
+    Field("self_us", "us", "self time on the devices: without what runs inside it"),
+    Field("self_percent", "percent", "share of the time of all work of the devices"),
+    Field("flops", "FLOP", "operations of all its runs; unknown for most custom calls"),
+    Field("bytes", "bytes", "bytes that all its runs read and write, at least"),
+    Field("gflop_per_s", "GFLOP/s", "operations by self time", label="Rate"),
+    Field("gib_per_s", "GiB/s", "bytes read and written by self time", label="Bandwidth"),
+    Field("flop_per_byte", "FLOP/byte", "operational intensity: operations for each byte", label="Intensity"),
+    Field("compute_percent", "percent", "share of the device's peak for its precision"),
+    Field("memory_percent", "percent", "share of the device's memory bandwidth"),
+    Field(
+        "bound_by",
+        "text",
+        "`compute` or `memory`: the peak it is nearer to; unknown without both",
+        "str",
+        role=Role.TERM,
+    ),
+    Field("precision", "text", "element type of what it multiplies, else of its result", "str", role=Role.TYPE),
+)
+"""The columns of an op and what it achieves, in every table of ops; `op_cells` fills them."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +90,31 @@ def rates_of_op(op: OpRow, peaks: Peaks | None) -> Rates:
     """What an op achieves, over its self time."""
     peak_flops = peaks.flops(op.precision, op.matrix) if peaks else None
     return rates_of(op.flops, op.bytes, op.self_ps, peak_flops, peaks.memory if peaks else None)
+
+
+def op_cells(op: OpRow, rates: Rates, busy_ps: int) -> dict[str, Cell]:
+    """A row's values for OP_FIELDS.
+
+    Args:
+        op: the op.
+        rates: what it achieves.
+        busy_ps: time of all work of all devices.
+    """
+    return {
+        "category": op.category,
+        "occurrences": op.runs,
+        "self_us": round_us(op.self_ps),
+        "self_percent": percent(op.self_ps, busy_ps),
+        "flops": op.flops,
+        "bytes": op.bytes,
+        "gflop_per_s": None if rates.flop_per_s is None else rates.flop_per_s / 1e9,
+        "gib_per_s": None if rates.byte_per_s is None else rates.byte_per_s / 2**30,
+        "flop_per_byte": rates.intensity,
+        "compute_percent": rates.compute_percent,
+        "memory_percent": rates.memory_percent,
+        "bound_by": rates.bound_by,
+        "precision": op.precision or None,
+    }
 
 
 def peaks_of_host(part: Partial) -> Peaks | None:

@@ -35,7 +35,7 @@ from stepscope.analysis.xla.framework_ops import FrameworkOp, framework_ops
 from stepscope.analysis.xla.merged import STEP_FIELDS, host_ops, warnings_of
 from stepscope.analysis.xla.ops import OpRow
 from stepscope.analysis.xla.peaks import Peaks, peaks_of
-from stepscope.analysis.xla.rates import DEVICE_FIELDS, Rates, device_rows, peak_warnings, rates_of
+from stepscope.analysis.xla.rates import DEVICE_FIELDS, OP_FIELDS, Rates, device_rows, op_cells, peak_warnings, rates_of
 from stepscope.analysis.xla.use import UsedOp, step_use, use_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
@@ -50,29 +50,17 @@ from stepscope.report import (
     Rows,
     Section,
     fields_named,
-    percent,
-    round_us,
 )
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in the list: programs, then ops, each by time", "int", role=Role.ORDINAL),
     Field("kind", "text", "`program` or `op`", "str", role=Role.TERM),
     Field("program", "text", "the XLA program; unknown for ops of PyTorch and TensorFlow", "str", role=Role.LABEL),
-    Field("category", "text", "the opcode or the op's type", "str", role=Role.TYPE),
+    *fields_named(OP_FIELDS, "category"),
     Field("name", "text", "the op; of XLA the instruction", "str", role=Role.NAME),
     Field("shapes", "text", "the shapes of its inputs, where the framework recorded them", "str", role=Role.SHAPE),
-    Field("occurrences", "count", "how often it ran", "int"),
-    Field("self_us", "us", "time on the devices, without what runs inside"),
-    Field("self_percent", "percent", "share of the time of all work of the devices"),
-    Field("flops", "FLOP", "operations of all its runs"),
-    Field("bytes", "bytes", "bytes that all its runs have to move"),
-    Field("gflop_per_s", "GFLOP/s", "operations by time", label="Rate"),
-    Field("gib_per_s", "GiB/s", "bytes by time", label="Bandwidth"),
-    Field("flop_per_byte", "FLOP/byte", "operational intensity", label="Intensity"),
-    Field("precision", "text", "element type that sets its compute roof", "str", role=Role.TYPE),
-    Field("bound_by", "text", "`compute` or `memory`: the limit it is nearer to", "str", role=Role.TERM),
-    Field("compute_percent", "percent", "share of the peak for its precision"),
-    Field("memory_percent", "percent", "share of the memory bandwidth"),
+    *fields_named(OP_FIELDS, "occurrences", "self_us", "self_percent", "flops", "bytes", "gflop_per_s", "gib_per_s"),
+    *fields_named(OP_FIELDS, "flop_per_byte", "precision", "bound_by", "compute_percent", "memory_percent"),
     Field("roof_gflop_per_s", "GFLOP/s", "the most that its intensity allows", label="Roof"),
     Field("efficiency_percent", "percent", "the larger of compute_percent and memory_percent"),
 )
@@ -245,21 +233,9 @@ def _row(rank: int, used: UsedOp, busy: int) -> dict[str, Cell]:
         "rank": rank,
         "kind": "program" if used.is_program else "op",
         "program": used.program,
-        "category": op.category,
         "name": op.name,
         "shapes": used.shapes or None,
-        "occurrences": op.runs,
-        "self_us": round_us(op.self_ps),
-        "self_percent": percent(op.self_ps, busy),
-        "flops": op.flops,
-        "bytes": op.bytes,
-        "gflop_per_s": None if rates.flop_per_s is None else rates.flop_per_s / 1e9,
-        "gib_per_s": None if rates.byte_per_s is None else rates.byte_per_s / 2**30,
-        "flop_per_byte": rates.intensity,
-        "precision": op.precision or None,
-        "bound_by": rates.bound_by,
-        "compute_percent": rates.compute_percent,
-        "memory_percent": rates.memory_percent,
+        **op_cells(op, rates, busy),
         "roof_gflop_per_s": None if roof is None else roof / 1e9,
         "efficiency_percent": max(known) if len(known) == 2 else None,
     }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.xla.op_time import OpTime, op_time
-from stepscope.analysis.xla.programs import programs_of
 from stepscope.model import HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I64, number_pairs
 from stepscope.records import dataclass
@@ -131,7 +131,7 @@ def _runs_of_modules(trace: HostTrace, rows: I64) -> list[Runs]:
 def _runs_by_number(trace: HostTrace, done: OpTime) -> list[Runs]:
     """Ops on threads of the host carry the number of their run."""
     number = trace.stat_ints(stat_names.XLA_RUN_ID, missing=0, rows=done.rows)
-    program = np.array([program for program, _ in done.ops], np.int64)[done.op]
+    program = done.program[done.op]
     run, first = number_pairs(program, number)
     start, end = np.full(len(first), np.iinfo(np.int64).max), np.zeros(len(first), np.int64)
     busy = np.zeros(len(first), np.int64)
@@ -144,7 +144,7 @@ def _runs_by_number(trace: HostTrace, done: OpTime) -> list[Runs]:
 
 def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
     """Kernels carry no number of a run: those that run once in each run of their program are told by their order."""
-    program = np.array([program for program, _ in done.ops], np.int64)
+    program = done.program
     plane = trace.lines.plane[trace.events.line[done.rows]].astype(np.int64)
     group, first = number_pairs(done.op, event_name_rows(trace, done.rows))
     group, first = number_pairs(group, plane)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.analysis.xla.module import Module
+from stepscope.analysis.hlo.module import Module
 
 _LONGEST = 2000  # characters of a text; a tuple of a thousand results is cut
 _MOST_OPERANDS = 64

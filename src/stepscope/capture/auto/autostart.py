@@ -27,8 +27,6 @@ from stepscope.errors import CaptureError
 
 SIGNAL = getattr(signal, "SIGUSR2", None)  # Windows has none
 
-_armed: Armed | None = None
-
 
 class Armed:
     """A process that is being watched.
@@ -116,23 +114,35 @@ class Armed:
         self.watcher.forget_parent()
 
 
+class Watch:
+    """The watch of this process, which has at most one.
+
+    Attributes:
+        armed: what watches; None before `arm` and after `disarm`.
+    """
+
+    def __init__(self) -> None:
+        self.armed: Armed | None = None
+
+
+WATCH = Watch()
+
+
 def arm(settings: Settings, show_line: Callable[[str], object], parent: Ledger | None = None) -> Armed | None:
     """Watches this process from now on; returns None if it is watched already.  The arguments are those of `Armed`."""
-    global _armed
-    if _armed is not None:
+    if WATCH.armed is not None:
         return None
     armed = Armed(settings, show_line, parent)
     with report.Wall("watching the program", strict=False):
         armed.install()
         children.inherit(settings, armed.ledger)
-        _armed = armed
+        WATCH.armed = armed
     return armed
 
 
 def disarm() -> None:
     """Ends the watch, and leaves the process as it was."""
-    global _armed
-    armed, _armed = _armed, None
+    armed, WATCH.armed = WATCH.armed, None
     if armed is not None:
         children.disinherit()
         armed.remove()

@@ -33,8 +33,27 @@ _KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")  # MEMCPY2: from o
 
 _Row = tuple[int, int, str, str, int, int, dict[str, StatValue]]  # device, stream, kind, name, start, end, stats
 
-_current: CuptiTracer | None = None  # CUPTI takes its callbacks once for the life of the process
-_registered = False
+
+class Delivery:
+    """Where CUPTI's activities go.  CUPTI takes its callbacks once for the life of the process.
+
+    Attributes:
+        tracer: gets the activities; None drops them.
+        is_registered: CUPTI has the callbacks.
+    """
+
+    def __init__(self) -> None:
+        self.tracer: CuptiTracer | None = None
+        self.is_registered = False
+
+    def register(self, cupti: Any) -> None:
+        """Gives CUPTI the callbacks, unless it has them."""
+        if not self.is_registered:
+            cupti.activity_register_callbacks(_provide_buffer, _take_buffer)
+            self.is_registered = True
+
+
+DELIVERY = Delivery()
 
 
 def available() -> bool:
@@ -58,22 +77,19 @@ class CuptiTracer:
 
     def start(self, options: ProfilerOptions, clock: Clock = time.perf_counter_ns) -> None:
         """Starts recording.  Raises what CUPTI raises: no driver, no permission, another profiler."""
-        global _current, _registered
         cupti = self._cupti = importlib.import_module("cupti.cupti")
         before = clock()
         there = int(cupti.get_timestamp())
         self._offset_ns = (before + clock()) // 2 - there
-        if not _registered:
-            cupti.activity_register_callbacks(_provide_buffer, _take_buffer)
-            _registered = True
-        _current = self
+        DELIVERY.register(cupti)
+        DELIVERY.tracer = self
         try:
             for name in _KINDS:
                 kind = getattr(cupti.ActivityKind, name)
                 cupti.activity_enable(kind)
                 self._enabled.append(kind)
         except BaseException:
-            _current = None
+            DELIVERY.tracer = None
             self._disable()
             raise
 
@@ -110,10 +126,9 @@ class CuptiTracer:
 
     def drain(self) -> list[Chunk]:
         """The activities since the last call, a chunk for each stream and kind."""
-        global _current
-        if _current is self:
+        if DELIVERY.tracer is self:
             self._cupti.activity_flush_all(int(self._ended))  # 1: also the buffers that are not full
-            _current = None if self._ended else self
+            DELIVERY.tracer = None if self._ended else self
             if self._ended and self._untimed:
                 warn(f"{self._untimed:,} kernels and copies are not in the profile: CUPTI gave them no times")
         taken = self._rows[:]
@@ -160,5 +175,6 @@ def _provide_buffer() -> tuple[int, int]:
 
 
 def _take_buffer(activities: list[Any]) -> None:
-    if _current is not None:
-        _current.add(activities)
+    tracer = DELIVERY.tracer
+    if tracer is not None:
+        tracer.add(activities)

@@ -1,1 +1,1 @@
-"""PyTorch's Kineto traces and Chrome trace JSON."""
+"""Kineto traces of PyTorch, and other Chrome trace JSON."""

@@ -1,6 +1,6 @@
-"""Decides what every event is, from its category and name.
+"""Decides the kind of each event from its category and name.
 
-It knows Kineto's categories; the rules for names stand in the vocabulary.  The first that matches wins.
+This module knows Kineto's categories; the rules for names are in the vocabulary.  The first rule that matches wins.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ K = EventKind
 
 
 class Place(IntEnum):
-    """What sort of line an event belongs on."""
+    """The type of line that an event belongs on."""
 
     THREAD = 0
     STREAM = 1
     SCOPE = 2  # an annotation, projected onto a stream
-    WAIT = 3  # waits and marks that a stream's tools draw beside it
+    WAIT = 3  # waits and marks that belong to a stream but are drawn on another line
     OVERHEAD = 4
     SPAN = 5  # the profiler's own span
     COUNTER = 6
-    NOWHERE = 7  # not an event of its own
+    NOWHERE = 7  # not an event
 
 
 _Rules = tuple[tuple[re.Pattern[str], EventKind, Trait], ...]
 
 
-def _compiled(rules: Sequence[KindRule]) -> _Rules:
+def _compile_rules(rules: Sequence[KindRule]) -> _Rules:
     return tuple((re.compile(pattern), kind, traits) for pattern, kind, traits in rules)
 
 
-def _always(kind: EventKind) -> _Rules:
-    return _compiled(((r"", kind, Trait.NONE),))
+def _rules_for_any_name(kind: EventKind) -> _Rules:
+    return _compile_rules(((r"", kind, Trait.NONE),))
 
 
-_OP_RULES = _compiled(torch.OP_KINDS)
-_ANNOTATION_RULES = _compiled(torch.ANNOTATION_KINDS)
-_PYTHON_RULES = _compiled(torch.PYTHON_KINDS)
-_KERNEL_RULES = _compiled(torch.KERNEL_KINDS)
-_OTHER_RULES = _compiled(torch.OTHER_KINDS)
-_COPY_RULES = _compiled(devices.COPIES)
-_RUNTIME_RULES = _compiled(devices.RUNTIME_CALLS)
-_WAIT_RULES = _compiled(devices.WAITS)
-_MEMSET_RULES, _SCOPE_RULES = _always(K.MEMSET), _always(K.SCOPE)
-_OVERHEAD_RULES, _NO_RULES = _always(K.OVERHEAD), _always(K.OTHER)
+_OP_RULES = _compile_rules(torch.OP_KINDS)
+_ANNOTATION_RULES = _compile_rules(torch.ANNOTATION_KINDS)
+_PYTHON_RULES = _compile_rules(torch.PYTHON_KINDS)
+_KERNEL_RULES = _compile_rules(torch.KERNEL_KINDS)
+_OTHER_RULES = _compile_rules(torch.OTHER_KINDS)
+_COPY_RULES = _compile_rules(devices.COPIES)
+_RUNTIME_RULES = _compile_rules(devices.RUNTIME_CALLS)
+_WAIT_RULES = _compile_rules(devices.WAITS)
+_MEMSET_RULES, _SCOPE_RULES = _rules_for_any_name(K.MEMSET), _rules_for_any_name(K.SCOPE)
+_OVERHEAD_RULES, _NO_RULES = _rules_for_any_name(K.OVERHEAD), _rules_for_any_name(K.OTHER)
 
-# By category in lower case.  The short names are those of PyTorch 1.8 and 1.9.
+# By category in lower case.  PyTorch 1.8 and 1.9 use the short names.
 _CATEGORIES: dict[str, tuple[Place, _Rules]] = {
     **dict.fromkeys(("cpu_op", "operator"), (Place.THREAD, _OP_RULES)),
     "user_annotation": (Place.THREAD, _ANNOTATION_RULES),
@@ -71,9 +71,9 @@ _CATEGORIES: dict[str, tuple[Place, _Rules]] = {
 _ELSEWHERE = (Place.THREAD, _OTHER_RULES)
 
 EXPORTED = "stepscope"
-"""A category of all events that Stepscope exported."""
+"""The category that marks all events exported by Stepscope."""
 
-# Kernel names of template libraries have some thousand letters; patterns take too long on a hostile megabyte.
+# Kernel names of template libraries have thousands of characters; patterns take too long on a hostile megabyte.
 _LONGEST_NAME = 16_384
 
 
@@ -83,21 +83,21 @@ def is_pytorch(category: str) -> bool:
 
 
 def is_op(category: str, kind: int) -> bool:
-    """True for what device work names as its op: everything that the dispatcher ran, but for a step's mark."""
+    """True for ops that device work can refer to: everything that the dispatcher ran, except step marks."""
     return category.lower() in ("cpu_op", "operator") and kind != K.STEP_MARK
 
 
-def _kind_told(category: str) -> EventKind | None:
-    """The kind that a trace which Stepscope exported names in its categories, such as `kernel,stepscope`."""
+def _exported_kind(category: str) -> EventKind | None:
+    """The kind in a category that Stepscope exported, such as `kernel,stepscope`; None for other categories."""
     kind, comma, rest = category.partition(",")
     return EventKind.__members__.get(kind.upper()) if comma and rest == EXPORTED else None
 
 
 def classify(category: str, name: str) -> tuple[Place, EventKind, Trait]:
-    """Where an event belongs, what it is, and its traits, as far as its category and name tell."""
-    told = _kind_told(category)
-    if told is not None:
-        return Place.THREAD, told, Trait.NONE
+    """The type of line, the kind and the traits of an event, according to its category and name."""
+    exported = _exported_kind(category)
+    if exported is not None:
+        return Place.THREAD, exported, Trait.NONE
     place, rules = _CATEGORIES.get(category.lower(), _ELSEWHERE)
     name = name[:_LONGEST_NAME]
     if rules is _OTHER_RULES and name.startswith(torch.WINDOW_MARKS):
@@ -109,5 +109,5 @@ def classify(category: str, name: str) -> tuple[Place, EventKind, Trait]:
 
 
 def kernel_computes_16bit(name: str) -> bool | None:
-    """Whether a kernel computes in 16 bits or fewer; None if its name does not tell."""
+    """Whether a kernel computes in 16 bits or fewer; None if its name does not show it."""
     return precision.kernel_computes_16bit(name[:_LONGEST_NAME])

@@ -1,4 +1,4 @@
-"""What a trace says about its host and its devices, as stats of their planes."""
+"""Facts about the host and the devices of a trace, as stats of their planes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from stepscope.model import StatValue
 
-# The names that other formats use for the same facts; the rest keep their own.
+# The names of other formats for the same facts.  Other facts keep their names.
 _CANONICAL = {
     "name": "gpu_device_name",
     "numSms": "core_count",
@@ -29,20 +29,20 @@ _NOT_FACTS = ("displayTimeUnit", "traceName", "baseTimeNanoseconds")
 
 
 def gpu_stats(metadata: Mapping[str, Any], ordinal: int) -> dict[str, StatValue]:
-    """Facts about one GPU, empty if the trace tells none."""
-    found = _properties(metadata, ordinal)
+    """Facts about one GPU; empty if the trace has none."""
+    found = _device_properties(metadata, ordinal)
     facts = {_CANONICAL.get(key, key): value for key, value in found.items() if key != "id" and _is_scalar(value)}
-    vendor = _vendor(str(found.get("name", "")), metadata)
+    vendor = _find_vendor(str(found.get("name", "")), metadata)
     if vendor:
         facts["device_vendor"] = vendor
     return facts
 
 
-def _properties(metadata: Mapping[str, Any], ordinal: int) -> dict[str, Any]:
+def _device_properties(metadata: Mapping[str, Any], ordinal: int) -> dict[str, Any]:
     """The properties of one device.
 
-    With HIP, events carry the number that the driver gives to a device and properties the number that the process
-    sees; where all properties are alike, that does not matter.
+    With HIP, events hold the driver's number of a device, but properties hold the number that the process sees.  The
+    difference does not matter if all devices have equal properties.
     """
     listed = metadata.get("deviceProperties")
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
@@ -53,7 +53,7 @@ def _properties(metadata: Mapping[str, Any], ordinal: int) -> dict[str, Any]:
     return kinds[0] if kinds and all(kind == kinds[0] for kind in kinds) else {}
 
 
-def _vendor(name: str, metadata: Mapping[str, Any]) -> str:
+def _find_vendor(name: str, metadata: Mapping[str, Any]) -> str:
     for vendor, words in _VENDORS:
         if any(word in name.lower() for word in words):
             return vendor
@@ -63,9 +63,9 @@ def _vendor(name: str, metadata: Mapping[str, Any]) -> str:
 
 
 def host_stats(metadata: Mapping[str, Any]) -> dict[str, StatValue]:
-    """Facts about the recording: the plain values beside the events, and the process's place in its job.
+    """Facts about the recording: the plain values of its metadata, and the process's place in its job.
 
-    Nested values of unknown meaning are left out: programs add their whole environment there, secrets included.
+    Nested values of unknown meaning are left out: programs store their whole environment there, including secrets.
     """
     facts: dict[str, StatValue] = {
         key: value for key, value in metadata.items() if key not in _NOT_FACTS and _is_scalar(value)
@@ -78,7 +78,7 @@ def host_stats(metadata: Mapping[str, Any]) -> dict[str, StatValue]:
 
 
 def _job_fact(key: str, value: object) -> StatValue:
-    """A fact about the process's job.  Captures that a daemon asked for have numbers as texts."""
+    """A fact about the process's job.  Captures requested by a daemon store numbers as text."""
     if key in _JOB_NUMBERS and isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
         return int(value)
     if isinstance(value, int | float | str) and _is_scalar(value):
@@ -89,4 +89,4 @@ def _job_fact(key: str, value: object) -> StatValue:
 def _is_scalar(value: object) -> bool:
     if isinstance(value, int):
         return -(1 << 63) <= value < 1 << 63
-    return isinstance(value, str | float) and value == value  # NaN is no fact
+    return isinstance(value, str | float) and value == value  # NaN is unknown

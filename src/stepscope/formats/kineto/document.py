@@ -1,4 +1,4 @@
-"""From bytes to raw columns: finds the events in a trace's JSON and has them scanned, whatever state the text is in.
+"""From bytes to raw columns: finds the events in a trace's JSON and scans them, even if the text is damaged.
 
 There are two forms:
 
@@ -21,30 +21,30 @@ from stepscope.kernels import trace_json as scan
 from stepscope.model.arrays import I32, I64, U8
 from stepscope.records import dataclass
 
-_LONGEST_METADATA = 1 << 20  # of a value that nobody may ask for
-_NEEDED_KEYS = frozenset({"deviceProperties", "distributedInfo"})  # these grow with the job
-_FARTHEST_NS = 1 << 62  # of two bases, 146 years; more is damage
+_LONGEST_METADATA = 1 << 20  # longer values are dropped, unless needed
+_NEEDED_KEYS = frozenset({"deviceProperties", "distributedInfo"})  # their values grow with the job
+_FARTHEST_NS = 1 << 62  # 146 years; bases further apart are damage
 _EVENTS_KEY = "traceEvents"
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
 class Raw:
-    """The events of a trace as they stand in the file: one row each, texts interned.
+    """The events of a trace as stored in the file: one row each, with interned texts.
 
     Attributes:
         flags: what an event has, such as `scan.HAS_TIME`.
-        us, frac_ps: add up to the time, as do those of the duration.
-        flow: an `id` that is a whole number, or the id of its text, that of an `id2` as JSON.
+        us, frac_ps: whole microseconds and ps, which add up to the time; likewise for the duration.
+        flow: an `id` that is a whole number, otherwise the id of its text; an `id2` is kept as JSON text.
         stat_offsets: int64 of shape (rows + 1,): row `i` has the stats from `stat_offsets[i]` to the next.
-        texts: the texts, still with the backslashes of JSON.
-        metadata: what stands beside the events, by key.
+        texts: the texts, with their JSON escapes.
+        metadata: the values outside of the events, by key.
         documents: how many JSON documents the text holds.
-        cut_at: position in the text from which on nothing could be read, None if it was read to its end.
-        cut_because: what was found there.
-        damaged: places that were stepped over; `damaged_at` is the first.
-        compressed: True if positions count in the unpacked text.
-        size: bytes of the text that were looked at.
+        cut_at: the position from which nothing could be read; None if the text was read to its end.
+        cut_because: the problem at that position.
+        damaged: how many damaged places were skipped; `damaged_at` is the first.
+        compressed: True if positions refer to the unpacked text.
+        size: bytes of text that were read.
     """
 
     phase: U8
@@ -77,7 +77,7 @@ class Raw:
 
 
 def decode(data: bytes | Iterator[bytes], source: str) -> Raw:
-    """Reads the events of a trace.  Raises UnreadableError if the text holds none and is no empty trace either."""
+    """Reads the events of a trace.  Raises UnreadableError if there are none and the text is not an empty trace."""
     text = Text(data, source)
     try:
         if not text.head(1) and not text.inflater:
@@ -102,7 +102,7 @@ class _Decoder:
         self.text = text
         self.source = source
         self.scanner = PartScanner()
-        self.damaged = 0  # places that were stepped over before the events
+        self.damaged = 0  # places that were skipped before the events
         self.damaged_at = -1
         self.metadata: list[dict[str, Any]] = []
         self.first_rows: list[int] = []
@@ -121,43 +121,45 @@ class _Decoder:
         while self.cut_at is None and self._skip_space():
             first = chr(self.text.buf[self.text.at])
             if first not in "{[":
-                self._cut("what follows is no JSON" if self.metadata else "")
+                self._note_cut("what follows is not JSON" if self.metadata else "")
                 break
             self.metadata.append({})
             self.first_rows.append(self.scanner.whole.rows)
             self.text.at += 1
             if first == "[":
-                self._events(optional_end=True)
+                self._read_events(optional_end=True)
             else:
-                self._object()
+                self._read_object()
         self._check_damage()
-        raw = self._result()
+        raw = self._make_raw()
         self._require_events(raw)
         return raw
 
-    def _object(self) -> None:
+    def _read_object(self) -> None:
         """Reads the members of a document up to its closing brace."""
         while self.cut_at is None:
             if not self._skip_space(commas=True):
-                return self._cut("the JSON ends before its closing brace")
+                return self._note_cut("the JSON ends before its closing brace")
             byte = self.text.buf[self.text.at]
             if byte == ord("}"):
                 self.text.at += 1
                 return None
-            key = self._key() if byte == ord('"') else None
+            key = self._read_key() if byte == ord('"') else None
             if key is None:
                 if not self._find_events():
-                    return self._cut("this is no JSON" if byte != ord('"') else "the JSON ends in the middle of a key")
+                    return self._note_cut(
+                        "this is not JSON" if byte != ord('"') else "the JSON ends in the middle of a key"
+                    )
             elif key == _EVENTS_KEY and self.text.buf[self.text.at] == ord("["):
                 self.text.at += 1
                 self.named_arrays += 1
-                self._events(optional_end=False)
+                self._read_events(optional_end=False)
             else:
-                self._member(key)
+                self._read_member(key)
         return None
 
     def _find_events(self) -> bool:
-        """Steps over damage before the events, to their key.  False if there is none in sight."""
+        """Skips damage up to the key of the events.  False if the window does not hold that key."""
         text = self.text
         ahead = -1 if self.arrays else text.buf[text.at : text.end].tobytes().find(b'"' + _EVENTS_KEY.encode() + b'"')
         if ahead < 0:
@@ -168,19 +170,19 @@ class _Decoder:
         text.at += ahead
         return True
 
-    def _member(self, key: str) -> None:
+    def _read_member(self, key: str) -> None:
         self.keys.append(key)
-        raw = self._value()
+        raw = self._read_value()
         if raw is None:
-            return self._cut(f"the JSON ends in the middle of the value of {key!r}")
+            return self._note_cut(f"the JSON ends in the middle of the value of {key!r}")
         if len(raw) <= _LONGEST_METADATA or key in _NEEDED_KEYS:
-            value = _parsed(raw)
+            value = _parse_json(raw)
             if value is not None:
                 self.metadata[-1].setdefault(key, value)
         return None
 
     def _skip_space(self, commas: bool = False) -> bool:
-        """Moves to the next byte that is no space.  False at the end of the text."""
+        """Moves to the next byte that is not a space.  False at the end of the text."""
         while True:
             self.text.at = int(scan.skip_space(self.text.buf, self.text.at, self.text.end, commas))
             if self.text.at < self.text.end:
@@ -188,16 +190,16 @@ class _Decoder:
             if not self.text.more():
                 return False
 
-    def _key(self) -> str | None:
+    def _read_key(self) -> str | None:
         """Reads a key and its colon; None if the text ends first or the colon is missing."""
-        raw = self._value()
+        raw = self._read_value()
         if raw is None or not self._skip_space() or self.text.buf[self.text.at] != ord(":"):
             return None
         self.text.at += 1
         return raw[1:-1].decode("utf-8", "replace") if self._skip_space() else None
 
-    def _value(self) -> bytes | None:
-        """The JSON text of the value that stands here, after which reading goes on; None if there is no whole one."""
+    def _read_value(self) -> bytes | None:
+        """Reads the JSON text of the next value; None if it is incomplete."""
         while True:
             text = self.text
             after = scan.skip_value(text.buf, text.at, text.end)
@@ -208,7 +210,7 @@ class _Decoder:
             if after == scan.MALFORMED or not text.more():
                 return None
 
-    def _cut(self, because: str) -> None:
+    def _note_cut(self, because: str) -> None:
         self.cut_at = self.text.position
         self.cut_because = because
         if self.text.too_long:
@@ -216,23 +218,24 @@ class _Decoder:
 
     # -- events --------------------------------------------------------------------------------------------------
 
-    def _events(self, optional_end: bool) -> None:
-        """Reads the array whose first element is next.  Without an object around it, its end may be missing."""
+    def _read_events(self, optional_end: bool) -> None:
+        """Reads the array whose first element is next.  Its end may be missing if it is not inside an object."""
         self.arrays += 1
         while True:
-            if self._scan() == scan.CLOSED:
+            if self._scan_window() == scan.CLOSED:
                 return None
             if not self.text.more():
                 break
+        self.scanner.finish()
         if self.scanner.whole.recovering:
-            return self._cut("nothing after the damage can be read as an event")
+            return self._note_cut("nothing after the damage can be read as an event")
         if self.text.at < self.text.end:
-            return self._cut("the JSON ends in the middle of an event")
+            return self._note_cut("the JSON ends in the middle of an event")
         if not optional_end or (self.text.inflater and self.text.inflater.damage):
-            return self._cut("the JSON ends between two events")
+            return self._note_cut("the JSON ends between two events")
         return None
 
-    def _scan(self) -> int:
+    def _scan_window(self) -> int:
         text, damaged = self.text, self._damaged_places
         why = self.scanner.scan(text.buf, text.at, text.end)
         text.at = self.scanner.at
@@ -247,7 +250,7 @@ class _Decoder:
     # -- result --------------------------------------------------------------------------------------------------
 
     def _check_damage(self) -> None:
-        """A damaged stream ends the text wherever it is; the reason for it is the better one."""
+        """A damaged gzip stream ends the text, and explains the cut better than the JSON around it."""
         inflater = self.text.inflater
         if inflater and inflater.damage:
             self.cut_at = self.text.position if self.cut_at is None else self.cut_at
@@ -257,18 +260,18 @@ class _Decoder:
         if raw.phase.any() or (self.named_arrays and self.cut_at is None and not len(raw)):
             return
         raise UnreadableError(
-            self._what_it_is(),
+            self._describe_text(),
             path=self.source,
             offset=0,
             lost="everything",
             hint="a trace is a JSON object with the key traceEvents, or a JSON array of events",
         )
 
-    def _what_it_is(self) -> str:
+    def _describe_text(self) -> str:
         if self.text.inflater and self.text.inflater.damage:
             return f"{self.text.inflater.damage} before the first event"
         if not self.metadata:
-            return f"this is {_looks_like(self.text.head(64))}, not a JSON trace"
+            return f"this is {_describe_head(self.text.head(64))}, not a JSON trace"
         if self.arrays and self.cut_because and not self._damaged_places:
             return f"{self.cut_because}, before the first whole event"
         if self.arrays:
@@ -277,7 +280,7 @@ class _Decoder:
         shape = f"a JSON object with the keys {some}" if some else "an empty JSON object"
         return f"{shape}, but no events{f'; {self.cut_because}' if self.cut_because else ''}"
 
-    def _result(self) -> Raw:
+    def _make_raw(self) -> Raw:
         columns: dict[str, Any] = {**self.scanner.whole.take()}
         offsets = np.zeros(len(columns["stat_end"]) + 1, np.int64)
         offsets[1:] = columns.pop("stat_end")
@@ -297,7 +300,7 @@ class _Decoder:
         )
 
     def _align_clocks(self, us: I64) -> None:
-        """Counts the times of all documents from the first one's zero."""
+        """Makes the times of all documents count from the first document's zero, in place."""
         bases = [found.get("baseTimeNanoseconds") for found in self.metadata]
         bounds = [*self.first_rows, len(us)]
         for begin, end, base in zip(bounds[:-1], bounds[1:], bases, strict=True):
@@ -305,15 +308,15 @@ class _Decoder:
                 us[begin:end] += (base - bases[0]) // 1000
 
 
-def _parsed(raw: bytes) -> Any:
-    """A JSON value, None for one that makes no sense, such as a bare N/A."""
+def _parse_json(raw: bytes) -> Any:
+    """A JSON value; None if it is invalid, such as a bare N/A."""
     try:
         return json.loads(raw.decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):
         return None
 
 
-def _looks_like(head: bytes) -> str:
+def _describe_head(head: bytes) -> str:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "UTF-16 text"
     if head.startswith(b"PK\x03\x04"):

@@ -1,7 +1,7 @@
-"""From rows of a file to events: which rows are events, when they happened, how long they took.
+"""From rows of a file to events: which rows are events, when they started, and how long they took.
 
-Phases of the format: X is a whole event, B and E (or b and e, of the asynchronous kind) its two ends, i an instant, C a
-counter, M metadata, s and f the ends of an arrow.
+Phases of the format: X is a whole event; B and E, or b and e if it is asynchronous, are its start and end; i is an
+instant, C a counter, M metadata; s and f are the two ends of an arrow.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.torch import MEMORY_NAME
 
-# Times further than this from the middle of the trace are damage: 23 days.  It keeps all sums inside int64.
+# Times more than 23 days from the median time are damage.  This limit keeps all sums inside int64.
 _FAR_US = 2 * 10**12
 _PS_PER_US = 1_000_000
 
 
 def is_phase(raw: Raw, letters: str) -> Mask:
-    """Which rows are of one of these phases: bool of shape (rows,)."""
-    wanted = np.zeros(256, np.bool_)
-    wanted[list(letters.encode())] = True
-    return wanted[raw.phase]
+    """Which rows have one of these phases: bool of shape (rows,)."""
+    found: Mask = raw.phase == ord(letters[0])
+    for letter in letters[1:]:
+        found |= raw.phase == ord(letter)
+    return found
 
 
 @dataclass(frozen=True)
-class Sorts:
-    """The different pairs of category and name in a trace, and what they are.
+class EventClasses:
+    """The distinct pairs of category and name in a trace, called classes, and the kind of each.
 
     Attributes:
-        of_row: int32 of shape (rows,): each row's sort.
-        cat, name: int64 of shape (sorts,): texts.
-        place, kind, traits: uint8 of shape (sorts,).
+        of_row: int32 of shape (rows,): the class of each row.
+        cat, name: int64 of shape (classes,): text ids.
+        place, kind, traits: uint8 of shape (classes,).
     """
 
     of_row: I32
@@ -50,19 +51,19 @@ class Sorts:
     traits: U8
 
 
-def sorts_of(raw: Raw) -> Sorts:
-    """Classifies every different pair of category and name once."""
+def classify_rows(raw: Raw) -> EventClasses:
+    """Classifies each distinct pair of category and name once."""
     of_row, first = number_pairs(raw.cat, raw.name)
     cat, name = raw.cat[first].astype(np.int64), raw.name[first].astype(np.int64)
     texts = raw.texts
     found = [classify(texts[a], texts[b]) for a, b in zip(cat.tolist(), name.tolist(), strict=True)]
     columns = np.array(found, np.uint8).reshape(len(found), 3)
-    return Sorts(of_row, cat, name, *(columns[:, k].copy() for k in range(3)))
+    return EventClasses(of_row, cat, name, *(columns[:, k].copy() for k in range(3)))
 
 
 @dataclass
 class Oddities:
-    """What was wrong with single events, counted."""
+    """How many events had which defect."""
 
     no_event: int = 0
     no_time: int = 0
@@ -80,20 +81,20 @@ class Kept:
     """The rows that are events.
 
     Attributes:
-        row: int64 of shape (events,): where each stands in the file.
-        end_row: the row of its other end if it was written as two, else -1.
-        start_ps, duration_ps: int64, from `zero_ns`.
-        sort: int32, its pair of category and name.
+        row: int64 of shape (events,): the file's row of each event.
+        end_row: the row of its end if start and end are separate rows, otherwise -1.
+        start_ps, duration_ps: int64; starts count from `zero_ns`.
+        event_class: int32, its class, a row of `EventClasses`.
         place, kind, traits: uint8.
-        zero_ns: the first event's time in the file's own clock, in ns.
-        oddities: what was wrong.
+        zero_ns: the first event's time on the file's own clock, in ns.
+        oddities: counts of defects.
     """
 
     row: I64
     end_row: I64
     start_ps: I64
     duration_ps: I64
-    sort: I32
+    event_class: I32
     place: U8
     kind: U8
     traits: U8
@@ -104,42 +105,45 @@ class Kept:
         return len(self.row)
 
 
-def keep_events(raw: Raw, sorts: Sorts) -> Kept:
-    """Finds the events among the rows and puts them on one clock."""
+def keep_events(raw: Raw, classes: EventClasses) -> Kept:
+    """Finds the events among the rows and converts their times to one clock."""
     odd = Oddities()
     flags = raw.flags
-    # An object with a time and a length is an event, whether or not it says so.
+    # An object with a time and a duration is an event even without a phase.
     whole = is_phase(raw, "X") | ((raw.phase == 0) & ((flags & scan.HAS_DURATION) != 0))
     begins, ends = is_phase(raw, "BbS"), is_phase(raw, "EeF")
     wanted = whole | begins | ends | is_phase(raw, "iIRPnC")
     odd.no_event = int(((raw.phase == 0) & ~whole).sum())
-    wanted &= sorts.place[sorts.of_row] != Place.NOWHERE
+    wanted &= classes.place[classes.of_row] != Place.NOWHERE
     usable, zero_ns = _usable_times(raw, wanted, odd)
     row = np.flatnonzero(usable)
-    start_ps = _ps(raw.us[row] - zero_ns // 1000, raw.frac_ps[row]) - zero_ns % 1000 * 1000
-    duration_ps, end_row, single = _durations(raw, row, start_ps, odd)
+    start_ps = _join_ps(raw.us[row] - zero_ns // 1000, raw.frac_ps[row]) - zero_ns % 1000 * 1000
+    duration_ps, end_row, single = _find_durations(raw, row, start_ps, odd)
+    if not single.all():
+        row, end_row, start_ps, duration_ps = (column[single] for column in (row, end_row, start_ps, duration_ps))
+    event_class = classes.of_row[row]
     kept = Kept(
-        row=row[single],
-        end_row=end_row[single],
-        start_ps=start_ps[single],
-        duration_ps=duration_ps[single],
-        sort=sorts.of_row[row[single]],
-        place=sorts.place[sorts.of_row[row[single]]],
-        kind=sorts.kind[sorts.of_row[row[single]]],
-        traits=sorts.traits[sorts.of_row[row[single]]],
+        row=row,
+        end_row=end_row,
+        start_ps=start_ps,
+        duration_ps=duration_ps,
+        event_class=event_class,
+        place=classes.place[event_class],
+        kind=classes.kind[event_class],
+        traits=classes.traits[event_class],
         zero_ns=zero_ns,
         oddities=odd,
     )
-    _put_phases(raw, sorts, kept)
+    _apply_phases(raw, classes, kept)
     return kept
 
 
-def _ps(us: I64, frac_ps: NDArray[np.integer]) -> I64:
+def _join_ps(us: I64, frac_ps: NDArray[np.integer]) -> I64:
     return us * _PS_PER_US + frac_ps
 
 
 def _usable_times(raw: Raw, wanted: Mask, odd: Oddities) -> tuple[Mask, int]:
-    """Which of the wanted rows have a believable time, and the earliest of these in ns."""
+    """Which of the wanted rows have a plausible time, and the earliest of these times in ns."""
     timed = wanted & ((raw.flags & scan.HAS_TIME) != 0)
     odd.no_time = int(wanted.sum() - timed.sum())
     us = raw.us[timed]
@@ -147,7 +151,7 @@ def _usable_times(raw: Raw, wanted: Mask, odd: Oddities) -> tuple[Mask, int]:
         return timed, 0
     middle = int(np.partition(us, len(us) // 2)[len(us) // 2])
     near = np.abs(us.astype(np.float64) - middle) < _FAR_US
-    # A recorder writes 0 for a time that its clock does not know.
+    # A recorder writes 0 for an unknown time.
     near &= (us != 0) | (abs(middle) < _FAR_US // 1000)
     odd.far = int(len(us) - near.sum())
     usable = timed.copy()
@@ -158,12 +162,12 @@ def _usable_times(raw: Raw, wanted: Mask, odd: Oddities) -> tuple[Mask, int]:
     return usable, first * 1000 + int(fractions.min()) // 1000
 
 
-def _durations(raw: Raw, row: I64, start_ps: I64, odd: Oddities) -> tuple[I64, I64, Mask]:
-    """Length of each event, the row of its other end or -1, and whether it counts (an E or e does not)."""
+def _find_durations(raw: Raw, row: I64, start_ps: I64, odd: Oddities) -> tuple[I64, I64, Mask]:
+    """The duration of each event, the row of its end or -1, and whether it counts (a row that is an end does not)."""
     flags, phase = raw.flags[row], raw.phase
     us = raw.duration_us[row]
     too_long = us > _FAR_US
-    duration_ps = np.where(too_long, 0, _ps(np.where(too_long, 0, us), raw.duration_frac_ps[row]))
+    duration_ps = np.where(too_long, 0, _join_ps(np.where(too_long, 0, us), raw.duration_frac_ps[row]))
     has = (flags & scan.HAS_DURATION) != 0
     duration_ps[~has] = 0
     odd.long = int(too_long.sum())
@@ -173,15 +177,17 @@ def _durations(raw: Raw, row: I64, start_ps: I64, odd: Oddities) -> tuple[I64, I
     opens, closes = is_phase(raw, "BbS")[row], is_phase(raw, "EeF")[row]
     if opens.any() or closes.any():
         duration_ps[opens | closes] = 0
-        _match(raw, row, start_ps, opens, closes, duration_ps, end_row, odd)
+        _match_ends(raw, row, start_ps, opens, closes, duration_ps, end_row, odd)
     return duration_ps, end_row, ~closes
 
 
-def _match(
+def _match_ends(
     raw: Raw, row: I64, start_ps: I64, opens: Mask, closes: Mask, duration_ps: I64, end_row: I64, odd: Oddities
 ) -> None:
-    """Joins the two ends of events: those of a thread nest; asynchronous ones go by category and id, and where the id
-    is a local one by their process."""
+    """Matches the starts and ends of events, in place.
+
+    Events of a thread nest.  Asynchronous events match by category and id, and by process if the id is local.
+    """
     halves = np.flatnonzero(opens | closes)
     halves = halves[np.argsort(start_ps[halves], kind="stable")]
     at = row[halves]
@@ -201,16 +207,16 @@ def _match(
     odd.stray_ends = int((closes[halves] & (partner < 0)).sum())
 
 
-def _put_phases(raw: Raw, sorts: Sorts, kept: Kept) -> None:
-    """What the phase adds to what the name says."""
+def _apply_phases(raw: Raw, classes: EventClasses, kept: Kept) -> None:
+    """Corrects kinds, traits and durations according to the phase, in place."""
     phase = raw.phase[kept.row]
     counter = phase == ord("C")
     kept.place[counter] = Place.COUNTER
     kept.kind[counter] = EventKind.COUNTER
     loose = is_phase(raw, "bS")[kept.row]
     kept.traits[loose] |= np.uint8(Trait.ASYNC)
-    # One of PyTorch's ways to export gives allocations a length, up to the end of the trace.
-    memory = np.isin(sorts.name, [raw.texts.add(MEMORY_NAME)])[kept.sort]
+    # One of PyTorch's exporters gives allocations a duration that lasts to the end of the trace.
+    memory = (classes.name == raw.texts.add(MEMORY_NAME))[kept.event_class]
     kept.duration_ps[memory] = 0
     both = np.uint8(scan.HAS_PID | scan.HAS_TID)
     kept.oddities.no_thread = int((((raw.flags[kept.row] & both) != both) & ~counter).sum())

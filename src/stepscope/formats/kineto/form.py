@@ -1,14 +1,14 @@
-"""What Kineto's and Chrome's trace files are called, how they start, and what they are beside other profiles."""
+"""Kineto's and Chrome's trace files: their names, how they start, and what they are next to other profiles."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Set
 
-from stepscope.formats.form import NO_STAMP, Beside, Format, NameParts
+from stepscope.formats.form import NO_STAMP, Companion, Format, NameParts
 
 _TORCH_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?\.pt\.trace\.json")
-_JAX_COPY = "remote"  # the name of earlier releases for their copy
+_JAX_COPY = "remote"  # how earlier releases name their copy
 _FIRST_EVENTS = 4096  # bytes
 
 
@@ -16,18 +16,18 @@ class KinetoFormat(Format):
     """JSON with a list of events."""
 
     def looks_like(self, content: bytes) -> bool:
-        """True for JSON: its events may stand far behind the start."""
+        """True for any JSON: its events may be far from the start."""
         return content.lstrip()[:1] in (b"{", b"[")
 
-    def is_surely(self, content: bytes) -> bool:
-        """True for JSON that is a trace and not any other; the keys and first events stand at the start."""
+    def is_certain_match(self, content: bytes) -> bool:
+        """True for JSON that is a trace: its keys and first events are near the start."""
         text = content.lstrip()
         if text.startswith(b"["):
             return b'"ph"' in text[:_FIRST_EVENTS]
         return text.startswith(b"{") and (b'"traceEvents"' in text or b'"deviceProperties"' in text)
 
     def name_parts(self, basename: str) -> NameParts:
-        """The worker and the stamp that torch.profiler puts behind it.
+        """The worker and the stamp that torch.profiler appends to it.
 
         In other names a number before ".trace.json" is part of the host's name, as in 10.0.0.2.trace.json.gz.
         """
@@ -38,18 +38,18 @@ class KinetoFormat(Format):
         digits = torch["stamp"]
         return NameParts(torch["worker"], (int(digits), digits) if digits else NO_STAMP)
 
-    def beside(self, basename: str, hosts: Set[str]) -> Beside:
-        """What torch.profiler writes is data of its own.
+    def classify_companion(self, basename: str, hosts: Set[str]) -> Companion:
+        """What torch.profiler writes is data of its own, unless Stepscope has converted it.
 
-        JAX names its copy as the host.  Stepscope keeps what PyTorch wrote under the name of the file that it made of
-        it.  Any other is taken for an export, since exports land there.
+        JAX names its copy after the host.  Stepscope keeps PyTorch's file under the name of the file converted from it.
+        Anything else is probably an export, since exports are saved there.
         """
         stem, copies = basename.removesuffix(".gz"), hosts | {_JAX_COPY}
         if stem.removesuffix(".pt.trace.json") in copies:
-            return Beside.COPY
+            return Companion.COPY
         if _TORCH_NAME.fullmatch(stem):
-            return Beside.OWN
-        return Beside.COPY if self.name_parts(basename).host in copies else Beside.EXPORT
+            return Companion.OWN
+        return Companion.COPY if self.name_parts(basename).host in copies else Companion.EXPORT
 
 
 FORMAT = KinetoFormat(

@@ -1,7 +1,7 @@
-"""Which lines and planes there are, and which event stands on which.
+"""Builds lines and planes, and assigns each event to a line.
 
-Host work stands on the lines of its threads; device work on the lines of its streams, told apart by category, since
-process ids of hosts and numbers of devices are drawn from the same pot.
+Host work goes to the lines of its threads, device work to the lines of its streams.  The category decides which it is,
+since host processes and devices share one range of numbers.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from stepscope.model import EventKind, LineKind, PlaneKind, StatTag
 from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.records import dataclass
 
-_WAIT_TID_BASE = 1_000_000  # waits are drawn on the thread of this number plus the stream's
-_ALL_STREAMS = -1  # what a wait for a whole device or context has for a stream
+_WAIT_TID_BASE = 1_000_000  # the thread number of a wait is this plus its stream's number
+_ALL_STREAMS = -1  # the stream of a wait for a whole device or context
 _MOST_ORDINAL = (1 << 31) - 1
 _LINE_KIND = {
     Place.THREAD: LineKind.THREAD,
@@ -48,7 +48,7 @@ _WORK_NAMES = {
 
 @dataclass
 class Plane:
-    """One plane to be."""
+    """One plane of the trace to build."""
 
     name: str
     kind: PlaneKind
@@ -57,7 +57,7 @@ class Plane:
 
 @dataclass
 class Line:
-    """One line to be; `first` is its first event."""
+    """One line of the trace to build; `first` is its first event."""
 
     plane: Plane
     place: Place
@@ -68,7 +68,7 @@ class Line:
     main: bool = False
 
     def rank(self) -> tuple[int, bool, int, int]:
-        """Where it stands among the lines of its plane: main threads first, then by number."""
+        """The sort key within a plane: main threads first, then by number."""
         return int(self.place), not self.main, self.line_id, self.first
 
 
@@ -80,29 +80,30 @@ class Layout:
     lines: list[Line] = field(default_factory=list)
     plane_row: list[int] = field(default_factory=list)
     line_of: I32 = field(default_factory=lambda: np.empty(0, np.int32))
-    from_xspace: bool = False
+    is_converted: bool = False
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Names that the trace's metadata gives: of processes by pid, of threads by (pid, tid); all as text ids."""
+    """Names from the trace's metadata: of processes by pid, of threads by (pid, tid); keys are text ids."""
 
     process: dict[int, str]
     thread: dict[tuple[int, int], str]
 
     @property
-    def from_xspace(self) -> bool:
-        """True if processes are named as the planes of an XSpace: the trace was converted from one."""
+    def is_converted(self) -> bool:
+        """True if the trace was converted from an XSpace: processes have the names of planes."""
         return any(schema.plane_kind(name)[0] != PlaneKind.OTHER for name in self.process.values())
 
 
-def labels_of(raw: Raw) -> Labels:
-    """Reads the metadata events.  Of repeated names the last wins."""
+def read_labels(raw: Raw) -> Labels:
+    """Reads names from the metadata events.  The last of repeated names wins."""
     process: dict[int, str] = {}
     thread: dict[tuple[int, int], str] = {}
     texts = raw.texts
     key, kinds = texts.add("name"), {texts.add("process_name"): False, texts.add("thread_name"): True}
-    rows = np.flatnonzero(is_phase(raw, "M") & np.isin(raw.name, list(kinds)))
+    rows = np.flatnonzero(is_phase(raw, "M"))
+    rows = rows[np.isin(raw.name[rows], list(kinds))]
     for row in rows.tolist():
         begin, end = raw.stat_offsets[row : row + 2]
         found = np.flatnonzero((raw.stat_name[begin:end] == key) & (raw.stat_tag[begin:end] == StatTag.STRING))
@@ -117,13 +118,13 @@ def labels_of(raw: Raw) -> Labels:
 
 
 def lay_out(raw: Raw, kept: Kept, kineto: bool) -> Layout:
-    """Sorts events onto lines and lines into planes."""
-    labels = labels_of(raw)
+    """Assigns events to lines and lines to planes."""
+    labels = read_labels(raw)
     pid = raw.pid[kept.row]
     tid = np.where(kept.place == Place.COUNTER, raw.name[kept.row], raw.tid[kept.row])
     code, first = number_pairs((kept.place.astype(np.int64) << 32) | pid, tid)
-    planes = _Planes(raw, labels, kineto, len(np.unique(pid)))
-    lines = [_line(raw, kept, labels, planes, row, int(tid[row])) for row in first.tolist()]
+    planes = _Planes(raw, labels, kineto or bool((pid == pid[:1]).all()))
+    lines = [_make_line(raw, kept, labels, planes, row, int(tid[row])) for row in first.tolist()]
     _name_streams(lines, code, kept)
     order = sorted(planes.found.values(), key=lambda plane: (plane.kind != PlaneKind.HOST, plane.kind, plane.ordinal))
     place = {id(plane): row for row, plane in enumerate(order)}
@@ -132,37 +133,37 @@ def lay_out(raw: Raw, kept: Kept, kineto: bool) -> Layout:
     line_of[ranked] = np.arange(len(lines), dtype=np.int32)
     ordered = [lines[at] for at in ranked]
     plane_row = [place[id(line.plane)] for line in ordered]
-    return Layout(order, ordered, plane_row, line_of[code], labels.from_xspace and not kineto)
+    return Layout(order, ordered, plane_row, line_of[code], labels.is_converted and not kineto)
 
 
 class _Planes:
-    """Makes planes as they are asked for."""
+    """Creates planes on first use."""
 
-    def __init__(self, raw: Raw, labels: Labels, kineto: bool, processes: int) -> None:
+    def __init__(self, raw: Raw, labels: Labels, one_host: bool) -> None:
         self.found: dict[str, Plane] = {}
         self._texts = raw.texts
         self._labels = labels
-        self._one_host = kineto or processes <= 1
+        self._one_host = one_host
 
-    def gpu(self, ordinal: int) -> Plane:
-        return self._get(f"/device:GPU:{ordinal}", PlaneKind.GPU, ordinal)
+    def gpu_plane(self, ordinal: int) -> Plane:
+        return self._get_plane(f"/device:GPU:{ordinal}", PlaneKind.GPU, ordinal)
 
-    def of_process(self, pid: int) -> Plane:
-        """The plane of a process: one named after a device or host if the process is, else the host's."""
+    def process_plane(self, pid: int) -> Plane:
+        """The plane of a process: its own if it is named like a plane, otherwise the host's."""
         name = self._labels.process.get(pid, "")
         kind, ordinal = schema.plane_kind(name)
         if kind != PlaneKind.OTHER:
-            return self._get(name, kind, ordinal)
+            return self._get_plane(name, kind, ordinal)
         if self._one_host:
-            return self._get(schema.HOST_PLANE, PlaneKind.HOST)
-        return self._get(f"{name or 'process'} [{self._texts[pid]}]", PlaneKind.HOST)
+            return self._get_plane(schema.HOST_PLANE, PlaneKind.HOST)
+        return self._get_plane(f"{name or 'process'} [{self._texts[pid]}]", PlaneKind.HOST)
 
-    def _get(self, name: str, kind: PlaneKind, ordinal: int = -1) -> Plane:
+    def _get_plane(self, name: str, kind: PlaneKind, ordinal: int = -1) -> Plane:
         return self.found.setdefault(name, Plane(name, kind, ordinal))
 
 
-def _line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int, tid: int) -> Line:
-    """The line that the event `first` opens."""
+def _make_line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int, tid: int) -> Line:
+    """The line whose first event is `first`."""
     row, place = int(kept.row[first]), Place(int(kept.place[first]))
     pid = int(raw.pid[row])
     pid_text, tid_text = raw.texts[pid], raw.texts[tid]
@@ -173,10 +174,10 @@ def _line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int, tid
         name = f"Stream #{stream}" + {Place.SCOPE: " annotations", Place.WAIT: " waits"}.get(place, "")
         if place == Place.WAIT and stream == _ALL_STREAMS:
             name = "waits for all streams"
-        gpu = planes.gpu(min(max(_number(pid_text), 0), _MOST_ORDINAL))
+        gpu = planes.gpu_plane(min(max(_number(pid_text), 0), _MOST_ORDINAL))
         return Line(gpu, place, name, stream, _LINE_KIND[place], first)
     counters = re.fullmatch(r"GPU (\d{1,9}) Counters", pid_text) if place == Place.COUNTER else None
-    plane = planes.gpu(int(counters[1])) if counters else planes.of_process(pid)
+    plane = planes.gpu_plane(int(counters[1])) if counters else planes.process_plane(pid)
     if place == Place.THREAD:
         name = labels.thread.get((pid, tid)) or (f"thread {tid_text}" if tid_text else "unknown thread")
         kind = LineKind.THREAD if plane.kind == PlaneKind.HOST else schema.line_kind(plane.kind, name, number)
@@ -186,13 +187,13 @@ def _line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int, tid
 
 
 def _number(text: str) -> int:
-    """The number that a process, thread or stream goes by; a hash of its name if it has none."""
+    """The number at the end of a process, thread or stream name; a hash of the name if there is none."""
     digits = re.search(r"-?\d{1,18}$", text)
     return int(digits[0]) if digits else zlib.crc32(text.encode()) if text else 0
 
 
 def _name_streams(lines: list[Line], code: I32, kept: Kept) -> None:
-    """Adds to a stream's name what runs on it."""
+    """Adds the kinds of work on each stream to its name, in place."""
     streams = kept.place == Place.STREAM
     pairs = np.unique(code[streams].astype(np.int64) << 8 | kept.kind[streams])
     work: dict[int, list[str]] = {}
@@ -205,6 +206,6 @@ def _name_streams(lines: list[Line], code: I32, kept: Kept) -> None:
             line.name += f"({','.join(work[at])})"
 
 
-def by_time(layout: Layout, kept: Kept) -> I64:
-    """The order in which events stand in the tables: by line, start, and falling length."""
+def time_order(layout: Layout, kept: Kept) -> I64:
+    """The order of events in the tables: by line, start, and descending duration."""
     return np.lexsort((-kept.duration_ps, kept.start_ps, layout.line_of))

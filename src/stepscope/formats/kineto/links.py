@@ -1,7 +1,6 @@
-"""What ties events together: device work to the call that launched it and to its op, forward to backward; and what
-follows from that.
+"""Links events: device work to the call that launched it and to its op, forward ops to backward ops.
 
-    op (External id) <- call (External id, correlation) <- kernel (correlation, External id)
+op (External id) <- call (External id, correlation) <- kernel (correlation, External id)
 """
 
 from __future__ import annotations
@@ -12,13 +11,14 @@ from dataclasses import field
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope import kernels
 from stepscope.formats.kineto.classify import Place, is_op, kernel_computes_16bit
 from stepscope.formats.kineto.document import Raw
-from stepscope.formats.kineto.events import Kept, Sorts, is_phase
+from stepscope.formats.kineto.events import EventClasses, Kept, is_phase
 from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, StatTag, Trait
-from stepscope.model.arrays import I32, I64, U8, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
 from stepscope.records import dataclass
 from stepscope.vocabulary.precision import inputs_are_16bit
@@ -27,14 +27,17 @@ from stepscope.vocabulary.torch import MEMORY_NAME, step_number
 EXTERNAL_ID = "External id"
 FLOW_ID = "fwdbwd_id"
 
-# Other spellings of stats: older releases', and the model's own.
+# Spellings of older releases, and the names that the model uses instead.
 _SPELLINGS = {"correlation": CORRELATION_ID[0], "external id": EXTERNAL_ID}
 _MISSING = -1
+
+_BYTES, _COLLECTIVE, _INPUT_TYPE = "Bytes", "Collective name", "Input type"
+_LINKING = (EXTERNAL_ID, CORRELATION_ID[0], _BYTES, _COLLECTIVE, _INPUT_TYPE)
 
 
 @dataclass
 class Extra:
-    """Stats that the trace implies rather than holds, as columns; `event` is a row of `Kept`."""
+    """Stats that are derived, not stored in the trace, as columns; `event` is a row of `Kept`."""
 
     event: list[I64] = field(default_factory=list)
     name: list[I32] = field(default_factory=list)
@@ -49,107 +52,117 @@ class Extra:
         self.value.append(np.asarray(value, np.int64))
 
 
-def respell(raw: Raw) -> None:
-    """Takes the escapes out of all texts and gives stats their canonical names, in place."""
+def unescape(raw: Raw) -> None:
+    """Decodes the escapes of all texts, in place."""
     became = raw.texts.unescape()
     if not np.array_equal(became, np.arange(len(became))):
         for column in (raw.cat, raw.name, raw.pid, raw.tid, raw.stat_name):
             column[:] = became[column]
         texts = raw.stat_tag == StatTag.STRING
         raw.stat_value[texts] = became[raw.stat_value[texts]]
-    new_name = np.arange(len(raw.texts), dtype=np.int32)
+
+
+def canonical_names(raw: Raw) -> I32:
+    """The name to give to a stat that has one of these texts for its name in the file: int32 of shape (texts,)."""
+    names = np.arange(len(raw.texts), dtype=np.int32)
     for old, new in _SPELLINGS.items():
         row = raw.texts.add(old)
-        if row < len(new_name):
-            new_name[row] = raw.texts.add(new)
-    raw.stat_name[:] = new_name[raw.stat_name]
+        if row < len(names):
+            names[row] = raw.texts.add(new)
+    return names
 
 
 class StatColumns:
-    """Stats of the file as dense columns over the kept events."""
+    """Stats of the file that links are made of, as dense columns over the kept events; found in one walk."""
 
-    def __init__(self, raw: Raw, kept: Kept) -> None:
-        self._raw = raw
-        self._kept = kept
-
-    def _hits(self, name: str, *tags: StatTag) -> tuple[I64, I64]:
-        raw = self._raw
-        hits = np.flatnonzero(raw.stat_name == raw.texts.add(name))
-        hits = hits[np.isin(raw.stat_tag[hits], [int(tag) for tag in tags])]
-        return np.searchsorted(raw.stat_offsets, hits, side="right") - 1, raw.stat_value[hits]
+    def __init__(self, raw: Raw, kept: Kept, names: I32) -> None:
+        self._slots = {name: slot for slot, name in enumerate(_LINKING)}
+        slot_of_name = np.full(len(names), _MISSING, np.int16)
+        for name, slot in self._slots.items():
+            slot_of_name[names == raw.texts.add(name)] = slot
+        self._value = np.empty((len(_LINKING), len(kept)), np.int64)
+        self._tag = np.zeros((len(_LINKING), len(kept)), np.uint8)
+        kernels.stats.gather(
+            raw.stat_offsets, kept.row, raw.stat_name, raw.stat_tag, raw.stat_value, slot_of_name,
+            self._value, self._tag,
+        )  # fmt: skip
 
     def ints(self, name: str) -> I64:
-        """A whole number of each event, -1 where there is none."""
-        return self._dense(*self._hits(name, StatTag.INT, StatTag.UINT))
+        """An integer stat of each event, -1 where there is none."""
+        tag = self._tag[self._slots[name]]
+        return self._dense(name, (tag == StatTag.INT) | (tag == StatTag.UINT))
 
     def texts(self, name: str) -> I64:
-        """A text of each event, -1 where there is none."""
-        return self._dense(*self._hits(name, StatTag.STRING))
+        """A text stat of each event, -1 where there is none."""
+        return self._dense(name, self._tag[self._slots[name]] == StatTag.STRING)
 
-    def _dense(self, owners: I64, values: I64) -> I64:
-        out = np.full(len(self._raw), _MISSING, np.int64)
-        out[owners] = values
-        return out[self._kept.row]
+    def _dense(self, name: str, known: Mask) -> I64:
+        return np.where(known, self._value[self._slots[name]], _MISSING)
 
 
 class Lookup:
-    """From an id to the event that has it; of equal ids the first."""
+    """Finds the event with an id; the first of several."""
 
     def __init__(self, ids: I64, events: I64) -> None:
         order = np.argsort(ids, kind="stable")
         self._ids, self._events = ids[order], events[order]
 
     def __call__(self, ids: I64) -> I64:
-        """Events with these ids, -1 where there is none or the id is not positive."""
+        """The events with these ids; -1 where there is none or the id is not positive."""
         if not len(self._ids):
             return np.full(len(ids), _MISSING, np.int64)
         at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
         return np.where((self._ids[at] == ids) & (ids > 0), self._events[at], _MISSING)
 
 
-def link(raw: Raw, sorts: Sorts, kept: Kept) -> Extra:
-    """Finds all links; corrects kinds and traits in place and returns the stats that say the rest."""
+def link(raw: Raw, classes: EventClasses, kept: Kept, names: I32) -> Extra:
+    """Finds all links.  Corrects kinds and traits in place, and returns the other results as stats.
+
+    `names` is what `canonical_names` returns.
+    """
     extra = Extra()
-    stats = StatColumns(raw, kept)
-    _put_allocations(raw, sorts, kept, stats)
-    _put_collectives(kept, stats)
-    _number_steps(raw, sorts, kept, extra)
+    stats = StatColumns(raw, kept, names)
+    _mark_deallocations(raw, classes, kept, stats)
+    _mark_collectives(kept, stats)
+    _number_steps(raw, classes, kept, extra)
     device = np.flatnonzero(kept.place == Place.STREAM)
     texts = raw.texts
-    sort_is_op = [is_op(texts[cat], kind) for cat, kind in zip(sorts.cat.tolist(), sorts.kind.tolist(), strict=True)]
-    ops = np.flatnonzero(np.array(sort_is_op, np.bool_)[kept.sort])
-    op_of = _ops_of(raw, kept, stats, device, ops)
+    class_is_op = [
+        is_op(texts[cat], kind) for cat, kind in zip(classes.cat.tolist(), classes.kind.tolist(), strict=True)
+    ]
+    ops = np.flatnonzero(np.array(class_is_op, np.bool_)[kept.event_class])
+    op_of = _find_ops(raw, kept, stats, device, ops)
     linked = op_of >= 0
-    extra.add(device[linked], texts.add(FRAMEWORK_OP[0]), StatTag.STRING, sorts.name[kept.sort[op_of[linked]]])
-    _put_16bit(raw, sorts, kept, stats, device, ops, op_of)
-    _put_flows(raw, kept, ops, extra)
+    extra.add(device[linked], texts.add(FRAMEWORK_OP[0]), StatTag.STRING, classes.name[kept.event_class[op_of[linked]]])
+    _mark_16bit(raw, classes, kept, stats, device, ops, op_of)
+    _store_flows(raw, kept, ops, extra)
     return extra
 
 
-def _put_allocations(raw: Raw, sorts: Sorts, kept: Kept, stats: StatColumns) -> None:
-    """Negative bytes are freed."""
-    memory = np.isin(sorts.name, [raw.texts.add(MEMORY_NAME)])[kept.sort] & (kept.kind == EventKind.ALLOCATION)
+def _mark_deallocations(raw: Raw, classes: EventClasses, kept: Kept, stats: StatColumns) -> None:
+    """Allocations of negative bytes become deallocations, in place."""
+    memory = (classes.name == raw.texts.add(MEMORY_NAME))[kept.event_class] & (kept.kind == EventKind.ALLOCATION)
     if memory.any():
-        kept.kind[memory & (stats.ints("Bytes") < 0)] = EventKind.DEALLOCATION
+        kept.kind[memory & (stats.ints(_BYTES) < 0)] = EventKind.DEALLOCATION
 
 
-def _put_collectives(kept: Kept, stats: StatColumns) -> None:
-    """A kernel that carries what its collective was asked for is one, whatever its name."""
-    kept.kind[(kept.kind == EventKind.KERNEL) & (stats.texts("Collective name") >= 0)] = EventKind.COLLECTIVE
+def _mark_collectives(kept: Kept, stats: StatColumns) -> None:
+    """Kernels with the details of a collective become collectives, whatever their name, in place."""
+    kept.kind[(kept.kind == EventKind.KERNEL) & (stats.texts(_COLLECTIVE) >= 0)] = EventKind.COLLECTIVE
 
 
-def _number_steps(raw: Raw, sorts: Sorts, kept: Kept, extra: Extra) -> None:
+def _number_steps(raw: Raw, classes: EventClasses, kept: Kept, extra: Extra) -> None:
     marks = np.flatnonzero(kept.kind == EventKind.STEP_MARK)
-    numbers = [step_number(raw.texts[name]) for name in sorts.name[kept.sort[marks]].tolist()]
+    numbers = [step_number(raw.texts[name]) for name in classes.name[kept.event_class[marks]].tolist()]
     extra.add(marks, raw.texts.add(STEP_NUM[0]), StatTag.INT, np.array(numbers, np.int64))
 
 
-def _ops_of(raw: Raw, kept: Kept, stats: StatColumns, device: I64, ops: I64) -> I64:
+def _find_ops(raw: Raw, kept: Kept, stats: StatColumns, device: I64, ops: I64) -> I64:
     """The op that launched each piece of device work, -1 if none is known: int64 of shape (device,)."""
     if not len(device) or not len(ops):
         return np.full(len(device), _MISSING, np.int64)
     external, correlation = stats.ints(EXTERNAL_ID), stats.ints(CORRELATION_ID[0])
-    # Some releases fill in the correlation where they know no op; that is no id of an op.
+    # Some releases store the correlation id if they know no op; that is not the id of an op.
     external = np.where(external == correlation, _MISSING, external)
     op_with = Lookup(external[ops], ops)
     calls = np.flatnonzero(np.isin(kept.kind, (EventKind.RUNTIME_CALL, EventKind.SYNC)) & (kept.place == Place.THREAD))
@@ -160,12 +173,12 @@ def _ops_of(raw: Raw, kept: Kept, stats: StatColumns, device: I64, ops: I64) -> 
     lost = np.flatnonzero((op_of < 0) & (call >= 0))
     if len(lost):
         asked, back = np.unique(call[lost], return_inverse=True)
-        op_of[lost] = _around(raw, kept, ops, asked)[back]
+        op_of[lost] = _find_enclosing_ops(raw, kept, ops, asked)[back]
     return op_of
 
 
-def _around(raw: Raw, kept: Kept, ops: I64, calls: I64) -> I64:
-    """The innermost op around each call on its thread, -1 if there is none: int64 of shape (calls,)."""
+def _find_enclosing_ops(raw: Raw, kept: Kept, ops: I64, calls: I64) -> I64:
+    """The innermost op that encloses each call on its thread, -1 if there is none: int64 of shape (calls,)."""
     events = np.concatenate([ops, calls])
     thread, _ = number_pairs(raw.pid[kept.row[events]], raw.tid[kept.row[events]])
     start, end = kept.start_ps[events], kept.start_ps[events] + kept.duration_ps[events]
@@ -179,23 +192,27 @@ def _around(raw: Raw, kept: Kept, ops: I64, calls: I64) -> I64:
     return nearest[len(ops) :]
 
 
-def _put_16bit(raw: Raw, sorts: Sorts, kept: Kept, stats: StatColumns, device: I64, ops: I64, op_of: I64) -> None:
-    """Marks ops by the types of their inputs, kernels by their names and, where these do not tell, by their op."""
-    types = stats.texts("Input type")
-    known = {text: _narrow(raw.texts.raw(text)) for text in np.unique(types[ops]).tolist() if text >= 0}
+def _mark_16bit(
+    raw: Raw, classes: EventClasses, kept: Kept, stats: StatColumns, device: I64, ops: I64, op_of: I64
+) -> None:
+    """Marks work in 16 bits, in place: ops by their input types, kernels by their names or else by their op."""
+    types = stats.texts(_INPUT_TYPE)
+    known = {text: _has_narrow_types(raw.texts.raw(text)) for text in np.unique(types[ops]).tolist() if text >= 0}
     narrow = np.zeros(len(kept), np.bool_)
     narrow[ops] = np.isin(types[ops], [text for text, yes in known.items() if yes])
     kernel = kept.kind[device] == EventKind.KERNEL
     rows, its_op = device[kernel], op_of[kernel]
-    different, which = np.unique(kept.sort[rows], return_inverse=True)
-    told = [kernel_computes_16bit(raw.texts[name]) for name in sorts.name[different].tolist()]
-    by_name = np.array([answer is True for answer in told], np.bool_)[which]
-    silent = np.array([answer is None for answer in told], np.bool_)[which]
+    event_class = kept.event_class[rows]
+    different = np.flatnonzero(np.bincount(event_class, minlength=len(classes.name)))
+    answer = np.zeros(len(classes.name), np.int8)
+    answers = (kernel_computes_16bit(raw.texts[name]) for name in classes.name[different].tolist())
+    answer[different] = [_MISSING if known is None else known for known in answers]
+    by_name, silent = (answer == 1)[event_class], (answer == _MISSING)[event_class]
     narrow[rows] = by_name | (silent & (its_op >= 0) & narrow[its_op])
     kept.traits[narrow] |= np.uint8(Trait.COMPUTES_16BIT)
 
 
-def _narrow(json_text: bytes) -> bool:
+def _has_narrow_types(json_text: bytes) -> bool:
     try:
         types = json.loads(json_text)
     except (ValueError, RecursionError):
@@ -203,8 +220,8 @@ def _narrow(json_text: bytes) -> bool:
     return isinstance(types, list) and inputs_are_16bit(types)
 
 
-def _put_flows(raw: Raw, kept: Kept, ops: I64, extra: Extra) -> None:
-    """Gives both ends of an arrow from forward to backward its number: the ops that start where it does."""
+def _store_flows(raw: Raw, kept: Kept, ops: I64, extra: Extra) -> None:
+    """Stores the number of each arrow from forward to backward with the two ops that start at its ends."""
     has_id = (raw.flags & scan.HAS_FLOW) != 0
     arrows = np.flatnonzero(is_phase(raw, "sf") & (raw.cat == raw.texts.add("fwdbwd")) & has_id)
     if not len(arrows) or not len(ops):

@@ -1,13 +1,14 @@
 """Reads PyTorch's Kineto traces and other Chrome trace JSON: bytes in, columns out.
 
-The stages, a module each:
+Each stage is a module:
 
-    text (inflated on the side) -> document (rows as they stand) -> events -> lines, links -> HostTrace
+    text (unpacked on another thread) -> document (raw rows) -> events -> lines, links -> HostTrace
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +19,10 @@ from stepscope.errors import Problem, counted
 from stepscope.formats.kineto.classify import is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
-from stepscope.formats.kineto.events import Kept, Oddities, Sorts, keep_events, sorts_of
-from stepscope.formats.kineto.lines import Layout, by_time, lay_out
-from stepscope.formats.kineto.links import Extra, link, respell
+from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classify_rows, keep_events
+from stepscope.formats.kineto.lines import Layout, lay_out, time_order
+from stepscope.formats.kineto.links import Extra, canonical_names, link, unescape
+from stepscope.formats.kineto.threads import in_runs
 from stepscope.formats.xspace import classify as xspace
 from stepscope.kernels import trace_events
 from stepscope.model import (
@@ -41,7 +43,7 @@ from stepscope.model.arrays import I32, I64, number_pairs, offsets_of
 _KINETO_KEYS = ("schemaVersion", "deviceProperties", "traceName")
 _METADATA_OF_COPY = {"highres-ticks": True}
 _EPOCH_US = 10**15  # times above this many microseconds are counted from 1970: it was 2001 then
-_LAST_NS = 1 << 62  # the year 2116; a clock that says more is broken
+_LAST_NS = 1 << 62  # the year 2116; a later time comes from a broken clock
 _KIND_OF_LINE = {
     LineKind.STEPS: EventKind.DEVICE_STEP,
     LineKind.MODULES: EventKind.MODULE,
@@ -51,32 +53,35 @@ _KIND_OF_LINE = {
 
 
 def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
-    """Reads one trace in JSON, PyTorch's or any other's in Chrome's format.
+    """Reads one trace in JSON: PyTorch's, or any other in Chrome's format.
 
     Args:
         data: the file's bytes, plain or compressed with gzip, or its pieces in order; any size.
         source: the name to use in messages.
-        host: the host's name; the one that the file holds is used if this is empty.
+        host: the host's name; if empty, the name in the file is used.
 
     Returns:
-        The trace.  If the text is cut or damaged, everything that can be read, with `partial` and `problems` set.
+        The trace.  If the text is cut or damaged, it holds all that can be read, with `partial` and `problems` set.
 
     Raises:
         UnreadableError: the data holds no events, or unpacks to more than `STEPSCOPE_MAX_JSON_BYTES` or, without that
             variable, to more than 200 times its size.
     """
     raw = decode(data, source)
-    respell(raw)
-    sorts = sorts_of(raw)
-    kept = keep_events(raw, sorts)
-    kineto = _is_kineto(raw, sorts)
+    unescape(raw)
+    names = canonical_names(raw)
+    classes = classify_rows(raw)
+    kept = keep_events(raw, classes)
+    kineto = _is_kineto(raw, classes)
     layout = lay_out(raw, kept, kineto)
-    extra = link(raw, sorts, kept)
-    order = by_time(layout, kept)
-    planes, plane_stats = _planes(raw, layout)
-    types, type_of, type_stats = _types(raw, sorts, kept, layout)
-    events = _events(raw, kept, layout, types, type_of, order)
-    lines = _lines(raw, layout, events)
+    with ThreadPoolExecutor(1) as other_thread:
+        order_in_time = other_thread.submit(time_order, layout, kept)
+        extra = link(raw, classes, kept, names)
+        order = order_in_time.result()
+    planes, plane_stats = _plane_table(raw, layout)
+    types, type_of, type_stats = _type_table(raw, classes, kept, layout)
+    events = _event_table(raw, kept, layout, types, type_of, order)
+    lines = _line_table(raw, layout, events)
     start_ns = _start_unix_ns(raw, kept, kineto)
     strings = raw.texts.strings()
     metadata_host = raw.metadata.get("host_name")
@@ -86,35 +91,35 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
         lines=lines,
         events=events,
         event_types=types,
-        event_stats=_event_stats(raw, kept, extra, order),
+        event_stats=_event_stats(raw, kept, extra, order, names),
         type_stats=type_stats,
         plane_stats=plane_stats,
         strings=strings,
         start_unix_ns=start_ns,
         stop_unix_ns=_stop_unix_ns(start_ns, kept),
         source=source,
-        problems=_problems(raw, kept, source),
+        problems=_find_problems(raw, kept, source),
         partial=raw.cut_at is not None or bool(raw.damaged),
-        recorder_messages=_messages(raw.metadata),
-        framework="pytorch" if kineto else xspace.framework(strings) if _is_copy(raw) else "",
+        recorder_messages=_recorder_messages(raw.metadata),
+        framework="pytorch" if kineto else xspace.detect_framework(strings) if _is_copy(raw) else "",
     )
 
 
-def _is_kineto(raw: Raw, sorts: Sorts) -> bool:
+def _is_kineto(raw: Raw, classes: EventClasses) -> bool:
     if any(key in raw.metadata for key in _KINETO_KEYS):
         return True
-    return any(is_pytorch(raw.texts[cat]) for cat in np.unique(sorts.cat).tolist())
+    return any(is_pytorch(raw.texts[cat]) for cat in np.unique(classes.cat).tolist())
 
 
 def _is_copy(raw: Raw) -> bool:
-    """True for the JSON that JAX, and TensorFlow's profiler before it, made of an xplane file."""
+    """True for JSON that JAX or, in the past, TensorFlow's profiler converted from an xplane file."""
     return raw.metadata.get("metadata") == _METADATA_OF_COPY
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _planes(raw: Raw, layout: Layout) -> tuple[Planes, Stats]:
+def _plane_table(raw: Raw, layout: Layout) -> tuple[Planes, Stats]:
     facts = [
         gpu_stats(raw.metadata, plane.ordinal)
         if plane.kind == PlaneKind.GPU
@@ -129,10 +134,10 @@ def _planes(raw: Raw, layout: Layout) -> tuple[Planes, Stats]:
         kind=np.array([plane.kind for plane in layout.planes], np.uint8),
         ordinal=ordinals.astype(np.int32),
     )
-    return table, _small_stats(raw, facts)
+    return table, _stats_from_values(raw, facts)
 
 
-def _small_stats(raw: Raw, owners: Iterable[Mapping[str, StatValue]]) -> Stats:
+def _stats_from_values(raw: Raw, owners: Iterable[Mapping[str, StatValue]]) -> Stats:
     """Stats of few owners, from Python values."""
     rows: list[tuple[int, int, int]] = []
     offsets = [0]
@@ -153,19 +158,19 @@ def _small_stats(raw: Raw, owners: Iterable[Mapping[str, StatValue]]) -> Stats:
     )
 
 
-def _types(raw: Raw, sorts: Sorts, kept: Kept, layout: Layout) -> tuple[EventTypes, I32, Stats]:
+def _type_table(raw: Raw, classes: EventClasses, kept: Kept, layout: Layout) -> tuple[EventTypes, I32, Stats]:
     """Event types, the type of each kept event, and the types' one stat: the category."""
     plane_of_line = np.array(layout.plane_row, np.int32)
     plane = plane_of_line[layout.line_of]
-    type_of, first = number_pairs(plane, kept.sort)
-    sort = kept.sort[first]
+    type_of, first = number_pairs(plane, kept.event_class)
+    event_class = kept.event_class[first]
     types = EventTypes(
-        name=sorts.name[sort].astype(np.int32),
+        name=classes.name[event_class].astype(np.int32),
         display_name=np.zeros(len(first), np.int32),
         plane=plane[first],
         metadata_id=np.arange(1, len(first) + 1, dtype=np.int64),
     )
-    cat = sorts.cat[sort]
+    cat = classes.cat[event_class]
     has = cat > 0
     stats = Stats(
         name=np.full(int(has.sum()), raw.texts.add("category"), np.int32),
@@ -176,7 +181,7 @@ def _types(raw: Raw, sorts: Sorts, kept: Kept, layout: Layout) -> tuple[EventTyp
     return types, type_of, stats
 
 
-def _events(raw: Raw, kept: Kept, layout: Layout, types: EventTypes, type_of: I32, order: I64) -> Events:
+def _event_table(raw: Raw, kept: Kept, layout: Layout, types: EventTypes, type_of: I32, order: I64) -> Events:
     events = Events(
         start_ps=kept.start_ps[order],
         duration_ps=kept.duration_ps[order],
@@ -190,11 +195,11 @@ def _events(raw: Raw, kept: Kept, layout: Layout, types: EventTypes, type_of: I3
 
 
 def _classify_by_plane(raw: Raw, layout: Layout, types: EventTypes, events: Events) -> None:
-    """Names the kinds of a trace that was converted from XSpace.
+    """Sets the kinds of events in a trace that was converted from XSpace, in place.
 
-    It has no categories, so that nothing is known of its events by now.
+    Its events have no category, so their kinds are still unknown.
     """
-    if not layout.from_xspace:
+    if not layout.is_converted:
         return
     kinds = np.array([plane.kind for plane in layout.planes], np.uint8)
     place = np.array([line.kind for line in layout.lines], np.uint8)[events.line]
@@ -208,7 +213,7 @@ def _classify_by_plane(raw: Raw, layout: Layout, types: EventTypes, events: Even
     events.kind[nameless & (place == LineKind.DEVICE_OPS)] = EventKind.DEVICE_OP
 
 
-def _lines(raw: Raw, layout: Layout, events: Events) -> Lines:
+def _line_table(raw: Raw, layout: Layout, events: Events) -> Lines:
     lines = layout.lines
     bounds = np.searchsorted(events.line, np.arange(len(lines) + 1))
     return Lines(
@@ -225,35 +230,44 @@ def _lines(raw: Raw, layout: Layout, events: Events) -> Lines:
     )
 
 
-def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64) -> Stats:
-    """The stats of the file in the order of the events, with the implied ones after them."""
+def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64, names: I32) -> Stats:
+    """The file's stats by their canonical names, in the order of the events; derived stats follow each event's own."""
     place = np.empty(len(kept), np.int64)
     place[order] = np.arange(len(kept))
-    owner = place[_joined(extra.event, np.int64)]
+    owner = place[_join_columns(extra.event, np.int64)]
     by_owner = np.argsort(owner, kind="stable")
-    extra_offsets = np.searchsorted(owner[by_owner], np.arange(len(kept) + 1))
+    extra_counts = np.bincount(owner, minlength=len(kept))
     columns = (
-        _joined(extra.name, np.int32)[by_owner],
-        _joined(extra.tag, np.uint8)[by_owner],
-        _joined(extra.value, np.int64)[by_owner],
+        _join_columns(extra.name, np.int32)[by_owner],
+        _join_columns(extra.tag, np.uint8)[by_owner],
+        _join_columns(extra.value, np.int64)[by_owner],
     )
     row, end_row = kept.row[order], kept.end_row[order]
     counts = np.diff(raw.stat_offsets)
-    total = int(counts[row].sum() + counts[end_row[end_row >= 0]].sum() + len(owner))
+    total = counts[row] + extra_counts
+    two_ended = np.flatnonzero(end_row >= 0)
+    total[two_ended] += counts[end_row[two_ended]]
+    offsets = offsets_of(total)
     stats = Stats(
-        name=np.empty(total, np.int32),
-        tag=np.empty(total, np.uint8),
-        value=np.empty(total, np.int64),
-        offsets=np.zeros(len(kept) + 1, np.int64),
+        name=np.empty(offsets[-1], np.int32),
+        tag=np.empty(offsets[-1], np.uint8),
+        value=np.empty(offsets[-1], np.int64),
+        offsets=offsets,
     )
-    trace_events.gather_stats(
-        row, end_row, raw.stat_offsets, raw.stat_name, raw.stat_tag, raw.stat_value,
-        extra_offsets, columns, stats.offsets, stats.name, stats.tag, stats.value,
-    )  # fmt: skip
+
+    extra_offsets = offsets_of(extra_counts)
+
+    def move(first: int, last: int) -> None:
+        trace_events.gather_stats(
+            first, last, row, end_row, raw.stat_offsets, raw.stat_name, raw.stat_tag, raw.stat_value,
+            names, extra_offsets, columns, offsets, stats.name, stats.tag, stats.value,
+        )  # fmt: skip
+
+    in_runs(len(kept), move)
     return stats
 
 
-def _joined(parts: list[Any], dtype: type[np.generic]) -> NDArray[Any]:
+def _join_columns(parts: list[Any], dtype: type[np.generic]) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.empty(0, dtype)
 
 
@@ -261,7 +275,7 @@ def _joined(parts: list[Any], dtype: type[np.generic]) -> NDArray[Any]:
 
 
 def _start_unix_ns(raw: Raw, kept: Kept, kineto: bool) -> int | None:
-    """Times count from the base that the file names; without one, PyTorch's count from 1970."""
+    """The start of the session.  Times count from the base in the file; without one, PyTorch's count from 1970."""
     base = raw.metadata.get("baseTimeNanoseconds")
     if not len(kept) or not kineto:
         return None
@@ -278,14 +292,14 @@ def _stop_unix_ns(start_ns: int | None, kept: Kept) -> int | None:
     return start_ns + int((kept.start_ps + kept.duration_ps).max()) // 1000
 
 
-def _messages(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+def _recorder_messages(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     """Warnings and errors that the profiler logged."""
     found = [metadata.get(key) for key in ("ERROR", "WARNING")]
     return tuple(str(message) for messages in found if isinstance(messages, list) for message in messages)
 
 
-def _problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
-    """Everything that is wrong, in the one form that all problems have."""
+def _find_problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
+    """Everything that is wrong with the trace."""
     found = []
     if raw.cut_at is not None:
         found.append(_cut_problem(raw, kept, source))
@@ -293,7 +307,7 @@ def _problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
         found.append(
             Problem(
                 "damaged",
-                f"{counted(raw.damaged, 'place')} could not be read as JSON{_in_text(raw, raw.damaged_at)}",
+                f"{counted(raw.damaged, 'place')} could not be read as JSON{_position_text(raw, raw.damaged_at)}",
                 path=source,
                 offset=None if raw.compressed else raw.damaged_at,
                 kept=f"{len(kept):,} events, before and after",
@@ -314,7 +328,7 @@ def _problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
         found.append(Problem("no-events", "the trace holds no events", path=source, hint="record again, for longer"))
     odd = kept.oddities
     if _is_copy(raw):
-        odd = replace(odd, no_event=max(odd.no_event - 1, 0))  # an empty object ends its list
+        odd = replace(odd, no_event=max(odd.no_event - 1, 0))  # its list ends with an empty object
         found.append(_copy_problem(source))
     return (*found, *_oddity_problems(odd, source))
 
@@ -322,10 +336,10 @@ def _problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
 def _copy_problem(source: str) -> Problem:
     return Problem(
         "copy",
-        "this is the copy in JSON that JAX and TensorFlow make of an xplane file; it holds at most a million events, "
-        "and little of what is known about them",
+        "this is the JSON copy that JAX and TensorFlow make of an xplane file; it holds at most a million events, "
+        "and few details of each",
         path=source,
-        hint="give the *.xplane.pb that was written with it, if it is still there",
+        hint="give the *.xplane.pb that was written with it, if it still exists",
     )
 
 
@@ -333,7 +347,7 @@ def _cut_problem(raw: Raw, kept: Kept, source: str) -> Problem:
     assert raw.cut_at is not None
     return Problem(
         "truncated",
-        f"{raw.cut_because}{_in_text(raw, raw.cut_at)}",
+        f"{raw.cut_because}{_position_text(raw, raw.cut_at)}",
         path=source,
         offset=None if raw.compressed else raw.cut_at,
         kept=f"{len(kept):,} events",
@@ -342,23 +356,23 @@ def _cut_problem(raw: Raw, kept: Kept, source: str) -> Problem:
     )
 
 
-def _in_text(raw: Raw, position: int) -> str:
+def _position_text(raw: Raw, position: int) -> str:
     return f", at byte {position:,} of the unpacked text" if raw.compressed else ""
 
 
 def _oddity_problems(odd: Oddities, source: str) -> Iterable[Problem]:
-    dropped, shortened = "nothing of these", "these, with length 0"
-    said = (
-        (odd.no_event, "not-events", "of which nothing tells what they are", dropped),
+    dropped, shortened = "nothing of these", "these, with duration 0"
+    defects = (
+        (odd.no_event, "not-events", "of unknown type", dropped),
         (odd.no_time, "no-time", "without a time", dropped),
-        (odd.far, "impossible-times", "more than 23 days away from the others, or at time 0", dropped),
+        (odd.far, "impossible-times", "more than 23 days from the others, or at time 0", dropped),
         (odd.long, "impossible-durations", "longer than 23 days", shortened),
-        (odd.negative, "negative-durations", "of negative length", shortened),
-        (odd.no_duration, "no-duration", "without a length", shortened),
+        (odd.negative, "negative-durations", "with a negative duration", shortened),
+        (odd.no_duration, "no-duration", "without a duration", shortened),
         (odd.no_thread, "no-thread", "without process or thread", "these, on a line of their own"),
-        (odd.open_ends, "unmatched-begins", "that begin and never end", shortened),
-        (odd.stray_ends, "unmatched-ends", "that end and never began", dropped),
+        (odd.open_ends, "unmatched-begins", "that start and never end", shortened),
+        (odd.stray_ends, "unmatched-ends", "that end but never started", dropped),
     )
-    for number, code, reason, kept in said:
+    for number, code, reason, kept in defects:
         if number:
             yield Problem(code, f"{counted(number, 'event')} {reason}", path=source, kept=kept)

@@ -1,6 +1,6 @@
-"""The text of a trace as a window that moves over it, so that a large trace is never in memory as a whole.
+"""The text of a trace, seen through a moving window, so that a large trace never has to fit into memory.
 
-Reading and decompression run on a thread of their own, a few pieces ahead of the scanner.
+Reading and decompression run on their own thread, a few pieces ahead of the scanner.
 """
 
 from __future__ import annotations
@@ -20,22 +20,25 @@ from stepscope.model.arrays import U8
 LIMIT_VARIABLE = "STEPSCOPE_MAX_JSON_BYTES"
 GZIP_MAGIC = b"\x1f\x8b"
 
-# Traces shrink 10 to 60 times, text made to blow up memory about 1000 times.
+# Traces shrink 10 to 60 times; a file made to exhaust memory shrinks about 1000 times.
 _MOST_RATIO = 200
 _ALWAYS_ALLOWED = 256 << 20
 _MOST_BYTES = 64 << 30
 
-# One event, or one value beside the events, may be this long; what is longer counts as damage.
+# One event, or one value outside of the events, may be this long; anything longer counts as damage.
 _MOST_VALUE_BYTES = 256 << 20
 
 _SALVAGE_BYTES = 64
 _INPUT_BYTES = 256 << 10
 _PIECE_BYTES = 4 << 20
-_PIECES_AHEAD = 4
+_PIECES_AHEAD = 3
+
+# What is left of one piece is put before the next one, where there is room for an event of usual size.
+_ROOM_BYTES = 256 << 10
 
 
 def size_limit(compressed_bytes: int) -> int:
-    """How many bytes a compressed trace may unpack to.  Raises UnreadableError if the variable is no number."""
+    """How many bytes a compressed trace may unpack to.  Raises UnreadableError if the variable is not a number."""
     given = os.environ.get(LIMIT_VARIABLE, "").strip()
     if not given:
         return min(max(_ALWAYS_ALLOWED, _MOST_RATIO * compressed_bytes), _MOST_BYTES)
@@ -47,12 +50,12 @@ def size_limit(compressed_bytes: int) -> int:
 
 
 class Inflater:
-    """Unpacks gzip data piece by piece and remembers what was wrong with it.
+    """Unpacks gzip data piece by piece and records damage.
 
     Attributes:
         bytes_out: bytes unpacked so far.
         damage: why unpacking stopped early, or the empty string.
-        bytes_in: where in the compressed data it stands.
+        bytes_in: position in the compressed data.
     """
 
     def __init__(self, data: bytes, source: str) -> None:
@@ -69,7 +72,7 @@ class Inflater:
         while self.bytes_in < len(self._data):
             chunk: bytes | memoryview = self._data[self.bytes_in : self.bytes_in + _INPUT_BYTES]
             self.bytes_in += len(chunk)
-            while len(chunk) and not stream.eof:  # past its end, a stream gives what is left again and again
+            while len(chunk) and not stream.eof:  # past its end, a stream returns the rest again and again
                 before = stream.copy()
                 try:
                     piece = stream.decompress(chunk, _PIECE_BYTES)
@@ -87,7 +90,7 @@ class Inflater:
                 stream = zlib.decompressobj(wbits=31)
         if not stream.eof:
             self.damage = "the gzip data ends early"
-            yield stream.flush()  # what did not fit into the last piece
+            yield stream.flush()  # the rest, which did not fit into the last piece
 
     def _count(self, size: int) -> None:
         self.bytes_out += size
@@ -96,12 +99,12 @@ class Inflater:
                 f"{len(self._data):,} compressed bytes unpack to more than {self._limit:,} bytes",
                 code="too-large",
                 path=self._source,
-                hint=f"if the file is to be trusted, set {LIMIT_VARIABLE} to a larger number of bytes",
+                hint=f"if you trust the file, set {LIMIT_VARIABLE} to a larger number of bytes",
             )
 
 
 def _salvage(stream: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:
-    """What unpacks before the damage in `chunk`, found in small steps."""
+    """Unpacks `chunk` in small steps, up to the damage."""
     for at in range(0, len(chunk), _SALVAGE_BYTES):
         try:
             yield stream.decompress(chunk[at : at + _SALVAGE_BYTES])
@@ -114,10 +117,10 @@ class Text:
 
     Attributes:
         buf: read-only uint8; the window is `buf[at:end]`.
-        at: where reading stands; the reader moves it.
-        end: end of what is there.
+        at: the current position, moved by the reader.
+        end: end of the window.
         offset: position of `buf[0]` in the whole text.
-        inflater: what unpacks the text, None if it is not compressed.
+        inflater: unpacks the text; None if it is not compressed.
 
     Args:
         data: the file's bytes, or its pieces in order; pieces of a compressed file are joined first, since it is small.
@@ -129,7 +132,8 @@ class Text:
         self.offset = 0
         self.inflater: Inflater | None = None
         self._pool: ThreadPoolExecutor | None = None
-        self._ahead: deque[Future[bytes | None]] = deque()
+        self._ahead: deque[Future[tuple[U8, int] | None]] = deque()
+        self._used: deque[U8] = deque()
         pieces: Iterator[bytes] | None = None
         if not isinstance(data, bytes):
             first = next(data, b"")
@@ -149,49 +153,70 @@ class Text:
     def _hold(self, store: U8, end: int) -> None:
         self._store = store
         self.buf = store.view()
-        self.buf.flags.writeable = False  # compiled code is made for one type of array
+        self.buf.flags.writeable = False  # compiled code accepts one type of array
         self.end = end
 
-    def _request(self) -> Future[bytes | None]:
+    def _request(self) -> Future[tuple[U8, int] | None]:
         assert self._pool is not None
-        return self._pool.submit(next, self._pieces, None)
+        return self._pool.submit(self._next_block)
+
+    def _next_block(self) -> tuple[U8, int] | None:
+        """The next piece after `_ROOM_BYTES` of room, and where it ends; it reuses earlier memory if it can."""
+        piece = next(self._pieces, None)
+        if piece is None:
+            return None
+        size = _ROOM_BYTES + len(piece)
+        store = self._used.popleft() if self._used else np.empty(0, np.uint8)
+        if not size <= len(store) <= 4 * size:
+            store = np.empty(size, np.uint8)
+        store[_ROOM_BYTES:size] = np.frombuffer(piece, np.uint8)
+        return store, size
 
     @property
     def position(self) -> int:
-        """Where reading stands, counted from the start of the text."""
+        """The current position, from the start of the text."""
         return self.offset + self.at
 
     def more(self) -> bool:
-        """Adds to the window, dropping what was read.  False at the end of the text, or if `too_long`.
+        """Extends the window and drops what was read.  False at the end of the text, or if `too_long`.
 
-        What is kept at least doubles, so that reading a long value anew each time stays linear.
+        The unread part at least doubles, so that rereading a long value each time stays linear.
         """
         wanted = 2 * (self.end - self.at)
         grown = False
         while self._ahead and not self.too_long and (not grown or self.end - self.at < wanted):
-            piece = self._ahead.popleft().result()
-            if piece is None:
+            block = self._ahead.popleft().result()
+            if block is None:
                 self.close()
                 break
+            self._append(*block)
             self._ahead.append(self._request())
-            self._append(np.frombuffer(piece, np.uint8))
             grown = True
         return grown
 
     @property
     def too_long(self) -> bool:
-        """True if a single value is longer than this reader is willing to hold."""
+        """True if a single value is longer than the reader's limit."""
         return self._pool is not None and self.end - self.at > _MOST_VALUE_BYTES
 
-    def _append(self, piece: U8) -> None:
+    def _append(self, block: U8, end: int) -> None:
+        """Adds the piece in a block: by going on in the block, if what is kept of the window fits into its room."""
         kept = self.end - self.at
+        position = self.position
+        if kept <= _ROOM_BYTES:
+            self.at = _ROOM_BYTES - kept
+            block[self.at : _ROOM_BYTES] = self._store[self.end - kept : self.end]
+            self._used.append(self._store)
+            self._hold(block, end)
+        else:
+            self._extend(block[_ROOM_BYTES:end], kept)
+        self.offset = position - self.at
+
+    def _extend(self, piece: U8, kept: int) -> None:
         size = kept + len(piece)
-        store = self._store
-        if size > len(store):
-            store = np.empty(max(2 * size, 2 * _PIECE_BYTES), np.uint8)
+        store = self._store if size <= len(self._store) else np.empty(2 * size, np.uint8)
         store[:kept] = self._store[self.at : self.end]
         store[kept:size] = piece
-        self.offset += self.at
         self.at = 0
         self._hold(store, size)
 
@@ -203,7 +228,7 @@ class Text:
             self._pool = None
 
     def head(self, size: int) -> bytes:
-        """Up to `size` bytes from where reading stands, without moving."""
+        """Up to `size` bytes from the current position, without moving."""
         while self.end - self.at < size and self.more():
             pass
         return self.buf[self.at : min(self.end, self.at + size)].tobytes()

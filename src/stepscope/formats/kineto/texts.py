@@ -1,4 +1,4 @@
-"""The string table while a trace is read: the scanner adds to it, and so does whoever needs another name later."""
+"""The string table while a trace is read.  The scanner adds texts to it, and later stages add more names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stepscope.model.arrays import I64
 
 
 class TextTable:
-    """Equal bytes, equal id.  Text 0 is empty."""
+    """Texts by id; equal bytes have equal ids.  Text 0 is empty."""
 
     def __init__(self, scanner: scan.Scanner) -> None:
         self._scanner = scanner
@@ -28,19 +28,19 @@ class TextTable:
         return self.raw(text).decode("utf-8", "replace")
 
     def add(self, text: str | bytes) -> int:
-        """The id of a text, made on first use."""
+        """The id of a text, which is created on first use."""
         raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
         return self._scanner.add_text(np.frombuffer(raw, np.uint8)) if raw else 0
 
     def unescape(self) -> I64:
-        """Takes the backslashes of JSON out of the texts that have them.
+        """Decodes the JSON escapes of all texts that have them.
 
         Returns:
-            int64 of shape (texts before,): the text that each text became.
+            int64 of shape (texts before,): the new id of each text.
         """
         became = np.arange(len(self), dtype=np.int64)
         for text in self._scanner.escaped():
-            became[text] = self.add(_unescaped(self.raw(text)))
+            became[text] = self.add(_unescape_text(self.raw(text)))
         return became
 
     def strings(self) -> Strings:
@@ -48,8 +48,8 @@ class TextTable:
         return Strings(*self._scanner.table())
 
 
-def _unescaped(raw: bytes) -> bytes:
-    """The text of a JSON string; as it stands if its escapes are no JSON, half a surrogate pair as a question mark."""
+def _unescape_text(raw: bytes) -> bytes:
+    """The text of a JSON string, unchanged if its escapes are invalid.  Half a surrogate pair becomes `?`."""
     try:
         text = json.loads(b'"' + raw + b'"', strict=False)
     except (ValueError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""What spools are called, and how they start."""
+"""Spools: their names, and how they start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class SpoolFormat(Format):
     """What a capture has flushed so far."""
 
     def looks_like(self, content: bytes) -> bool:
-        """True for what starts as every spool does."""
+        """True for content with the magic bytes of spools."""
         from stepscope.formats.spool.layout import MAGIC
 
         return content.startswith(MAGIC)

@@ -1,18 +1,18 @@
-"""How a spool lies on the disk.  Written in the training process, so this needs nothing but the standard library.
+"""The layout of a spool on disk.  The training process writes it, so this module needs only the standard library.
 
     MAGIC, then records until the end of the file, each:
         uint32 length of the head, uint32 length of the body, little-endian
-        head: JSON, an object whose "is" tells what the record is
-        body: empty but for chunks
+        head: a JSON object whose "is" names the type of the record
+        body: empty, except for chunks
 
-    session   once, first: host, framework, the clock's reading and the wall clock's at one moment, in ns
+    session   once, first: host, framework, and the capture's clock and the wall clock at the same moment, in ns
     chunk     events of one line: names, kind, stats of single events; body int32 name, int64 begin, int64 end of each
     facts     stats of a plane
     note      a sentence for the user
     cut       what ended the program during the capture
-    end       once, last: the clock's reading at the end
+    end       once, last: the clock at the end
 
-Every record is complete in itself, so a file that ends anywhere is good up to its last complete record.
+Each record is self-contained, so a file that is cut anywhere can be read up to its last complete record.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Chunk:
     """Some events of one line.
 
     Attributes:
-        plane, line, line_id: where they stand.
+        plane, line, line_id: their place.
         kind: the name of an EventKind, for all of them.
         names: the distinct names.
-        name: int32, the row in `names` of each event.
+        name: int32, the row of each event in `names`.
         begin, end: int64, ns of the capture's clock.
-        stats: row of an event -> its stats.
+        stats: the stats of events, by row.
     """
 
     plane: str
@@ -61,7 +61,7 @@ class Chunk:
 
 
 def session(host: str, framework: str, clock_ns: int, unix_ns: int) -> bytes:
-    """The first record, with the magic before it."""
+    """The magic bytes and the first record."""
     return MAGIC + record({"is": "session", "host": host, "framework": framework, "clock": clock_ns, "unix": unix_ns})
 
 
@@ -74,14 +74,16 @@ def chunk(events: Chunk) -> bytes:
         "id": events.line_id,
         "kind": events.kind,
         "names": events.names,
-        "stats": {str(row): _packed(stats) for row, stats in events.stats.items()},
+        "stats": {str(row): _pack_stats(stats) for row, stats in events.stats.items()},
     }
-    return record(head, b"".join(_little(column).tobytes() for column in (events.name, events.begin, events.end)))
+    return record(
+        head, b"".join(_little_endian(column).tobytes() for column in (events.name, events.begin, events.end))
+    )
 
 
 def facts(plane: str, stats: Mapping[str, StatValue]) -> bytes:
     """The record of a plane's stats."""
-    return record({"is": "facts", "plane": plane, "stats": _packed(stats)})
+    return record({"is": "facts", "plane": plane, "stats": _pack_stats(stats)})
 
 
 def note(text: str) -> bytes:
@@ -100,13 +102,13 @@ def end(clock_ns: int) -> bytes:
 
 
 def record(head: Mapping[str, Any], body: bytes = b"") -> bytes:
-    """One record."""
+    """A record with any head and body."""
     text = json.dumps(head, separators=(",", ":")).encode("utf-8", "replace")
     return b"".join((LENGTHS.pack(len(text), len(body)), text, body))
 
 
 def records(data: bytes) -> Iterator[tuple[dict[str, Any], memoryview]]:
-    """Heads and bodies of all complete records; ends quietly where the first incomplete one begins."""
+    """Heads and bodies of all complete records.  It stops without an error at the first incomplete record."""
     view, at = memoryview(data), len(MAGIC)
     while at + LENGTHS.size <= len(view):
         head, body = LENGTHS.unpack_from(view, at)
@@ -123,26 +125,26 @@ def records(data: bytes) -> Iterator[tuple[dict[str, Any], memoryview]]:
         yield told, view[begin + head : at]
 
 
-def unpacked(stats: Mapping[str, Any]) -> dict[str, StatValue]:
-    """Stats as they were before `_packed`.  Raises KeyError, ValueError or AttributeError for what are none."""
-    return {key: _unpacked_value(value) for key, value in stats.items()}
+def unpack_stats(stats: Mapping[str, Any]) -> dict[str, StatValue]:
+    """Reverses `_pack_stats`.  Raises KeyError, ValueError or AttributeError for values that are not stats."""
+    return {key: _unpack_value(value) for key, value in stats.items()}
 
 
-def _unpacked_value(value: Any) -> StatValue:
+def _unpack_value(value: Any) -> StatValue:
     if isinstance(value, dict):
         return bytes(value[BYTES_KEY].encode("latin-1"))
     if isinstance(value, StatValue):
         return value
-    raise ValueError(f"{value!r} is no value of a stat")
+    raise ValueError(f"{value!r} is not the value of a stat")
 
 
-def _packed(stats: Mapping[str, StatValue]) -> dict[str, Any]:
+def _pack_stats(stats: Mapping[str, StatValue]) -> dict[str, Any]:
     return {
         key: {BYTES_KEY: value.decode("latin-1")} if isinstance(value, bytes) else value for key, value in stats.items()
     }
 
 
-def _little(column: array[int]) -> array[int]:
+def _little_endian(column: array[int]) -> array[int]:
     if sys.byteorder == "little":
         return column
     swapped = column[:]

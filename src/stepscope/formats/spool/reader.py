@@ -21,41 +21,41 @@ _NO_EVENTS = (np.empty(0, np.int64),) * 5
 
 
 def read(data: bytes, source: str, host: str) -> HostTrace:
-    """Reads the spool of a capture that did not come to its end.
+    """Reads the spool of a capture that did not end.
 
     Raises:
-        UnreadableError: it is no spool, or the capture was killed before its first record was complete.
+        UnreadableError: it is not a spool, or the capture was killed before its first record was complete.
     """
     spool = parse(data)
     if spool is None:
         raise UnreadableError(
-            "this is not what a capture leaves while it runs",
+            "this is not the spool of a capture",
             path=source,
-            hint="a file of this name holds what Stepscope flushed until a job was killed; record again",
+            hint="a file with this name holds what Stepscope flushed until a job was killed; record again",
         )
     return spool.trace(host or spool.host, source=source, problems=tuple(_problems(source, spool)))
 
 
 def _problems(source: str, spool: Spool) -> Iterator[Problem]:
     if not spool.ended:
-        yield _unfinished(source, spool)
+        yield _unfinished_problem(source, spool)
     if spool.skipped:
         yield Problem(
             "damaged",
             f"{counted(spool.skipped, 'record')} could not be read",
             path=source,
             kept=counted(spool.events, "event"),
-            lost="what these held",
+            lost="their contents",
             hint="copy the file again, or read it with the version of Stepscope that wrote it",
         )
 
 
-def _unfinished(source: str, spool: Spool) -> Problem:
+def _unfinished_problem(source: str, spool: Spool) -> Problem:
     lost = f"the events of {spool.framework}'s own profiler" if spool.framework else "the last second"
     if spool.cut_by:
-        why, until = f"the program ended itself by {spool.cut_by} during the capture", "the program ends"
+        why, until = f"the program ended with {spool.cut_by} during the capture", "the program ends"
     else:
-        why = "the capture that wrote this has not ended: it still runs, or its job was killed"
+        why = "the capture that wrote this file has not ended: it is still running, or its job was killed"
         until = "the job is killed"
     return Problem(
         "unfinished",
@@ -68,7 +68,7 @@ def _unfinished(source: str, spool: Spool) -> Problem:
 
 
 def parse(data: bytes) -> Spool | None:
-    """Everything in a spool's bytes; None if they are none."""
+    """Everything in a spool's bytes; None if they are not a spool."""
     if not data.startswith(layout.MAGIC):
         return None
     spool = Spool()
@@ -76,7 +76,7 @@ def parse(data: bytes) -> Spool | None:
     for head, body in layout.records(data):
         try:
             spool.add(head, body)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # damage, or of a newer version
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # damage, or a newer version
             spool.skipped += 1
             continue
         found = True
@@ -84,8 +84,8 @@ def parse(data: bytes) -> Spool | None:
 
 
 @dataclass
-class _LineOf:
-    """The events of one line, part by part."""
+class _LineEvents:
+    """The events of one line, chunk by chunk."""
 
     plane: str
     name: str
@@ -97,8 +97,8 @@ class _LineOf:
     stats: list[tuple[int, dict[str, layout.StatValue]]] = field(default_factory=list)  # row in the line, stats
     count: int = 0
 
-    def sorted_columns(self, shift_ns: int) -> tuple[I64, I64, I64, I64, I64]:
-        """Begin, duration, type and kind in the order of a trace, and the new place of each row; times in ns."""
+    def sort_columns(self, shift_ns: int) -> tuple[I64, I64, I64, I64, I64]:
+        """Start, duration, type and kind in the order of a trace, and the new place of each row.  Times are in ns."""
         begin = np.clip(np.concatenate(self.begins) + shift_ns, -_LIMIT_NS, _LIMIT_NS)
         duration = np.clip(np.concatenate(self.ends) + shift_ns - begin, 0, _LIMIT_NS)
         order = np.lexsort((-duration, begin))
@@ -115,7 +115,7 @@ class _LineOf:
 
 @dataclass
 class Spool:
-    """What a spool holds, before it is a trace."""
+    """The contents of a spool, before they become a trace."""
 
     host: str = ""
     framework: str = ""
@@ -127,43 +127,43 @@ class Spool:
     cut_by: str = ""
     notes: list[str] = field(default_factory=list)
     facts: dict[str, dict[str, layout.StatValue]] = field(default_factory=dict)
-    _lines: dict[tuple[str, int, str], _LineOf] = field(default_factory=dict)
+    _lines: dict[tuple[str, int, str], _LineEvents] = field(default_factory=dict)
     _types: dict[tuple[str, str], int] = field(default_factory=dict)  # plane, name -> row
 
     @property
     def ended(self) -> bool:
-        """True if the capture came to its end."""
+        """True if the capture has ended."""
         return self.end_ns is not None
 
     def add(self, head: Mapping[str, Any], body: memoryview) -> None:
-        """Adds a record.  Raises KeyError, TypeError, ValueError or AttributeError for one that makes no sense."""
+        """Adds a record.  Raises KeyError, TypeError, ValueError or AttributeError if it is invalid."""
         what = head["is"]
         if what == "session":
             self.host, self.framework = str(head["host"]), str(head["framework"])
-            self.clock_ns, self.unix_ns = _clock(head["clock"]), _clock(head["unix"])
+            self.clock_ns, self.unix_ns = _parse_clock(head["clock"]), _parse_clock(head["unix"])
         elif what == "chunk":
             self._add_chunk(head, body)
         elif what == "facts":
-            self.facts.setdefault(str(head["plane"]), {}).update(layout.unpacked(head["stats"]))
+            self.facts.setdefault(str(head["plane"]), {}).update(layout.unpack_stats(head["stats"]))
         elif what == "note":
             self.notes.append(str(head["text"]))
         elif what == "cut":
             self.cut_by = str(head["by"])
         elif what == "end":
-            self.end_ns = _clock(head["clock"])
+            self.end_ns = _parse_clock(head["clock"])
 
     def _add_chunk(self, head: Mapping[str, Any], body: memoryview) -> None:
         count = len(body) // layout.EVENT_BYTES
         name = np.frombuffer(body, "<i4", count)
         begin, end = np.frombuffer(body, "<i8", 2 * count, 4 * count).reshape(2, count)
-        plane, line_name, line_id = self._plane_of(str(head["plane"])), str(head["line"]), _int64(head["id"])
+        plane, line_name, line_id = self._plane_of(str(head["plane"])), str(head["line"]), _parse_int64(head["id"])
         types = np.array([self._type(plane, str(text)) for text in head["names"]], np.int64)
         if count and (name.min() < 0 or name.max() >= len(types)):
-            raise ValueError("a name that the chunk does not hold")
+            raise ValueError("an event refers to a name that the chunk does not hold")
         kind = EventKind[head["kind"]]
-        stats = {int(row): layout.unpacked(each) for row, each in head["stats"].items() if 0 <= int(row) < count}
-        # From here on nothing fails, so that a record is taken whole or not at all.
-        line = self._lines.setdefault((plane, line_id, line_name), _LineOf(plane, line_name, line_id))
+        stats = {int(row): layout.unpack_stats(each) for row, each in head["stats"].items() if 0 <= int(row) < count}
+        # Nothing fails from here on, so a record is added as a whole or not at all.
+        line = self._lines.setdefault((plane, line_id, line_name), _LineEvents(plane, line_name, line_id))
         line.begins.append(begin - self.clock_ns)
         line.ends.append(end - self.clock_ns)
         line.types.append(types[name])
@@ -173,7 +173,7 @@ class Spool:
         self.events += count
 
     def _plane_of(self, plane: str) -> str:
-        """Python calls stand with the annotations of their thread, unless these stand in the framework's file."""
+        """The plane to use.  Python calls go with the annotations of their thread, unless a framework records these."""
         return schema.HOST_PLANE if plane == schema.PYTHON_PLANE and not self.framework else plane
 
     def _type(self, plane: str, name: str) -> int:
@@ -212,32 +212,32 @@ class Spool:
         for (plane_name, name), row in self._types.items():
             if plane_name in planes:
                 rows[row] = builder.event_type(planes[plane_name], name)
-        events, stats = _columns(builder, lines, rows, shift_ns)
+        events, stats = _event_columns(builder, lines, rows, shift_ns)
         empty = builder.build()
-        trace = replace(empty, events=events, event_stats=stats, lines=_spanning(empty.lines, lines))
+        trace = replace(empty, events=events, event_stats=stats, lines=_set_event_ranges(empty.lines, lines))
         trace.check()
         return trace
 
 
-def _int64(value: Any) -> int:
-    """Raises ValueError for a number that no column holds."""
+def _parse_int64(value: Any) -> int:
+    """The value as an integer.  Raises ValueError if it does not fit into 64 bits."""
     number = int(value)
     if not -(1 << 63) <= number < 1 << 63:
         raise ValueError(f"{number} does not fit into 64 bits")
     return number
 
 
-def _clock(value: Any) -> int:
-    """A clock's reading in ns.  Raises ValueError for one that no clock gives."""
+def _parse_clock(value: Any) -> int:
+    """A clock's reading in ns.  Raises ValueError if it is impossible."""
     reading = int(value)
     if not 0 <= reading < 1 << 62:
-        raise ValueError(f"{value!r} is no clock's reading")
+        raise ValueError(f"{value!r} is not a clock's reading")
     return reading
 
 
-def _columns(builder: TraceBuilder, lines: list[_LineOf], rows: I32, shift_ns: int) -> tuple[Events, Stats]:
-    """The events of all lines, each line sorted, and their stats."""
-    parts = [line.sorted_columns(shift_ns) for line in lines] or [_NO_EVENTS]
+def _event_columns(builder: TraceBuilder, lines: list[_LineEvents], rows: I32, shift_ns: int) -> tuple[Events, Stats]:
+    """The events of all lines, sorted within each line, and their stats."""
+    parts = [line.sort_columns(shift_ns) for line in lines] or [_NO_EVENTS]
     begin, duration, types, kinds = (np.concatenate(column) for column in zip(*(p[:4] for p in parts), strict=True))
     first = np.cumsum([0, *(line.count for line in lines)])
     owned = [
@@ -256,10 +256,10 @@ def _columns(builder: TraceBuilder, lines: list[_LineOf], rows: I32, shift_ns: i
         kind=kinds.astype(np.uint8),
         traits=root,
     )
-    return events, _stats(builder, owned, len(begin))
+    return events, _stat_table(builder, owned, len(begin))
 
 
-def _stats(builder: TraceBuilder, owned: list[tuple[int, dict[str, layout.StatValue]]], events: int) -> Stats:
+def _stat_table(builder: TraceBuilder, owned: list[tuple[int, dict[str, layout.StatValue]]], events: int) -> Stats:
     rows = [builder.stat_rows(each) for _, each in owned]
     counts = np.zeros(events + 1, np.int64)
     for (owner, _), own in zip(owned, rows, strict=True):
@@ -273,14 +273,14 @@ def _stats(builder: TraceBuilder, owned: list[tuple[int, dict[str, layout.StatVa
     )
 
 
-def _spanning(table: Lines, lines: list[_LineOf]) -> Lines:
-    """The lines with the rows of their events."""
+def _set_event_ranges(table: Lines, lines: list[_LineEvents]) -> Lines:
+    """The line table with the event rows of each line."""
     ends = np.cumsum(np.array([line.count for line in lines], np.int64))
     return replace(table, event_begin=ends - np.array([line.count for line in lines], np.int64), event_end=ends)
 
 
 def _kinds(kind: EventKind, count: int, stats: Mapping[int, dict[str, layout.StatValue]]) -> I64:
-    """Kinds of a chunk's events; among annotations, steps and waits for input are told by their metadata."""
+    """The kinds of a chunk's events.  Metadata shows which annotations are steps or waits for input."""
     kinds = np.full(count, int(kind), np.int64)
     if kind == EventKind.ANNOTATION:
         for row, each in stats.items():

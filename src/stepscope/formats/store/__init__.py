@@ -1,11 +1,11 @@
-"""Reading files and listing folders, on this machine and in remote stores, through one small interface.
+"""Reads files and lists folders, on this machine and in remote stores, through one small interface.
 
-A path without a scheme (and `file://`) is read with `os` alone: fast, and nothing is imported.  Anything else
-(`gs://`, `s3://`, `memory://`, ...) goes through fsspec, imported when the first such path is met.  Nothing here knows
-what a profile is.
+A path without a scheme (or with `file://`) is read with `os` alone, which is fast and imports nothing.  Any other path
+(`gs://`, `s3://`, `memory://`, ...) goes through fsspec, which is imported at the first such path.  This package knows
+nothing about profiles.
 
-Every failure is an `AccessError` or a `NotFoundError` that names the path; no `OSError` and no error of a store's
-driver passes this module.
+Every failure is an `AccessError` or a `NotFoundError` that names the path.  No `OSError` and no error of a store's
+driver leaves this package.
 """
 
 from __future__ import annotations
@@ -44,35 +44,38 @@ __all__ = [
 ]
 
 MAX_DEPTH = 8
-"""Levels below the starting folder: a parent of logdirs, a TensorBoard run, plugins/profile/RUN, and some to spare."""
+"""Levels below the first folder: a parent of logdirs, a TensorBoard run, plugins/profile/RUN, and a few spare ones."""
 
 
 def kind(path: str) -> Kind | None:
-    """What is at a path, links followed; None if nothing.  Raises AccessError if the system will not say."""
+    """What is at a path, following links; None if nothing.  Raises AccessError if the system does not allow to look."""
     return _store(path).kind(path)
 
 
 def identity(path: str) -> Identity:
-    """The file's identity, to be used as a cache key.  Raises NotFoundError, AccessError."""
+    """The file's identity, for use as a cache key.  Raises NotFoundError, AccessError."""
     return _store(path).identity(path)
 
 
 def read_bytes(path: str) -> bytes:
     """The whole file.
 
-    No more is read than the file held when it was opened, so that a file that grows ends; one that shrinks meanwhile
-    gives what there is.  Raises NotFoundError, AccessError (also for pipes and devices, which have no size).
+    It reads at most as many bytes as the file had when opened, so that reading a growing file ends.  If the file
+    shrinks meanwhile, it returns what is left.
+
+    Raises:
+        NotFoundError, AccessError: the latter also for pipes and devices, which have no size.
     """
     return _store(path).read(path, None)
 
 
 def read_buffer(path: str) -> memoryview:
-    """As `read_bytes`, in memory of its own, which for a large file is quicker to come by."""
+    """Like `read_bytes`, but into a buffer that is faster to allocate for a large file."""
     return _store(path).buffer(path)
 
 
 def read_pieces(path: str) -> Iterator[bytes]:
-    """The whole file in pieces of a bounded size, from a remote store in one; otherwise as `read_bytes`."""
+    """Like `read_bytes`, but in pieces of bounded size; from a remote store, in one piece."""
     return _store(path).pieces(path)
 
 
@@ -82,12 +85,12 @@ def read_prefix(path: str, size: int) -> bytes:
 
 
 def walk(path: str, max_depth: int = MAX_DEPTH, max_entries: int = MAX_ENTRIES, max_folders: int | None = None) -> Walk:
-    """Lists a folder and what is below it, within bounds, always in the same order.
+    """Lists a folder and everything below it, within limits, always in the same order.
 
-    Each folder is listed once, however many links lead to it, under its real name if that lies in the walk too; so
-    loops of links end.  `FIRST_FOLDER`s come first and what links lead to last, so that a bound cuts off what
-    matters least; for the same reason no folder may use more than half of the entries that are left.  Hidden folders
-    and `SKIPPED_FOLDERS` are not entered.  What could not be listed is told in `problems`.
+    Each folder is listed once, however many links lead to it, so loops of links end.  It is listed under its real name
+    if that is within the walk.  `FIRST_FOLDER`s come first and targets of links last, so that a limit cuts off what
+    matters least.  For the same reason no folder may use more than half of the remaining entries.  Hidden folders and
+    `SKIPPED_FOLDERS` are not entered.  Folders that could not be listed are in `problems`.
 
     Raises:
         NotFoundError, AccessError: if the first folder itself cannot be listed.

@@ -1,4 +1,4 @@
-"""What all stores have in common: what they tell of a file, and what they can be asked."""
+"""The interface of all stores, and what they return."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Kind = Literal["file", "folder", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells one state of a file from another, without reading it.
+    """Distinguishes one state of a file from another without reading it.
 
     Attributes:
         path: absolute path, or URL.
         size: bytes; None if the store does not say.
         modified_ns: time of the last change of the content, ns since the epoch; None if unknown.
-        changed_ns: the same for content or attributes, which no tool can set back; None in remote stores.
+        changed_ns: time of the last change of content or attributes, which no tool can set; None in remote stores.
         checksum: the store's own version mark or checksum; None on local disks.
         inode: number of the file on its disk; 0 in remote stores.
     """
@@ -36,7 +36,7 @@ class Identity:
 
     @property
     def is_certain(self) -> bool:
-        """True if a changed file is sure to have another identity.  Nothing may be cached under one that is not."""
+        """True if a changed file certainly has another identity.  Otherwise nothing may be cached under it."""
         return self.checksum is not None or self.modified_ns is not None
 
 
@@ -46,10 +46,10 @@ class Entry:
 
     Attributes:
         name: base name.
-        path: path or URL, beginning with the folder's as it was given.
-        is_folder: True for a folder, also one reached through a symbolic link.
+        path: path or URL, starting with the folder's path as given.
+        is_folder: True for a folder, also if reached through a symbolic link.
         is_link: True for a symbolic link.
-        identity: where the listing told it (remote stores); otherwise None, to be had from `identity(path)`.
+        identity: the identity if the listing holds it (remote stores); otherwise None, and `identity(path)` finds it.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Entry:
 
 
 class Store(Protocol):
-    """A place that holds files.  Paths are absolute or relative paths, or whole URLs."""
+    """A place that holds files.  Paths may be absolute, relative, or whole URLs."""
 
     max_folders: int
 
     def kind(self, path: str) -> Kind | None:
-        """What is at a path, links followed; None if nothing."""
+        """What is at a path, following links; None if nothing."""
 
     def identity(self, path: str) -> Identity:
         """The identity of a file."""
@@ -80,13 +80,13 @@ class Store(Protocol):
         """All of a file, piece by piece."""
 
     def entries(self, path: str, limit: int) -> tuple[list[Entry], bool]:
-        """At most `limit` names of a folder, and True if there are more."""
+        """At most `limit` entries of a folder, and True if there are more."""
 
     def folder_id(self, path: str) -> object:
-        """The same for two paths of one folder."""
+        """An id of a folder, equal for two paths to the same folder."""
 
     def forget(self, path: str) -> None:
-        """Drops listings that are remembered, so that a session written meanwhile is seen."""
+        """Drops cached listings, so that new sessions are found."""
 
 
 def too_large(path: str) -> AccessError:

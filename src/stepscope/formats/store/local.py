@@ -1,19 +1,19 @@
 """Files of this machine, read with `os` alone."""
 
-# A path here may be a URL, which pathlib would spoil: it makes one slash of two.
+# A path here may be a URL, which pathlib would break: it replaces two slashes by one.
 # ruff: noqa: PTH100, PTH116, PTH118
 
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from typing import BinaryIO
 
+from stepscope import kernels
 from stepscope.errors import AccessError, InputError, NotFoundError
 from stepscope.formats.store.base import MAX_ENTRIES, Entry, Identity, Kind, Store, too_large
 
@@ -49,7 +49,7 @@ class _LocalStore:
 
     def buffer(self, path: str) -> memoryview:
         with _local_errors(path), open(path, "rb", buffering=0, opener=_open_at_once) as file:
-            memory = _large_pages(_file_size(path, file))
+            memory = memoryview(kernels.memory.Memory(_file_size(path, file)))
             done = 0
             while count := file.readinto(memory[done:]):
                 done += count
@@ -76,21 +76,8 @@ class _LocalStore:
         pass
 
 
-def _large_pages(size: int) -> memoryview:
-    """Memory in pages of 2 MB where the system has them: half of the time of reading went into pages of 4 KB."""
-    if not size or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return memoryview(bytearray(size))
-    try:
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
-    except OSError as error:
-        raise MemoryError(f"no room for {size:,} bytes") from error
-    with suppress(OSError):  # a system that was built without them
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return memoryview(memory)
-
-
 def _file_size(path: str, file: BinaryIO) -> int:
-    """Raises AccessError for what has no size."""
+    """The size of an open file in bytes.  Raises AccessError for pipes, sockets and devices, which have none."""
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         hint = "write the profile to a file first and give that"
@@ -99,7 +86,7 @@ def _file_size(path: str, file: BinaryIO) -> int:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Opens without waiting, as opening a pipe that nobody writes to would."""
+    """Opens a file without waiting; opening a pipe without a writer would block."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -107,7 +94,7 @@ def _local_entry(folder: str, entry: os.DirEntry[str]) -> Entry:
     try:
         is_folder, is_link = entry.is_dir(), entry.is_symlink()
     except OSError:
-        # A link that leads nowhere or in a circle: told when somebody reads it.
+        # A dangling or circular link: reading it raises the error.
         is_folder, is_link = False, True
     return Entry(entry.name, os.path.join(folder, entry.name), is_folder, is_link)
 

@@ -1,6 +1,6 @@
-"""Paths and URLs as text; nothing here looks at a disk or a store."""
+"""Paths and URLs as text.  Nothing here accesses a disk or a store."""
 
-# A path here may be a URL, which pathlib would spoil: it makes one slash of two.
+# A path here may be a URL, which pathlib would break: it replaces two slashes by one.
 # ruff: noqa: PTH100, PTH111, PTH118, PTH120, PTH206
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def is_remote(path: str) -> bool:
 
 
 def plain(path: str | os.PathLike[str]) -> str:
-    """The path as a string: `~` expanded, `file://` removed, no slash at the end."""
+    """The path as a string, with `~` expanded, and without `file://` and a slash at the end."""
     text = os.fspath(path)
     if is_remote(text):
         scheme, _, rest = text.partition("://")
@@ -24,7 +24,7 @@ def plain(path: str | os.PathLike[str]) -> str:
 
 
 def absolute(path: str) -> str:
-    """The absolute path; a URL is absolute as it is."""
+    """The absolute path; a URL is already absolute."""
     return path if is_remote(path) else os.path.abspath(path)
 
 
@@ -32,7 +32,7 @@ def join(folder: str, name: str) -> str:
     """The path of a name in a folder."""
     if not is_remote(folder):
         return os.path.join(folder, name)
-    # "zip://inner::s3://bucket/file.zip": what stands before the first "::" is the path, the rest says where it is.
+    # "zip://inner::s3://bucket/file.zip": the part before the first "::" is the path, the rest says where it is.
     head, chain, tail = folder.partition("::")
     return f"{head.rstrip('/')}/{name}{chain}{tail}"
 

@@ -1,4 +1,4 @@
-"""Files of remote stores, through the drivers of fsspec, which is imported when the first such path is met."""
+"""Files of remote stores, read through the drivers of fsspec, which is imported at the first such path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stepscope.formats.store.base import Entry, Identity, Kind, Store, too_large
 from stepscope.formats.store.paths import join
 
 MAX_REMOTE_FOLDERS = 500
-"""Folders listed in one walk of a remote store, where each costs a request."""
+"""The most folders listed in one walk of a remote store, where each costs a request."""
 
 
 class _RemoteStore:
@@ -50,7 +50,7 @@ class _RemoteStore:
         with _remote_errors(path):
             system, inner = _open_store(path)
             own_name = inner.strip("/")
-            # Some stores list an empty object that marks the folder itself.
+            # Some stores list an empty object that stands for the folder itself.
             found = [info for info in system.ls(inner, detail=True) if info["name"].strip("/") != own_name]
             found.sort(key=lambda info: str(info["name"]))
             return [_remote_entry(path, info) for info in found[:limit]], len(found) > limit
@@ -64,21 +64,21 @@ class _RemoteStore:
 
 
 def upload(source: Path, path: str) -> None:
-    """Copies a local file to a remote store, folders and all.
+    """Copies a local file to a remote store and creates the folders above it.
 
     Raises:
-        AccessError: there is such a file already, or the store refuses.
+        AccessError: the file already exists, or the store refuses.
     """
     with _remote_errors(path):
         system, inner = _open_store(path)
         if system.exists(inner):
-            raise AccessError("there is a file of this name already", path=path, hint="copy it under another name")
+            raise AccessError("a file with this name already exists", path=path, hint="copy it under another name")
         system.makedirs(system._parent(inner), exist_ok=True)
         system.put_file(str(source), inner)
 
 
 def _open_store(path: str) -> tuple[Any, str]:
-    """The driver for a URL and the path in it."""
+    """The driver for a URL, and the path within its store."""
     system, inner = importlib.import_module("fsspec.core").url_to_fs(path)
     return system, str(inner)
 
@@ -101,15 +101,15 @@ def _remote_identity(path: str, info: dict[str, Any]) -> Identity:
     return Identity(
         path=path,
         size=None if size is None else int(size),
-        modified_ns=_as_ns(times[0]) if times else None,
+        modified_ns=_parse_time_ns(times[0]) if times else None,
         changed_ns=None,
         checksum=";".join(marks) or None,
         inode=0,
     )
 
 
-def _as_ns(moment: object) -> int | None:
-    """Nanoseconds since the epoch from whatever a driver uses for a time; None if it cannot be told."""
+def _parse_time_ns(moment: object) -> int | None:
+    """Nanoseconds since the epoch from any type that drivers use for a time; None if unknown."""
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment)
@@ -119,7 +119,7 @@ def _as_ns(moment: object) -> int | None:
         if isinstance(moment, datetime):
             return int(moment.timestamp() * 1e6) * 1000
         return int(moment * 1e9) if isinstance(moment, int | float) else None
-    except (ValueError, OverflowError):  # NaN, or year 1: what some drivers say for a time that they do not know
+    except (ValueError, OverflowError):  # some drivers return NaN or year 1 for an unknown time
         return None
 
 
@@ -142,7 +142,7 @@ def _store_error(path: str, error: Exception) -> AccessError:
     scheme = path.partition("://")[0]
     if isinstance(error, ValueError) and "rotocol" in str(error):
         hint = "paths that can be read: local ones, and those of fsspec such as gs://, s3://, abfs://, https://"
-        return AccessError(f"no store is known by the scheme {scheme}://", path=path, hint=hint)
+        return AccessError(f"the scheme {scheme}:// is unknown", path=path, hint=hint)
     lines = str(error).strip().splitlines() or [type(error).__name__]
     hint = "check the address, the network and your credentials for this store"
     return AccessError(f"the store refused or failed: {lines[0][:300]}", path=path, hint=hint)
@@ -156,7 +156,7 @@ def _no_driver(path: str, error: ImportError) -> AccessError:
 
 
 def _driver_package(scheme: str, error: ImportError) -> str:
-    """The package to install.  fsspec's drivers in packages of their own are named as their module is."""
+    """The package to install.  A driver that is not part of fsspec comes in a package with the name of its module."""
     try:
         known: dict[str, dict[str, str]] = importlib.import_module("fsspec.registry").known_implementations
     except ImportError:
@@ -167,4 +167,4 @@ def _driver_package(scheme: str, error: ImportError) -> str:
 
 
 REMOTE: Store = _RemoteStore()
-"""Whatever fsspec knows."""
+"""All stores that fsspec supports."""

@@ -1,4 +1,4 @@
-"""Bounded walks: which folders there are below a path, and the files in them."""
+"""Bounded walks: the folders below a path, and their files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from stepscope.formats.store.paths import join
 from stepscope.records import dataclass
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "site-packages", "__pycache__", "lost+found"})
-"""Folders that are never entered, besides hidden ones: full of files, and none of them a profile."""
+"""Folders that are never entered, besides hidden ones: they hold many files but no profiles."""
 
 FIRST_FOLDER = "plugins"
-"""The folder that a walk enters before all others: TensorBoard's plugins keep their data below it."""
+"""The folder that a walk enters first: TensorBoard's plugins keep their data below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder that a walk has listed; `files` in the order of their names, `depth` counted from the start's 0."""
+    """A folder that a walk has listed.  `files` are sorted by name; the first folder has depth 0."""
 
     path: str
     depth: int
@@ -31,9 +31,9 @@ class Walk:
     """What a bounded walk found.
 
     Attributes:
-        folders: in the order of depth, then path.
-        problems: folders that could not be listed (`no-access`) and bounds that were hit (`search-bound` for the
-            count of names or folders, `search-depth` for the depth).
+        folders: sorted by depth, then path.
+        problems: folders that could not be listed (`no-access`) and limits that were reached (`search-bound` for the
+            number of entries or folders, `search-depth` for the depth).
     """
 
     folders: tuple[Folder, ...]
@@ -50,7 +50,7 @@ _FIRST, _ORDINARY, _LINKED = range(3)
 
 @dataclass
 class Walker:
-    """The state of one walk.  `queue` holds (rank, depth, path) and is taken in that order."""
+    """The state of one walk.  `queue` is a heap of (rank, depth, path)."""
 
     store: Store
     max_depth: int
@@ -63,7 +63,7 @@ class Walker:
     too_deep: str | None = None
 
     def run(self, start: str) -> Walk:
-        """Walks.  Raises NotFoundError, AccessError if the first folder itself cannot be listed."""
+        """Does the walk.  Raises NotFoundError, AccessError if the first folder itself cannot be listed."""
         self._visit(_ORDINARY, 0, start)
         while self.queue and self.entries_left > 0 and self.folders_left > 0:
             rank, depth, path = heapq.heappop(self.queue)
@@ -71,7 +71,7 @@ class Walker:
                 self._visit(rank, depth, path)
             except InputError as error:
                 self.problems.append(error.problem)
-        self._tell_bounds(start)
+        self._report_limits(start)
         ordered = sorted(self.folders, key=lambda folder: (folder.depth, folder.path))
         return Walk(tuple(ordered), tuple(self.problems))
 
@@ -84,7 +84,7 @@ class Walker:
         self.entries_left -= len(entries)
         self.folders_left -= 1
         if is_cut:
-            self._tell(path, f"only {len(entries):,} of the names in this folder were looked at")
+            self._add_problem(path, f"only the first {len(entries):,} entries of this folder were checked")
             self._add_cut_off(path, entries)
         entries.sort(key=lambda entry: entry.name)
         self.folders.append(Folder(path, depth, tuple(entry for entry in entries if not entry.is_folder)))
@@ -93,7 +93,7 @@ class Walker:
                 self._enqueue(rank, depth + 1, entry)
 
     def _add_cut_off(self, path: str, entries: list[Entry]) -> None:
-        """Keeps the one folder that matters most from being lost among the names that were not read."""
+        """Adds the folder that matters most if it is among the names that were not read, in place."""
         first = join(path, FIRST_FOLDER)
         if all(entry.name != FIRST_FOLDER for entry in entries) and self.store.kind(first) == "folder":
             entries.append(Entry(FIRST_FOLDER, first, is_folder=True))
@@ -108,15 +108,15 @@ class Walker:
             rank = _FIRST
         heapq.heappush(self.queue, (rank, depth, entry.path))
 
-    def _tell_bounds(self, start: str) -> None:
+    def _report_limits(self, start: str) -> None:
         if self.queue:
-            self._tell(start, f"the search ended with {len(self.queue):,} folders not looked into")
+            self._add_problem(start, f"the search stopped with {len(self.queue):,} folders left to search")
         if self.too_deep:
-            reason = f"folders deeper than {self.max_depth} levels, such as this, were not looked into"
-            self._tell(self.too_deep, reason, code="search-depth")
+            reason = f"folders deeper than {self.max_depth} levels, such as this one, were not searched"
+            self._add_problem(self.too_deep, reason, code="search-depth")
 
-    def _tell(self, path: str, reason: str, code: str = "search-bound") -> None:
-        hint = "give a path nearer to the profiles"
+    def _add_problem(self, path: str, reason: str, code: str = "search-bound") -> None:
+        hint = "give a path closer to the profiles"
         self.problems.append(Problem(code=code, reason=reason, path=path, hint=hint))
 
 

@@ -1,14 +1,14 @@
-"""What memory snapshots are called, and how they start."""
+"""Memory snapshots: their names, and how they start."""
 
 from __future__ import annotations
 
 from stepscope.formats.form import Format
 
-_HEAD = 256  # bytes; the first key stands here
+_HEAD = 256  # bytes; these hold the first key
 
 
 class TorchMemoryFormat(Format):
-    """Pickles with a dictionary of segments and traces in them."""
+    """Pickles of a dictionary with segments and traces."""
 
     def looks_like(self, content: bytes) -> bool:
         """True for a pickle with one of a snapshot's keys."""

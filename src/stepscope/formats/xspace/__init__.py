@@ -1,1 +1,1 @@
-"""XSpace: the protobuf in which TensorFlow, JAX and PyTorch/XLA store profiles (`*.xplane.pb`)."""
+"""XSpace: the protobuf that TensorFlow, JAX and PyTorch/XLA store profiles in (`*.xplane.pb`)."""

@@ -1,6 +1,6 @@
-"""Decides what every event is: from its name, from the line it stands on, and from the stats it carries.
+"""Decides the kind of each event from its name, its line and its stats.
 
-It knows the stats of XSpace files; the rules for names stand in the vocabulary.
+This module knows the stats of XSpace files; the rules for names are in the vocabulary.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from stepscope.vocabulary.tables import KindRule
 
 K = EventKind
 
-# Stats that say what an event is, as bits of the flags that decoding collects.  The second half of a pair tells
+# Stats that decide an event's kind, as bits of the flags that decoding collects.  The second half of a pair says
 # whether a value of 0 counts.
 (
     CORRELATION, KERNEL, MEMCPY, MEMSET, MEMORY, HLO_OP, ROOT, STEP_NUM, ASYNC, FUNCTION_CALL, COLLECTIVE, COUNTER,
@@ -59,7 +59,7 @@ FLAG_OF_STAT: dict[str, tuple[int, bool]] = {
     "is_eager": (EAGER, False),
 }
 
-# The first rule that matches wins: an op is whatever has the form of one and is nothing else.
+# The first rule that matches wins.  Rules for ops come last: they match anything in the form of an op.
 _HOST_RULES: tuple[KindRule, ...] = (
     *python.KINDS,
     *torch.STEP_KINDS,
@@ -90,13 +90,13 @@ _KIND_OF_LINE = {
 }
 
 
-def _compiled(rules: Sequence[KindRule]) -> re.Pattern[bytes]:
-    # Each rule is one group, so `lastindex` of a match is the number of the rule.
+def _compile_rules(rules: Sequence[KindRule]) -> re.Pattern[bytes]:
+    # Each rule is one group, so `lastindex` of a match is the rule's number.
     return re.compile("|".join(f"({pattern})" for pattern, _, _ in rules).encode())
 
 
 def classify_types(strings: Strings, names: I32, planes: I32, plane_kinds: U8) -> tuple[U8, U8]:
-    """Kind and traits that an event type's name alone gives.
+    """Kind and traits of event types, from their names alone.
 
     Args:
         names, planes: int32 of shape (types,): string row and plane row of each type.
@@ -110,7 +110,7 @@ def classify_types(strings: Strings, names: I32, planes: I32, plane_kinds: U8) -
     blob = strings.blob.data
     begins, ends = strings.offsets[names].tolist(), strings.offsets[names + 1].tolist()
     for plane_kind, rules in _RULES_OF_PLANE.items():
-        match = _compiled(rules).match
+        match = _compile_rules(rules).match
         for row in np.flatnonzero(plane_kinds[planes] == plane_kind).tolist():
             found = match(blob, begins[row], ends[row])
             if found and found.lastindex:
@@ -119,7 +119,7 @@ def classify_types(strings: Strings, names: I32, planes: I32, plane_kinds: U8) -
 
 
 def flags_of_strings(strings: Strings) -> NDArray[np.uint32]:
-    """Flags that a stat named by each string gives its event: uint32 of shape (strings,)."""
+    """The flags that a stat with each string as its name gives to its event: uint32 of shape (strings,)."""
     flags = np.zeros(len(strings), np.uint32)
     for name, (bit, zero_counts) in FLAG_OF_STAT.items():
         row = strings.find(name)
@@ -128,7 +128,7 @@ def flags_of_strings(strings: Strings) -> NDArray[np.uint32]:
     return flags
 
 
-_BLOCK = 1 << 18  # events at a time: the file's bytes are still in memory, and there is little room beside them
+_BLOCK = 1 << 18  # events at a time, to save memory
 
 
 def classify_events(
@@ -139,53 +139,50 @@ def classify_events(
     type_traits: U8,
     line_kind: U8,
 ) -> tuple[U8, U8]:
-    """Kind and traits of every event: its type's, corrected by its line and its stats.
+    """Kind and traits of each event: those of its type, corrected by its line and its stats.
+
+    Events share few combinations of these, so the rules are applied to the combinations.
 
     Args:
-        flags: what `FLAG_OF_STAT` collected for each event.
+        flags: the bits of `FLAG_OF_STAT` that each event has.
 
     Returns:
         Two uint8 of shape (events,).
     """
     kinds, traits = np.empty(len(event_type), np.uint8), np.empty(len(event_type), np.uint8)
+    found = np.zeros(1 << 16, np.uint8)
+    kernels.combine.seen(flags, found)
+    known_flags = np.flatnonzero(found)
+    shape = (len(known_flags), len(LineKind), 2, _KINDS)
+    marks = (type_traits & np.uint8(Trait.MARKS_IF_ROOT)) != 0
+    own = type_traits & np.uint8(0xFF - Trait.MARKS_IF_ROOT)
+    of_type, of_line = marks * np.int32(_KINDS) + type_kind, line_kind * np.int32(2 * _KINDS)
+    of_flags = np.zeros(1 << 16, np.int32)
+    of_flags[known_flags] = np.arange(len(known_flags)) * (len(LineKind) * 2 * _KINDS)
+    cell = np.empty(_BLOCK, np.int32)
     for begin in range(0, len(event_type), _BLOCK):
-        rows = slice(begin, begin + _BLOCK)
-        kinds[rows], traits[rows] = _classify_block(
-            event_type[rows], event_line[rows], flags[rows], type_kind, type_traits, line_kind
+        rows = slice(begin, min(begin + _BLOCK, len(event_type)))
+        cells, here = cell[: rows.stop - begin], np.zeros(math.prod(shape), np.uint8)
+        kernels.combine.combine(
+            event_type[rows], event_line[rows], flags[rows], of_type, of_line, of_flags, cells, here
         )
+        by_cell = _classify_combinations(np.flatnonzero(here), shape, known_flags)
+        kernels.combine.apply(cells, event_type[rows], *by_cell, own, kinds[rows], traits[rows])
     return kinds, traits
 
 
-def _classify_block(
-    event_type: I32,
-    event_line: I32,
-    flags: NDArray[np.uint16],
-    type_kind: U8,
-    type_traits: U8,
-    line_kind: U8,
-) -> tuple[U8, U8]:
-    """Of some events; these share few combinations of the three, so the rules are applied to the combinations."""
-    known_flags = np.flatnonzero(np.bincount(flags))
-    rank = np.zeros(1 << 16, np.int32)
-    rank[known_flags] = np.arange(len(known_flags))
-    shape = (len(known_flags), len(LineKind), 2, _KINDS)
-    marks = (type_traits & np.uint8(Trait.MARKS_IF_ROOT)) != 0
-    cell = (marks * np.int32(_KINDS) + type_kind).take(event_type)
-    cell += (line_kind * np.int32(2 * _KINDS)).take(event_line)
-    cell += (rank * np.int32(len(LineKind) * 2 * _KINDS)).take(flags)
-
-    cells = np.flatnonzero(np.bincount(cell))
+def _classify_combinations(cells: I64, shape: tuple[int, ...], known_flags: I64) -> tuple[U8, U8]:
+    """Kind and traits of those combinations that there are: two uint8 of shape (combinations,)."""
     flag, line, mark, kind = np.unravel_index(cells, shape)
     kinds, traits = np.zeros(math.prod(shape), np.uint8), np.zeros(math.prod(shape), np.uint8)
-    kinds[cells], traits[cells] = _by_line_and_stats(
+    kinds[cells], traits[cells] = _refine_kinds(
         kind.astype(np.uint8), mark.astype(np.bool_), line, known_flags[flag].astype(np.uint16)
     )
-    own = type_traits & np.uint8(0xFF - Trait.MARKS_IF_ROOT)
-    return kinds.take(cell), own.take(event_type) | traits.take(cell)
+    return kinds, traits
 
 
-def _by_line_and_stats(kind: U8, marks_if_root: Mask, place: I64, flags: NDArray[np.uint16]) -> tuple[U8, U8]:
-    """Kind and traits of combinations: the kind that the name gives, whether it marks a step, line kind, flags."""
+def _refine_kinds(kind: U8, marks_if_root: Mask, place: I64, flags: NDArray[np.uint16]) -> tuple[U8, U8]:
+    """Kind and traits of combinations of kind by name, step mark by name, line kind and flags."""
 
     def has(bit: int) -> Mask:
         wanted: Mask = (flags & np.uint16(bit)) != 0
@@ -220,46 +217,45 @@ def _by_line_and_stats(kind: U8, marks_if_root: Mask, place: I64, flags: NDArray
     return kind, traits
 
 
-def put_16bit(strings: Strings, events: Events, types: EventTypes, stats: Stats) -> None:
-    """Marks device work that computes in 16 bits: by the shape stat if the event has one, else by its name.
+def mark_16bit(strings: Strings, events: Events, types: EventTypes, stats: Stats) -> None:
+    """Marks device work that computes in 16 bits or fewer, by its shape stat if there is one, otherwise by its name.
 
-    This is the rule of the reference with its gap closed: bf16 and fp8 count as 16-bit or narrower, too.
+    Unlike in XProf, bf16 and fp8 count too.
     """
     computes = np.zeros(256, np.bool_)
     computes[[K.KERNEL, K.DEVICE_OP]] = True
     rows = np.flatnonzero(computes.take(events.kind))
     if not len(rows):
         return
-    text = types.name.take(events.type.take(rows))
-    owners, shapes = _texts_named(strings, stats, "shape")
-    if len(owners):
-        shape = np.zeros(len(events), np.int32)
-        shape[owners] = shapes
-        text = np.where(shape[rows] > 0, shape[rows], text)
+    text = types.name.take(events.type.take(rows)).astype(np.int64)
+    shape = np.zeros(len(rows), np.int64)
+    _put_texts(strings, stats, "shape", rows, shape)
+    text = np.where(shape > 0, shape, text)
     narrow = np.zeros(len(strings), np.bool_)
     for row in np.flatnonzero(np.bincount(text)).tolist():
         narrow[row] = is_narrow(strings.raw(row))
     events.traits[rows[narrow.take(text)]] |= np.uint8(Trait.COMPUTES_16BIT)
 
 
-def put_compiles(strings: Strings, events: Events, stats: Stats) -> None:
-    """Marks the calls of traced functions that were traced anew."""
-    owners, modes = _texts_named(strings, stats, "tf_function_call")
+def mark_compiles(strings: Strings, events: Events, stats: Stats) -> None:
+    """Marks the calls of traced functions that caused a new trace."""
+    name = strings.find("tf_function_call")
+    rows = np.flatnonzero(stats.name == name) if name > 0 else np.empty(0, np.int64)
     traced = [strings.find("traced-xla"), strings.find("traced-nonXla")]
-    events.traits[owners[np.isin(modes, traced)]] |= np.uint8(Trait.COMPILES)
+    rows = rows[(stats.tag[rows] == StatTag.STRING) & np.isin(stats.value[rows], traced)]
+    owners = np.searchsorted(stats.offsets, rows, side="right") - 1
+    events.traits[owners] |= np.uint8(Trait.COMPILES)
 
 
-def _texts_named(strings: Strings, stats: Stats, name: str) -> tuple[I64, I64]:
-    """Owners that have a text under this name, and the text's row."""
+def _put_texts(strings: Strings, stats: Stats, name: str, rows: I64, out: I64) -> None:
+    """Puts the text that some events have under a name into a column, as its row in the string table."""
     wanted = strings.find(name)
-    rows = np.flatnonzero(stats.name == wanted) if wanted > 0 else np.empty(0, np.int64)
-    rows = rows[stats.tag[rows] == StatTag.STRING]
-    owners = np.empty(len(rows), np.int64)
-    kernels.stats.owners(stats.offsets, rows, owners)
-    return owners, stats.value[rows]
+    if wanted > 0:
+        kernels.stats.put_some(
+            stats.offsets, rows, stats.name, stats.tag, stats.value, wanted, 1 << StatTag.STRING, out
+        )
 
 
-def framework(strings: Strings) -> str:
-    """Which framework wrote the file; `python` where Stepscope recorded a program that uses none; empty if nothing
-    tells."""
+def detect_framework(strings: Strings) -> str:
+    """The framework that wrote the file; `python` if Stepscope recorded a program without one; empty if unknown."""
     return framework_of(strings) or ("python" if strings.find(WITHOUT_FRAMEWORK) > 0 else "")

@@ -1,4 +1,4 @@
-"""Where the times of a file count from."""
+"""The zero from which the times of a file count."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _LIMIT_NS = TIME_LIMIT_PS // 1000
 
 
 def session_start_ns(line_starts: I64, told: int | None) -> int | None:
-    """When the session began, in ns since 1970; None if the file does not tell.
+    """The start of the session in ns since 1970; None if unknown.
 
     Args:
         line_starts: int64 of shape (lines,), ns, as stored, of the lines that hold events.
-        told: what the file says.  Lines that count from 1970 overrule it if it lies impossibly far from them.
+        told: the start that the file declares.  Lines that count from 1970 overrule it if it is impossibly far away.
     """
     absolute = line_starts[line_starts > _ABSOLUTE_NS]
     if not len(absolute):
@@ -28,14 +28,14 @@ def session_start_ns(line_starts: I64, told: int | None) -> int | None:
 
 
 def line_zeros_ps(line_starts: I64, session_start: int | None) -> tuple[I64, Mask]:
-    """What to add to the offsets of each line's events, in ps, so that they count from the session's start.
+    """What to add to the event offsets of each line, in ps, to make them count from the session's start.
 
     Args:
         line_starts: int64 of shape (lines,), ns, as stored: from the session's start, or from 1970.
-        session_start: ns since 1970, as `session_start_ns` tells.
+        session_start: ns since 1970, from `session_start_ns`.
 
     Returns:
-        int64 of shape (lines,), and True for the lines whose start is impossibly far away; these get 0.
+        int64 of shape (lines,), and True for lines whose start is impossibly far away; these get 0.
     """
     absolute = line_starts > _ABSOLUTE_NS
     relative = np.where(absolute, line_starts - (session_start or 0), line_starts)

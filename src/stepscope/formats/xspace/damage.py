@@ -1,4 +1,4 @@
-"""What is damaged in a file, and how that is told: one problem for the cut, one for everything else."""
+"""Collects the damage in a file and reports it: one problem for the cut, one for everything else."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from stepscope.records import dataclass
 
 _WHY = {
     wire.BAD_VARINT: "a number has no end",
-    wire.BAD_TAG: "this is no field of the format",
-    wire.OVERRUN: "a field goes on past the end of what holds it",
+    wire.BAD_TAG: "this is not a field of the format",
+    wire.OVERRUN: "a field extends past the end of its message",
 }
 _AGAIN = "copy the file again, or record again if the capture was interrupted"
 
 
 @dataclass
 class Damage:
-    """Places where reading failed, and what that cost.
+    """The places where reading failed, and what was lost.
 
     Attributes:
-        size: of the file, bytes.
+        size: size of the file in bytes.
         is_cut: the file ends inside one of its outermost fields.
-        lost_events, lost_stats: damaged events and stats that were skipped.
-        unnamed_events: events whose metadata is not in the file.
-        bad_times: times that cannot be.
+        lost_events, lost_stats: how many damaged events and stats were skipped.
+        unnamed_events: how many events have no metadata in the file.
+        bad_times: how many times are impossible.
     """
 
     size: int
@@ -42,15 +42,15 @@ class Damage:
     _n_faults: int = 0
 
     def add(self, offsets: I64, codes: I64, ends: I64) -> None:
-        """Notes where messages could not be read on.
+        """Records where reading of messages failed.
 
         Args:
             offsets: int64 of shape (messages,), the place in the file, or -1 for a message without damage.
-            codes: why, see `stepscope.kernels.wire`.
+            codes: the reason, see `stepscope.kernels.wire`.
             ends: where each message ends.
         """
         rows = np.flatnonzero(offsets >= 0)
-        # What a cut hits is open at every level: the innermost field, what holds it, and so on to the end of the file.
+        # A cut leaves messages open at every level; all of them extend to the end of the file.
         cut = (codes[rows] == wire.OVERRUN) & (ends[rows] == self.size) & self.is_cut
         if cut.any():
             self._cuts.append(int(offsets[rows[cut]].max()))
@@ -61,12 +61,12 @@ class Damage:
             self._n_faults += len(faults)
 
     def add_outermost(self, offset: int, code: int) -> None:
-        """Notes where the file itself could not be read on, -1 if it could; to be called first."""
+        """Records where reading of the file itself failed, -1 if it did not.  Call this first."""
         self.is_cut = offset >= 0 and code == wire.OVERRUN
         self.add(np.array([offset]), np.array([code]), np.array([self.size]))
 
     def add_stats(self, lost: int, first: int, code: int) -> None:
-        """Notes damaged stats of event types or planes, where the first of them starts, and what is wrong with it."""
+        """Records damaged stats of event types or planes: their number, and the place and damage of the first."""
         self.lost_stats += lost
         if lost:
             self._faults.append((first, code))
@@ -78,11 +78,11 @@ class Damage:
         return bool(self._cuts or self._faults)
 
     def problems(self, n_events: int, source: str) -> tuple[Problem, ...]:
-        """Everything that is wrong, in the one form that all problems have."""
-        told = (self._truncated, self._damaged, self._unnamed, self._impossible)
+        """Everything that is wrong with the file."""
+        told = (self._cut_problem, self._damage_problem, self._unnamed_problem, self._times_problem)
         return tuple(problem for problem in (tell(n_events, source) for tell in told) if problem)
 
-    def _truncated(self, n_events: int, source: str) -> Problem | None:
+    def _cut_problem(self, n_events: int, source: str) -> Problem | None:
         if not self._cuts:
             return None
         lost = "what followed"
@@ -98,7 +98,7 @@ class Damage:
             hint=_AGAIN,
         )
 
-    def _damaged(self, n_events: int, source: str) -> Problem | None:
+    def _damage_problem(self, n_events: int, source: str) -> Problem | None:
         if not self._faults:
             return None
         offset, code = min(self._faults)
@@ -115,7 +115,7 @@ class Damage:
             hint=_AGAIN,
         )
 
-    def _unnamed(self, n_events: int, source: str) -> Problem | None:
+    def _unnamed_problem(self, n_events: int, source: str) -> Problem | None:
         if not self.unnamed_events or self._cuts:
             return None
         return Problem(
@@ -124,29 +124,29 @@ class Damage:
             path=source,
             kept="their times and stats",
             lost="what they are: they count as unknown work",
-            hint="record again if their names matter; the program that wrote the file left them out",
+            hint="the program that wrote the file left them out; record again if the names matter",
         )
 
-    def _impossible(self, n_events: int, source: str) -> Problem | None:
+    def _times_problem(self, n_events: int, source: str) -> Problem | None:
         if not self.bad_times:
             return None
         return Problem(
             "impossible-times",
-            f"starts more than 26 days from the session's, or lengths below 0: {self.bad_times:,} in all",
+            f"{self.bad_times:,} times start more than 26 days from the session, or have a negative duration",
             path=source,
-            kept=f"all {counted(n_events, 'event')}, those at the start of their line or with the length 0",
-            lost="the true starts or lengths of those",
-            hint="the clock of the machine jumped or the file is damaged; record again if the times matter",
+            kept=f"all {counted(n_events, 'event')}; affected ones at the start of their line, or with duration 0",
+            lost="their true starts or durations",
+            hint="the machine's clock jumped or the file is damaged; record again if the times matter",
         )
 
 
-def unreadable(buf: U8, source: str) -> UnreadableError:
-    """The error for a file that holds no plane at all."""
+def unreadable_error(buf: U8, source: str) -> UnreadableError:
+    """The error for a file without any plane."""
     if not len(buf):
         return UnreadableError(
             "the file is empty", code="empty", path=source, offset=0, hint="the capture did not finish; record it again"
         )
-    looks = _looks_like(buf)
+    looks = _describe_head(buf)
     return UnreadableError(
         f"no plane of an XSpace can be read{f'; it looks like {looks}' if looks else ''}",
         path=source,
@@ -156,12 +156,12 @@ def unreadable(buf: U8, source: str) -> UnreadableError:
     )
 
 
-def _looks_like(buf: U8) -> str:
+def _describe_head(buf: U8) -> str:
     head = buf[:64].tobytes()
     if head.startswith(b"\x1f\x8b"):
         return "gzip data"
     if head.lstrip()[:1] in (b"{", b"["):
         return "JSON"
     if not buf.any():
-        return "the file of a writer that died: all its bytes are zero"
+        return "the file of a writer that crashed: all its bytes are zero"
     return "text" if head.isascii() and all(c.isprintable() or c.isspace() for c in head.decode()) else ""

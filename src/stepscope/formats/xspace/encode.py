@@ -1,7 +1,7 @@
-"""Protobuf messages by the million: columns in, bytes out, no Python object per message.
+"""Encodes millions of protobuf messages: columns in, bytes out, no Python object per message.
 
-`Messages` describes many messages of one make at once, field by field.  Their sizes are known as soon as a field is
-added, so that every byte is then written once, to its final place.
+`Messages` describes many messages of one type at once, field by field.  Their sizes are known as soon as a field is
+added, so that each byte is then written once, to its final place.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from stepscope.model.arrays import I32, I64, U8, Mask, offsets_of
 Out = U8
 
 _VARINT, _FIXED64, _DELIMITED = 0, 1, 2
-_SHORT_TEXT = 256  # bytes; longer texts are copied one by one, shorter ones all together
+_SHORT_TEXT = 256  # bytes; longer texts are copied one by one, shorter ones together
 _TEXTS_AT_ONCE = 1 << 16
 
 
 class Messages:
-    """Messages of one make.
+    """Messages of one type.
 
     Attributes:
-        sizes: int64 of shape (messages,), bytes of each without its own tag and length.
+        sizes: int64 of shape (messages,), bytes of each without its tag and length.
     """
 
     def __init__(self, count: int) -> None:
@@ -32,8 +32,8 @@ class Messages:
         self._fields: list[tuple[I64, I64, Callable[[Out, I64], None]]] = []  # rows, sizes, what puts them
 
     def numbers(self, field: int, values: I64, where: Mask | None = None) -> Messages:
-        """Adds a number, to all messages or `where` it is wanted."""
-        rows = self._rows(where)
+        """Adds a number to all messages, or only `where` the mask is True."""
+        rows = self._select_rows(where)
         values = values[rows]
 
         def put(out: Out, at: I64) -> None:
@@ -42,8 +42,8 @@ class Messages:
         return self._add(rows, _tag_size(field) + varint_sizes(values), put)
 
     def doubles(self, field: int, bits: I64, where: Mask) -> Messages:
-        """Adds a double, told by its bits."""
-        rows = self._rows(where)
+        """Adds a double, given as its bits."""
+        rows = self._select_rows(where)
         octets = bits[rows].astype("<i8").view(np.uint8).reshape(-1, 8)
 
         def put(out: Out, at: I64) -> None:
@@ -65,8 +65,8 @@ class Messages:
         return self._add(rows, counts[rows] * size, put)
 
     def texts(self, field: int, strings: Strings, texts: I64 | I32, where: Mask | None = None) -> Messages:
-        """Adds a text, told by its row in the string table."""
-        rows = self._rows(where)
+        """Adds a text, given as its row in the string table."""
+        rows = self._select_rows(where)
         begins = strings.offsets[texts[rows]]
         lengths = strings.offsets[texts[rows] + 1] - begins
 
@@ -76,7 +76,7 @@ class Messages:
         return self._add(rows, field_sizes(lengths, field), put)
 
     def children(self, field: int, child: Messages, offsets: I64) -> Messages:
-        """Adds messages: message `i` gets the rows `offsets[i]:offsets[i + 1]` of `child`."""
+        """Adds nested messages: message `i` gets the rows `offsets[i]:offsets[i + 1]` of `child`."""
         ends = offsets_of(field_sizes(child.sizes, field))
         first = ends[offsets[:-1]]
         counts = np.diff(offsets)
@@ -85,10 +85,10 @@ class Messages:
             starts = ends[offsets[0] : offsets[-1]] + np.repeat(at - first, counts)
             child.put(out, put_heads(out, starts, field, child.sizes))
 
-        return self._add(self._rows(None), ends[offsets[1:]] - first, put)
+        return self._add(self._select_rows(None), ends[offsets[1:]] - first, put)
 
     def put(self, out: Out, at: I64) -> None:
-        """Writes message `i` to `at[i]` and what follows."""
+        """Writes message `i` to the bytes from `at[i]` on."""
         at = at.copy()
         for rows, sizes, put in self._fields:
             put(out, at[rows])
@@ -98,7 +98,7 @@ class Messages:
         """All messages, one after the other, as values of `field`."""
         return encode_children(field, self)[0]
 
-    def _rows(self, where: Mask | None) -> I64:
+    def _select_rows(self, where: Mask | None) -> I64:
         return np.arange(len(self.sizes)) if where is None else np.flatnonzero(where)
 
     def _add(self, rows: I64, sizes: I64, put: Callable[[Out, I64], None]) -> Messages:
@@ -109,7 +109,7 @@ class Messages:
 
 
 def encode_children(field: int, messages: Messages) -> tuple[bytes, I64]:
-    """Messages, one after the other, as values of `field`; and the bytes that each takes."""
+    """Messages, one after the other, as values of `field`, and the size of each in bytes."""
     sizes = field_sizes(messages.sizes, field)
     ends = np.cumsum(sizes)
     out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
@@ -121,7 +121,7 @@ def encode_children(field: int, messages: Messages) -> tuple[bytes, I64]:
 
 
 def varint(value: int) -> bytes:
-    """A number as protobuf writes it: seven bits a byte, negative ones as 64 bits."""
+    """A number in protobuf's encoding: seven bits per byte, negative ones as 64 bits."""
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
@@ -132,7 +132,7 @@ def varint(value: int) -> bytes:
 
 
 def delimited_head(field: int, length: int) -> bytes:
-    """What stands before the bytes of a text or message: the field's tag, and their number."""
+    """The bytes before a text or message: the field's tag and the length."""
     return varint(field << 3 | _DELIMITED) + varint(length)
 
 
@@ -140,7 +140,7 @@ def delimited_head(field: int, length: int) -> bytes:
 
 
 def varint_sizes(values: I64) -> I64:
-    """Bytes that each number takes."""
+    """The size of each number in bytes."""
     bits = values.astype(np.int64).view(np.uint64)
     sizes = np.ones(len(bits), np.int64)
     widest = int(bits.max()) if len(bits) else 0
@@ -150,7 +150,7 @@ def varint_sizes(values: I64) -> I64:
 
 
 def field_sizes(lengths: I64, field: int = 1) -> I64:
-    """Bytes that length-delimited fields of a number take, with tag and length."""
+    """The sizes of length-delimited fields in bytes, with tag and length."""
     return _tag_size(field) + varint_sizes(lengths) + lengths
 
 
@@ -164,18 +164,18 @@ def put_varints(out: Out, at: I64, values: I64) -> None:
 
 
 def put_heads(out: Out, at: I64, field: int, lengths: I64) -> I64:
-    """Writes tag and length of length-delimited fields; returns where their contents go."""
+    """Writes tag and length of length-delimited fields; returns the places of their contents."""
     at = _put_tag(out, at, field, _DELIMITED)
     put_varints(out, at, lengths)
     return at + varint_sizes(lengths)
 
 
 def _tag_size(field: int) -> int:
-    return 1 if field < 16 else 2  # no message of ours has a field above 2047
+    return 1 if field < 16 else 2  # none of our messages has a field above 2047
 
 
 def _put_tag(out: Out, at: I64, field: int, wire_type: int) -> I64:
-    """Writes the tag of a field to its places; returns where the values go."""
+    """Writes the tag of a field to its places; returns the places of the values."""
     tag = field << 3 | wire_type
     if field < 16:
         out[at] = tag

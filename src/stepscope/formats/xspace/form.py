@@ -1,4 +1,4 @@
-"""What XSpace files are called, and how they start."""
+"""XSpace files: their names, and how they start."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _LONGEST_NAME = 4096
 
 
 class XSpaceFormat(Format):
-    """A message of planes."""
+    """A protobuf message of planes."""
 
     def looks_like(self, content: bytes) -> bool:
-        """True if the first field can be a plane: field 1, of a length, starting with a field of XPlane.
+        """True if the first field can be a plane: field 1, length-delimited, starting with a field of XPlane.
 
-        The second tag tells it from other messages that start with a nested message, such as graphs and HLO modules;
-        JSON after an empty line starts with the same byte.
+        The second tag distinguishes it from other messages that start with a nested message, such as graphs and HLO
+        modules.  JSON after an empty line starts with the same byte.
         """
         if not content.startswith(b"\x0a") or content.lstrip()[:1] in (b"{", b"["):
             return False
@@ -31,7 +31,7 @@ class XSpaceFormat(Format):
 
 
 def _is_short_text(content: bytes, position: int) -> bool:
-    """True if a plane's name, as far as it is there, can stand at a position."""
+    """True if the bytes at a position can be a plane's name, or the start of one."""
     length, start = _varint(content, position)
     if length is None or length > _LONGEST_NAME:
         return False
@@ -39,7 +39,7 @@ def _is_short_text(content: bytes, position: int) -> bool:
 
 
 def _varint(content: bytes, position: int) -> tuple[int | None, int]:
-    """The number at a position and the position behind it; None if there is none."""
+    """The number at a position and the position after it; None if there is none."""
     value = 0
     for count, byte in enumerate(content[position : position + 10]):
         value |= (byte & 0x7F) << 7 * count
@@ -54,6 +54,6 @@ FORMAT = XSpaceFormat(
     summary="XSpace protobuf (*.xplane.pb), written by TensorFlow, JAX and PyTorch/XLA",
     pattern=r"(?:(?P<host>.*)\.)?xplane\.pb",
     reader="stepscope.formats.xspace.reader:read",
-    lets_go=True,
+    releases_input=True,
     reads_gzip=False,
 )

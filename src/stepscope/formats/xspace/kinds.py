@@ -1,9 +1,9 @@
-"""Keeps the kinds of events through a file, for traces whose names do not tell them.
+"""Stores the kinds of events in a file, for traces whose names do not determine them.
 
-What TensorFlow and JAX record is known by its names.  What PyTorch's profiler or Stepscope's own tracer recorded is
-not: an XSpace file has no place for a kind, and `aten::mm` or a user's range could be anything.  So the writer splits
-the event types by kind and gives each a stat with its kind and traits; the reader takes them from there and drops the
-stat.
+Names determine the kinds of what TensorFlow and JAX record, but not of what PyTorch's profiler or Stepscope's own
+tracer records: `aten::mm` or a user's range could be anything, and an XSpace file has no field for a kind.  So the
+writer splits the event types by kind and gives each a stat with its kind and traits.  The reader takes them from there
+and drops the stat.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, Events, EventTypes, HostTrace, Stats, StatTag, Strings
 from stepscope.model.arrays import I64
 
-_TOLD_BY_NAMES = frozenset({"tensorflow", "jax"})
+_KINDS_FROM_NAMES = frozenset({"tensorflow", "jax"})
 
 
-def with_kinds(trace: HostTrace) -> HostTrace:
-    """The trace with types of one kind each, and the kinds in stats of the types; unchanged if names tell them."""
-    if trace.framework in _TOLD_BY_NAMES or not len(trace.events):
+def store_kinds(trace: HostTrace) -> HostTrace:
+    """The trace with one kind per event type, stored as a stat of the type; unchanged if names determine the kinds."""
+    if trace.framework in _KINDS_FROM_NAMES or not len(trace.events):
         return trace
     events, types = trace.events, trace.event_types
     key = (events.type.astype(np.int64) << 16) | (events.traits.astype(np.int64) << 8) | events.kind
     used, inverse = np.unique(key, return_inverse=True)
     unused = np.setdiff1d(np.arange(len(types)), events.type)
     row = np.concatenate([used >> 16, unused])
-    strings, name = trace.strings.with_text(schema.KIND_STAT.encode())
+    strings, name = trace.strings.add_text(schema.KIND_STAT.encode())
     return replace(
         trace,
         strings=strings,
@@ -39,12 +39,12 @@ def with_kinds(trace: HostTrace) -> HostTrace:
             plane=types.plane[row],
             metadata_id=np.arange(1, len(row) + 1),
         ),
-        type_stats=_with_stat(trace.type_stats, row, name, used & 0xFFFF),
+        type_stats=_add_stat(trace.type_stats, row, name, used & 0xFFFF),
     )
 
 
-def take_kinds(events: Events, stats: Stats, strings: Strings) -> Stats:
-    """Gives events the kinds that their types carry, in place; returns the stats of the types without them."""
+def restore_kinds(events: Events, stats: Stats, strings: Strings) -> Stats:
+    """Gives events the kinds stored with their types, in place.  Returns the stats of the types without them."""
     name = strings.find(schema.KIND_STAT)
     rows = np.flatnonzero((stats.name == name) & (stats.tag == StatTag.INT)) if name > 0 else np.empty(0, np.int64)
     known = np.isin(stats.value[rows] & 0xFF, [int(kind) for kind in EventKind])
@@ -64,8 +64,8 @@ def take_kinds(events: Events, stats: Stats, strings: Strings) -> Stats:
     return Stats(stats.name[keep], stats.tag[keep], stats.value[keep], offsets)
 
 
-def _with_stat(stats: Stats, owners: I64, name: int, values: I64) -> Stats:
-    """The stats of the given owners in their order, the first of which get one more each, with the given values."""
+def _add_stat(stats: Stats, owners: I64, name: int, values: I64) -> Stats:
+    """The stats of the given owners, in their order, plus one more stat for each of the first `len(values)` owners."""
     taken = stats.take(owners)
     after = taken.offsets[1 : len(values) + 1]
     more = np.minimum(np.arange(len(taken.offsets)), len(values))

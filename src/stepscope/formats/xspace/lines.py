@@ -1,4 +1,4 @@
-"""Decodes the lines of an XSpace file: find the events, then decode them once, straight into their final rows."""
+"""Decodes the lines of an XSpace file: finds the events, then decodes each once, directly into its final row."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
 from stepscope.formats.xspace.damage import Damage
 from stepscope.formats.xspace.names import NO_ROWS, Interner
+from stepscope.formats.xspace.pages import Pages
 from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, take_columns
 from stepscope.kernels import wire
 from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
 from stepscope.records import dataclass
 
-_PART_BYTES = 2 << 20  # of lines, for one task
+_PART_BYTES = 1 << 20  # bytes of lines per task
 _MOST_THREADS = 8
-_BYTES_A_STAT = 16  # of a line, as a first guess
+_BYTES_A_STAT = 16  # a first guess, to reserve memory
 
 
 @dataclass
@@ -32,7 +33,7 @@ class EventColumns:
     """Events and their stats while they are decoded; see `stepscope.model.tables` for the meaning.
 
     Attributes:
-        unnamed: int64, the metadata ids of the events whose metadata the file lacks, in the order of decoding.
+        unnamed: int64, the metadata ids of events without metadata, in the order of decoding.
     """
 
     start_ps: I64
@@ -46,8 +47,8 @@ class EventColumns:
     unnamed: I64
 
     @classmethod
-    def with_room(cls, events: int) -> EventColumns:
-        """Room for so many events; their stats come later."""
+    def allocate(cls, events: int) -> EventColumns:
+        """Columns with room for `events` events; their stats come later."""
         return cls(
             np.empty(events, np.int64),
             np.empty(events, np.int64),
@@ -61,17 +62,17 @@ class EventColumns:
         )
 
     def table(self) -> wire.EventTable:
-        """The columns of events, for the kernels."""
+        """The columns of events as the kernels need them."""
         return wire.EventTable(self.start_ps, self.duration_ps, self.type, self.flags, self.stat_offsets[1:])
 
     def keep(self, rows: I64) -> None:
-        """Keeps only these events, which are all that have stats."""
+        """Keeps only these events.  No other event may have stats."""
         self.start_ps, self.duration_ps = self.start_ps[rows], self.duration_ps[rows]
         self.type, self.flags = self.type[rows], self.flags[rows]
         self.stat_offsets = np.append(0, self.stat_offsets[1:][rows])
 
     def reorder(self, rows: I64, new: I64) -> None:
-        """Moves the events `new` to `rows`; stats move along.  Both hold the same events, line by line."""
+        """Moves the events `new` to `rows`, with their stats.  Both hold the same events, line by line."""
         counts = np.diff(self.stat_offsets)
         stat_rows = run_rows(self.stat_offsets[rows], counts[rows])
         stat_new = run_rows(self.stat_offsets[new], counts[new])
@@ -89,18 +90,21 @@ class LineReader:
     Attributes:
         header: int64 of shape (lines, HEADER_WIDTH), see `stepscope.kernels.wire`.
         event_base: int64 of shape (lines + 1,), first event row of each line.
-        session_start_ns: the zero of all times, in ns since 1970; None if the file does not tell.
+        session_start_ns: the zero of all times, in ns since 1970; None if unknown.
     """
 
-    def __init__(self, buf: Bytes, planes: Sequence[Plane], lines: Ranges, told_start: int | None) -> None:
+    def __init__(
+        self, buf: Bytes, pages: Pages, planes: Sequence[Plane], lines: Ranges, told_start: int | None
+    ) -> None:
         self.buf = buf
+        self._pages = pages
         self.header = np.zeros((len(lines[0]), wire.HEADER_WIDTH), np.int64)
         self._lines = lines
         self._planes = planes
         self._workers = min(1 + int((lines[1] - lines[0]).sum()) // _PART_BYTES, os.cpu_count() or 1, _MOST_THREADS)
         cuts = self._scan()
         self.event_base = offsets_of(self.header[:, wire.EVENTS_SEEN])
-        self._ranges = _ranges(lines, self.header, self.event_base, cuts)
+        self._ranges = _build_ranges(lines, self.header, self.event_base, cuts)
         self._outcome = np.zeros((len(self._ranges), wire.OUTCOME_WIDTH), np.int64)
         starts, used = self.header[:, wire.START_NS], self.header[:, wire.EVENTS_SEEN] > 0
         self.session_start_ns = session_start_ns(starts[used], told_start)
@@ -108,8 +112,8 @@ class LineReader:
         self._wild_lines = int((wild & used).sum())
 
     def decode(self, strings: Interner) -> EventColumns:
-        """Decodes all events, in the file's order.  Types are rows of the metadata, -1 where it lacks the id."""
-        columns = EventColumns.with_room(int(self.event_base[-1]))
+        """Decodes all events, in the file's order.  Types are rows of the metadata; -1 if their id is missing there."""
+        columns = EventColumns.allocate(int(self.event_base[-1]))
         stats = wire.StatTable(strings.seed)
         stats.reserve(int((self._lines[1] - self._lines[0]).sum()) // _BYTES_A_STAT)
         if self._workers == 1:
@@ -122,8 +126,8 @@ class LineReader:
         return columns
 
     def sort(self, columns: EventColumns) -> None:
-        """Sorts the events of lines that were not written in order: by start, at one start the longer first."""
-        lines = self._unsorted(columns)
+        """Sorts the events of lines that are out of order: by start, of equal starts the longer first."""
+        lines = self._find_unsorted(columns)
         if len(lines):
             counts = np.diff(self.event_base)[lines]
             rows = run_rows(self.event_base[lines], counts)
@@ -131,7 +135,7 @@ class LineReader:
             columns.reorder(rows, rows[np.lexsort(keys)])
 
     def note_damage(self, damage: Damage) -> None:
-        """Tells what could not be read, once everything is decoded."""
+        """Adds what could not be read to `damage`, once everything is decoded."""
         header, outcome = self.header, self._outcome
         damage.add(header[:, wire.STOP_AT], header[:, wire.STOP_CODE], self._lines[1])
         broken = np.flatnonzero(outcome[:, wire.BROKEN_AT] >= 0)
@@ -143,18 +147,19 @@ class LineReader:
         damage.unnamed_events += int(lost[wire.UNNAMED])
         damage.bad_times += int(lost[wire.BAD_TIMES]) + self._wild_lines
 
-    def let_go(self) -> None:
+    def release_buffer(self) -> None:
         """Lets go of the file, after which nothing more can be decoded."""
         self.buf = self.buf[:0].copy()
+        self._pages.release_buffer()
 
     # -- finding ------------------------------------------------------------------------------------------------------
 
     def _scan(self) -> I64:
-        """Fills the header; returns where lines can be cut: int64 of shape (cuts, CUT_WIDTH)."""
+        """Fills the header; returns the places where lines can be cut: int64 of shape (cuts, CUT_WIDTH)."""
         sizes = self._lines[1] - self._lines[0]
         tasks = [
             partial(wire.scan_lines, self.buf, *self._lines, first, last, _PART_BYTES, self.header)
-            for first, last in _runs(sizes, 0, len(sizes))
+            for first, last in _split_runs(sizes, 0, len(sizes))
         ]
         with ThreadPoolExecutor(self._workers) as pool:
             found = list(pool.map(lambda task: task(), tasks) if self._workers > 1 else (task() for task in tasks))
@@ -163,14 +168,14 @@ class LineReader:
     # -- decoding -----------------------------------------------------------------------------------------------------
 
     def _tasks(self, columns: EventColumns) -> Iterator[tuple[int, int, Callable[[wire.StatTable], None]]]:
-        """First range and one past the last of each task, and the task: it decodes these into a table of stats."""
+        """Each task's first range, one past its last, and the task, which decodes them into a given table of stats."""
         events, line = columns.table(), self._ranges[:, wire.RANGE_LINE]
         sizes = self._ranges[:, wire.RANGE_STOP] - self._ranges[:, wire.RANGE_START]
         for plane in self._planes:
             bounds = np.searchsorted(line, plane.lines)
             if bounds[0] < bounds[1]:
                 lookups = plane.lookups()
-                for first, last in _runs(sizes, *bounds.tolist()):
+                for first, last in _split_runs(sizes, *bounds.tolist()):
                     yield first, last, partial(self._decode_ranges, first, last, lookups, events)
 
     def _decode_ranges(
@@ -186,9 +191,9 @@ class LineReader:
             self._advance(first, last)
 
     def _decode_in_threads(self, columns: EventColumns, stats: wire.StatTable, strings: Interner) -> None:
-        """Decodes on several threads; what they made is taken over in the order of the file, as in one thread.
+        """Decodes on several threads, and merges their results in the order of the file, as on one thread.
 
-        The kernels release the interpreter's lock.  No more parts are decoded ahead than keeps all threads at work.
+        The kernels release the interpreter's lock.  Only as many parts are decoded ahead as keep all threads busy.
         """
         free = [wire.StatTable(strings.seed) for _ in range(2 * self._workers)]
         running: deque[tuple[int, int, wire.StatTable, Future[None]]] = deque()
@@ -212,7 +217,7 @@ class LineReader:
                 take_over()
 
     def _shift_offsets(self, columns: EventColumns, first: int, last: int, by: int) -> None:
-        """Lets the stats of the events of some ranges start `by` rows later."""
+        """Moves the stat offsets of the events of some ranges by `by` rows, in place."""
         begin, end = (
             self._ranges[first, wire.RANGE_ROW],
             self._ranges[last - 1, [wire.RANGE_ROW, wire.RANGE_ROOM]].sum(),
@@ -220,11 +225,13 @@ class LineReader:
         columns.stat_offsets[begin + 1 : end + 1] += by
 
     def _advance(self, first: int, last: int) -> None:
-        ranges = self._ranges[first:last]
-        progress.advance(int((ranges[:, wire.RANGE_STOP] - ranges[:, wire.RANGE_START]).sum()))
+        """Tells that some ranges are decoded, and gives back the memory of their bytes."""
+        starts, stops = self._ranges[first:last, wire.RANGE_START], self._ranges[first:last, wire.RANGE_STOP]
+        progress.advance(int((stops - starts).sum()))
+        self._pages.release(starts, stops)
 
     def _close_gaps(self, columns: EventColumns) -> None:
-        """Closes the gaps that damaged events have left."""
+        """Removes the gaps left by damaged events, in place."""
         events = self._outcome[:, wire.EVENTS]
         if int(events.sum()) == len(columns.start_ps):
             return
@@ -234,8 +241,8 @@ class LineReader:
         counts = np.bincount(self._ranges[:, wire.RANGE_LINE], events, len(self.header))
         self.event_base = offsets_of(counts.astype(np.int64))
 
-    def _unsorted(self, columns: EventColumns) -> I64:
-        """Lines whose events are not in order, within a range or from one to the next."""
+    def _find_unsorted(self, columns: EventColumns) -> I64:
+        """Lines whose events are out of order, within a range or from one range to the next."""
         ranges = self._ranges[self._outcome[:, wire.EVENTS] > 0]
         line, row = ranges[:, wire.RANGE_LINE], ranges[:, wire.RANGE_ROW]
         row = row[1:][line[1:] == line[:-1]]
@@ -247,7 +254,7 @@ class LineReader:
         return found
 
 
-def _ranges(lines: Ranges, header: I64, event_base: I64, cuts: I64) -> I64:
+def _build_ranges(lines: Ranges, header: I64, event_base: I64, cuts: I64) -> I64:
     """The parts of all lines in order: int64 of shape (ranges, RANGE_WIDTH), see `stepscope.kernels.wire`."""
     n, first = len(header), np.zeros(len(header), np.int64)
     line = np.concatenate([np.arange(n), cuts[:, wire.CUT_LINE]])
@@ -263,8 +270,8 @@ def _ranges(lines: Ranges, header: I64, event_base: I64, cuts: I64) -> I64:
     return out
 
 
-def _runs(sizes: I64, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Cuts the rows `first:last` into runs of about `_PART_BYTES`: first row and one past the last of each."""
+def _split_runs(sizes: I64, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Splits the rows `first:last` into runs of about `_PART_BYTES`; yields the bounds of each."""
     if first == last:
         return
     part = np.cumsum(sizes[first:last]) // _PART_BYTES

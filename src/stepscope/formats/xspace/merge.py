@@ -1,7 +1,7 @@
-"""Adds planes to an XSpace file without reading it: a few headers are looked at, the rest is copied.
+"""Adds planes to an XSpace file without decoding it: it reads a few headers and copies the rest.
 
-Messages of this format that are written one after the other are one message, so further planes are appended as they
-are.  Their times have to count from the file's own start, which its environment plane tells.
+In this format, messages written one after the other form one message, so planes can simply be appended.  Their times
+must count from the file's own start, which its environment plane gives.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 
 
 def start_unix_ns(space: bytes) -> int | None:
-    """When the session of an XSpace file began, in ns since 1970; None if the file does not tell.
+    """The start of the session of an XSpace file, in ns since 1970; None if unknown.
 
     Raises:
-        ValueError: this is no XSpace.
+        ValueError: this is not an XSpace.
     """
     for number, wire, plane in _fields(memoryview(space)):
         if (
             number == schema.SPACE_PLANES
             and wire == _DELIMITED
-            and _name_of(plane) == schema.ENVIRONMENT_PLANE.encode()
+            and _plane_name(plane) == schema.ENVIRONMENT_PLANE.encode()
         ):
-            return _stat_of(plane, schema.START_TIME_STAT.encode())
+            return _plane_stat(plane, schema.START_TIME_STAT.encode())
     return None
 
 
-def with_planes(space: bytes, trace: HostTrace) -> bytes:
-    """The file with the planes of a trace at its end.  Times of the trace have to count from the file's start."""
+def append_planes(space: bytes, trace: HostTrace) -> bytes:
+    """The file with the planes of a trace appended.  The trace's times must count from the file's start."""
     return b"".join((space, *planes_only(trace)))
 
 
-def _name_of(plane: memoryview) -> bytes | None:
-    """A plane's name, which stands before what is large."""
+def _plane_name(plane: memoryview) -> bytes | None:
+    """A plane's name, if it comes before the lines; otherwise None."""
     for number, wire, value in _fields(plane):
         if number == schema.PLANE_NAME and wire == _DELIMITED:
             return bytes(value)
@@ -46,28 +46,28 @@ def _name_of(plane: memoryview) -> bytes | None:
     return None
 
 
-def _stat_of(plane: memoryview, name: bytes) -> int | None:
-    """An integer stat of a small plane."""
+def _plane_stat(plane: memoryview, name: bytes) -> int | None:
+    """An integer stat of a small plane; None if it is missing."""
     names: dict[int, bytes] = {}
     values: dict[int, int] = {}
     for number, _, value in _fields(plane):
         if number == schema.PLANE_STAT_METADATA:
-            metadata = dict(_numbered(value)).get(2, memoryview(b""))
-            inside = dict(_numbered(metadata))
+            metadata = dict(_numbered_fields(value)).get(2, memoryview(b""))
+            inside = dict(_numbered_fields(metadata))
             names[_integer(inside.get(schema.METADATA_ID, b""))] = bytes(inside.get(schema.METADATA_NAME, b""))
         elif number == schema.PLANE_STATS:
-            inside = dict(_numbered(value))
+            inside = dict(_numbered_fields(value))
             raw = inside.get(schema.STAT_UINT, inside.get(schema.STAT_INT, b""))
             values[_integer(inside.get(schema.STAT_METADATA_ID, b""))] = _integer(raw)
     return next((values[row] for row, text in names.items() if text == name and row in values), None)
 
 
-def _numbered(message: memoryview) -> Iterator[tuple[int, memoryview]]:
+def _numbered_fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
     return ((number, value) for number, _, value in _fields(message))
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int, memoryview]]:
-    """Number, wire type and bytes of each field of a message.  Raises ValueError where it is none."""
+    """Number, wire type and bytes of each field of a message.  Raises ValueError if it is not a message."""
     at, end = 0, len(message)
     while at < end:
         tag, at = _varint(message, at)
@@ -80,9 +80,9 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int, memoryview]]:
         elif wire in (_FIXED64, _FIXED32):
             at += 8 if wire == _FIXED64 else 4
         else:
-            raise ValueError(f"this is no XSpace: wire type {wire} at byte {at}")
+            raise ValueError(f"this is not an XSpace: wire type {wire} at byte {at}")
         if at > end or not tag >> 3:
-            raise ValueError(f"this is no XSpace: a field at byte {begin} goes on past the end")
+            raise ValueError(f"this is not an XSpace: the field at byte {begin} extends past the end")
         yield tag >> 3, wire, message[begin:at]
 
 
@@ -91,7 +91,7 @@ def _integer(value: memoryview | bytes) -> int:
 
 
 def _varint(data: memoryview | bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends.  Raises ValueError if it has no end."""
+    """A number and the position after it.  Raises ValueError if it has no end."""
     value = shift = 0
     while at < len(data) and shift < 64:
         byte = data[at]
@@ -100,4 +100,4 @@ def _varint(data: memoryview | bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise ValueError(f"this is no XSpace: a number at byte {at} has no end")
+    raise ValueError(f"this is not an XSpace: the number at byte {at} has no end")

@@ -1,4 +1,4 @@
-"""The planes of an XSpace file but for their lines: what they are, their metadata, their stats."""
+"""The planes of an XSpace file without their lines: their kinds, metadata and stats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stepscope.records import dataclass
 
 Bytes = U8
 Ranges = tuple[I64, I64]
-OwnedRanges = tuple[I64, I64, I64]  # the row of the message that holds them, ascending; begin; end
+OwnedRanges = tuple[I64, I64, I64]  # the row of the message around each, ascending; start; end
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Fields:
 
     Attributes:
         columns: int64 of shape (fields, FIELD_WIDTH), see `stepscope.kernels.wire`.
-        bad_at, bad_code: int64 of shape (messages,), where and why each could not be read on; -1 where it could.
+        bad_at, bad_code: int64 of shape (messages,), where and why reading each failed; -1 where it did not.
     """
 
     columns: I64
@@ -36,13 +36,13 @@ class Fields:
 
     @classmethod
     def scan(cls, buf: Bytes, begins: I64, ends: I64) -> Fields:
-        """The fields of messages."""
+        """Finds the fields of messages."""
         bad_at, bad_code = np.full(len(begins), -1), np.zeros(len(begins), np.int64)
         columns = np.asarray(wire.scan_fields(buf, begins, ends, bad_at, bad_code))
         return cls(columns, bad_at, bad_code)
 
     def messages(self, number: int) -> OwnedRanges:
-        """The messages with this field number, one that is cut off included."""
+        """The nested messages with this field number, including one that is cut off."""
         numbers = np.abs(self.columns[:, wire.FIELD_NUMBER])
         found = self.columns[(numbers == number) & (self.columns[:, wire.FIELD_STOP] >= 0)]
         return (
@@ -52,8 +52,10 @@ class Fields:
         )
 
     def last(self, number: int, column: int) -> I64:
-        """For every message, a column of its last complete field with this number: int64 of shape (messages,); 0 where
-        there is none."""
+        """A column of each message's last complete field with this number: int64 of shape (messages,).
+
+        A message without such a field gets 0.
+        """
         found = self.columns[self.columns[:, wire.FIELD_NUMBER] == number]
         out = np.zeros(len(self.bad_at), np.int64)
         out[found[:, wire.FIELD_MESSAGE]] = found[:, column]
@@ -62,12 +64,12 @@ class Fields:
 
 @dataclass(frozen=True)
 class Metadata:
-    """Entries of the metadata maps of all planes, those that count: with a name, and the last with its id.
+    """The valid entries of the metadata maps of all planes: those with a name that are the last with their id.
 
     Attributes:
         plane: int64 of shape (entries,), ascending.
         columns: int64 of shape (entries, META_WIDTH), see `stepscope.kernels.wire`.
-        stats: their stats; owners are entries.
+        stats: their stats, whose owners are entries.
     """
 
     plane: I64
@@ -100,7 +102,7 @@ class Metadata:
 
 
 def _last_of_equal(owners: I64, ids: I64) -> I64:
-    """Rows of the last of equal (owner, id), ascending: in a map, a later entry replaces an earlier one."""
+    """Rows of the last entry of each (owner, id), ascending: in a map, a later entry replaces an earlier one."""
     if not len(ids):
         return NO_ROWS
     order = np.lexsort((ids, owners))
@@ -110,7 +112,7 @@ def _last_of_equal(owners: I64, ids: I64) -> I64:
 
 @dataclass
 class Plane:
-    """One plane while it is read: its rows in the tables of all planes, and its way from ids to names."""
+    """One plane while it is read: its rows in the tables of all planes, and its lookups of ids."""
 
     name: str
     kind: PlaneKind
@@ -121,7 +123,7 @@ class Plane:
     stat_flags: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
 
     def lookups(self) -> wire.Lookups:
-        """The way from ids to rows, for the kernels."""
+        """The lookups of ids as the kernels need them."""
         types, stats = self.type_lookup, self.stat_lookup
         return wire.Lookups(types.rows, types.ids, stats.rows, stats.ids, self.stat_flags)
 
@@ -132,7 +134,7 @@ class PlaneReader:
     Attributes:
         planes: in the order of the file.
         plane_id: int64 of shape (planes,); plane_name: int32 of shape (planes,), string rows.
-        lines: plane and range of all lines.
+        lines: plane and range of each line.
         types: the event metadata.
         type_name, type_display: int32 of shape (types,), string rows.
     """
@@ -171,13 +173,13 @@ class PlaneReader:
         type_rows = np.arange(len(self.types), dtype=np.int32)
         of_types, of_texts = self._bounds(self.types.plane), self._bounds(texts.plane)
         for row, plane in enumerate(self.planes):
-            room = int(sizes[row]) // 16  # a look-up table may take a fraction of what the plane takes in the file
+            room = int(sizes[row]) // 16  # so that a lookup takes only a fraction of the plane's size in the file
             a, b = of_types[row : row + 2]
             if a < b:
-                plane.type_lookup = Lookup.of(self.types.ids[a:b], type_rows[a:b], room)
+                plane.type_lookup = Lookup.build(self.types.ids[a:b], type_rows[a:b], room)
             a, b = of_texts[row : row + 2]
             if a < b:
-                plane.stat_lookup = Lookup.of(texts.ids[a:b], text_rows[a:b], room)
+                plane.stat_lookup = Lookup.build(texts.ids[a:b], text_rows[a:b], room)
                 plane.stat_flags = flags[np.maximum(plane.stat_lookup.rows, 0)]
 
     def plane_stats(self) -> Stats:
@@ -185,11 +187,11 @@ class PlaneReader:
         return self._decode(self._stats, self._stats[0], len(self.planes))
 
     def type_stats(self, n_types: int) -> Stats:
-        """The stats of the event types; those past the metadata have none."""
+        """The stats of the event types; types without metadata have none."""
         owners = self.types.stats[0]
         return self._decode(self.types.stats, self.types.plane[owners], n_types)
 
-    def let_go(self) -> None:
+    def release_buffer(self) -> None:
         """Lets go of the file, after which nothing more can be decoded."""
         self.buf = self.buf[:0].copy()
         del self._interner
@@ -205,6 +207,6 @@ class PlaneReader:
 
 
 def take_columns(stats: wire.StatTable) -> tuple[I32, U8, I64]:
-    """Name, tag and value of decoded stats, whose texts have ids."""
+    """Name, tag and value of decoded stats whose texts have ids."""
     name, tag, value = stats.take()
     return np.asarray(name), np.asarray(tag), np.asarray(value)

@@ -1,7 +1,7 @@
-"""Reads XSpace files: bytes in, columns out, damage reported and stepped around.
+"""Reads XSpace files: bytes in, columns out; damage is skipped and reported.
 
-The order is forced by the format: a plane's names come after its lines, so metadata is read first, then the lines are
-counted, then decoded straight into their final place.
+The format dictates the order, since a plane's names may come after its lines: metadata is read first, then events are
+counted, then decoded directly into their final place.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from stepscope.formats.xspace import classify, schema
-from stepscope.formats.xspace.damage import Damage, unreadable
-from stepscope.formats.xspace.kinds import take_kinds
+from stepscope.formats.xspace.damage import Damage, unreadable_error
+from stepscope.formats.xspace.kinds import restore_kinds
 from stepscope.formats.xspace.lines import EventColumns, LineReader
 from stepscope.formats.xspace.names import Interner
+from stepscope.formats.xspace.pages import Pages
 from stepscope.formats.xspace.planes import Bytes, Fields, PlaneReader
 from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, StatTag, Strings
@@ -25,44 +26,46 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     """Reads one XSpace file.
 
     Args:
-        data: the file's bytes, uncompressed; any size.  What an iterator gives, one buffer, only the reader holds, so
-            that its memory is free again before the last columns are made.
+        data: the file's bytes, uncompressed; any size.  If it is an iterator over one buffer, only the reader holds
+            that buffer, and frees its memory before it builds the last columns.
         source: the name to use in messages.
-        host: the host's name; the one that the file holds is used if this is empty.
+        host: the host's name; if empty, the name in the file is used.
 
     Returns:
-        The trace.  If the file is cut or damaged, everything that can be read, with `partial` and `problems` set.
+        The trace.  If the file is cut or damaged, it holds all that can be read, with `partial` and `problems` set.
 
     Raises:
         UnreadableError: nothing in the file can be used.
     """
-    buf = np.frombuffer(next(data) if isinstance(data, Iterator) else data, np.uint8)
-    buf.flags.writeable = False  # bytes are, other buffers may not be; the kernels are compiled for one kind
+    content = next(data) if isinstance(data, Iterator) else data
+    pages = Pages(content if isinstance(data, Iterator) else None)
+    buf = np.frombuffer(content, np.uint8)
+    buf.flags.writeable = False  # as it is for bytes; the kernels accept one type of array
     damage = Damage(len(buf))
-    space = _space(buf, damage)
+    space = _scan_space(buf, damage)
     strings = Interner(buf)
     _, begins, ends = space.messages(schema.SPACE_PLANES)
     planes = PlaneReader(buf, (begins, ends), strings, damage)
     if not (len(planes.lines[0]) or planes.plane_name.any()):
-        raise unreadable(buf, source)
+        raise unreadable_error(buf, source)
     plane_stats = planes.plane_stats()
-    told_start, stop = _told_times(planes, plane_stats)
-    lines = LineReader(buf, planes.planes, planes.lines[1:], told_start)
+    told_start, stop = _session_times(planes, plane_stats)
+    lines = LineReader(buf, pages, planes.planes, planes.lines[1:], told_start)
     line_names = strings.add(lines.header[:, wire.LINE_NAME]), strings.add(lines.header[:, wire.DISPLAY_NAME])
     columns = lines.decode(strings)
-    types = _event_types(planes, lines, columns)
+    types = _type_table(planes, lines, columns)
     lines.sort(columns)
     lines.note_damage(damage)
     of_events = Stats(columns.stat_name, columns.stat_tag, columns.stat_value, columns.stat_offsets)
     of_types = planes.type_stats(len(types))
-    table = _all_strings(strings, of_events)
+    table = _finish_strings(strings, of_events)
     line_table = _line_table(planes, lines, *line_names, table)
-    texts = {number: _texts(buf, space, number) for number in schema.SPACE_TEXTS}
-    planes.let_go()
-    lines.let_go()
-    del data, buf, strings  # the file, which the columns below need the room of
-    events = _events(table, columns, lines, types, line_table, planes, of_events)
-    of_types = take_kinds(events, of_types, table)
+    texts = {number: _read_texts(buf, space, number) for number in schema.SPACE_TEXTS}
+    planes.release_buffer()
+    lines.release_buffer()
+    del data, content, buf, strings  # frees the file's memory for the columns below
+    events = _event_table(table, columns, lines, types, line_table, planes, of_events)
+    of_types = restore_kinds(events, of_types, table)
     return HostTrace(
         host=host or next(filter(None, texts[schema.SPACE_HOSTNAMES]), "localhost"),
         planes=_plane_table(planes),
@@ -79,23 +82,23 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
         problems=damage.problems(len(events), source),
         partial=damage.partial,
         recorder_messages=tuple(texts[schema.SPACE_ERRORS] + texts[schema.SPACE_WARNINGS]),
-        framework=classify.framework(table),
+        framework=classify.detect_framework(table),
     )
 
 
-def _space(buf: Bytes, damage: Damage) -> Fields:
+def _scan_space(buf: Bytes, damage: Damage) -> Fields:
     fields = Fields.scan(buf, np.zeros(1, np.int64), np.full(1, len(buf)))
     damage.add_outermost(int(fields.bad_at[0]), int(fields.bad_code[0]))
     return fields
 
 
-def _texts(buf: Bytes, space: Fields, number: int) -> list[str]:
+def _read_texts(buf: Bytes, space: Fields, number: int) -> list[str]:
     _, begins, ends = space.messages(number)
     return [buf[a:b].tobytes().decode("utf-8", "replace") for a, b in zip(begins, ends, strict=True)]
 
 
-def _told_times(planes: PlaneReader, stats: Stats) -> tuple[int | None, int | None]:
-    """Start and stop of the session in ns since 1970, where the file tells them."""
+def _session_times(planes: PlaneReader, stats: Stats) -> tuple[int | None, int | None]:
+    """Start and end of the session in ns since 1970, as the file declares them; None if unknown."""
     environment = [plane.kind == PlaneKind.ENVIRONMENT for plane in planes.planes]
     whole = np.isin(stats.tag, (StatTag.INT, StatTag.UINT))
     told = np.repeat(environment, np.diff(stats.offsets)) & whole & (stats.value > 0)
@@ -107,8 +110,8 @@ def _told_times(planes: PlaneReader, stats: Stats) -> tuple[int | None, int | No
     return last(schema.START_TIME_STAT), last(schema.STOP_TIME_STAT)
 
 
-def _event_types(planes: PlaneReader, lines: LineReader, columns: EventColumns) -> EventTypes:
-    """The event types of the metadata, and a nameless one for each id that the metadata lacks."""
+def _type_table(planes: PlaneReader, lines: LineReader, columns: EventColumns) -> EventTypes:
+    """The event types of the metadata, and a nameless one for each id without metadata."""
     plane, ids = [planes.types.plane], [planes.types.ids]
     lost = np.flatnonzero(columns.type < 0)
     if len(lost):
@@ -131,17 +134,17 @@ def _event_types(planes: PlaneReader, lines: LineReader, columns: EventColumns) 
     )
 
 
-def _all_strings(strings: Interner, stats: Stats) -> Strings:
-    """The finished string table; the counts of aggregates get the name of their stat."""
+def _finish_strings(strings: Interner, stats: Stats) -> Strings:
+    """The finished string table.  It also sets the names of the stats that count an aggregate's occurrences."""
     table = strings.strings()
     counts = stats.name == wire.NAME_OCCURRENCES
     if counts.any():
-        table, row = table.with_text(schema.OCCURRENCES_STAT.encode())
+        table, row = table.add_text(schema.OCCURRENCES_STAT.encode())
         stats.name[counts] = row
     return table
 
 
-def _events(
+def _event_table(
     strings: Strings,
     columns: EventColumns,
     lines: LineReader,
@@ -155,8 +158,8 @@ def _events(
     line = np.repeat(np.arange(len(line_table), dtype=np.int32), np.diff(lines.event_base))
     kind, traits = classify.classify_events(columns.type, line, columns.flags, type_kind, type_traits, line_table.kind)
     events = Events(columns.start_ps, columns.duration_ps, columns.type, line, kind, traits)
-    classify.put_16bit(strings, events, types, stats)
-    classify.put_compiles(strings, events, stats)
+    classify.mark_16bit(strings, events, types, stats)
+    classify.mark_compiles(strings, events, stats)
     return events
 
 

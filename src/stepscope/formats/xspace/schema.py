@@ -1,4 +1,4 @@
-"""Field numbers of the XSpace messages (package tensorflow.profiler) and the names that planes and lines go by."""
+"""Field numbers of the XSpace messages (package tensorflow.profiler), and the names of planes and lines."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 from stepscope.model import LineKind, PlaneKind
 
-# Times beyond 26 days are damage.  The bound also keeps the end of every event, and the distance of any two of them,
-# inside int64.
+# Times beyond 26 days are damage.  This limit also keeps the end of each event, and the distance of any two, inside
+# int64.
 TIME_LIMIT_PS = 1 << 61
 
 SPACE_PLANES, SPACE_ERRORS, SPACE_WARNINGS, SPACE_HOSTNAMES = 1, 2, 3, 4
@@ -25,14 +25,14 @@ ENVIRONMENT_PLANE = "Task Environment"
 START_TIME_STAT, STOP_TIME_STAT = "profile_start_time", "profile_stop_time"
 KIND_STAT = "stepscope_kind"
 OCCURRENCES_STAT = "num_occurrences"
-GROUP_STAT = "group_id"  # if all planes declare it, other readers take the steps that the file tells
+GROUP_STAT = "group_id"  # if all planes declare it, other readers use the steps in the file
 
 _HOST_PLANES = frozenset({
     HOST_PLANE, PYTHON_PLANE, "/host:CUPTI", "/host:NVTX-CUPTI", "/host:ROCTRACER", "/host:TPU-runtime",
 })  # fmt: skip
 
 _DEVICE_PLANE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<ordinal>[0-9]+)(?P<rest>.*)", re.DOTALL)
-_LINE_ID_DERIVED = 0xDEADBEEF  # first of the ids that the writers of this format reserve for lines they derive
+_LINE_ID_DERIVED = 0xDEADBEEF  # the first id that writers of this format reserve for derived lines
 _DERIVED_IDS = range(_LINE_ID_DERIVED, _LINE_ID_DERIVED + 400)
 _DERIVED_NAMES = (
     "TensorFlow Name Scope", "TensorFlow Ops", "Framework Name Scope", "Framework Ops", "XLA Ops", "Async XLA Ops",
@@ -41,11 +41,11 @@ _DERIVED_NAMES = (
 
 
 def plane_kind(name: str) -> tuple[PlaneKind, int]:
-    """What a plane's name says: its kind and, for a device, its number (else -1)."""
+    """The kind of a plane and, for a device, its number (otherwise -1), from its name."""
     device = _DEVICE_PLANE.fullmatch(name)
     if device:
         kind, number, rest = device["kind"], device["ordinal"], device["rest"]
-        ordinal = int(number) if len(number) < 10 else -1  # more digits are no number of a device
+        ordinal = int(number) if len(number) < 10 else -1  # no device number has more digits
         if kind == "GPU":
             return PlaneKind.GPU, ordinal
         if kind == "TPU":
@@ -65,7 +65,7 @@ def plane_kind(name: str) -> tuple[PlaneKind, int]:
 
 
 def line_kind(plane: PlaneKind, name: str, line_id: int) -> LineKind:
-    """What a line of a plane of this kind holds."""
+    """The kind of a line, from the kind of its plane, its name and its id."""
     if name in ("_counters_", "counters_") or name.startswith("counters_"):
         return LineKind.COUNTERS
     if plane == PlaneKind.HOST:

@@ -1,8 +1,8 @@
 """Writes a HostTrace as an XSpace file that TensorBoard, XProf and Stepscope read.
 
-Metadata comes before the lines, so that a file that is cut off still has the names of every event it holds.  Text
-stats are written as references into the metadata, each text once a plane.  There is no 2 GiB limit: the file is a
-sequence of pieces and no protobuf library is involved.
+Metadata comes before the lines, so that a file that is cut off still names all events that it holds.  Text stats are
+references to the metadata, which holds each text once per plane.  There is no 2 GiB limit: the file is written in
+pieces, without a protobuf library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps
 from stepscope.formats.xspace.encode import Messages, delimited_head, encode_children, varint
-from stepscope.formats.xspace.kinds import with_kinds
+from stepscope.formats.xspace.kinds import store_kinds
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag
 from stepscope.model.arrays import I64, offsets_of
 from stepscope.records import dataclass
@@ -29,23 +29,23 @@ def write(trace: HostTrace) -> bytes:
 
 
 def pieces(trace: HostTrace) -> Iterator[bytes | memoryview]:
-    """The file in pieces, for writing without holding more than one plane of it."""
-    yield _text(schema.SPACE_HOSTNAMES, _encoded(trace.host))
+    """The file in pieces; at most one plane is in memory at a time."""
+    yield _text(schema.SPACE_HOSTNAMES, _encode_text(trace.host))
     yield from planes_only(trace)
     if trace.start_unix_ns is not None and PlaneKind.ENVIRONMENT not in trace.planes.kind:
-        yield _environment(trace.start_unix_ns, trace.stop_unix_ns)
+        yield _environment_plane(trace.start_unix_ns, trace.stop_unix_ns)
 
 
 def planes_only(trace: HostTrace) -> Iterator[bytes | memoryview]:
-    """The planes and messages in pieces, to be added to a file that has a host and a start of its own."""
-    trace = with_kinds(trace)
+    """The planes and messages in pieces, to be added to a file that already has a host and a start."""
+    trace = store_kinds(trace)
     for message in trace.recorder_messages:
-        yield _text(schema.SPACE_WARNINGS, _encoded(message))
+        yield _text(schema.SPACE_WARNINGS, _encode_text(message))
     zeros, _ = line_zeros_ps(trace.lines.start_ns, trace.start_unix_ns)
-    declared = _declared(trace)
+    declared = _declared_names(trace)
     bounds = np.searchsorted(trace.lines.plane, np.arange(len(trace.planes) + 1)).tolist()
     for plane, (first, last) in enumerate(pairwise(bounds)):
-        parts = list(_Plane.of(trace, plane, range(first, last), zeros, declared).parts())
+        parts = list(_Plane.build(trace, plane, range(first, last), zeros, declared).parts())
         yield delimited_head(schema.SPACE_PLANES, sum(len(part) for part in parts))
         yield from parts
 
@@ -59,7 +59,7 @@ class _Plane:
         lines, types: the rows of its lines and of its event types.
         zero_ps: int64 of shape (all lines,), what the reader adds to the offsets of each line.
         texts: int64 of shape (texts,), string rows of all names and texts of stats; their ids count from 1.
-        text_ids: int64 of shape (strings,), the way back.
+        text_ids: int64 of shape (strings,), the id of each string row in `texts`.
     """
 
     trace: HostTrace
@@ -71,12 +71,12 @@ class _Plane:
     text_ids: I64
 
     @classmethod
-    def of(cls, trace: HostTrace, plane: int, lines: range, zero_ps: I64, declared: list[int]) -> _Plane:
+    def build(cls, trace: HostTrace, plane: int, lines: range, zero_ps: I64, declared: list[int]) -> _Plane:
         types = np.flatnonzero(trace.event_types.plane == plane)
         stats = (
-            _part(trace.plane_stats, plane, plane + 1),
+            _slice_stats(trace.plane_stats, plane, plane + 1),
             trace.type_stats.take(types),
-            _part(trace.event_stats, *_event_range(trace, lines)),
+            _slice_stats(trace.event_stats, *_event_range(trace, lines)),
         )
         texts = _texts_used(stats, len(trace.strings), declared)
         text_ids = np.zeros(len(trace.strings), np.int64)
@@ -90,7 +90,7 @@ class _Plane:
         yield _text(schema.PLANE_NAME, trace.strings.raw(trace.planes.name[plane]))
         yield self._stat_metadata().encode(schema.PLANE_STAT_METADATA)
         yield self._event_metadata().encode(schema.PLANE_EVENT_METADATA)
-        yield self._stats(_part(trace.plane_stats, plane, plane + 1)).encode(schema.PLANE_STATS)
+        yield self._stats(_slice_stats(trace.plane_stats, plane, plane + 1)).encode(schema.PLANE_STATS)
         yield from self._lines()
 
     def _stat_metadata(self) -> Messages:
@@ -112,7 +112,7 @@ class _Plane:
         return _map_entries(ids, entries)
 
     def _stats(self, stats: Stats) -> Messages:
-        """Messages for stats; where a text is a reference, the id of its metadata."""
+        """The messages of stats; a text is written as the id of its metadata."""
         tag, value = stats.tag, stats.value
         text = np.where(tag == StatTag.STRING, value, 0)
         return (
@@ -148,7 +148,7 @@ class _Plane:
         )
 
     def _events(self, first: int, last: int) -> tuple[bytes, I64]:
-        """The events of some rows, and the bytes that each takes."""
+        """The encoded events of some rows, and the size of each in bytes."""
         events = self.trace.events
         offset = events.start_ps[first:last] - self.zero_ps[events.line[first:last]]
         duration = events.duration_ps[first:last]
@@ -166,9 +166,9 @@ class _Plane:
         return encode_children(schema.LINE_EVENTS, messages)
 
     def _split_counts(self, first: int, last: int) -> tuple[I64, Stats]:
-        """The number of occurrences of each aggregate, -1 for other events, and all stats that do not hold it."""
+        """The number of occurrences of each aggregate, -1 for other events, and all other stats."""
         trace = self.trace
-        stats = _part(trace.event_stats, first, last)
+        stats = _slice_stats(trace.event_stats, first, last)
         counted = np.full(last - first, -1, np.int64)
         name = trace.strings.find(schema.OCCURRENCES_STAT)
         if name < 0 or not (trace.events.kind[first:last] == EventKind.AGGREGATE).any():
@@ -190,20 +190,20 @@ def _event_range(trace: HostTrace, lines: range) -> tuple[int, int]:
     return int(trace.lines.event_begin[lines[0]]), int(trace.lines.event_end[lines[-1]])
 
 
-def _part(stats: Stats, first: int, last: int) -> Stats:
+def _slice_stats(stats: Stats, first: int, last: int) -> Stats:
     """The stats of the owners `first` to `last - 1`, without copying."""
     rows = slice(int(stats.offsets[first]), int(stats.offsets[last]))
     return Stats(stats.name[rows], stats.tag[rows], stats.value[rows], stats.offsets[first : last + 1] - rows.start)
 
 
-def _declared(trace: HostTrace) -> list[int]:
-    """String rows of stat names that every plane declares, used or not."""
+def _declared_names(trace: HostTrace) -> list[int]:
+    """String rows of stat names that every plane declares, even if it does not use them."""
     group = trace.strings.find(schema.GROUP_STAT)
     return [group] if group > 0 and (trace.event_stats.name == group).any() else []
 
 
 def _texts_used(tables: Sequence[Stats], n_strings: int, declared: list[int]) -> I64:
-    """String rows of the names and the texts of stats; names first, since small ids are short and names recur most."""
+    """String rows of the names and texts of stats.  Names come first: they recur most, and small ids are short."""
     names, texts = np.zeros(n_strings, np.bool_), np.zeros(n_strings, np.bool_)
     names[declared] = True
     for stats in tables:
@@ -212,7 +212,7 @@ def _texts_used(tables: Sequence[Stats], n_strings: int, declared: list[int]) ->
     return np.concatenate([np.flatnonzero(names), np.flatnonzero(texts & ~names)])
 
 
-def _encoded(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
@@ -220,8 +220,8 @@ def _map_entries(keys: I64, values: Messages) -> Messages:
     return Messages(len(keys)).numbers(1, keys).children(2, values, np.arange(len(keys) + 1))
 
 
-def _environment(start_ns: int, stop_ns: int | None) -> bytes:
-    """A plane that tells when the session was, for traces from formats that keep it elsewhere."""
+def _environment_plane(start_ns: int, stop_ns: int | None) -> bytes:
+    """A plane with the start and end of the session, for traces from formats that store these elsewhere."""
     plane = _text(schema.PLANE_NAME, schema.ENVIRONMENT_PLANE.encode())
     times = ((schema.START_TIME_STAT, start_ns), (schema.STOP_TIME_STAT, stop_ns))
     for number, (name, value) in enumerate(times, 1):

@@ -1,14 +1,14 @@
-"""The JSON scanner: text of trace events into columns, in one pass and without a Python object per event.
+"""The JSON scanner: converts the text of trace events to columns, in one pass and without a Python object per event.
 
-It reads what trace writers write rather than what the standard allows: stray commas, bare `NaN` or `N/A`, control
-characters and raw bytes in strings are all taken.  An object that makes no sense is stepped over, and reading goes on
-at the next one.  Times stay exact, because they are read as decimals and never pass through a float.
+It accepts what trace writers produce, beyond the standard: stray commas, bare `NaN` or `N/A`, control characters and
+raw bytes in strings.  It skips an invalid object and continues at the next one.  Times stay exact, since they are read
+as decimals and never converted to float.
 
     event = {"ph": "X", "cat": text, "name": text, "pid": any, "tid": any, "ts": us, "dur": us, "id": any, "args": args}
     args  = {text: number | text | list or object, kept as JSON text}
 
-Threads scan parts of a text at a time, each with a `Scanner` of its own: that of the first part absorbs the others, as
-long as each ended where the next began.
+Several threads scan parts of a text at the same time, each with its own `Scanner`.  The scanner of the first part
+absorbs the others, as long as each part ended where the next started.
 """
 
 from __future__ import annotations

@@ -14,20 +14,20 @@ from stepscope.kernels.trace_json.members cimport Key, after_guess, next_member,
 from stepscope.kernels.trace_json.numbers cimport Number, Time, read_number, read_time
 from stepscope.kernels.trace_json.texts cimport Texts, intern
 from stepscope.kernels.trace_json.values cimport Token, read_container, value_end
-from stepscope.kernels.trace_json.words cimport Window, byte_at
+from stepscope.kernels.trace_json.words cimport Window, byte_at, word_at
 
 cdef enum:
-    # Keys as numbers, their bytes from high to low.
-    KEY_PH = 0x7068
-    KEY_TS = 0x7473
-    KEY_ID = 0x6964
-    KEY_ID2 = 0x696432
-    KEY_CAT = 0x636174
-    KEY_PID = 0x706964
-    KEY_TID = 0x746964
-    KEY_DUR = 0x647572
-    KEY_NAME = 0x6E616D65
-    KEY_ARGS = 0x61726773
+    # Keys as numbers, their bytes from low to high.
+    KEY_PH = 0x6870
+    KEY_TS = 0x7374
+    KEY_ID = 0x6469
+    KEY_ID2 = 0x326469
+    KEY_CAT = 0x746163
+    KEY_PID = 0x646970
+    KEY_TID = 0x646974
+    KEY_DUR = 0x727564
+    KEY_NAME = 0x656D616E
+    KEY_ARGS = 0x73677261
 
 
 cdef struct Scan:
@@ -83,10 +83,14 @@ cdef inline int64_t read_event(Scan *scan, int64_t at) noexcept nogil:
 cdef inline uint64_t _short_key(Window text, Key key) noexcept nogil:
     """A key of up to four bytes as a number, 0 for longer ones."""
     cdef uint64_t number = 0
+    cdef int64_t length = key.stop - key.begin
     cdef int64_t at
-    if key.stop - key.begin <= 4:
-        for at in range(key.begin, key.stop):
-            number = (number << 8) | byte_at(text, at)
+    if length > 4:
+        return 0
+    if key.begin + 8 <= text.end:
+        return word_at(text, key.begin) & ((<uint64_t>1 << (8 * length)) - 1)
+    for at in range(length):
+        number |= <uint64_t>byte_at(text, key.begin + at) << (8 * at)
     return number
 
 
@@ -207,7 +211,12 @@ cdef inline int64_t _read_stat(Scan *scan, Event *event, int64_t name, int64_t a
     cdef Number number
     cdef Token token
     if c == QUOTE:
-        token = read_token(scan.text, at, 0, &scan.texts)
+        token.text = scan.texts.value[name]
+        token.after = after_guess(scan.text, at, token.text, &scan.texts)
+        if token.after < 0:
+            token = read_token(scan.text, at, 0, &scan.texts)
+            if token.after >= 0:
+                scan.texts.value[name] = <int32_t>token.text
     elif c == OPEN or c == OPEN_LIST:
         token = read_container(scan.text, at, &scan.texts)
     else:

@@ -23,6 +23,10 @@ cdef inline Token read_token(Window text, int64_t at, int64_t guess, Texts *text
     cdef Token found
     found.text = 0
     if c == QUOTE:
+        found.after = after_guess(text, at, guess, texts)
+        if found.after >= 0:
+            found.text = guess
+            return found
         quoted = string_end(text, at)
         if quoted.stop < 0:
             found.after = quoted.stop

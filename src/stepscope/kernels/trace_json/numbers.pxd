@@ -6,7 +6,7 @@ from stepscope.kernels.trace_json.layout cimport (
     DOT, DOUBLE, INT, MINUS, NINE, NONE, PLUS, QUOTE, SLOW_DOUBLE, SMALL_E, UINT, ZERO,
 )
 from stepscope.kernels.trace_json.values cimport Quoted, bare_end, ends_bare, string_end, token_end
-from stepscope.kernels.trace_json.words cimport Window, byte_at
+from stepscope.kernels.trace_json.words cimport MOST_DIGITS, Window, as_digits, byte_at, digits_in, number_of, word_at
 
 cdef extern from *:
     """
@@ -69,9 +69,22 @@ cdef inline uint64_t time_limit_us() noexcept nogil:
 cdef inline Digits read_digits(Window text, int64_t at, uint64_t mantissa, int64_t kept) noexcept nogil:
     """Adds digits to a number while they fit."""
     cdef uint64_t tenth_of_most = 1844674407370955161  # of 2^64 - 1, which ends with 5
-    cdef uint64_t digit
+    cdef uint64_t digit, word
+    cdef int count
     cdef Digits found
     found.dropped = 0
+    while at + MOST_DIGITS <= text.end and mantissa < TENS[TENS_COUNT - 1 - MOST_DIGITS]:
+        word = as_digits(word_at(text, at))
+        count = digits_in(word)
+        if count:
+            mantissa = mantissa * TENS[count] + number_of(word, count)
+            kept += count
+            at += count
+        if count < MOST_DIGITS:
+            found.mantissa = mantissa
+            found.kept = kept
+            found.after = at
+            return found
     while at < text.end:
         digit = <uint64_t>byte_at(text, at) - ZERO
         if digit > 9:
@@ -191,6 +204,16 @@ cdef inline Time read_time(Window text, int64_t at) noexcept nogil:
     found.us = found.frac_ps = 0
     found.good = False
     token.data = text.data
+    if byte_at(text, at) <= NINE and byte_at(text, at) >= ZERO:  # most times are whole numbers
+        digits = read_digits(text, at, 0, 0)
+        if (
+            digits.after < text.end and ends_bare(byte_at(text, digits.after)) and not digits.dropped
+            and digits.mantissa <= time_limit_us()
+        ):
+            found.us = <int64_t>digits.mantissa
+            found.good = True
+            found.after = digits.after
+            return found
     if byte_at(text, at) == QUOTE:
         quoted = string_end(text, at)
         token.end = quoted.stop

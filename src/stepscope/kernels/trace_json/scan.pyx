@@ -189,7 +189,7 @@ cdef class Scanner:
         cdef Texts *texts = &self._scan.texts
         self._scan.rows.count = self._scan.stats.count = self._scan.stats.slow_count = 0
         memset(texts.slots, 0, 2 * texts.room * sizeof(int32_t))
-        texts.follower[0] = 0
+        texts.follower[0] = texts.value[0] = 0
         texts.count = 1
         texts.used = 0
         self._became_count = 0
@@ -413,5 +413,6 @@ cdef void _free_texts(Texts *texts) noexcept nogil:
     free(texts.hashes)
     free(texts.escaped)
     free(texts.follower)
+    free(texts.value)
     free(texts.slots)
     memset(texts, 0, sizeof(Texts))

@@ -2,21 +2,26 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from stepscope.kernels.trace_json.layout cimport NO_MEMORY
 from stepscope.kernels.trace_json.words cimport load_word
 
 
+cdef enum:
+    LONG_TEXT = 64
+
+
 cdef struct Texts:
     # Text `i` is `blob[offsets[i]:offsets[i + 1]]`; text 0 is empty.  `escaped[i]` is 1 if the text came from a string
-    # with a backslash.  `follower[i]` is the key that came last after the key `i`: a guess that saves looking it up.
-    # `slots` is a hash table of ids, 0 where free, with a power of two of places, twice as many as `room`.
+    # with a backslash.  `follower[i]` is the key that came last after the key `i`, and `value[i]` the string that came last
+    # as its value: guesses that save looking for the end of a text and looking it up.  `slots` is a hash table of ids, 0 where free, with a power of two of places, twice as many as `room`.
     uint8_t *blob
     int64_t *offsets
     uint64_t *hashes
     uint8_t *escaped
     int32_t *follower
+    int32_t *value
     int32_t *slots
     int64_t count
     int64_t room
@@ -42,6 +47,7 @@ cdef inline bint make_room_for_text(Texts *texts) noexcept nogil:
         and _resized(<void **>&texts.hashes, room * sizeof(uint64_t))
         and _resized(<void **>&texts.escaped, room)
         and _resized(<void **>&texts.follower, room * sizeof(int32_t))
+        and _resized(<void **>&texts.value, room * sizeof(int32_t))
     ):
         return False
     texts.room = room
@@ -62,7 +68,7 @@ cdef inline void _put_empty_text(Texts *texts) noexcept nogil:
     texts.offsets[0] = texts.offsets[1] = 0
     texts.hashes[0] = 0
     texts.escaped[0] = 0
-    texts.follower[0] = 0
+    texts.follower[0] = texts.value[0] = 0
     texts.count = 1
 
 
@@ -97,21 +103,34 @@ cdef inline uint64_t hash_of(const uint8_t *text, int64_t length) noexcept nogil
         mixed = (mixed ^ load_word(text + at)) * <uint64_t>0xFF51AFD7ED558CCD
         mixed ^= mixed >> 32
         at += 8
-    while at < length:
-        mixed = (mixed ^ text[at]) * <uint64_t>0x100000001B3
-        at += 1
+    mixed = (mixed ^ _rest(text, length, at)) * <uint64_t>0x9FB21C651E98DF25
     mixed ^= mixed >> 29
     mixed *= <uint64_t>0xC4CEB9FE1A85EC53
     return mixed ^ (mixed >> 32)
 
 
+cdef inline uint64_t _rest(const uint8_t *text, int64_t length, int64_t at) noexcept nogil:
+    """The bytes behind the last whole word, as a word: together with those before them, if there are as many."""
+    cdef uint64_t word = 0
+    if length >= 8:
+        return load_word(text + length - 8)
+    while at < length:
+        word = (word << 8) | text[at]
+        at += 1
+    return word
+
+
 cdef inline bint equal_bytes(const uint8_t *one, const uint8_t *other, int64_t length) noexcept nogil:
-    """As memcmp, which is no quicker for texts as short as these are."""
+    """As memcmp, which is quicker for long texts only."""
     cdef int64_t at = 0
+    if length >= LONG_TEXT:
+        return memcmp(one, other, length) == 0
     while at + 8 <= length:
         if load_word(one + at) != load_word(other + at):
             return False
         at += 8
+    if length >= 8:
+        return load_word(one + length - 8) == load_word(other + length - 8)
     while at < length:
         if one[at] != other[at]:
             return False
@@ -154,7 +173,7 @@ cdef inline int64_t intern(
     texts.offsets[new + 1] = texts.used
     texts.hashes[new] = mixed
     texts.escaped[new] = escaped
-    texts.follower[new] = 0
+    texts.follower[new] = texts.value[new] = 0
     texts.slots[slot] = <int32_t>new
     texts.count = new + 1
     return new if make_room_for_text(texts) else NO_MEMORY

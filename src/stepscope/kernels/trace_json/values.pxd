@@ -6,7 +6,7 @@ from stepscope.kernels.trace_json.layout cimport (
     BACKSLASH, CLOSE, CLOSE_LIST, COLON, COMMA, INCOMPLETE, MALFORMED, NO_MEMORY, OPEN, OPEN_LIST, QUOTE, SPACE,
 )
 from stepscope.kernels.trace_json.texts cimport Texts, intern, make_room_for_bytes
-from stepscope.kernels.trace_json.words cimport Window, byte_at, bytes_below, word_at
+from stepscope.kernels.trace_json.words cimport MOST_DIGITS, Window, as_digits, byte_at, bytes_below, digits_in, word_at
 
 
 cdef struct Quoted:
@@ -65,6 +65,8 @@ cdef inline bint ends_bare(uint8_t c) noexcept nogil:
 cdef inline int64_t bare_end(Window text, int64_t at) noexcept nogil:
     """End of a bare token: a number, `null`, or whatever stands there until a comma, bracket or space."""
     cdef uint8_t c
+    if at + MOST_DIGITS <= text.end:  # most are whole numbers
+        at += digits_in(as_digits(word_at(text, at)))
     while at < text.end:
         c = byte_at(text, at)
         if ends_bare(c):
@@ -83,9 +85,24 @@ cdef inline int64_t token_end(Window text, int64_t at) noexcept nogil:
 
 cdef inline int64_t skip_spaces(Window text, int64_t at, bint commas) noexcept nogil:
     """Position of the next byte that is no space, nor a comma if `commas`; the end if there is none."""
-    while at < text.end and (byte_at(text, at) <= SPACE or (commas and byte_at(text, at) == COMMA)):
-        at += 1
+    cdef uint64_t marks
+    while at < text.end:
+        if byte_at(text, at) > SPACE:
+            if not commas or byte_at(text, at) != COMMA:
+                return at
+            at += 1
+        elif at + 8 <= text.end:  # eight bytes at once: lines of a trace start with many
+            marks = no_spaces(word_at(text, at))
+            at += bytes_below(marks) if marks else 8
+        else:
+            at += 1
     return at
+
+
+cdef inline uint64_t no_spaces(uint64_t word) noexcept nogil:
+    """The highest bit of each byte that is no space."""
+    cdef uint64_t low = word & <uint64_t>0x7F7F7F7F7F7F7F7F
+    return ((low + <uint64_t>0x5F5F5F5F5F5F5F5F) | word) & <uint64_t>0x8080808080808080
 
 
 cdef inline int64_t value_end(Window text, int64_t at) noexcept nogil:

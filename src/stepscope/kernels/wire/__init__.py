@@ -1,12 +1,12 @@
-"""Protobuf wire decoding of XSpace messages into columns.
+"""Decodes XSpace messages from protobuf's wire format to columns.
 
-Everything works on byte ranges of one buffer and never looks past the end of its range, so damaged input can at worst
-give wrong numbers inside the damaged message, never a read out of bounds.  Framing is checked level by level: a bad
-event is skipped by its length, a bad line ends that line, a bad plane ends that plane.
+All functions work on byte ranges of one buffer and never read past the end of their range.  So damaged input can at
+worst cause wrong numbers inside the damaged message, never a read out of bounds.  Framing is checked level by level:
+a damaged event is skipped by its length, a damaged line or plane ends at the damage.
 
     space  = { plane }            scan_fields
     plane  = { line | metadata }  scan_fields, walk_metadata
-    line   = { event }            scan_lines, which skips the events, and decode_events
+    line   = { event }            scan_lines, which skips the events, then decode_events
     event  = { stat }             StatTable
 """
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stepscope.analysis.xla.fields import Fields, fields_of
+from stepscope.analysis.hlo.fields import Fields, fields_of
 from stepscope.model.arrays import I64, U8, offsets_of
 from stepscope.records import dataclass
 

@@ -3,8 +3,8 @@
     HloProto 1: module { 1: name, 3: computation { 1: name, 2: instruction {...}, 5: id, 6: root }, 17: stack frames }
              3: buffer assignment
 
-Nothing is decoded twice, and what no tool asks for is not decoded at all.  A program that is cut keeps what lies before
-the cut; links to computations or instructions that are not there are -1.
+A compiled loop reads all instructions in one pass (`kernels.hlo`); everything else is decoded when it is first used.
+A program that is cut keeps what lies before the cut; links to computations or instructions that are not there are -1.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from functools import cached_property
 
 import numpy as np
 
-from stepscope.analysis.xla.fields import Fields, fields_of, text_codes
-from stepscope.analysis.xla.shapes import Shapes, shapes_of
-from stepscope.analysis.xla.sources import Sources
+from stepscope import kernels
+from stepscope.analysis.hlo.fields import Fields, fields_of
+from stepscope.analysis.hlo.shapes import Shapes, shapes_of
+from stepscope.analysis.hlo.sources import Sources
+from stepscope.analysis.hlo.texts import find_texts, number_texts, texts_of
 from stepscope.model.arrays import I64, U8, Mask, offsets_of
 from stepscope.records import dataclass
 
 FUSION_KINDS = {"kLoop": "loop", "kInput": "input", "kOutput": "output", "kCustom": "custom"}
 
 _MODULE, _BUFFER_ASSIGNMENT = 1, 3
-_NAME, _ENTRY_NAME, _COMPUTATION, _MODULE_ID, _ENTRY_ID, _SCHEDULE, _STACK_FRAMES = 1, 2, 3, 5, 6, 7, 17
+_NAME, _ENTRY_NAME, _COMPUTATION, _PROGRAM_SHAPE, _ENTRY_ID, _SCHEDULE, _STACK_FRAMES = 1, 2, 3, 4, 6, 7, 17
+_PARAMETERS, _PARAMETER_NAMES = 1, 3  # of a program's shape
 _COMPUTATION_NAME, _INSTRUCTION, _COMPUTATION_ID, _ROOT_ID = 1, 2, 5, 6
-_OPCODE, _SHAPE, _METADATA, _PARAMETER, _FUSION_KIND, _TUPLE_INDEX = 2, 3, 7, 9, 11, 13
-_TARGET, _ID, _OPERANDS, _CALLED, _BACKEND_CONFIG = 28, 35, 36, 38, 43
+_TARGET, _BACKEND_CONFIG = 28, 43
 _SEQUENCE, _SEQUENCE_KEY, _SEQUENCE_VALUE, _SEQUENCE_IDS = 1, 1, 2, 1
 # Fields that say what an op computes: dimensions, window, convolution, dot, feature groups, batch groups, precision.
 DIMENSIONS, WINDOW, CONVOLUTION, DOT, FEATURE_GROUPS, BATCH_GROUPS, FFT_LENGTH = 14, 15, 16, 30, 50, 58, 32
@@ -60,36 +62,56 @@ class Module:
     Attributes:
         buf: uint8 of shape (bytes,), the serialized HloProto.
         name: the module's name.
-        fields: the fields of all instructions.
         computation_names: the names of the computations, in order.
         computation_offsets: int64 of shape (computations + 1,): the instructions of a computation are neighbours.
         computation: int64 of shape (instructions,), row of the computation.
+        computation_ids: int64 of shape (computations,), as the program numbers them.
         entry: row of the computation that runs first, -1 if there is none.
-        roots: int64 of shape (computations,), row of the instruction that makes a computation's result, or -1.
-        ids: int64 of shape (instructions,), as the program numbers them.
-        opcode: int64 of shape (instructions,), place in `opcodes`.
-        opcodes: the different opcodes.
         damaged: True if a part could not be read.
+        parts, module_parts: the fields of the HloProto and of its module.
+        root_ids: int64 of shape (computations,), id of the instruction that makes a computation's result.
+        starts, stops: int64 of shape (instructions,), where each instruction lies in `buf`.
+        table: int64 of shape (instructions, kernels.hlo.WIDTH), what the compiled loop found.
+        operand_ids, called_ids: int64 of shape (links,), what the instructions refer to.
     """
 
     buf: U8
     name: str
-    fields: Fields
     computation_names: tuple[str, ...]
     computation_offsets: I64
     computation: I64
     computation_ids: I64
     entry: int
-    roots: I64
-    ids: I64
-    opcode: I64
-    opcodes: tuple[str, ...]
     damaged: bool
     parts: Fields
     module_parts: Fields
+    root_ids: I64
+    starts: I64
+    stops: I64
+    table: I64
+    operand_ids: I64
+    called_ids: I64
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.starts)
+
+    @cached_property
+    def ids(self) -> I64:
+        """The instructions as the program numbers them: int64 of shape (instructions,)."""
+        return self._column(kernels.hlo.ID)
+
+    @cached_property
+    def roots(self) -> I64:
+        """The instruction that makes each computation's result: int64 of shape (computations,), or -1."""
+        computations = np.arange(len(self.computation_names))
+        return _rows_in_computation(self.ids, self.computation, self.root_ids, computations)
+
+    def _column(self, column: int) -> I64:
+        return np.ascontiguousarray(self.table[:, column])
+
+    def _range(self, column: int) -> tuple[I64, I64]:
+        """Start and stop of a text or a message of each instruction."""
+        return self._column(column), self._column(column + 1)
 
     # -- texts ---------------------------------------------------------------------------------------------------
 
@@ -100,7 +122,27 @@ class Module:
 
     def instruction_name(self, row: int) -> str:
         """The name of an instruction."""
-        return self.text(*self._place(_NAME, row))
+        start, stop = self.table[row, kernels.hlo.NAME : kernels.hlo.NAME + 2].tolist()
+        return self.text(start, stop)
+
+    @cached_property
+    def name_ranges(self) -> tuple[I64, I64]:
+        """Start and stop of each instruction's name: two int64 of shape (instructions,)."""
+        return self._range(kernels.hlo.NAME)
+
+    @cached_property
+    def opcode(self) -> I64:
+        """What each instruction does: int64 of shape (instructions,), place in `opcodes`."""
+        return self._opcodes[0]
+
+    @property
+    def opcodes(self) -> tuple[str, ...]:
+        """The different opcodes; the first is empty."""
+        return self._opcodes[1]
+
+    @cached_property
+    def _opcodes(self) -> tuple[I64, tuple[str, ...]]:
+        return number_texts(self.buf, *self._range(kernels.hlo.OPCODE))
 
     def opcode_of(self, row: int) -> str:
         """What an instruction does."""
@@ -108,62 +150,81 @@ class Module:
 
     def is_opcode(self, *wanted: str) -> Mask:
         """Which instructions do one of these: bool of shape (instructions,)."""
-        return np.isin(self.opcode, [at for at, opcode in enumerate(self.opcodes) if opcode in wanted])
+        is_wanted = np.array([opcode in wanted for opcode in self.opcodes], np.bool_)
+        found: Mask = is_wanted[self.opcode]
+        return found
 
     def target_of(self, row: int) -> str:
         """What a custom call calls; empty for others."""
-        return self.text(*self._place(_TARGET, row))
+        return self._rare_text(row, _TARGET)
 
     def backend_config_of(self, row: int) -> str:
         """What the backend noted for an instruction, mostly JSON."""
-        return self.text(*self._place(_BACKEND_CONFIG, row))
+        return self._rare_text(row, _BACKEND_CONFIG)
+
+    def _rare_text(self, row: int, number: int) -> str:
+        start, stop = self.fields_of(np.array([row])).range(number)
+        return self.text(int(start[0]), int(stop[0]))
 
     def fusion_kind_of(self, row: int) -> str:
         """`kLoop` and the like; empty for what is no fusion."""
-        return self.text(*self._place(_FUSION_KIND, row))
+        start, stop = self.table[row, kernels.hlo.FUSION_KIND : kernels.hlo.FUSION_KIND + 2].tolist()
+        return self.text(start, stop)
 
-    def fusion_kinds(self, rows: I64) -> list[str]:
-        """The same of several instructions."""
-        start, stop = self._find_range(_FUSION_KIND)
-        code, texts = text_codes(self.buf, start[rows], stop[rows])
-        return [texts[each] for each in code.tolist()]
+    def number_fusion_kinds(self, rows: I64) -> tuple[I64, tuple[str, ...]]:
+        """The same of several instructions: int64 of shape (rows,), and the different kinds."""
+        starts, stops = (self.table[rows, kernels.hlo.FUSION_KIND + at] for at in (0, 1))
+        return number_texts(self.buf, starts, stops)
+
+    def fields_of(self, rows: I64) -> Fields:
+        """All fields of some instructions, for what only few of them have."""
+        return fields_of(self.buf, self.starts[rows], self.stops[rows])
 
     def part_of(self, row: int, number: int) -> Fields:
         """The fields of a message in an instruction; none if it has no such message."""
-        start, stop = self._place(number, row)
-        return fields_of(self.buf, np.array([start]), np.array([stop]))
+        return fields_of(self.buf, *self.fields_of(np.array([row])).range(number))
 
-    def _place(self, number: int, row: int) -> tuple[int, int]:
-        start, stop = self._ranges[number] if number in self._ranges else self._find_range(number)
-        return int(start[row]), int(stop[row])
+    def framework_op_ranges(self, rows: I64) -> tuple[I64, I64, I64, I64]:
+        """Where name and type of the framework's op of some instructions lie: start and stop of each."""
+        table, columns = self.table, kernels.hlo
+        name, kind = columns.OP_NAME, columns.OP_TYPE
+        return table[rows, name], table[rows, name + 1], table[rows, kind], table[rows, kind + 1]
+
+    # -- search --------------------------------------------------------------------------------------------------
+
+    def row_of(self, name: str) -> int:
+        """The instruction of a name, -1 if there is none; see `find_rows`."""
+        wanted = np.frombuffer(name.encode(), np.uint8)
+        return int(self.find_rows(wanted, np.array([0]), np.array([len(wanted)]))[0])
+
+    def find_rows(self, buf: U8, starts: I64, stops: I64) -> I64:
+        """Instructions by their names: int64 of shape (names,), -1 for what is not there.
+
+        The entry computation's instructions win over others of the same name.
+
+        Args:
+            buf: uint8 of shape (bytes,), holds the names; starts, stops: int64 of shape (names,).
+        """
+        order = self._rows_with_entry_last
+        name_starts, name_stops = (column[order] for column in self.name_ranges)
+        found = find_texts(self.buf, name_starts, name_stops, buf, starts, stops)
+        return np.where(found >= 0, order[found], -1) if len(order) else found
 
     @cached_property
-    def _ranges(self) -> dict[int, tuple[I64, I64]]:
-        return {}
-
-    def _find_range(self, number: int) -> tuple[I64, I64]:
-        return self._ranges.setdefault(number, self.fields.range(number))
-
-    @cached_property
-    def row_by_name(self) -> dict[bytes, int]:
-        """The instructions by name.  The entry computation's win over others of the same name."""
-        start, stop = self._find_range(_NAME)
-        whole = self.buf.tobytes()
-        names = [whole[a:b] for a, b in zip(start.tolist(), stop.tolist(), strict=True)]
-        found = dict(zip(names, range(len(names)), strict=True))
-        if self.entry >= 0:
-            first, last = self.computation_offsets[self.entry : self.entry + 2].tolist()
-            found.update(zip(names[first:last], range(first, last), strict=True))
-        return found
+    def _rows_with_entry_last(self) -> I64:
+        if self.entry < 0:
+            return np.arange(len(self))
+        first, last = self.computation_offsets[self.entry : self.entry + 2].tolist()
+        return np.concatenate([np.arange(first), np.arange(last, len(self)), np.arange(first, last)])
 
     # -- links ---------------------------------------------------------------------------------------------------
 
     @cached_property
     def operands(self) -> Links:
         """The instructions whose results an instruction takes."""
-        offsets, ids = self.fields.numbers(_OPERANDS)
-        owner = np.repeat(np.arange(len(self)), np.diff(offsets))
-        return Links(offsets, _rows_in_computation(self.ids, self.computation, ids, self.computation[owner]))
+        offsets = np.append(0, self._column(kernels.hlo.OPERANDS_STOP))
+        inside = np.repeat(self.computation, np.diff(offsets))
+        return Links(offsets, _rows_in_computation(self.ids, self.computation, self.operand_ids, inside))
 
     @cached_property
     def users(self) -> Links:
@@ -177,22 +238,18 @@ class Module:
     @cached_property
     def called(self) -> Links:
         """The computations that an instruction calls: a fusion's body, a loop's condition and body, a reducer."""
-        offsets, ids = self.fields.numbers(_CALLED)
-        return Links(offsets, rows_of_ids(self.computation_ids, ids))
+        offsets = np.append(0, self._column(kernels.hlo.CALLED_STOP))
+        return Links(offsets, rows_of_ids(self.computation_ids, self.called_ids))
 
     @cached_property
     def parameter_number(self) -> I64:
         """Which parameter an instruction is, if its opcode is `parameter`: int64 of shape (instructions,)."""
-        return self.fields.scalar(_PARAMETER)
+        return self._column(kernels.hlo.PARAMETER)
 
     @cached_property
     def tuple_index(self) -> I64:
         """Which element a `get-tuple-element` takes: int64 of shape (instructions,)."""
-        return self.fields.scalar(_TUPLE_INDEX)
-
-    def numbers(self, number: int) -> Links:
-        """A repeated number of all instructions, such as DIMENSIONS."""
-        return Links(*self.fields.numbers(number))
+        return self._column(kernels.hlo.TUPLE_INDEX)
 
     @cached_property
     def is_fused(self) -> Mask:
@@ -211,13 +268,13 @@ class Module:
     @cached_property
     def shapes(self) -> Shapes:
         """The shapes of all results."""
-        return shapes_of(self.buf, *self._find_range(_SHAPE))
+        return shapes_of(self.buf, *self._range(kernels.hlo.SHAPE))
 
     @cached_property
     def sources(self) -> Sources:
         """Where in the framework and in the user's program instructions come from."""
         start, stop = self.module_parts.range(_STACK_FRAMES)
-        return Sources(self.buf, *self._find_range(_METADATA), int(start[0]), int(stop[0]))
+        return Sources(self.buf, *self._range(kernels.hlo.METADATA), int(start[0]), int(stop[0]))
 
     @cached_property
     def schedule(self) -> dict[int, I64]:
@@ -236,6 +293,18 @@ class Module:
                 found[each] = here[here >= 0]
         return found
 
+    @cached_property
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """Name and shape, such as `f32[32,128]`, of what the program takes; empty if it does not say or is damaged."""
+        if self.damaged:
+            return ()
+        taken = fields_of(self.buf, *self.module_parts.range(_PROGRAM_SHAPE))
+        _, starts, stops = taken.ranges(_PARAMETERS)
+        shapes = shapes_of(self.buf, starts, stops)
+        names = texts_of(self.buf, *taken.ranges(_PARAMETER_NAMES)[1:])
+        names += ("",) * (shapes.count - len(names))
+        return tuple((names[at], shapes.text(at)) for at in range(shapes.count))
+
     @property
     def buffer_assignment(self) -> tuple[int, int]:
         """Where the buffer assignment lies in `buf`; an empty range if there is none."""
@@ -247,31 +316,38 @@ def read_module(buf: U8) -> Module:
     """Reads a serialized HloProto, whatever it holds."""
     parts = fields_of(buf, np.array([0]), np.array([len(buf)]))
     module = fields_of(buf, *parts.range(_MODULE))
-    _, starts, stops = module.ranges(_COMPUTATION)
-    computations = fields_of(buf, starts, stops)
+    computations = fields_of(buf, *module.ranges(_COMPUTATION)[1:])
     owner, starts, stops = computations.ranges(_INSTRUCTION)
-    fields = fields_of(buf, starts, stops)
-    opcode, opcodes = text_codes(buf, *fields.range(_OPCODE))
-    ids, computation_ids = fields.scalar(_ID), computations.scalar(_COMPUTATION_ID)
-    names = _texts(buf, *computations.range(_COMPUTATION_NAME))
-    roots = _rows_in_computation(ids, owner, computations.scalar(_ROOT_ID, -1), np.arange(len(names)))
+    table = np.zeros((len(starts), kernels.hlo.WIDTH), np.int64)
+    operands, called = kernels.hlo.scan_instructions(buf, starts, stops, table)
+    names = texts_of(buf, *computations.range(_COMPUTATION_NAME))
+    computation_ids = computations.scalar(_COMPUTATION_ID)
     return Module(
         buf=buf,
-        name=_texts(buf, *module.range(_NAME))[0],
-        fields=fields,
+        name=texts_of(buf, *module.range(_NAME))[0],
         computation_names=names,
         computation_offsets=offsets_of(np.bincount(owner, minlength=len(names))),
         computation=owner,
         computation_ids=computation_ids,
         entry=_entry(buf, module, names, computation_ids),
-        roots=roots,
-        ids=ids,
-        opcode=opcode,
-        opcodes=tuple(opcodes),
-        damaged=any(part.damaged.any() for part in (parts, module, computations, fields)),
+        damaged=any(part.damaged.any() for part in (parts, module, computations))
+        or bool(table[:, kernels.hlo.DAMAGED].any()),
         parts=parts,
         module_parts=module,
+        root_ids=computations.scalar(_ROOT_ID, -1),
+        starts=starts,
+        stops=stops,
+        table=table,
+        operand_ids=np.asarray(operands).reshape(-1),
+        called_ids=np.asarray(called).reshape(-1),
     )
+
+
+def may_have_buffer_assignment(buf: U8) -> bool:
+    """False if a serialized HloProto is sound and does not say how the program's memory is laid out."""
+    parts = fields_of(buf, np.array([0]), np.array([len(buf)]))
+    start, stop = parts.range(_BUFFER_ASSIGNMENT)
+    return bool(stop[0] > start[0] or parts.damaged[0])
 
 
 def _entry(buf: U8, module: Fields, names: tuple[str, ...], ids: I64) -> int:
@@ -280,13 +356,8 @@ def _entry(buf: U8, module: Fields, names: tuple[str, ...], ids: I64) -> int:
     here = np.flatnonzero(ids == wanted)
     if wanted >= 0 and len(here):
         return int(here[0])
-    name = _texts(buf, *module.range(_ENTRY_NAME))[0]
+    name = texts_of(buf, *module.range(_ENTRY_NAME))[0]
     return names.index(name) if name in names else len(names) - 1
-
-
-def _texts(buf: U8, start: I64, stop: I64) -> tuple[str, ...]:
-    pairs = zip(start.tolist(), stop.tolist(), strict=True)
-    return tuple(buf[a:b].tobytes().decode("utf-8", "replace") for a, b in pairs)
 
 
 def rows_of_ids(ids: I64, wanted: I64) -> I64:

@@ -1,0 +1,245 @@
+"""What work of one queue waits for on another: waits of streams for events, as recorded or in the order of host calls.
+
+    host    L1 R L2 w L3        R records an event after the work of L1 on stream 7, w makes stream 20 wait for it:
+    s7       K1 K2              K3, the first work of stream 20 that is launched after w,
+    s20               K3        waits for K1, the last of stream 7 that was launched before R.
+
+CUPTI can record which stream waits for which event (Kineto's `cuda_sync` activities), and the same of host calls that
+wait.  Without them the calls are known, but neither stream nor event: then a stream that waits is that of the next work
+launched by the same thread, and it waits for the last event recorded after work of another stream.  Such edges count as
+inferred, and so do those that times alone suggest, for work that starts later than anything known explains.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.graph import EdgeKind, Edges
+from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.queues import NEVER, Queues
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.model import EventKind, HostTrace, LineKind, stat_names
+from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait
+
+_NONE = np.empty(0, np.int64)
+_MOST_STEPS_BACK = 8
+
+
+@dataclass(frozen=True)
+class StreamWaits:
+    """Work that waits for work of another queue.
+
+    Attributes:
+        source, target: int64 of shape (n,), places in the queues.
+        recorded: whether the trace states which work; else the order of calls tells it.
+    """
+
+    source: I64
+    target: I64
+    recorded: bool
+
+
+def stream_waits_of(trace: HostTrace, queues: Queues) -> StreamWaits:
+    """The waits of streams for events of other streams."""
+    if not (queues.call >= 0).any():
+        return StreamWaits(_NONE, _NONE, False)
+    launches = _Launches(trace, queues)
+    if trace.has_stat(stat_names.WAITS_FOR_RECORD):
+        source, target = _recorded_waits(trace, launches)
+        return StreamWaits(source, target, True)
+    source, target = _waits_in_host_order(trace, launches)
+    return StreamWaits(source, target, False)
+
+
+class _Launches:
+    """Work of queues in the order in which the host launched it."""
+
+    def __init__(self, trace: HostTrace, queues: Queues) -> None:
+        known = np.flatnonzero(queues.call >= 0)
+        called = trace.events.start_ps[queues.call[known]]
+        order = np.argsort(called, kind="stable")
+        self.work, self.called_ps = known[order], called[order]
+        self.line = queues.line[self.work].astype(np.int64)
+        self.thread = trace.events.line[queues.call[self.work]].astype(np.int64)
+
+    def last_before(self, line: int, time_ps: I64) -> I64:
+        """The last work on a queue that was launched before each time: places in the queues, -1 for none."""
+        return self._near(np.flatnonzero(self.line == line), time_ps, -1)
+
+    def first_after(self, line: int, time_ps: I64) -> I64:
+        """The first work on a queue that was launched after each time: places in the queues, -1 for none."""
+        return self._near(np.flatnonzero(self.line == line), time_ps, 0)
+
+    def near(self, time_ps: I64, offset: int) -> I64:
+        """The last launch before each time (offset -1), or the first after it (0): rows of this table, -1 for none."""
+        at = np.searchsorted(self.called_ps, time_ps) + offset
+        return np.where((at >= 0) & (at < len(self.work)), at, -1)
+
+    def _near(self, rows: I64, time_ps: I64, offset: int) -> I64:
+        at = np.searchsorted(self.called_ps[rows], time_ps) + offset
+        good = (at >= 0) & (at < len(rows))
+        return np.where(good, self.work[np.append(rows, 0)[np.where(good, at, -1)]], -1)
+
+
+def _recorded_waits(trace: HostTrace, launches: _Launches) -> tuple[I64, I64]:
+    events = trace.events
+    rows = np.flatnonzero((events.kind == EventKind.OTHER) & (trace.stat_ints(stat_names.WAITS_FOR_RECORD) > 0))
+    waited = trace.stat_ints(stat_names.WAITS_FOR_RECORD, rows=rows)
+    call_ps = _call_times(trace, trace.stat_ints(stat_names.CORRELATION_ID, rows=rows))
+    record_ps = _call_times(trace, waited)
+    lines = _stream_lines(trace)
+    plane = trace.lines.plane[events.line[rows]].tolist()
+    own = [lines.get(key, -1) for key in zip(plane, _stream_numbers(trace, rows), strict=True)]
+    other = trace.stat_ints(stat_names.WAITS_FOR_STREAM, rows=rows).tolist()
+    source_line = np.array([lines.get(key, -1) for key in zip(plane, other, strict=True)], np.int64)
+    target_line = np.array(own, np.int64)
+    source, target = np.full(len(rows), -1, np.int64), np.full(len(rows), -1, np.int64)
+    for line in set(own + source_line.tolist()) - {-1}:
+        at, to = source_line == line, target_line == line
+        source[at] = launches.last_before(line, record_ps[at])
+        target[to] = launches.first_after(line, call_ps[to])
+    good = (record_ps >= 0) & (call_ps >= 0) & (source >= 0) & (target >= 0) & (source_line != target_line)
+    return source[good], target[good]
+
+
+@dataclass(frozen=True)
+class AwaitedWork:
+    """Which work calls wait for, as far as it is recorded.
+
+    Attributes:
+        line: int64 of shape (calls,), the queue; -1 for all of them.
+        until_ps: int64 of shape (calls,), work counts that was launched before that time.
+    """
+
+    line: I64
+    until_ps: I64
+
+
+def awaited_work(trace: HostTrace, call: I64) -> AwaitedWork:
+    """Which work some calls of a host wait for: all that was launched before them, if nothing more is recorded."""
+    line, until = np.full(len(call), -1, np.int64), trace.events.start_ps[call].copy()
+    aside = (trace.lines.kind == LineKind.OTHER)[trace.events.line]
+    rows = np.flatnonzero((trace.events.kind == EventKind.SYNC) & aside)
+    if not len(rows) or not len(call):
+        return AwaitedWork(line, until)
+    place = _matching(
+        trace.stat_ints(stat_names.CORRELATION_ID, rows=call), trace.stat_ints(stat_names.CORRELATION_ID, rows=rows)
+    )
+    rows, place = rows[place >= 0], place[place >= 0]
+    awaited = trace.stat_ints(stat_names.WAITS_FOR_STREAM, rows=rows)
+    record_ps = _call_times(trace, trace.stat_ints(stat_names.WAITS_FOR_RECORD, rows=rows))
+    stream = np.where(awaited >= 0, awaited, trace.stat_ints(stat_names.WAITING_STREAM, rows=rows))
+    lines, plane = _stream_lines(trace), trace.lines.plane[trace.events.line[rows]].tolist()
+    line[place] = [lines.get(key, -1) for key in zip(plane, stream.tolist(), strict=True)]
+    until[place] = np.where(record_ps >= 0, record_ps, until[place])
+    return AwaitedWork(line, until)
+
+
+def _stream_lines(trace: HostTrace) -> dict[tuple[int, int], int]:
+    """The line of each stream, by plane and number."""
+    rows = trace.lines_of(LineKind.STREAM)
+    planes, numbers = trace.lines.plane[rows].tolist(), trace.lines.line_id[rows].tolist()
+    return dict(zip(zip(planes, numbers, strict=True), rows.tolist(), strict=True))
+
+
+def _stream_numbers(trace: HostTrace, rows: I64) -> list[int]:
+    stated = trace.stat_ints(stat_names.WAITING_STREAM, rows=rows)
+    numbers: list[int] = np.where(stated >= 0, stated, trace.lines.line_id[trace.events.line[rows]]).tolist()
+    return numbers
+
+
+def _call_times(trace: HostTrace, correlation: I64) -> I64:
+    """When the host called what has each correlation id: int64 of shape (n,), ps; -1 for none."""
+    calls = _calls_with(trace, CallTrait.RECORDS_EVENT | CallTrait.STREAM_WAITS)
+    at = _matching(trace.stat_ints(stat_names.CORRELATION_ID, rows=calls), correlation)
+    return np.where(at >= 0, np.append(trace.events.start_ps[calls], -1)[at], -1)
+
+
+def _matching(ids: I64, wanted: I64) -> I64:
+    """The place of each wanted id among some: int64 of shape (n,), -1 for none."""
+    order = np.argsort(ids, kind="stable")
+    at = np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)
+    found = np.append(order, -1)[at]
+    return np.where((wanted > 0) & (np.append(ids, -1)[found] == wanted), found, -1)
+
+
+def _calls_with(trace: HostTrace, traits: CallTrait) -> I64:
+    """Calls into a runtime with some traits: rows of events."""
+    calls = events_of_kind(trace, EventKind.RUNTIME_CALL)
+    return calls[has_trait(trace, trace.events.type[calls], traits)] if len(calls) else calls
+
+
+def _waits_in_host_order(trace: HostTrace, launches: _Launches) -> tuple[I64, I64]:
+    waits = np.sort(_calls_with(trace, CallTrait.STREAM_WAITS))
+    records = _calls_with(trace, CallTrait.RECORDS_EVENT)
+    if not len(waits) or not len(records):
+        return _NONE, _NONE
+    wait_ps, record_ps = trace.events.start_ps[waits], np.sort(trace.events.start_ps[records])
+    after, before = launches.near(wait_ps, 0), launches.near(record_ps, -1)
+    waiting = np.where(after >= 0, launches.line[after], -1)
+    same_thread = (after >= 0) & (launches.thread[after] == trace.events.line[waits])
+    recorded = np.where(before >= 0, launches.line[before], -1)
+    source = np.full(len(waits), -1, np.int64)
+    for line in numbers_in(waiting[same_thread]):
+        here = np.flatnonzero(same_thread & (waiting == line))
+        others = np.flatnonzero((recorded >= 0) & (recorded != line))
+        at = np.searchsorted(record_ps[others], wait_ps[here]) - 1
+        some = at >= 0
+        source[here[some]] = before[others[at[some]]]
+    good = source >= 0
+    return launches.work[source[good]], launches.work[after[good]]
+
+
+def queue_edges(trace: HostTrace, queues: Queues, first: int) -> Edges:
+    """What work waits for on other queues.
+
+    Args:
+        first: the node of the first work.
+    """
+    waits = stream_waits_of(trace, queues)
+    free = np.where(queues.previous >= 0, queues.end_ps[queues.previous] + queues.pause_ps, NEVER)
+    ready = np.maximum(free, queues.arrival_ps)
+    known = Edges.of(
+        first + waits.source, first + waits.target, _usual_lag(queues, ready, waits), EdgeKind.QUEUE, not waits.recorded
+    )
+    explained = waits.target[queues.end_ps[waits.source] > ready[waits.target]]
+    late = (queues.call >= 0) & (queues.start_ps > ready)
+    late[explained] = False
+    source, target = _sources_by_time(queues, ready, np.flatnonzero(late))
+    rest = queues.start_ps[target] - queues.end_ps[source]
+    lag = int(np.median(rest)) if len(rest) else 0
+    return Edges.joined([known, Edges.of(first + source, first + target, lag, EdgeKind.QUEUE, True)])
+
+
+def _usual_lag(queues: Queues, ready: I64, waits: StreamWaits) -> int:
+    """From the end of the work that is waited for to the start of what waits: the median over those that did wait."""
+    end, start = queues.end_ps[waits.source], queues.start_ps[waits.target]
+    waited = (end > ready[waits.target]) & (start >= end)
+    return int(np.median((start - end)[waited])) if waited.any() else 0
+
+
+def _sources_by_time(queues: Queues, ready: I64, late: I64) -> tuple[I64, I64]:
+    """The work of another queue that ended last before each late work started, where that explains the start."""
+    by_end = np.argsort(queues.end_ps, kind="stable")
+    at = np.searchsorted(queues.end_ps[by_end], queues.start_ps[late], side="right") - 1
+    source = _last_of_another_line(by_end, at, queues.line, queues.line[late])
+    explains: Mask = (source >= 0) & (queues.end_ps[source] > ready[late])
+    # It is this work that was waited for if nothing but what a start takes is left to explain.
+    rest = queues.start_ps[late] - queues.end_ps[source]
+    explains &= rest <= (queues.start_ps[late] - ready[late]) // 2
+    return source[explains], late[explains]
+
+
+def _last_of_another_line(by_end: I64, at: I64, line: I32, own: I32) -> I64:
+    """From a place in an order back to the first that is not of one's own line, a few steps at most; -1 without one."""
+    at = at.copy()
+    for _ in range(_MOST_STEPS_BACK):
+        same = (at >= 0) & (line[by_end[at]] == own)
+        if not same.any():
+            break
+        at[same] -= 1
+    good = (at >= 0) & (line[by_end[at]] != own)
+    return np.where(good, by_end[at], -1)

@@ -1,0 +1,123 @@
+"""Waits between queues, and of the host for one of them: as recorded, in the order of calls, or by times alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from draw import MS, Sort, draw
+
+from stepscope.analysis.account.build import build_graph
+from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
+from stepscope.analysis.account.replay import replay
+from stepscope.model import EventKind as K
+from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder
+
+SORTS = {
+    "R": Sort(K.RUNTIME_CALL, "cudaEventRecord", "correlation_id"),
+    "Q": Sort(K.RUNTIME_CALL, "cudaStreamWaitEvent", "correlation_id"),
+    "S": Sort(K.SYNC, "cudaStreamSynchronize"),
+}
+# The second stream's kernel waits for the first kernel of the first stream, though the second one ends right before it
+# starts as well: times alone point to the wrong one.
+PICTURE = """
+    host main | M0----------------------M1----------------------
+    host main | L1R2Q3L4L5--------------L6R7Q8L9L10-------------
+    gpu0 s    |   K1------                K6------
+    gpu0 s    |           K5--                    K10-
+    gpu0 t    |           K4------                K9------
+"""
+
+
+def graph_of(trace: HostTrace) -> Graph:
+    graph = build_graph(trace)
+    assert graph is not None
+    return graph
+
+
+def queue_edges(trace: HostTrace, graph: Graph) -> set[tuple[int, int, bool]]:
+    """Edges between queues: the correlation ids of both kernels, and whether they are inferred."""
+    edges = graph.edges.take(graph.edges.kind == EdgeKind.QUEUE)
+    source, target = (trace.stat_ints(("correlation_id",), rows=graph.event[at]) for at in (edges.source, edges.target))
+    return set(zip(source.tolist(), target.tolist(), edges.inferred.tolist(), strict=True))
+
+
+def test_without_a_record_the_order_of_calls_tells_what_a_stream_waits_for():
+    trace = draw(PICTURE, SORTS)
+
+    assert queue_edges(trace, graph_of(trace)) == {(1, 4, True), (6, 9, True)}
+
+
+def test_a_wait_that_the_order_of_calls_shows_is_replayed():
+    trace = draw(PICTURE, SORTS)
+    graph = graph_of(trace)
+    work = np.flatnonzero(graph.kind == NodeKind.WORK)
+    own, number = graph.own_ps.copy(), trace.stat_ints(("correlation_id",), rows=graph.event[work])
+    own[work[np.isin(number, (1, 6))]] += 5 * MS
+    later = replay(graph, own).start_ps - replay(graph).start_ps
+
+    assert later[work[number == 4]].tolist() == [5 * MS]
+
+
+# -- as CUPTI records them ---------------------------------------------------------------------------------------------
+
+STEPS = 4
+
+
+def recorded(waits_for: int, host_waits_for: int | None = None) -> HostTrace:
+    """Each step launches a kernel on streams 7 and 13 and one on 20, which waits for one of those streams.
+
+    Args:
+        waits_for: the stream that stream 20 waits for.
+        host_waits_for: the stream that the host waits for at the end of the step, if that is recorded.
+    """
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    gpu = builder.plane("/device:GPU:0", PlaneKind.GPU, 0)
+    streams = {number: builder.line(gpu, f"Stream #{number}", number, kind=LineKind.STREAM) for number in (7, 13, 20)}
+    aside = builder.line(gpu, "Stream #20 waits", kind=LineKind.OTHER)
+    for step in range(STEPS):
+        start, first = step * 20 * MS, 100 * step
+        ids = {7: first + 1, 13: first + 2, 20: first + 3}
+        records = {7: first + 11, 13: first + 12}
+        main.event("train", start, 20 * MS, K.STEP_MARK, {"step_num": step})
+        for at, number in enumerate((7, 13)):
+            begin = start + 2 * at * MS
+            main.event("cudaLaunchKernel", begin, MS, K.RUNTIME_CALL, {"correlation_id": ids[number]})
+            main.event("cudaEventRecord", begin + MS, MS, K.RUNTIME_CALL, {"correlation_id": records[number]})
+            streams[number].event("work", begin + MS, (4 + 4 * at) * MS, K.KERNEL, {"correlation_id": ids[number]})
+        main.event("cudaStreamWaitEvent", start + 4 * MS, MS, K.RUNTIME_CALL, {"correlation_id": first + 20})
+        waited = {"wait_on_stream": waits_for, "wait_on_cuda_event_record_corr_id": records[waits_for], "stream": 20}
+        aside.event("Stream Wait Event", start + 4 * MS, MS, K.OTHER, waited | {"correlation_id": first + 20})
+        main.event("cudaLaunchKernel", start + 5 * MS, MS, K.RUNTIME_CALL, {"correlation_id": ids[20]})
+        streams[20].event("late", start + 11 * MS, 3 * MS, K.KERNEL, {"correlation_id": ids[20]})
+        main.event("cudaStreamSynchronize", start + 6 * MS, 9 * MS, K.SYNC, {"correlation_id": first + 30})
+        if host_waits_for is not None:
+            sync = {"correlation_id": first + 30, "stream": host_waits_for}
+            aside.event("Stream Sync", start + 6 * MS, 9 * MS, K.SYNC, sync)
+    return builder.build()
+
+
+def test_a_recorded_wait_names_the_stream():
+    for stream, kernel in ((7, 1), (13, 2)):
+        trace = recorded(stream)
+        found = {
+            (source % 100, target % 100, inferred) for source, target, inferred in queue_edges(trace, graph_of(trace))
+        }
+
+        assert (kernel, 3, False) in found
+
+
+def test_a_recorded_wait_of_the_host_is_for_one_stream_alone():
+    trace = recorded(13, host_waits_for=20)
+    graph = graph_of(trace)
+    returns = graph.edges.take(graph.edges.kind == EdgeKind.RETURN)
+    names = {trace.name_of(event) for event in graph.event[returns.source].tolist()}
+
+    assert names == {"late"}
+    assert not returns.inferred.any()
+    assert {trace.name_of(event) for event in _awaited(recorded(13))} == {"late", "work"}
+
+
+def _awaited(trace: HostTrace) -> list[int]:
+    graph = graph_of(trace)
+    events: list[int] = graph.event[graph.edges.source[graph.edges.kind == EdgeKind.RETURN]].tolist()
+    return events

@@ -1,0 +1,41 @@
+"""How a command's process gets its memory."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepscope.kernels import memory
+
+_PROGRAM = """
+from stepscope.kernels import memory
+assert memory.prefer_large_heap() and memory.prefer_large_heap()
+view = memoryview(memory.Memory(40 << 20))
+view[:] = bytes(len(view))
+del view
+kept = [line.split()[1] for line in open("/proc/self/smaps") if line.startswith("AnonHugePages:")]
+print(sum(map(int, kept)))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is another one")
+def test_the_heap_keeps_what_is_freed_in_large_pages() -> None:
+    if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
+        pytest.skip("this system has no large pages")
+
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
+
+    assert int(done.stdout) >= 36 << 10  # in KB
+
+
+@pytest.mark.parametrize("size", [0, 1, 5 << 20])
+def test_memory_is_as_long_as_was_asked_for_and_can_be_written(size: int) -> None:
+    view = memoryview(memory.Memory(size))
+
+    view[:] = b"x" * size
+
+    assert (len(view), view.format, bytes(view)) == (size, "B", b"x" * size)

@@ -51,7 +51,7 @@ SIBLINGS: dict[str, dict[str, str]] = {
     "analysis/advice/test_gain.py": {
         "test_gains_are_near_the_real_ones_and_no_verdict_contradicts": (
             "test_a_loader_that_takes_turns_with_the_step_gains_hardly_more_than_its_waits "
-            "test_the_verdict_in_the_light_of_the_first_advice"
+            "analysis/account/test_verdict.py::test_the_largest_limit_above_its_threshold_decides"
         ),
     },
     "analysis/compare/test_compare.py": {

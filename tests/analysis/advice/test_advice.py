@@ -751,7 +751,7 @@ def test_a_healthy_run_is_told_what_bounds_it(healthy: Context) -> None:
 
     assert (item.kind, item.predicted_speedup) == ("none", None)
     assert item.evidence == (
-        "compute-bound: 100.0 % of each step is spent computing on the host; "
+        "compute-bound: 100.0 % of each step is computation on the host: `a` (1 call of 10.00 ms); "
         "the largest op is a (100.0 % of all op time)"
     )
 

@@ -69,10 +69,9 @@ class Finder:
         return found, np.where(inner >= 0, np.searchsorted(found.event, inner), -1)
 
     def culprit(self, rows: I64) -> Culprit | None:
-        """The culprit of some pieces; None where nothing is recorded in any of them."""
+        """The culprit of some pieces; None where nothing is recorded in any of them but the step's own mark."""
         rows = rows[self._event[rows] >= 0]
-        marks = kinds_of(self._trace, self._event[rows]) == K.STEP_MARK  # of the program nobody can edit these
-        rows = rows[~marks]
+        rows = rows[kinds_of(self._trace, self._event[rows]) != K.STEP_MARK]
         if not len(rows):
             return None
         op, op_rows = self._longest_op(rows)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from places import ROOT
@@ -308,6 +309,7 @@ WITHOUT_SIBLING = {
 }
 
 
+@cache
 def parse(path: Path) -> list[ast.FunctionDef]:
     return [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)]
 

@@ -11,7 +11,7 @@ text: for each instruction its result, opcode, operands and what it calls.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -189,13 +189,13 @@ def graph_around(trace: HostTrace, program: str = "", node: str = "", hops: int 
     """
     place = find_program(trace, program)
     module = programs_of(trace).module(place)
-    times = _times(trace).get(place, _NO_TIMES)
+    times = times_of_program(trace, place)
     if find:
         seeds, hops = search(module, find), 0
         if not seeds:
             raise UsageError(f"no instruction of {programs_of(trace).entries[place].label} holds {find!r}")
     else:
-        seeds = _seeds(module, node)
+        seeds = seeds_of(module, node)
     return Partial(origin_of(trace), [_graph(trace, place, times, seeds, hops, None)])
 
 
@@ -213,7 +213,8 @@ def find_program(trace: HostTrace, program: str) -> int:
     return fits[0]
 
 
-def _seeds(module: Module, node: str) -> list[int]:
+def seeds_of(module: Module, node: str) -> list[int]:
+    """The instruction of a name, empty if no name is given.  Raises UsageError with instructions of similar names."""
     if not node:
         return []
     row = module.row_of(node.removeprefix("%"))
@@ -245,6 +246,11 @@ class Times:
 
 
 _NO_TIMES = Times(*(np.zeros(0, np.int64) for _ in range(3)))
+
+
+def times_of_program(trace: HostTrace, place: int) -> Times:
+    """The instructions of a program, by place, that ran."""
+    return _times(trace).get(place, _NO_TIMES)
 
 
 def _times(trace: HostTrace) -> dict[int, Times]:
@@ -283,18 +289,25 @@ def _graph(trace: HostTrace, place: int, times: Times, seeds: list[int], hops: i
         int((module.operands.rows >= 0).sum()),
         int(self_ps.sum()),
         int(self_ps[path].sum()),
-        _nodes(trace, place, around.rows, around.hops, times, set(path)),
+        nodes_of(trace, place, around.rows, around.hops, set(path)),
         [(one, other, int(module.shapes.nbytes[one])) for one, other in edges_among(module, around.rows)],
         [(module.instruction_name(row), category_of(module, row), int(self_ps[row])) for row in path[:_MOST_PATH]],
         around.cut,
     )
 
 
-def _nodes(trace: HostTrace, place: int, rows: list[int], hops: list[int], times: Times, path: set[int]) -> list[Node]:
-    programs = programs_of(trace)
+def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[int], path: Set[int]) -> list[Node]:
+    """Instructions as nodes.
+
+    Args:
+        place: of the program.
+        rows, hops: the instructions, and how far each is from the middle.
+        path: the instructions on the longest path.
+    """
+    programs, times = programs_of(trace), times_of_program(trace, place)
     module, costs = programs.module(place), program_costs(programs, place)
     self_ps, runs = (times.column(values, len(module)) for values in (times.self_ps, times.runs))
-    sources = module.sources.of(rows) if rows else []
+    sources = module.sources.of(list(rows)) if rows else []
     return [
         Node(
             row, module.instruction_name(row), category_of(module, row), module.shapes.text(row, layout=True), hop,

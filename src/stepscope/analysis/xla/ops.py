@@ -15,6 +15,7 @@ from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.hlo.sources import Source
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.origin import Origin, origin_of
+from stepscope.analysis.xla.compiled import Compiled, compiled_programs
 from stepscope.analysis.xla.costs import first_operands, program_costs
 from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
 from stepscope.analysis.xla.op_time import OpTime, op_runs, op_time, rows_of_ops
@@ -96,6 +97,7 @@ class Partial:
         matched_ps: time by how its instruction is known: `carried`, `launch`, `name`.
         unmatched_ps, copies_ps: time of device work that belongs to no instruction.
         recorded_programs: programs that the capture holds.
+        compiled: programs that were compiled during the capture.
     """
 
     origin: Origin
@@ -108,6 +110,7 @@ class Partial:
     recorded_programs: int
     devices: list[DeviceFacts]
     steps: StepTime | None
+    compiled: list[Compiled]
 
     @property
     def busy_ps(self) -> int:
@@ -134,6 +137,7 @@ def _partial(trace: HostTrace) -> Partial:
         recorded_programs=len(programs),
         devices=device_facts(trace, done.rows),
         steps=step_time(trace),
+        compiled=compiled_programs(trace),
     )
 
 

@@ -67,7 +67,10 @@ class Peaks:
             for wanted in (*_MATRIX_FALLBACKS.get(name, (name,)), name):
                 if wanted in self.matrix:
                     return self.matrix[wanted]
-        return self.plain.get(name) or self.plain.get("fp32") or self.matrix.get(name)
+        if name in self.plain:
+            return self.plain[name]
+        # Narrower types run at least as fast as single precision; double precision may be 64 times slower.
+        return (None if name == "fp64" else self.plain.get("fp32")) or self.matrix.get(name)
 
     @property
     def highest_flops(self) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.hlo.fields import Fields, fields_of
-from stepscope.analysis.hlo.module import Module, rows_of_ids
+from stepscope.analysis.hlo.module import Module, find_ids
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 
@@ -168,7 +168,7 @@ def _allocations(fields: Fields) -> Allocations:
 def _buffers(module: Module, fields: Fields, allocations: Fields) -> Buffers:
     ids = fields.scalar(_BUFFER_ID)
     places = fields_of(module.buf, *fields.range(_DEFINED_AT))
-    row = rows_of_ids(module.ids, places.scalar(_AT_ID, -1))
+    row = find_ids(module.ids, places.scalar(_AT_ID, -1))
     start, stop = places.range(_AT_NAME)
     named = np.flatnonzero((row < 0) & (stop > start))
     row[named] = module.find_rows(module.buf, start[named], stop[named])
@@ -180,7 +180,7 @@ def _buffers(module: Module, fields: Fields, allocations: Fields) -> Buffers:
         if row[at] >= 0:
             unpadded[at] = shapes.nbytes[shapes.leaf(int(row[at]), list(index[at]))]
     owner, starts, stops = allocations.ranges(_ASSIGNED)
-    held = rows_of_ids(ids, fields_of(module.buf, starts, stops).scalar(_ASSIGNED_BUFFER))
+    held = find_ids(ids, fields_of(module.buf, starts, stops).scalar(_ASSIGNED_BUFFER))
     allocation = np.full(len(ids), -1, np.int64)
     allocation[held[held >= 0]] = owner[held >= 0]
     sizes = np.maximum(fields.scalar(_BUFFER_SIZE), 0)
@@ -207,7 +207,7 @@ def _heap(module: Module, parts: Fields, allocations: Allocations, buffers: Buff
 
 def _trace_of_main_memory(traces: Fields, owner: I64, allocations: Allocations) -> int:
     """The trace of the allocation that holds the temporaries; -1 if there is none."""
-    wanted = rows_of_ids(allocations.index, traces.scalar(_EVENT_ALLOCATION))
+    wanted = find_ids(allocations.index, traces.scalar(_EVENT_ALLOCATION))
     counts = np.bincount(owner, minlength=traces.count)
     best = -1
     for at in range(traces.count):
@@ -223,8 +223,8 @@ def _trace_of_main_memory(traces: Fields, owner: I64, allocations: Allocations) 
 def _replay(events: Fields, buffers: Buffers) -> Heap:
     """Counts who holds each buffer's memory: it is in use from the first holder to the last."""
     kind = events.scalar(_KIND)
-    own = rows_of_ids(buffers.ids, events.scalar(_EVENT_BUFFER))
-    shared = rows_of_ids(buffers.ids, events.scalar(_CANONICAL))
+    own = find_ids(buffers.ids, events.scalar(_EVENT_BUFFER))
+    shared = find_ids(buffers.ids, events.scalar(_CANONICAL))
     canonical = np.arange(len(buffers.ids))
     for at in np.flatnonzero((kind == SHARE) & (own >= 0) & (shared >= 0)).tolist():
         canonical[own[at]] = canonical[shared[at]]

@@ -247,13 +247,13 @@ def _figures(memory: Memory, buffers: Sequence[BufferRow]) -> dict[str, int]:
         "temporary_bytes": memory.heap_peak,
         "set_aside_bytes": memory.temporary_bytes,
         "padding_bytes": sum(row.padding_bytes or 0 for row in buffers),
-        "aliased_bytes": int(allocations.nbytes[here & _taken(memory)].sum()),
+        "aliased_bytes": int(allocations.nbytes[here & _is_aliased_parameter(memory)].sum()),
         "donation_bytes": sum(row.bytes for row in buffers if row.would_free == "donation"),
         "other_spaces_bytes": int(allocations.nbytes[~here].sum()),
     }
 
 
-def _taken(memory: Memory) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _is_aliased_parameter(memory: Memory) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Parameters whose memory a result takes."""
     allocations = memory.allocations
     taken: np.ndarray[Any, np.dtype[np.bool_]] = (allocations.parameter >= 0) & (
@@ -268,7 +268,7 @@ def _buffers_at_peak(module: Module, memory: Memory) -> list[BufferRow]:
     here = np.flatnonzero(allocations.lasting & (allocations.space == MAIN_MEMORY) & (allocations.nbytes > 0))
     largest = _largest_buffers(memory)
     kinds = allocations.kinds()
-    donated = _could_be_donated(memory)
+    donated = _find_donations(memory)
     chosen = [(int(largest[at]), kinds[at], int(allocations.nbytes[at]), at in donated) for at in here.tolist()]
     chosen += [(at, "temporary", int(buffers.nbytes[at]), False) for at in memory.alive_at_peak().tolist()]
     if memory.heap is None and memory.temporary_bytes:
@@ -277,7 +277,7 @@ def _buffers_at_peak(module: Module, memory: Memory) -> list[BufferRow]:
     listed, rest = chosen[:MOST_BUFFERS], chosen[MOST_BUFFERS:]
     rows = [int(buffers.row[at]) if at >= 0 else -1 for at, *_ in listed]
     known = sorted({row for row in rows if row >= 0})
-    sources = dict(zip(known, module.sources.of(known), strict=True)) if known else {}
+    sources = dict(zip(known, module.sources.read(known), strict=True)) if known else {}
     found = [
         _row(module, memory, at, row, sources.get(row, Source()), kind, size, donation)
         for (at, kind, size, donation), row in zip(listed, rows, strict=True)
@@ -298,11 +298,13 @@ def _largest_buffers(memory: Memory) -> np.ndarray[Any, np.dtype[np.int64]]:
     return largest
 
 
-def _could_be_donated(memory: Memory) -> set[int]:
+def _find_donations(memory: Memory) -> set[int]:
     """Parameters whose place a result of the same size could take; each result takes one place."""
     allocations = memory.allocations
     here = allocations.space == MAIN_MEMORY
-    free = np.flatnonzero(here & (allocations.parameter >= 0) & ~_taken(memory) & (allocations.nbytes > 0))
+    free = np.flatnonzero(
+        here & (allocations.parameter >= 0) & ~_is_aliased_parameter(memory) & (allocations.nbytes > 0)
+    )
     results = np.flatnonzero(here & allocations.live_out & (allocations.parameter < 0) & ~allocations.is_tuple)
     sizes = allocations.nbytes[results].tolist()
     found = set()
@@ -325,7 +327,7 @@ def _row(
     shape = module.shapes.text(module.shapes.leaf(row, list(index)), layout=True) if row >= 0 else ""
     unpadded = int(buffers.unpadded[at])
     in_heap = heap is not None and kind == "temporary"
-    waits = kind == "temporary" and row >= 0 and _waits_for_backward(module, row, source)
+    waits = kind == "temporary" and row >= 0 and _is_used_by_backward(module, row, source)
     return BufferRow(
         name + (f"{{{','.join(map(str, index))}}}" if index else ""), kind, shape, size,
         max(size - unpadded, 0) if unpadded >= 0 and kind == "temporary" else None,
@@ -335,12 +337,12 @@ def _row(
     )  # fmt: skip
 
 
-def _waits_for_backward(module: Module, row: int, source: Source) -> bool:
+def _is_used_by_backward(module: Module, row: int, source: Source) -> bool:
     """Whether the forward pass made it and the backward pass uses it."""
     if phase_of(source.op_name, True, True) != "forward":
         return False
-    users = module.users.of(row)
-    sources = module.sources.of(users) if users else []
+    users = module.users.linked(row)
+    sources = module.sources.read(users) if users else []
     return any(phase_of(each.op_name, True, True) == "backward" for each in sources)
 
 

@@ -334,7 +334,7 @@ def _configured_step(config: Config, params: Any, inputs: Any) -> Any:
 )
 def jax_new_config(run: Run) -> Iterator[None]:
     """A new settings object, as a static argument, in each step."""
-    params, inputs = _init([32, 256, 8]), jax.random.normal(jax.random.key(10), (512, 32))
+    params, inputs = _init([32, 512, 8]), jax.random.normal(jax.random.key(10), (4096, 32))
     once = Config(0.1, 1.0)
     for number in range(10**6):
         config = Config(0.1, 1.0) if run.slow else once

@@ -87,7 +87,7 @@ def _load_thumbnail(name: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Te
 )
 def tf_thumbnails(run: Run) -> Iterator[None]:
     """Pictures that are decoded and resized again in each epoch."""
-    names = _write_pictures(64, 384)
+    names = _write_pictures(64, 512)
     data = tf.data.Dataset.from_tensor_slices((names, np.arange(64) % 5))
     data = data.map(_load_thumbnail, num_parallel_calls=tf.data.AUTOTUNE)
     data = data if run.slow else data.cache()

@@ -125,14 +125,14 @@ class NoisyPictures(Dataset[torch.Tensor]):
     """Pictures with an elastic distortion, made of PyTorch's own ops."""
 
     def __init__(self) -> None:
-        self.pictures = torch.rand(512, 3, 64, 64)
+        self.pictures = torch.rand(512, 3, 96, 96)
 
     def __len__(self) -> int:
         return len(self.pictures)
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        field = F.interpolate(torch.randn(1, 2, 8, 8), size=(64, 64), mode="bicubic").permute(0, 2, 3, 1)
-        grid = F.affine_grid(torch.eye(2, 3)[None], [1, 3, 64, 64], align_corners=False) + 0.05 * field
+        field = F.interpolate(torch.randn(1, 2, 8, 8), size=(96, 96), mode="bicubic").permute(0, 2, 3, 1)
+        grid = F.affine_grid(torch.eye(2, 3)[None], [1, 3, 96, 96], align_corners=False) + 0.05 * field
         return F.grid_sample(self.pictures[index : index + 1], grid, align_corners=False)[0]
 
 
@@ -147,7 +147,7 @@ def torch_no_workers(run: Run) -> Iterator[None]:
     """Distorted pictures from a DataLoader without workers."""
     workers: dict[str, Any] = {} if run.slow else {"num_workers": 2, "persistent_workers": True}
     loader = DataLoader(NoisyPictures(), batch_size=16, shuffle=True, **workers)
-    model = nn.Sequential(nn.Conv2d(3, 32, 3, stride=2), nn.ReLU(), nn.Conv2d(32, 32, 3, stride=2), nn.Flatten())
+    model = nn.Sequential(nn.Conv2d(3, 16, 3, stride=2), nn.ReLU(), nn.Conv2d(16, 16, 3, stride=2), nn.Flatten())
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     for pictures in _repeat(loader):
         _update(optimizer, model(pictures).square().mean())
@@ -217,9 +217,9 @@ def _count_outliers(losses: torch.Tensor) -> int:
 )
 def torch_outliers(run: Run) -> Iterator[None]:
     """Each sample's loss is fetched with `item()` to count the outliers."""
-    model = _mlp(64, 256, 64)
+    model = _mlp(16, 96, 16)
     optimizer = torch.optim.Adam(model.parameters())
-    features, outliers = torch.randn(1024, 64), 0
+    features, outliers = torch.randn(4096, 16), 0
     for _ in range(10**6):
         losses = (model(features) - features).square().mean(dim=1)
         outliers += _count_outliers(losses) if run.slow else int((losses > 2.0).sum())

@@ -150,7 +150,8 @@ def _is_chosen(program: Program, options: argparse.Namespace) -> bool:
 
 
 def _has(program: Program, options: argparse.Namespace) -> bool:
-    return (options.folder / program.name / RESULT).is_file()
+    folder: Path = options.folder
+    return (folder / program.name / RESULT).is_file()
 
 
 def record(program: Program, folder: Path) -> bool:
@@ -169,10 +170,10 @@ def judge(program: Program, folder: Path) -> Verdict:
     result = json.loads((place / RESULT).read_text("utf-8"))
     program = dataclasses.replace(program, lines=tuple(map(tuple, result["lines"])))  # as they were when recorded
     slow_ms, fixed_ms = pair_blocks(result["blocks"])
-    slow, fixed = (stepscope.load(place / variant).overview() for variant in ("slow", "fixed"))
+    slow, fixed = (_load_overview(place / variant) for variant in ("slow", "fixed"))
     answer = slow.to_dict()
     item = answer["advice"][0] if answer["advice"] else {}
-    culprit = item.get("culprit") or _find_account_culprit(answer)
+    culprit = item.get("culprit") or _find_account_culprit(answer) or {}
     least, most = item.get("predicted_speedup_least"), item.get("predicted_speedup_most")
     return Verdict(
         program,
@@ -181,12 +182,16 @@ def judge(program: Program, folder: Path) -> Verdict:
         traced_ms=(result["recorded_step_ms"]["slow"], result["recorded_step_ms"]["fixed"]),
         first=item.get("class", "no advice"),
         culprit=_name_culprit(culprit),
-        is_culprit_right=bool(culprit) and program.is_culprit(*(culprit.get(key) for key in ("name", "file", "line"))),
+        is_culprit_right=program.is_culprit(culprit.get("name"), culprit.get("file"), culprit.get("line")),
         predicted=item.get("predicted_speedup"),
         expected=(least, most) if least is not None and most is not None else None,
         shown=_divide(slow.context.period_ms, fixed.context.period_ms),
         fixed=", ".join(found["class"] for found in fixed.to_dict()["advice"]) or "no advice",
     )
+
+
+def _load_overview(place: Path) -> Any:
+    return stepscope.load(place).overview()
 
 
 def _find_account_culprit(answer: dict[str, Any]) -> dict[str, Any] | None:
@@ -196,7 +201,7 @@ def _find_account_culprit(answer: dict[str, Any]) -> dict[str, Any] | None:
     return found
 
 
-def _name_culprit(culprit: dict[str, Any] | None) -> str | None:
+def _name_culprit(culprit: dict[str, Any]) -> str | None:
     if not culprit:
         return None
     if culprit.get("file"):

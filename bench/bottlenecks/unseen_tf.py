@@ -167,9 +167,9 @@ def tf_crops_in_line(run: Run) -> Iterator[None]:
     frames = np.random.default_rng(3).random((256, 64, 64, 3), np.float32)
     data = tf.data.Dataset.from_tensor_slices((frames, np.arange(256) % 7)).repeat()
     if run.slow:
-        data = data.map(_random_crops).batch(64)
+        data = data.map(_random_crops).batch(160)
     else:
-        data = data.map(_random_crops, num_parallel_calls=2).batch(64).prefetch(tf.data.AUTOTUNE)
+        data = data.map(_random_crops, num_parallel_calls=2).batch(160).prefetch(tf.data.AUTOTUNE)
     model = keras.Sequential(
         [keras.layers.Conv2D(48, 5, strides=2, activation="relu"), keras.layers.Flatten(), keras.layers.Dense(7)]
     )

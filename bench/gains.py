@@ -55,6 +55,7 @@ class Verdict:
 
     program: Program
     gain: Gain
+    cpu: Gain
     untraced_ms: tuple[float, float]
     traced_ms: tuple[float, float]
     first: str
@@ -108,11 +109,11 @@ def measure_gain(slow: Sequence[float], fixed: Sequence[float]) -> Gain:
     return Gain(float(np.median(ratios)), float(least), float(most))
 
 
-def pair_blocks(blocks: Iterable[dict[str, Any]]) -> tuple[list[float], list[float]]:
-    """The step times of the slow and of the fixed blocks: in ABBA order, the nth of one ran next to the other's nth."""
+def pair_blocks(blocks: Iterable[dict[str, Any]], figure: str) -> tuple[list[float], list[float]]:
+    """A figure of the slow and of the fixed blocks: in ABBA order, the nth of one ran next to the other's nth."""
     times: dict[str, list[float]] = {"slow": [], "fixed": []}
     for block in blocks:
-        times[block["variant"]].append(block["step_ms"])
+        times[block["variant"]].append(block[figure])
     return times["slow"], times["fixed"]
 
 
@@ -169,7 +170,7 @@ def judge(program: Program, folder: Path) -> Verdict:
     place = folder / program.name
     result = json.loads((place / RESULT).read_text("utf-8"))
     program = dataclasses.replace(program, lines=tuple(map(tuple, result["lines"])))  # as they were when recorded
-    slow_ms, fixed_ms = pair_blocks(result["blocks"])
+    slow_ms, fixed_ms = pair_blocks(result["blocks"], "step_ms")
     slow, fixed = (_load_overview(place / variant) for variant in ("slow", "fixed"))
     answer = slow.to_dict()
     item = answer["advice"][0] if answer["advice"] else {}
@@ -178,6 +179,7 @@ def judge(program: Program, folder: Path) -> Verdict:
     return Verdict(
         program,
         measure_gain(slow_ms, fixed_ms),
+        cpu=measure_gain(*pair_blocks(result["blocks"], "cpu_ms")),
         untraced_ms=(float(np.median(slow_ms)), float(np.median(fixed_ms))),
         traced_ms=(result["recorded_step_ms"]["slow"], result["recorded_step_ms"]["fixed"]),
         first=item.get("class", "no advice"),
@@ -222,14 +224,15 @@ def make_section(verdicts: Sequence[Verdict], known: Sequence[str]) -> str:
             "Made by `python -m bench.gains`. Nobody who wrote these programs knew the rules. The slow and the fixed"
             " variant of each take turns in short blocks of one run, and both are recorded in that run. “Real” is the"
             " ratio of the elapsed times per step of neighbouring blocks, the median of up to twelve pairs, with its"
-            " 95 % bootstrap interval; “traces” is the ratio of the step times in the two traces.",
+            " 95 % bootstrap interval; “traces” is the ratio of the step times in the two traces; “CPU” is"
+            " that of the CPU times of the training process, which the load of the machine does not stretch.",
             "",
             *(f"- Known: {score}" for score in known),
             *(f"- Unseen, {half}: {_score(found)}" for half, found in _split_halves(verdicts)),
             "",
-            "| program | bottleneck | first advice | | culprit | | predicted | range | real | interval | error | traces"
+            "| program | bottleneck | first advice | | culprit | | predicted | range | real | interval | CPU | error | traces"
             " | step ms | traced ms | once fixed |",
-            f"|{' --- |' * 15}",
+            f"|{' --- |' * 16}",
             *(_make_row(verdict) for verdict in verdicts),
             "",
         ]
@@ -280,6 +283,7 @@ def _make_row(verdict: Verdict) -> str:
         f"{verdict.expected[0]:g} to {verdict.expected[1]:g}" if verdict.expected else "",
         f"{gain.real:.2f}",
         f"{gain.least:.2f} to {gain.most:.2f}",
+        f"{verdict.cpu.real:.2f}",
         f"{100 * verdict.error:+.0f} %" if verdict.error is not None else "",
         f"{verdict.shown:.2f}" if verdict.shown else "",
         "{:.1f} to {:.1f}".format(*verdict.untraced_ms),

@@ -89,7 +89,7 @@ def test_a_gain_is_precise_if_its_interval_is_narrower_than_a_good_prediction():
 def test_blocks_are_paired_with_their_neighbours():
     order = [("slow", 1), ("fixed", 2), ("fixed", 3), ("slow", 4), ("slow", 5), ("fixed", 6)]
     blocks = [{"variant": variant, "step_ms": step_ms} for variant, step_ms in order]
-    assert gains.pair_blocks(blocks) == ([1, 4, 5], [2, 3, 6])
+    assert gains.pair_blocks(blocks, "step_ms") == ([1, 4, 5], [2, 3, 6])
 
 
 def test_the_section_replaces_its_older_self_and_leaves_the_rest():

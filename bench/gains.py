@@ -230,8 +230,8 @@ def make_section(verdicts: Sequence[Verdict], known: Sequence[str]) -> str:
             *(f"- Known: {score}" for score in known),
             *(f"- Unseen, {half}: {_score(found)}" for half, found in _split_halves(verdicts)),
             "",
-            "| program | bottleneck | first advice | | culprit | | predicted | range | real | interval | CPU | error | traces"
-            " | step ms | traced ms | once fixed |",
+            "| program | bottleneck | first advice | | culprit | | predicted | range | real | interval | CPU | error"
+            " | traces | step ms | traced ms | once fixed |",
             f"|{' --- |' * 16}",
             *(_make_row(verdict) for verdict in verdicts),
             "",

@@ -376,7 +376,7 @@ def tf_tiny_micro_batches(run: Run) -> Iterator[None]:
 )
 def tf_whole_table(run: Run) -> Iterator[None]:
     """The table of all features becomes a tensor again in each step, to gather one batch from it."""
-    table = np.random.default_rng(9).normal(size=(12_000, 200)).astype("float32")
+    table = np.random.default_rng(9).normal(size=(36_000, 200)).astype("float32")
     kept = tf.constant(table)
     model, optimizer = _dense(512, 4), keras.optimizers.SGD(1e-2)
     rng = np.random.default_rng(10)
@@ -392,7 +392,7 @@ def tf_whole_table(run: Run) -> Iterator[None]:
     for number in range(10**6):
         with run.mark(number):
             everything = tf.constant(table) if run.slow else kept
-            train_step(everything, tf.constant(rng.integers(0, 12_000, 128)))
+            train_step(everything, tf.constant(rng.integers(0, 36_000, 128)))
         yield
 
 

@@ -270,6 +270,11 @@ class Module:
         """The shapes of all results."""
         return shapes_of(self.buf, *self._range(kernels.hlo.SHAPE))
 
+    def shapes_of_rows(self, rows: I64) -> Shapes:
+        """The shapes of the results of some instructions; decodes no others."""
+        start, stop = self._range(kernels.hlo.SHAPE)
+        return shapes_of(self.buf, start[rows], stop[rows])
+
     @cached_property
     def sources(self) -> Sources:
         """Where in the framework and in the user's program instructions come from."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -150,35 +151,31 @@ def tf_gzip_shards(run: Run) -> Iterator[None]:
         yield
 
 
-def _random_crops(video: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    crop = tf.image.random_crop(tf.image.resize(video, (80, 80), method="bicubic"), (48, 48, 3))
-    crop = tf.image.random_contrast(tf.image.random_flip_left_right(crop), 0.7, 1.3)
-    return tf.image.random_brightness(crop, 0.2), label
+def _query_rows(batch: int = 64, width: int = 512) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(3)
+    while True:
+        time.sleep(0.025)  # how long the answer of a database takes
+        yield rng.random((batch, width), np.float32), rng.integers(0, 7, batch)
 
 
 @program(
     "input_no_prefetch",
-    culprits=("_random_crops", "Map", "Batch", "IteratorGetNext"),
-    also=("input_preprocessing",),
-    fix="parallel map and prefetch(AUTOTUNE)",
+    culprits=("_query_rows", "PyFunc", "Generator", "IteratorGetNext"),
+    also=("input_python",),
+    fix="prefetch(2): the next answer arrives while the model trains",
 )
-def tf_crops_in_line(run: Run) -> Iterator[None]:
-    """Augmentation that runs only while the step waits: no parallel calls, no prefetch."""
-    frames = np.random.default_rng(3).random((256, 64, 64, 3), np.float32)
-    data = tf.data.Dataset.from_tensor_slices((frames, np.arange(256) % 7)).repeat()
-    if run.slow:
-        data = data.map(_random_crops).batch(160)
-    else:
-        data = data.map(_random_crops, num_parallel_calls=2).batch(160).prefetch(tf.data.AUTOTUNE)
-    model = keras.Sequential(
-        [keras.layers.Conv2D(48, 5, strides=2, activation="relu"), keras.layers.Flatten(), keras.layers.Dense(7)]
-    )
+def tf_database_rows(run: Run) -> Iterator[None]:
+    """Each step waits for the answer of a database, which nobody asks in advance."""
+    signature = (tf.TensorSpec((64, 512), tf.float32), tf.TensorSpec((64,), tf.int64))
+    data = tf.data.Dataset.from_generator(_query_rows, output_signature=signature)
+    data = data if run.slow else data.prefetch(2)
+    model = _dense(1536, 7, depth=3)
     train_step = _compile_step(model, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     batches = iter(data)
     for number in range(10**6):
         with run.mark(number):
-            pictures, labels = next(batches)
-            train_step(pictures, labels)
+            rows, labels = next(batches)
+            train_step(rows, labels)
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -121,33 +122,32 @@ def torch_saved_scans(run: Run) -> Iterator[None]:
         yield
 
 
-class NoisyPictures(Dataset[torch.Tensor]):
-    """Pictures with an elastic distortion, made of PyTorch's own ops."""
+class StoredPictures(Dataset[torch.Tensor]):
+    """Pictures in an object store, which takes two milliseconds to answer."""
 
     def __init__(self) -> None:
-        self.pictures = torch.rand(512, 3, 96, 96)
+        self.pictures = torch.rand(512, 3, 64, 64)
 
     def __len__(self) -> int:
         return len(self.pictures)
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        field = F.interpolate(torch.randn(1, 2, 8, 8), size=(96, 96), mode="bicubic").permute(0, 2, 3, 1)
-        grid = F.affine_grid(torch.eye(2, 3)[None], [1, 3, 96, 96], align_corners=False) + 0.05 * field
-        return F.grid_sample(self.pictures[index : index + 1], grid, align_corners=False)[0]
+        time.sleep(0.002)
+        return self.pictures[index].flip(dims=[2]) if index % 2 else self.pictures[index]
 
 
 @program(
     "input_no_prefetch",
-    culprits=("NoisyPictures.__getitem__", "DataLoader"),
-    also=("input_preprocessing",),
-    fix="num_workers=2, persistent_workers=True",
-    lead=8,
+    culprits=("StoredPictures.__getitem__", "DataLoader"),
+    also=("input_file_read",),
+    fix="num_workers=4, persistent_workers=True",
+    lead=12,
 )
 def torch_no_workers(run: Run) -> Iterator[None]:
-    """Distorted pictures from a DataLoader without workers."""
-    workers: dict[str, Any] = {} if run.slow else {"num_workers": 2, "persistent_workers": True}
-    loader = DataLoader(NoisyPictures(), batch_size=16, shuffle=True, **workers)
-    model = nn.Sequential(nn.Conv2d(3, 16, 3, stride=2), nn.ReLU(), nn.Conv2d(16, 16, 3, stride=2), nn.Flatten())
+    """Pictures from a store that answers slowly, through a DataLoader without workers."""
+    workers: dict[str, Any] = {} if run.slow else {"num_workers": 4, "persistent_workers": True}
+    loader = DataLoader(StoredPictures(), batch_size=16, shuffle=True, **workers)
+    model = nn.Sequential(nn.Conv2d(3, 32, 3, stride=2), nn.ReLU(), nn.Conv2d(32, 32, 3, stride=2), nn.Flatten())
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     for pictures in _repeat(loader):
         _update(optimizer, model(pictures).square().mean())

@@ -72,14 +72,9 @@ class Verdict:
         return self.first in (self.program.expected, *self.program.also)
 
     @property
-    def has_gain(self) -> bool:
-        """Whether there is a bottleneck, and a prediction of what its removal gives."""
-        return self.program.expected != "none" and self.predicted is not None
-
-    @property
     def error(self) -> float | None:
         """Predicted over real speed-up, minus one; None without a prediction."""
-        return self.predicted / self.gain.real - 1 if self.predicted and self.has_gain else None
+        return self.predicted / self.gain.real - 1 if self.predicted and self.program.expected != "none" else None
 
     @property
     def is_close(self) -> bool:
@@ -250,20 +245,19 @@ def _split_halves(verdicts: Sequence[Verdict]) -> list[tuple[str, list[Verdict]]
 def _score(verdicts: Sequence[Verdict]) -> str:
     planted = [verdict for verdict in verdicts if verdict.program.expected != "none"]
     stacks = [verdict for verdict in planted if verdict.program.has_python]
-    gains = [verdict for verdict in planted if verdict.has_gain]
-    precise = [verdict for verdict in gains if verdict.gain.is_precise]
+    precise = [verdict for verdict in planted if verdict.gain.is_precise]
     return (
         f"the first advice is right in {sum(verdict.is_right for verdict in verdicts)} of {len(verdicts)}; the culprit"
         f" in {sum(verdict.is_culprit_right for verdict in planted)} of {len(planted)}, and in"
         f" {sum(verdict.is_culprit_right for verdict in stacks)} of {len(stacks)} with Python calls; the fixed"
-        f" variant gets `none` in {sum(verdict.fixed == 'none' for verdict in verdicts)} of {len(verdicts)}."
-        f" {_score_gains(gains)} Of the {len(precise)} whose interval lies within {CLOSE:.0%}: {_score_gains(precise)}"
+        f" variant gets `none` in {sum(verdict.fixed == 'none' for verdict in verdicts)} of {len(verdicts)};"
+        f" {_score_gains(planted)} In those whose interval lies within {CLOSE:.0%}: {_score_gains(precise)}"
     )
 
 
 def _score_gains(gains: Sequence[Verdict]) -> str:
     return (
-        f"The prediction is within {CLOSE:.0%} of the real gain in {sum(verdict.is_close for verdict in gains)} of"
+        f"the prediction is within {CLOSE:.0%} of the real gain in {sum(verdict.is_close for verdict in gains)} of"
         f" {len(gains)}, the real one lies in the stated range in {sum(verdict.is_expected for verdict in gains)}, and"
         f" the traces' own ratio is as close in {sum(verdict.is_shown for verdict in gains)}."
     )

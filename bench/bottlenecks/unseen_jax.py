@@ -106,10 +106,10 @@ def _spectrogram(audio: np.ndarray) -> np.ndarray:
 )
 def jax_spectrograms(run: Run) -> Iterator[None]:
     """Spectrograms that NumPy computes for each batch again."""
-    params = _init([129, 1024, 1024, 20])
+    params, targets = _init([129, 1024, 1024, 20]), jnp.zeros((32, 20))
     for number, batch in enumerate(_audio_batches(run.slow)):
         with run.mark(number):
-            params, loss = _sgd_step(params, batch, jnp.zeros((32, 20)))
+            params, loss = _sgd_step(params, batch, targets)
             loss.block_until_ready()
         yield
 
@@ -146,7 +146,7 @@ def jax_archives(run: Run) -> Iterator[None]:
     """A compressed archive is opened for each batch."""
     places = _write_archives(12)
     loaded = [_load_archive(place) for place in places]
-    params = _init([2048, 128, 10])
+    params = _init([2048, 512, 10])
     for number in range(10**6):
         with run.mark(number):
             inputs, targets = _load_archive(places[number % 12]) if run.slow else loaded[number % 12]
@@ -163,8 +163,8 @@ def jax_archives(run: Run) -> Iterator[None]:
 )
 def jax_whole_dataset(run: Run) -> Iterator[None]:
     """The whole data set goes to the device in each step, which picks its batch there."""
-    pictures = np.random.default_rng(4).random((3000, 784), np.float32)
-    kept, rng, params = jnp.asarray(pictures), np.random.default_rng(5), _init([784, 128, 784])
+    pictures = np.random.default_rng(4).random((6000, 784), np.float32)
+    kept, rng, params = jnp.asarray(pictures), np.random.default_rng(5), _init([784, 512, 784])
 
     @jax.jit
     def train_step(params: Any, everything: Any, chosen: Any) -> tuple[Any, Any]:
@@ -173,7 +173,7 @@ def jax_whole_dataset(run: Run) -> Iterator[None]:
     for number in range(10**6):
         with run.mark(number):
             everything = jnp.array(pictures) if run.slow else kept
-            params, loss = train_step(params, everything, rng.integers(0, 3000, 64))
+            params, loss = train_step(params, everything, rng.integers(0, 6000, 64))
             loss.block_until_ready()
         yield
 
@@ -263,7 +263,8 @@ class Priorities:
     """The sum tree of a prioritised replay buffer, in Python."""
 
     def __init__(self, size: int) -> None:
-        self.size, self.sums = size, [0.0] * (2 * size)
+        self.size = size
+        self.sums: Any = [0.0] * (2 * size)
 
     def update(self, indices: list[int], priorities: list[float]) -> None:
         """Sets priorities, and the sums above each of them."""
@@ -275,14 +276,14 @@ class Priorities:
                 self.sums[node] = self.sums[2 * node] + self.sums[2 * node + 1]
 
     def update_at_once(self, indices: np.ndarray, priorities: np.ndarray) -> None:
-        """The same, level by level."""
-        if isinstance(self.sums, list):
-            self.sums = np.array(self.sums)
-        nodes = indices + self.size
-        self.sums[nodes] = np.abs(priorities) + 1e-3
-        while nodes[0] > 1:
-            nodes = np.unique(nodes // 2)
-            self.sums[nodes] = self.sums[2 * nodes] + self.sums[2 * nodes + 1]
+        """The same, level by level for all of the tree."""
+        sums = np.asarray(self.sums)
+        sums[indices + self.size] = np.abs(priorities) + 1e-3
+        first = self.size // 2
+        while first:
+            sums[first : 2 * first] = sums[2 * first : 4 * first].reshape(-1, 2).sum(axis=1)
+            first //= 2
+        self.sums = sums
 
 
 @program(
@@ -293,7 +294,7 @@ class Priorities:
 )
 def jax_sum_tree(run: Run) -> Iterator[None]:
     """Deep Q-learning that updates the priorities of its samples one by one in Python."""
-    rng, params, tree = np.random.default_rng(9), _init([16, 128, 1]), Priorities(2**14)
+    rng, params, tree = np.random.default_rng(9), _init([16, 256, 128, 1]), Priorities(2**14)
     states = rng.normal(size=(2**14, 16)).astype("float32")
 
     @jax.jit
@@ -378,10 +379,11 @@ def jax_copied_memory(run: Run) -> Iterator[None]:
     memory = jnp.zeros((24_000, 128))
     params, inputs = _init([64, 512, 512, 128]), jax.random.normal(jax.random.key(12), (64, 64))
     remember = jax.jit(_remember, donate_argnums=() if run.slow else (0,))
+    embed, targets = jax.jit(_apply), jnp.ones((64, 128))
     for number in range(10**6):
         with run.mark(number):
-            params, loss = _sgd_step(params, inputs, jnp.ones((64, 128)))
-            memory = remember(memory, _apply(params, inputs), 64 * number % 23_000)
+            params, loss = _sgd_step(params, inputs, targets)
+            memory = remember(memory, embed(params, inputs), 64 * number % 23_000)
             jax.block_until_ready((memory, loss))
         yield
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ class Reviews(keras.utils.PyDataset):  # type: ignore[misc]
         super().__init__()
         rng = np.random.default_rng(0)
         words = [f"word{number}" for number in range(3000)]
-        self.texts = [[" ".join(rng.choice(words, 120)) for _ in range(batch)] for _ in range(batches)]
+        self.texts = [[" ".join(rng.choice(words, 300)) for _ in range(batch)] for _ in range(batches)]
         self.labels = rng.integers(0, 2, (batches, batch)).astype("float32")
         self.ready = None if slow else [self.encode(texts) for texts in self.texts]
 
@@ -54,13 +55,13 @@ class Reviews(keras.utils.PyDataset):  # type: ignore[misc]
 
 @program(
     "input_python",
-    culprits=("Reviews.__getitem__", "Reviews.encode"),
+    culprits=("Reviews.__getitem__", "Reviews.encode", "PyFunc"),
     also=("input_preprocessing",),
     fix="encode the texts once, before training",
 )
 def tf_hashed_reviews(run: Run) -> Fit:
     """A PyDataset that hashes words letter by letter, in `Model.fit`."""
-    model = _dense(256, 1)
+    model = _dense(1024, 1)
     model.compile("adam", keras.losses.BinaryCrossentropy(from_logits=True), metrics=["accuracy"])
     return Fit(model, Reviews(run.slow))
 
@@ -141,44 +142,41 @@ def tf_gzip_shards(run: Run) -> Iterator[None]:
     """Records in compressed shards, read one after another while the step waits for them."""
     names = _write_shards(8, "GZIP" if run.slow else "")
     data = tf.data.TFRecordDataset(names, "GZIP" if run.slow else "").repeat()
-    data = data.batch(32).map(lambda raw: tf.reshape(tf.io.decode_raw(raw, tf.float32), (32, 4096))).prefetch(2)
-    model = _dense(32, 4096, depth=1)
+    data = data.batch(128).map(lambda raw: tf.reshape(tf.io.decode_raw(raw, tf.float32), (128, 4096))).prefetch(2)
+    model, targets = _dense(16, 1, depth=1), tf.zeros((128, 1))
     train_step = _compile_step(model, keras.losses.MeanSquaredError())
     for number, signals in enumerate(data):
         with run.mark(number):
-            train_step(signals, signals)
+            train_step(signals, targets)
         yield
 
 
-def _random_crops(video: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    crop = tf.image.random_crop(tf.image.resize(video, (80, 80), method="bicubic"), (48, 48, 3))
-    crop = tf.image.random_contrast(tf.image.random_flip_left_right(crop), 0.7, 1.3)
-    return tf.image.random_brightness(crop, 0.2), label
+def _query_rows(batch: int = 64, width: int = 512) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(3)
+    while True:
+        time.sleep(0.025)  # how long the answer of a database takes
+        yield rng.random((batch, width), np.float32), rng.integers(0, 7, batch)
 
 
 @program(
     "input_no_prefetch",
-    culprits=("_random_crops", "Map", "Batch", "IteratorGetNext"),
-    also=("input_preprocessing",),
-    fix="parallel map and prefetch(AUTOTUNE)",
+    culprits=("_query_rows", "PyFunc", "Generator", "IteratorGetNext"),
+    also=("input_python",),
+    fix="four connections and prefetch(2), so that answers arrive while the model trains",
 )
-def tf_crops_in_line(run: Run) -> Iterator[None]:
-    """Augmentation that runs only while the step waits: no parallel calls, no prefetch."""
-    frames = np.random.default_rng(3).random((256, 64, 64, 3), np.float32)
-    data = tf.data.Dataset.from_tensor_slices((frames, np.arange(256) % 7)).repeat()
-    if run.slow:
-        data = data.map(_random_crops).batch(160)
-    else:
-        data = data.map(_random_crops, num_parallel_calls=2).batch(160).prefetch(tf.data.AUTOTUNE)
-    model = keras.Sequential(
-        [keras.layers.Conv2D(48, 5, strides=2, activation="relu"), keras.layers.Flatten(), keras.layers.Dense(7)]
-    )
+def tf_database_rows(run: Run) -> Iterator[None]:
+    """Each step waits for the answer of a database, which nobody asks in advance."""
+    signature = (tf.TensorSpec((64, 512), tf.float32), tf.TensorSpec((64,), tf.int64))
+    rows = data = tf.data.Dataset.from_generator(_query_rows, output_signature=signature)
+    if not run.slow:
+        data = tf.data.Dataset.range(4).interleave(lambda _: rows, cycle_length=4, num_parallel_calls=4).prefetch(2)
+    model = _dense(768, 7)
     train_step = _compile_step(model, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     batches = iter(data)
     for number in range(10**6):
         with run.mark(number):
-            pictures, labels = next(batches)
-            train_step(pictures, labels)
+            features, labels = next(batches)
+            train_step(features, labels)
         yield
 
 
@@ -202,7 +200,7 @@ class TreeRnn(tf.Module):
 
 @program(
     "eager_dispatch",
-    culprits=("TreeRnn.encode", "tf_eager_rnn"),
+    culprits=("TreeRnn.encode", "tf_eager_rnn", "EagerKernelExecute"),
     also=("python_overhead",),
     fix="tf.function around the step",
 )
@@ -227,7 +225,7 @@ def tf_eager_rnn(run: Run) -> Iterator[None]:
 
 @program(
     "recompilation",
-    culprits=("tf_cosine_restarts", "tf_cosine_restarts.make_step"),
+    culprits=("tf_cosine_restarts", "tf_cosine_restarts.make_step", "train_step"),
     fix="one step function, with the learning rate in a variable",
     lead=1,
 )

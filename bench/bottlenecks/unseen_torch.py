@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -59,7 +60,7 @@ class Molecules(Dataset[tuple[torch.Tensor, float]]):
     def make_fingerprint(self, string: str) -> torch.Tensor:
         """One bit for each short piece of the string."""
         bits = [0.0] * 512
-        for size in range(1, 7):
+        for size in range(1, 9):
             for first in range(len(string) - size):
                 code = 7
                 for letter in string[first : first + size]:
@@ -78,7 +79,7 @@ class Molecules(Dataset[tuple[torch.Tensor, float]]):
 def torch_fingerprints(run: Run) -> Iterator[None]:
     """Two worker processes that are too slow, since the samples are made in pure Python."""
     loader = DataLoader(Molecules(run.slow), 32, shuffle=True, num_workers=2, persistent_workers=True)
-    model = _mlp(512, 256, 1)
+    model = _mlp(512, 512, 1)
     optimizer = torch.optim.Adam(model.parameters())
     for bits, labels in _repeat(loader):
         _update(optimizer, F.binary_cross_entropy_with_logits(model(bits)[:, 0], labels.float()))
@@ -121,33 +122,32 @@ def torch_saved_scans(run: Run) -> Iterator[None]:
         yield
 
 
-class NoisyPictures(Dataset[torch.Tensor]):
-    """Pictures with an elastic distortion, made of PyTorch's own ops."""
+class StoredPictures(Dataset[torch.Tensor]):
+    """Pictures in an object store, which takes two milliseconds to answer."""
 
     def __init__(self) -> None:
-        self.pictures = torch.rand(512, 3, 96, 96)
+        self.pictures = torch.rand(512, 3, 64, 64)
 
     def __len__(self) -> int:
         return len(self.pictures)
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        field = F.interpolate(torch.randn(1, 2, 8, 8), size=(96, 96), mode="bicubic").permute(0, 2, 3, 1)
-        grid = F.affine_grid(torch.eye(2, 3)[None], [1, 3, 96, 96], align_corners=False) + 0.05 * field
-        return F.grid_sample(self.pictures[index : index + 1], grid, align_corners=False)[0]
+        time.sleep(0.002)
+        return self.pictures[index].flip(dims=[2]) if index % 2 else self.pictures[index]
 
 
 @program(
     "input_no_prefetch",
-    culprits=("NoisyPictures.__getitem__", "DataLoader"),
-    also=("input_preprocessing",),
-    fix="num_workers=2, persistent_workers=True",
-    lead=8,
+    culprits=("StoredPictures.__getitem__", "DataLoader"),
+    also=("input_file_read",),
+    fix="num_workers=4, persistent_workers=True",
+    lead=12,
 )
 def torch_no_workers(run: Run) -> Iterator[None]:
-    """Distorted pictures from a DataLoader without workers."""
-    workers: dict[str, Any] = {} if run.slow else {"num_workers": 2, "persistent_workers": True}
-    loader = DataLoader(NoisyPictures(), batch_size=16, shuffle=True, **workers)
-    model = nn.Sequential(nn.Conv2d(3, 16, 3, stride=2), nn.ReLU(), nn.Conv2d(16, 16, 3, stride=2), nn.Flatten())
+    """Pictures from a store that answers slowly, through a DataLoader without workers."""
+    workers: dict[str, Any] = {} if run.slow else {"num_workers": 4, "persistent_workers": True}
+    loader = DataLoader(StoredPictures(), batch_size=16, shuffle=True, **workers)
+    model = nn.Sequential(nn.Conv2d(3, 32, 3, stride=2), nn.ReLU(), nn.Conv2d(32, 32, 3, stride=2), nn.Flatten())
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     for pictures in _repeat(loader):
         _update(optimizer, model(pictures).square().mean())
@@ -193,9 +193,9 @@ class LibraryLstm(nn.Module):
 )
 def torch_hand_lstm(run: Run) -> Iterator[None]:
     """A hand-written LSTM: hundreds of small ops in each step."""
-    model = (HandLstm if run.slow else LibraryLstm)(16, 32)
+    model = (HandLstm if run.slow else LibraryLstm)(16, 64)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
-    batches = torch.randn(8, 16, 40, 16)
+    batches = torch.randn(8, 64, 40, 16)
     for number in range(10**6):
         _update(optimizer, model(batches[number % 8]).square().mean())
         yield
@@ -320,7 +320,7 @@ class Counting(IterableDataset[torch.Tensor]):
     def __iter__(self) -> Iterator[torch.Tensor]:
         generator = torch.Generator().manual_seed(dist.get_rank() if dist.is_initialized() else 0)
         while True:
-            yield torch.randn(64, 128, generator=generator)
+            yield torch.randn(256, 128, generator=generator)
 
 
 def _evaluate(model: nn.Module, held_out: torch.Tensor) -> float:
@@ -330,7 +330,7 @@ def _evaluate(model: nn.Module, held_out: torch.Tensor) -> float:
 
 @program(
     "straggler",
-    culprits=("_evaluate",),
+    culprits=("_evaluate", "aten::addmm", "aten::linear"),
     also=("redundant_compute",),
     fix="evaluate every 500 steps",
     ranks=2,
@@ -356,9 +356,9 @@ def torch_evaluating_rank(run: Run) -> Iterator[None]:
 )
 def torch_reduce_each_micro_batch(run: Run) -> Iterator[None]:
     """Gradients of a wide model are reduced after each of six micro-batches."""
-    model = DistributedDataParallel(_mlp(512, 1024, 1024, 16))
+    model = DistributedDataParallel(_mlp(256, 512, 512, 16))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    micro_batches = torch.randn(6, 4, 512)
+    micro_batches = torch.randn(6, 4, 256)
     for _ in range(10**6):
         optimizer.zero_grad()
         for number, batch in enumerate(micro_batches):

@@ -102,7 +102,8 @@ def _largest_part(culprit: Culprit | None, cause_ps: int, step_ps: int) -> str:
     where = f"{_place(culprit)} {name}" if culprit.file else name
     each = number_text(round_ms(culprit.ps / max(culprit.calls, 1)))
     calls = f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
-    return f"; {part} `{where}` ({calls}, {100.0 * culprit.ps / step_ps:.1f} % of the step)"
+    inside = f", inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else ""
+    return f"; {part} `{where}` ({calls}, {100.0 * culprit.ps / step_ps:.1f} % of the step){inside}"
 
 
 def _place(culprit: Culprit | None) -> str | None:
@@ -118,4 +119,5 @@ def _culprit_json(culprit: Culprit) -> dict[str, object]:
         "layer": culprit.layer,
         "calls": culprit.calls,
         "ms": round_ms(culprit.ps),
+        "inside": culprit.inside,
     }

@@ -5,6 +5,8 @@
 .PHONY: help demo test lint format docs bench clean
 .NOTPARALLEL:
 unexport PYTHONPATH PYTHONHOME
+# Tests start hundreds of processes, and each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?=
 BIN := .venv/bin

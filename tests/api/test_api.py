@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from program_runs import run_warm
 
 import stepscope
 from stepscope import api
@@ -151,10 +152,18 @@ def test_a_file_that_is_replaced_while_it_is_read_gets_no_columns_of_another(tmp
 
 def test_public_names_are_explicit_sorted_and_there() -> None:
     assert list(stepscope.__all__) == sorted(stepscope.__all__)
-    for name in stepscope.__all__:
+    for name in set(stepscope.__all__) - {"keras"}:
         assert getattr(stepscope, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         stepscope.nonsense  # noqa: B018
+
+
+def test_the_callback_for_keras_is_a_public_name(tmp_path: Path) -> None:
+    program = "import keras, stepscope; print(issubclass(stepscope.keras.ProfilerCallback, keras.callbacks.Callback))"
+
+    done = run_warm("tensorflow", ["-c", program], tmp_path)
+
+    assert done.stdout == "True\n", done.stderr
 
 
 def test_who_lists_the_names_sees_those_that_are_meant_for_him() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -76,8 +75,6 @@ def job(framework: str, script: str, logdir: Path, **environment: str) -> Job:
     if framework == "plain":
         command = [sys.executable, "-c", program, str(logdir)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
-    if importlib.util.find_spec(framework) is None:
-        pytest.skip(f"{framework} is not installed, so there is nothing of it to capture")
     return WARM.start(framework, ["-c", program, str(logdir)], variables)
 
 

@@ -9,6 +9,7 @@ streams and signals; it only did not import the framework itself.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+import pytest
 from waiting import await_until
 from warm_server import LONGEST_REQUEST
 
@@ -90,7 +92,7 @@ class WarmPython:
         folder: Path | None = None,
         has_input: bool = False,
     ) -> WarmProcess:
-        """Starts a program.
+        """Starts a program.  Skips the test where the framework is not installed.
 
         Args:
             framework: what it finds imported.
@@ -111,6 +113,8 @@ class WarmPython:
 
     def _connection(self, framework: str) -> socket.socket:
         if framework not in self._connections:
+            if importlib.util.find_spec(framework) is None:
+                pytest.skip(f"{framework} is not installed, and this test runs a program that uses it")
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_REQUEST)
             await_until(lambda: self._connect(connection, framework), 60, f"the server that imports {framework}")

@@ -76,20 +76,21 @@ COMMON = {"records"}
 # A wing of `analysis/`, and the wings that its modules may import from besides their own.  The registry belongs to
 # none: it names tools by text, and they are imported on first use.
 WINGS: dict[str, set[str]] = {
-    "trace": set(),
+    "hlo": set(),
+    "trace": {"hlo"},
     "steps": {"trace"},
     "ops": {"trace", "steps"},
     "input": {"trace", "steps"},
     "resources": {"trace", "steps"},
-    "workers": {"trace", "steps"},
-    "waits": {"trace", "steps", "ops"},
+    "workers": {"trace", "steps", "account"},
+    "waits": {"trace", "steps", "account", "ops"},
     "timeline": {"trace", "steps", "resources"},
-    "xla": {"trace", "steps"},
+    "xla": {"hlo", "trace", "steps"},
     "account": {"trace", "steps"},
-    "facts": {"trace", "steps"},
+    "facts": {"hlo", "trace", "steps", "account"},
     "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
-    "compare": {"steps", "overview"},
+    "compare": {"steps", "account", "overview", "waits"},
 }
 
 # A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.

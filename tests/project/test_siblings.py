@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from places import ROOT
@@ -50,7 +51,7 @@ SIBLINGS: dict[str, dict[str, str]] = {
     "analysis/advice/test_gain.py": {
         "test_gains_are_near_the_real_ones_and_no_verdict_contradicts": (
             "test_a_loader_that_takes_turns_with_the_step_gains_hardly_more_than_its_waits "
-            "test_the_verdict_in_the_light_of_the_first_advice"
+            "analysis/account/test_verdict.py::test_the_largest_limit_above_its_threshold_decides"
         ),
     },
     "analysis/compare/test_compare.py": {
@@ -203,7 +204,7 @@ SIBLINGS: dict[str, dict[str, str]] = {
         "test_precision_of_real_kernels": "test_precision_told_by_kernel_names",
         "test_captures_of_pytorch_on_a_cpu": "test_a_fresh_trace_equals_its_json",
     },
-    "analysis/xla/test_hlo_module.py": {
+    "analysis/hlo/test_hlo_module.py": {
         "test_real_programs_are_what_protobuf_reads": (
             "test_instructions_and_their_links test_shapes_are_as_xla_writes_them test_where_an_instruction_comes_from"
         ),
@@ -311,6 +312,7 @@ WITHOUT_SIBLING = {
 }
 
 
+@cache
 def parse(path: Path) -> list[ast.FunctionDef]:
     return [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)]
 

@@ -38,7 +38,7 @@ NAMES: dict[tuple[str, str], str] = {
         "compile the step as a whole: tf.function(jit_compile=True), which fuses small kernels",
     ): "advice",
     (
-        "xla/programs.py",
+        "hlo/programs.py",
         "the capture holds no XLA program; JAX records them with jax.profiler.trace or ProfilerOptions(), TensorFlow "
         "with jit_compile=True, unless the option enable_hlo_proto is off",
     ): "what would record it",

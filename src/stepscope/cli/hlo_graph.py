@@ -43,9 +43,9 @@ def hlo_graph(
     host: Annotated[str | None, typer.Option("--host", help="The host to take; the first if not given.")] = None,
 ) -> None:
     """Shows what is around an instruction of an XLA program; writes Graphviz DOT or the program's text."""
+    from stepscope.analysis.hlo.programs import programs_of
     from stepscope.analysis.xla import graph_viewer_tool
     from stepscope.analysis.xla.graph_export import dot, program_text
-    from stepscope.analysis.xla.programs import programs_of
     from stepscope.cli.options import OutputFormat
     from stepscope.cli.tools import check_output, load_profile
 

@@ -107,6 +107,9 @@ NAMES: tuple[NameTable, ...] = (
 _NOT_IN_KERNEL_NAMES = Pattern(r"[^A-Za-z0-9_]")
 _KERNEL_SUFFIX = Pattern(r"(?:\.kd|__\d+)$")
 
+KERNEL_BYTES = bytes(byte if byte < 128 and chr(byte).isalnum() else ord("_") for byte in range(256))
+"""What XLA makes of each byte of an instruction's name for its kernel."""
+
 
 def kernel_stem(name: str) -> str:
     """The text that the names of an instruction and of its kernel share.

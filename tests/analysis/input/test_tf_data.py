@@ -381,7 +381,6 @@ def test_a_map_that_is_fused_with_its_batch_is_made_parallel_only_once(map_op: s
 @pytest.fixture(scope="session")
 def recorded_pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Profiles of the pipelines of `pipeline_programs`, recorded once a test run, as NAME/."""
-    pytest.importorskip("tensorflow", reason="only TensorFlow can run tf.data pipelines to test with")
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "pipelines"
     with folder.with_suffix(".lock").open("w") as lock:

@@ -13,7 +13,6 @@ from draw import MS, Sort, draw
 import stepscope
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Source, attribute, figures, shares
-from stepscope.analysis.trace.hlo import Programs
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Stats, StatTag, TraceBuilder
 from stepscope.model.trace import StatValue
 from stepscope.vocabulary.op_names import op_name
@@ -185,65 +184,6 @@ OPS = {
     "fusion.2": ("layer/MatMul_3", "MatMul"),
     "loop_transpose_fusion": ("x", ""),
 }
-
-
-@pytest.mark.parametrize(
-    ("program_id", "module", "instruction", "op"),
-    [
-        (17, "", "fusion.1", "jit(step)/dot_general:"),
-        (17, "", "fusion.2", "layer/MatMul_3:MatMul"),
-        (17, "", "fusion.3", ""),
-        (-1, "jit_step", "fusion.1", "jit(step)/dot_general:"),
-        (-1, "jit_other", "fusion.1", ""),
-    ],
-)
-def test_a_program_knows_the_ops_of_its_instructions(program_id: int, module: str, instruction: str, op: str) -> None:
-    assert Programs({"jit_step(17)": program(OPS)}).framework_op(program_id, module, instruction) == op
-
-
-@pytest.mark.parametrize("keep", range(0, len(program(OPS)), 7))
-def test_a_cut_program_gives_what_comes_before_the_cut(keep: int) -> None:
-    found = Programs({"p(1)": program(OPS)[:keep]}).framework_op(1, "", "fusion.1")
-
-    assert found in ("", "jit(step)/dot_general:", ":")
-
-
-def test_a_program_of_random_bytes_does_no_harm() -> None:
-    noise = np.random.default_rng(7).integers(0, 256, 20_000, np.uint8).tobytes()
-
-    assert Programs({"p(1)": noise}).framework_op(1, "", "fusion.1") == ""
-
-
-def taking(*shapes: tuple[int, tuple[int, ...]]) -> bytes:
-    """A serialized program whose parameters are of these element types and sizes, each size below 128."""
-    parameters = b"".join(field(1, bytes([2 << 3, element]) + field(3, bytes(sizes))) for element, sizes in shapes)
-    return field(1, field(1, b"jit_step") + field(4, parameters + field(2, b"")))
-
-
-def test_a_program_knows_what_it_takes() -> None:
-    one, other = taking((11, (4, 2)), (4, ())), taking((11, (5, 2)), (99, (1,)))
-
-    found = Programs({"jit_step(9)": other, "jit_step(2)": one, "jit_other(3)": one, "jit_step(5)": program(OPS)})
-
-    assert found.parameters("jit_step") == [("f32[4,2]", "s32[]"), ("f32[5,2]", "?[1]")]
-    assert found.parameters("jit_none") == []
-
-
-def test_sizes_of_a_program_may_stand_one_by_one_and_be_large() -> None:
-    sizes = bytes([3 << 3, 0x84, 0x01]) + bytes([3 << 3, 7])  # 132 and 7
-    noise = bytes([9 << 3 | 1]) + bytes(8) + bytes([9 << 3 | 5]) + bytes(4)
-    shape = field(1, bytes([2 << 3, 16]) + noise + sizes)
-
-    assert Programs({"p(1)": field(1, field(4, shape))}).parameters("p") == [("bf16[132,7]",)]
-
-
-@pytest.mark.parametrize("keep", range(1, len(taking((11, (4, 2))))))
-def test_a_cut_program_has_no_parameters(keep: int) -> None:
-    assert Programs({"p(1)": taking((11, (4, 2)))[:keep]}).parameters("p") == []
-
-
-def test_a_number_that_has_no_end_ends_the_program() -> None:
-    assert Programs({"p(1)": b"\x80" * 11 + b"\x01" + taking((11, (4, 2)))}).parameters("p") == []
 
 
 def with_program(stats: Mapping[str, StatValue]) -> HostTrace:

@@ -12,11 +12,11 @@ from hlo_build import computation, f32, fusion, metadata, op, parameter, program
 from test_hlo_stats import carried
 from xla_traces import Ran, trace_of
 
+from stepscope.analysis.hlo.module import Module, read_module
 from stepscope.analysis.xla import graph_viewer_tool
 from stepscope.analysis.xla.graph import edges_among, expensive_path, neighbourhood, search
 from stepscope.analysis.xla.graph_export import dot, program_text
 from stepscope.analysis.xla.graph_viewer_tool import GraphViewerReport, Partial, graph_around
-from stepscope.analysis.xla.module import Module, read_module
 from stepscope.cli.main import run
 from stepscope.errors import UsageError
 from stepscope.formats.xspace.writer import write
@@ -47,7 +47,7 @@ def names(rows: list[int]) -> list[str]:
 
 
 def row(name: str) -> int:
-    return module().row_by_name[name.encode()]
+    return module().row_of(name)
 
 
 def drawn() -> HostTrace:
@@ -88,16 +88,18 @@ def test_search_by_name_opcode_and_framework_op() -> None:
 
 
 def test_the_longest_path_goes_by_time() -> None:
-    path = expensive_path(module(), {row(name): us for name, us in TIMES.items()})
-    assert names(path)[-4:] == ["a", "c", "d", "e"]
-    assert expensive_path(module(), {}) == []
+    times = np.zeros(len(module()), np.int64)
+    times[[row(name) for name in TIMES]] = list(TIMES.values())
+
+    assert names(expensive_path(module(), times))[-4:] == ["a", "c", "d", "e"]
+    assert expensive_path(module(), np.zeros_like(times)) == []
 
 
 def test_a_circle_of_operands_ends() -> None:
     circle = computation("main", op("a", "add", f32(8), "b"), op("b", "add", f32(8), "a"))
     found = read_module(np.frombuffer(program(circle), np.uint8))
 
-    assert expensive_path(found, {0: 1, 1: 2}) == [0, 1]
+    assert expensive_path(found, np.array([1, 2])) == [0, 1]
     assert sorted(neighbourhood(found, [0], hops=9).rows) == [0, 1]
 
 

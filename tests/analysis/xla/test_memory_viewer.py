@@ -15,10 +15,10 @@ from xla_traces import trace_of
 from xspace_build import number, text
 
 import stepscope
+from stepscope.analysis.hlo.module import read_module
 from stepscope.analysis.xla import memory_viewer_tool
 from stepscope.analysis.xla.buffers import Memory, memory_of
 from stepscope.analysis.xla.memory_viewer_tool import MemoryViewerReport, Partial
-from stepscope.analysis.xla.module import read_module
 from stepscope.model import HostTrace
 
 ALLOCATE, FREE, SHARE = 0, 1, 2

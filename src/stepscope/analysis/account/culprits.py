@@ -9,7 +9,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import distinct, numbers_in
-from stepscope.analysis.account.pieces import Pieces, around, around_by_kind
+from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_call_with
 from stepscope.analysis.trace.grouping import forest
@@ -75,8 +75,9 @@ class Finder:
         return found, np.where(inner >= 0, np.searchsorted(found.event, inner), -1)
 
     def culprit(self, rows: I64) -> Culprit | None:
-        """The culprit of some pieces; None where nothing is recorded in any of them."""
+        """The culprit of some pieces; None where nothing is recorded in any of them but the step's own mark."""
         rows = rows[self._event[rows] >= 0]
+        rows = rows[kinds_of(self._trace, self._event[rows]) != K.STEP_MARK]
         if not len(rows):
             return None
         op, op_rows = self._longest_op(rows)

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
-from stepscope.analysis.trace.hlo import xla_programs
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -89,7 +89,11 @@ def _count_compiled_programs(trace: HostTrace, rows: I64) -> list[Compiled]:
 
 def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], bool]:
     """The argument whose shapes differ most between programs of a name, its shapes, and whether none differ."""
-    known = xla_programs(trace).parameters(program)
+    programs = programs_of(trace)
+    places = [at for at, entry in enumerate(programs.entries) if entry.module == program]
+    places.sort(key=lambda at: programs.entries[at].number or 0)
+    taken = [[shape for _, shape in programs.module(at).parameters] for at in places]
+    known = [shapes for shapes in taken if shapes]
     if len(known) < _SEVERAL or len({len(each) for each in known}) != 1:
         return "", [], False
     of_argument = [list(dict.fromkeys(shapes)) for shapes in zip(*known, strict=True)]

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.hlo.framework_ops import framework_ops
+from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside, is_inside_another, is_thread_event
 from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
-from stepscope.analysis.trace.hlo import xla_programs
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, last_below
@@ -513,14 +514,11 @@ def _program_facts(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> di
     if not trace.has_stat(stat_names.HLO_MODULE) or not len(ops):
         return {}
     found = _programs_run(trace, steps, ops, own)[:_MOST_MODULES]
-    known = xla_programs(trace)
+    programs = programs_of(trace)
+    ops_of = [framework_ops(programs, programs.find(number, module)) for _, number, module in found]
 
     def having(test: Callable[[str], bool]) -> list[str]:
-        return [
-            share.name
-            for share, number, module in found
-            if known and any(map(test, known.framework_ops(number, module)))
-        ]
+        return [share.name for (share, _, _), ops in zip(found, ops_of, strict=True) if any(map(test, ops))]
 
     return {
         "modules": [share for share, _, _ in found],

@@ -18,9 +18,9 @@ from collections.abc import Callable
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.hlo.framework_ops import framework_ops_of_events
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before
-from stepscope.analysis.trace.hlo import xla_programs
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 from stepscope.records import dataclass
@@ -228,25 +228,35 @@ def _attribute_by_instruction(trace: HostTrace, rows: I64, instruction: I64, tab
     """Sets ops by the XLA instruction, through its program if that is known."""
     at = np.flatnonzero(instruction > 0)
     if len(at):
-        name_of = instruction_names(trace)
-        program = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
-        table.put(op, at, instruction, program, lambda piece: name_of(int(rows[piece]), int(instruction[piece])))
+        events, instruction = rows[at], instruction[at]
+        number, first = number_pairs(instruction, trace.stat_ints(stat_names.PROGRAM_ID, rows=events))
+        number, first = number_pairs(number, trace.stat_strings(stat_names.HLO_MODULE, rows=events))
+        code, names = name_instructions(trace, events[first], instruction[first])
+        places = np.array([table.places.setdefault(name, len(table.places)) for name in names], np.int32)
+        op[at] = places[code][number]
 
 
-def instruction_names(trace: HostTrace) -> Callable[[int, int], OpName]:
-    """A function that takes an event and the string row of its XLA instruction, and returns the op's name and type."""
-    module, program = trace.stat_strings(stat_names.HLO_MODULE), trace.stat_ints(stat_names.PROGRAM_ID)
-    known = xla_programs(trace)
+def name_instructions(trace: HostTrace, events: I64, instructions: I64) -> tuple[I32, list[OpName]]:
+    """The op of the XLA instruction of each event: int32 of shape (events,), and name and type of the different ops.
 
-    def name_of(event: int, instruction: int) -> OpName:
-        text = trace.strings[instruction]
-        framework = known.framework_op(int(program[event]), trace.strings[module[event]], text) if known else ""
-        argument = argument_of(framework)
-        if argument:
-            return argument, op_name(text, K.DEVICE_OP)[1]
-        return op_name(framework or text, K.DEVICE_OP)
+    Args:
+        events: int64 of shape (n,), rows of events.
+        instructions: int64 of shape (n,), string rows of their instructions.
+    """
+    op, texts = framework_ops_of_events(trace, events, instructions)
+    arguments = [argument_of(text) for text in texts]
+    has_own_name = np.array([not text or bool(argument) for text, argument in zip(texts, arguments, strict=True)])
+    code, first = number_pairs(op, np.where(has_own_name[op], instructions, -1))
+    return code, [
+        _instruction_op(texts[each], arguments[each], trace.strings[int(instructions[at])])
+        for at, each in zip(first.tolist(), op[first].tolist(), strict=True)
+    ]
 
-    return name_of
+
+def _instruction_op(framework: str, argument: str, instruction: str) -> OpName:
+    if argument:
+        return argument, op_name(instruction, K.DEVICE_OP)[1]
+    return op_name(framework or instruction, K.DEVICE_OP)
 
 
 def _attribute_by_graph_node(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.trace.attribution import attribute, event_name_rows, instruction_names
+from stepscope.analysis.trace.attribution import attribute, event_name_rows, name_instructions
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.grouping import forest, spread_labels
@@ -94,9 +94,11 @@ def _host_op_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, st
         return number, _op_names(trace, name[first], kind[first])
     program = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
     number, first = number_pairs(np.where(of_xla, instruction, -name), program)
-    names, instruction_name = _op_names(trace, name[first], kind[first]), instruction_names(trace)
-    for at in np.flatnonzero(of_xla[first]).tolist():
-        names[at] = instruction_name(int(rows[first[at]]), int(instruction[first[at]]))
+    names = _op_names(trace, name[first], kind[first])
+    xla = np.flatnonzero(of_xla[first])
+    code, ops = name_instructions(trace, rows[first[xla]], instruction[first[xla]])
+    for at, each in zip(xla.tolist(), code.tolist(), strict=True):
+        names[at] = ops[each]
     return number, names
 
 

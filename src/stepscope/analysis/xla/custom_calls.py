@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stepscope.analysis.xla.module import CONVOLUTION
+from stepscope.analysis.hlo.module import CONVOLUTION
 from stepscope.vocabulary import custom_calls
 from stepscope.vocabulary.custom_calls import attention_sizes, kind_of_call, product_dimensions
 
 if TYPE_CHECKING:
-    from stepscope.analysis.xla.module import Module
+    from stepscope.analysis.hlo.module import Module
 
 
 def custom_flops(module: Module, row: int) -> float | None:
-    """Operations of a custom call; None if nothing tells what it computes."""
+    """Operations of a custom call; None if it is unknown what it computes."""
     kind = kind_of_call(module.target_of(row))
     if kind == custom_calls.CONVOLUTION:
         return _convolution(module, row)
@@ -30,8 +30,7 @@ def custom_flops(module: Module, row: int) -> float | None:
 def _convolution(module: Module, row: int) -> float | None:
     from stepscope.analysis.xla.costs import convolution_flops
 
-    start, stop = module.fields.range(CONVOLUTION)
-    if start[row] == stop[row]:
+    if not len(module.part_of(row, CONVOLUTION).number):
         return None
     found = convolution_flops(module, row)
     return None if np.isnan(found) else found
@@ -39,7 +38,7 @@ def _convolution(module: Module, row: int) -> float | None:
 
 def _product(module: Module, row: int) -> float | None:
     """2 m n k of each product of a batch, by the dimensions that the backend noted."""
-    operands = module.operands.of(row)
+    operands = module.operands.linked(row)
     dimensions = product_dimensions(_parsed(module.backend_config_of(row)))
     if len(operands) < 2 or not isinstance(dimensions, dict):
         return None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from stepscope.analysis.xla.module import Module
+from stepscope.analysis.hlo.module import Module
+from stepscope.analysis.hlo.texts import number_texts, texts_of
 from stepscope.model.arrays import I64, run_rows
 from stepscope.records import dataclass
 
-MOST_NODES = 400  # of a picture; more is no picture
+MOST_NODES = 400  # of a picture; more cannot be read
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Neighbourhood:
 
 
 def neighbourhood(module: Module, seeds: Sequence[int], hops: int, most: int = MOST_NODES) -> Neighbourhood:
-    """What is at most so many hops from some instructions, by way of operands and users, within their computation."""
+    """The instructions within `hops` of some instructions, along operands and users, in the same computation."""
     distance = np.full(len(module), -1, np.int64)
     front = np.unique(np.array([row for row in seeds if 0 <= row < len(module)], np.int64))
     distance[front] = 0
@@ -53,7 +54,9 @@ def _linked(offsets: I64, rows: I64, front: I64) -> I64:
 def edges_among(module: Module, rows: Sequence[int]) -> list[tuple[int, int]]:
     """Which of some instructions take the result of which: (producer, user), in the order of the users."""
     inside = set(rows)
-    return [(each, row) for row in sorted(inside) for each in dict.fromkeys(module.operands.of(row)) if each in inside]
+    return [
+        (each, row) for row in sorted(inside) for each in dict.fromkeys(module.operands.linked(row)) if each in inside
+    ]
 
 
 def search(module: Module, text: str, most: int = 200) -> list[int]:
@@ -61,25 +64,28 @@ def search(module: Module, text: str, most: int = 200) -> list[int]:
     wanted = text.lower()
     opcodes = [at for at, opcode in enumerate(module.opcodes) if wanted in opcode.lower()]
     hits = np.isin(module.opcode, opcodes)
-    names = [row for name, row in module.row_by_name.items() if wanted in name.decode("utf-8", "replace").lower()]
+    starts, stops = module.name_ranges
+    names = [row for row, name in enumerate(texts_of(module.buf, starts, stops)) if wanted in name.lower()]
     hits[names] = True
     if int(hits.sum()) < most:
-        sources = module.sources.of(list(range(len(module))))
-        hits[[row for row, source in enumerate(sources) if wanted in source.op_name.lower()]] = True
+        start, stop, _, _ = module.framework_op_ranges(np.arange(len(module)))
+        code, ops = number_texts(module.buf, start, stop)
+        hits |= np.array([wanted in op.lower() for op in ops], np.bool_)[code]
     found: list[int] = np.flatnonzero(hits)[:most].tolist()
     return found
 
 
-def expensive_path(module: Module, time_ps: Mapping[int, int]) -> list[int]:
+def expensive_path(module: Module, time_ps: I64) -> list[int]:
     """The chain of instructions of the entry computation, each using the one before, that takes longest together.
 
     Args:
-        time_ps: the time of instructions by row; others take none.
+        time_ps: int64 of shape (instructions,), the time of each.
     """
     if module.entry < 0:
         return []
     first, last = module.computation_offsets[module.entry : module.entry + 2].tolist()
     offsets, rows = module.operands.offsets.tolist(), module.operands.rows.tolist()
+    times = time_ps[first:last].tolist()
     best = [0] * (last - first)
     before = [-1] * (last - first)
     for row in range(first, last):
@@ -88,7 +94,7 @@ def expensive_path(module: Module, time_ps: Mapping[int, int]) -> list[int]:
             # Operands stand before their users; in a damaged program others are left out, so that there is no circle.
             if first <= operand < row and best[operand - first] > longest:
                 longest, through = best[operand - first], operand
-        best[row - first] = longest + time_ps.get(row, 0)
+        best[row - first] = longest + times[row - first]
         before[row - first] = through
     if not best or not max(best):
         return []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.xla.graph_viewer_tool import Graph, Node
-from stepscope.analysis.xla.module import Module
 from stepscope.analysis.xla.text import instruction_text
 
 _LONGEST_LABEL = 60

@@ -11,19 +11,21 @@ text: for each instruction its result, opcode, operands and what it calls.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from stepscope.analysis.hlo.module import Module
+from stepscope.analysis.hlo.programs import WHY_NONE, programs_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.xla.costs import program_costs
 from stepscope.analysis.xla.graph import edges_among, expensive_path, neighbourhood, search
-from stepscope.analysis.xla.module import Module
-from stepscope.analysis.xla.op_time import op_runs, op_time
+from stepscope.analysis.xla.op_time import op_runs, op_time, rows_of_ops
 from stepscope.analysis.xla.ops import category_of, known
-from stepscope.analysis.xla.programs import WHY_NONE, programs_of
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
+from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -167,8 +169,8 @@ NOT_COMPARABLE = "it shows how a program is put together; hlo-stats compares the
 
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes: the surroundings of the slowest instruction of each program that ran."""
-    programs, times = programs_of(trace), _times(trace)
-    slowest = sorted(times, key=lambda place: -sum(ps for ps, _ in times[place].values()))[:MOST_PROGRAMS]
+    programs, times = programs_of(trace), _program_times(trace)
+    slowest = sorted(times, key=lambda place: -int(times[place].self_ps.sum()))[:MOST_PROGRAMS]
     graphs = [_graph(trace, place, times[place], [], HOPS, _MOST_NODES) for place in slowest if programs.entries]
     return Partial(origin_of(trace), graphs)
 
@@ -187,20 +189,20 @@ def graph_around(trace: HostTrace, program: str = "", node: str = "", hops: int 
     """
     place = find_program(trace, program)
     module = programs_of(trace).module(place)
-    times = _times(trace).get(place, {})
+    times = times_of_program(trace, place)
     if find:
         seeds, hops = search(module, find), 0
         if not seeds:
             raise UsageError(f"no instruction of {programs_of(trace).entries[place].label} holds {find!r}")
     else:
-        seeds = _seeds(module, node)
+        seeds = seeds_of(module, node)
     return Partial(origin_of(trace), [_graph(trace, place, times, seeds, hops, None)])
 
 
 def find_program(trace: HostTrace, program: str) -> int:
     """The place of a program by label or module; of the slowest if the text is empty.  Raises UsageError."""
-    programs, times = programs_of(trace), _times(trace)
-    order = sorted(range(len(programs)), key=lambda at: -sum(ps for ps, _ in times.get(at, {}).values()))
+    programs, times = programs_of(trace), _program_times(trace)
+    order = sorted(range(len(programs)), key=lambda at: -int(times[at].self_ps.sum()) if at in times else 0)
     fits = [at for at in order if program in ("", programs.entries[at].label, programs.entries[at].module)]
     if not fits:
         labels = ", ".join(programs.entries[at].label for at in order[:10])
@@ -211,77 +213,106 @@ def find_program(trace: HostTrace, program: str) -> int:
     return fits[0]
 
 
-def _seeds(module: Module, node: str) -> list[int]:
+def seeds_of(module: Module, node: str) -> list[int]:
+    """The instruction of a name, empty if no name is given.  Raises UsageError with instructions of similar names."""
     if not node:
         return []
-    row = module.row_by_name.get(node.removeprefix("%").encode())
-    if row is None:
+    row = module.row_of(node.removeprefix("%"))
+    if row < 0:
         near = [module.instruction_name(each) for each in search(module, node)[:5]]
         hint = f"did you mean {', '.join(near)}?" if near else "search with --find TEXT"
         raise UsageError(f"{module.name} has no instruction {node!r}", hint=hint)
     return [row]
 
 
-def _times(trace: HostTrace) -> dict[int, dict[int, tuple[int, int]]]:
-    """For each program that ran, by place, the time in ps and the runs of its instructions by row."""
+@dataclass(frozen=True)
+class Times:
+    """The instructions of a program that ran.
+
+    Attributes:
+        rows: int64 of shape (n,), instructions.
+        self_ps, runs: int64 of shape (n,), self time and number of runs of each.
+    """
+
+    rows: I64
+    self_ps: I64
+    runs: I64
+
+    def column(self, values: I64, size: int) -> I64:
+        """Values of these instructions as a column of all: int64 of shape (size,)."""
+        out = np.zeros(size, np.int64)
+        out[self.rows] = values
+        return out
+
+
+_NO_TIMES = Times(*(np.zeros(0, np.int64) for _ in range(3)))
+
+
+def times_of_program(trace: HostTrace, place: int) -> Times:
+    """The instructions of a program, by place, that ran."""
+    return _program_times(trace).get(place, _NO_TIMES)
+
+
+def _program_times(trace: HostTrace) -> dict[int, Times]:
     return trace.derived("xla times of instructions", _find_times)
 
 
-def _find_times(trace: HostTrace) -> dict[int, dict[int, tuple[int, int]]]:
+def _find_times(trace: HostTrace) -> dict[int, Times]:
     done, programs = op_time(trace), programs_of(trace)
-    self_ps = np.zeros(len(done.ops), np.int64)
+    self_ps = np.zeros(len(done), np.int64)
     np.add.at(self_ps, done.op, done.self_ps)
     runs = op_runs(trace, done)
-    places = [programs.find(number, module) for number, module in done.programs]
-    found: dict[int, dict[int, tuple[int, int]]] = {}
-    for (program, name), ps, count in zip(done.ops, self_ps.tolist(), runs.tolist(), strict=True):
-        place = places[program]
-        row = programs.module(place).row_by_name.get(name.encode(), -1) if place >= 0 else -1
-        if row >= 0:
-            found.setdefault(place, {})[row] = (ps, count)
+    places = [programs.find(*program) for program in done.programs]
+    programs.read(places)
+    found: dict[int, Times] = {}
+    for program, place in enumerate(places):
+        if place >= 0:
+            ops = np.flatnonzero(done.program == program)
+            rows = rows_of_ops(programs, done, place, ops)
+            known = rows >= 0
+            found[place] = Times(rows[known], self_ps[ops[known]], runs[ops[known]])
     return found
 
 
-def _graph(
-    trace: HostTrace, place: int, times: dict[int, tuple[int, int]], seeds: list[int], hops: int, most: int | None
-) -> Graph:
+def _graph(trace: HostTrace, place: int, times: Times, seeds: list[int], hops: int, most: int | None) -> Graph:
     programs = programs_of(trace)
     module = programs.module(place)
-    time_ps = {row: ps for row, (ps, _) in times.items()}
-    path = expensive_path(module, time_ps)
+    self_ps = times.column(times.self_ps, len(module))
+    path = expensive_path(module, self_ps)
     if not seeds and len(module):
-        seeds = [max(time_ps, key=lambda row: time_ps[row])] if time_ps else [int(max(module.roots[module.entry], 0))]
+        seeds = [int(np.argmax(self_ps)) if self_ps.any() else int(max(module.roots[module.entry], 0))]
     around = neighbourhood(module, seeds, hops) if most is None else neighbourhood(module, seeds, hops, most)
     return Graph(
         programs.entries[place].label,
         len(module),
         len(module.computation_names),
         int((module.operands.rows >= 0).sum()),
-        sum(time_ps.values()),
-        sum(time_ps.get(row, 0) for row in path),
-        _nodes(trace, place, around.rows, around.hops, times, set(path)),
+        int(self_ps.sum()),
+        int(self_ps[path].sum()),
+        nodes_of(trace, place, around.rows, around.hops, set(path)),
         [(one, other, int(module.shapes.nbytes[one])) for one, other in edges_among(module, around.rows)],
-        [(module.instruction_name(row), category_of(module, row), time_ps.get(row, 0)) for row in path[:_MOST_PATH]],
+        [(module.instruction_name(row), category_of(module, row), int(self_ps[row])) for row in path[:_MOST_PATH]],
         around.cut,
     )
 
 
-def _nodes(
-    trace: HostTrace,
-    place: int,
-    rows: list[int],
-    hops: list[int],
-    times: dict[int, tuple[int, int]],
-    path: set[int],
-) -> list[Node]:
-    programs = programs_of(trace)
-    module, costs = programs.module(place), programs.costs(place)
-    sources = module.sources.of(rows) if rows else []
+def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[int], path: Set[int]) -> list[Node]:
+    """Instructions as nodes.
+
+    Args:
+        place: of the program.
+        rows, hops: the instructions, and how far each is from the middle.
+        path: the instructions on the longest path.
+    """
+    programs, times = programs_of(trace), times_of_program(trace, place)
+    module, costs = programs.module(place), program_costs(programs, place)
+    self_ps, runs = (times.column(values, len(module)) for values in (times.self_ps, times.runs))
+    sources = module.sources.read(list(rows)) if rows else []
     return [
         Node(
             row, module.instruction_name(row), category_of(module, row), module.shapes.text(row, layout=True), hop,
-            times.get(row, (0, 0))[1], times.get(row, (0, 0))[0], row in path,
-            next((module.computation_names[each] for each in module.called.of(row)), ""),
+            int(runs[row]), int(self_ps[row]), row in path,
+            next((module.computation_names[each] for each in module.called.linked(row)), ""),
             source.op_name, source.line, known(costs.flops[row]), known(costs.nbytes[row]),
         )
         for row, hop, source in zip(rows, hops, sources, strict=True)

@@ -9,18 +9,23 @@ Work is matched to instructions, best first, by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
+
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.hlo.module import Module
+from stepscope.analysis.hlo.programs import Programs, programs_of
+from stepscope.analysis.hlo.texts import find_texts
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.op_work import device_work
-from stepscope.analysis.xla.programs import Programs, programs_of
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I64, Mask, number_pairs
+from stepscope.model.arrays import I64, U8, Mask, number_pairs, offsets_of, run_rows
 from stepscope.records import dataclass
-from stepscope.vocabulary.xla import innermost_instruction, kernel_stem
+from stepscope.vocabulary.xla import KERNEL_BYTES, innermost_instruction, kernel_stem
 
 K = EventKind
 _HIGHEST_CLIMB = 64
@@ -32,9 +37,11 @@ class OpTime:
 
     Attributes:
         rows: int64 of shape (n,), events that belong to an instruction, ascending.
-        op: int64 of shape (n,), place in `ops`.
+        op: int64 of shape (n,), which op each is a run of, from 0.
         time_ps, self_ps: int64 of shape (n,), with and without what runs inside.
-        ops: program, as a place in `programs`, and name of each instruction that ran.
+        program: int64 of shape (ops,), place in `programs`.
+        name: int64 of shape (ops,), place in `names`.
+        names: the different names of instructions that ran.
         programs: number and module's name of each program that ran.
         on_host: True where the host's own threads are the device.
         matched_ps: device time that is matched, by `carried`, `launch`, `name`.
@@ -46,12 +53,28 @@ class OpTime:
     op: I64
     time_ps: I64
     self_ps: I64
-    ops: list[tuple[int, str]]
-    programs: list[tuple[int | None, str]]
+    program: I64
+    name: I64
+    names: tuple[str, ...]
+    programs: tuple[tuple[int | None, str], ...]
     on_host: bool
     matched_ps: dict[str, int]
     unmatched_ps: int
     copies_ps: int
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def name_of(self, op: int) -> str:
+        """The name of an op's instruction."""
+        return self.names[int(self.name[op])]
+
+    @cached_property
+    def name_bytes(self) -> tuple[U8, I64]:
+        """All names as bytes, one after the other, and where each starts: uint8 of shape (bytes,), int64 of shape
+        (names + 1,)."""
+        encoded = [name.encode() for name in self.names]
+        return np.frombuffer(b"".join(encoded), np.uint8), offsets_of([len(name) for name in encoded])
 
 
 @dataclass(frozen=True)
@@ -66,6 +89,22 @@ class _Work:
     number: I64
 
 
+class _Names:
+    """The names of instructions and of programs under construction."""
+
+    def __init__(self) -> None:
+        self.instructions: dict[str, int] = {}
+        self.programs: dict[tuple[int | None, str], int] = {}
+
+    def instruction(self, name: str) -> int:
+        """The place of an instruction's name; -1 for the empty one."""
+        return self.instructions.setdefault(name, len(self.instructions)) if name else -1
+
+    def program(self, number: int | None, module: str) -> int:
+        """The place of a program."""
+        return self.programs.setdefault((number, module), len(self.programs))
+
+
 def op_time(trace: HostTrace) -> OpTime:
     """The XLA work of a trace, computed once."""
     return trace.derived("xla op time", _op_time)
@@ -74,16 +113,16 @@ def op_time(trace: HostTrace) -> OpTime:
 def _op_time(trace: HostTrace) -> OpTime:
     work = _work_on_devices(trace)
     if len(work.rows):
-        return _matched(trace, work, on_host=False)
-    return _matched(trace, _work_on_host(trace), on_host=True)
+        return _match_work(trace, work, on_host=False)
+    return _match_work(trace, _work_on_host(trace), on_host=True)
 
 
 def _work_on_devices(trace: HostTrace) -> _Work:
     done = device_work(trace)
-    return _Work(done.rows, done.time_ps, done.own_ps, *_carried(trace, done.rows))
+    return _Work(done.rows, done.time_ps, done.own_ps, *_read_carried(trace, done.rows))
 
 
-def _carried(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
+def _read_carried(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
     """Instruction, module and program number that events carry."""
     instruction, module = (trace.stat_strings(names, rows=rows) for names in (stat_names.HLO_OP, stat_names.HLO_MODULE))
     number = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
@@ -97,25 +136,40 @@ def _work_on_host(trace: HostTrace) -> _Work:
     own = np.empty(len(trace.events), np.int64)
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, chosen, own)
     rows = np.flatnonzero(chosen)
-    return _Work(rows, trace.events.duration_ps[rows], np.maximum(own[rows], 0), *_carried(trace, rows))
+    return _Work(rows, trace.events.duration_ps[rows], np.maximum(own[rows], 0), *_read_carried(trace, rows))
 
 
-def _matched(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:
+def _match_work(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:
     how: dict[str, Mask] = {"carried": work.instruction > 0}
     if not on_host:
         how["launch"] = _match_launches(trace, work, work.instruction <= 0)
-    names: list[tuple[int | None, str, str]] = []
-    code, first = number_pairs(work.instruction, work.module)
-    code, first = number_pairs(code, work.number)
-    for at in first.tolist():
-        instruction = innermost_instruction(trace.strings[work.instruction[at]]) if work.instruction[at] > 0 else ""
-        has_number = work.number[at] != -1 or work.module[at] <= 0
-        names.append((int(work.number[at]) if has_number else None, trace.strings[work.module[at]], instruction))
-    known = np.array([bool(name[2]) for name in names], np.bool_)[code] if names else np.zeros(0, np.bool_)
-    op = np.where(known, code, -1).astype(np.int64)
+    names = _Names()
+    name = _name_instructions(trace, work.instruction, names)
+    program = np.where(name >= 0, _name_programs(trace, work, names), -1)
     if not on_host:
-        how["name"] = _match_names(trace, work, op, names)
-    return _numbered(trace, work, op, names, how, on_host)
+        how["name"] = _match_names(trace, work, name, program, names)
+    return _number_ops(trace, work, name, program, names, how, on_host)
+
+
+def _name_instructions(trace: HostTrace, instruction: I64, names: _Names) -> I64:
+    """The place of each piece's instruction among the names: int64 of shape (n,), -1 if it is not known."""
+    code, first = number_pairs(instruction, np.zeros(len(instruction), np.int64))
+    rows = instruction[first].tolist()
+    found = [names.instruction(innermost_instruction(trace.strings[row])) if row > 0 else -1 for row in rows]
+    return np.array(found, np.int64)[code]
+
+
+def _name_programs(trace: HostTrace, work: _Work, names: _Names) -> I64:
+    """The place of each piece's program among the programs: int64 of shape (n,)."""
+    at = np.flatnonzero(work.instruction > 0)
+    code, first = number_pairs(work.module[at], work.number[at])
+    found = np.full(len(work.rows), -1, np.int64)
+    places = []
+    for module, number in zip(work.module[at[first]].tolist(), work.number[at[first]].tolist(), strict=True):
+        has_number = number != -1 or module <= 0
+        places.append(names.program(number if has_number else None, trace.strings[module]))
+    found[at] = np.array(places, np.int64)[code]
+    return found
 
 
 def _match_launches(trace: HostTrace, work: _Work, lost: Mask) -> Mask:
@@ -140,67 +194,77 @@ def _match_launches(trace: HostTrace, work: _Work, lost: Mask) -> Mask:
     return hit
 
 
-def _match_names(trace: HostTrace, work: _Work, op: I64, names: list[tuple[int | None, str, str]]) -> Mask:
+def _match_names(trace: HostTrace, work: _Work, name: I64, program: I64, names: _Names) -> Mask:
     """Gives kernels the instruction of their name, in place; True for what got one."""
     hit = np.zeros(len(work.rows), np.bool_)
-    at = np.flatnonzero((op < 0) & (trace.events.kind[work.rows] == K.KERNEL))
+    at = np.flatnonzero((name < 0) & (trace.events.kind[work.rows] == K.KERNEL))
     programs = programs_of(trace)
     if not len(at) or not len(programs):
         return hit
-    table = _kernel_names(programs)
     kernel = event_name_rows(trace, work.rows[at])
-    for row in np.unique(kernel).tolist():
-        found = table.get(kernel_stem(trace.strings[row]))
+    different = np.unique(kernel)
+    for row, found in zip(different.tolist(), find_kernels(programs, trace.strings.texts(different)), strict=True):
         if found is not None:
             place, instruction = found
-            names.append((programs.entries[place].number, programs.entries[place].module, instruction))
-            op[at[kernel == row]] = len(names) - 1
-            hit[at[kernel == row]] = True
+            mine = at[kernel == row]
+            name[mine] = names.instruction(instruction)
+            program[mine] = names.program(programs.entries[place].number, programs.entries[place].module)
+            hit[mine] = True
     return hit
 
 
-def _kernel_names(programs: Programs) -> dict[str, tuple[int, str]]:
-    """The instructions that run as kernels by the name XLA gives to these, where one program alone has it."""
-    found: dict[str, tuple[int, str] | None] = {}
-    for place in range(len(programs)):
-        module = programs.module(place)
-        runs = ~module.is_fused & module.is_opcode("fusion", "custom-call", "reduce", "sort", "scatter")
-        for row in np.flatnonzero(runs).tolist():
-            name = module.instruction_name(row)
-            key = kernel_stem(name)
-            found[key] = None if key in found else (place, name)
-    return {key: value for key, value in found.items() if value is not None}
+def find_kernels(programs: Programs, names: Sequence[str]) -> list[tuple[int, str] | None]:
+    """The program, by place, and the instruction that run as each of some kernels; None where no instruction of any
+    program, or more than one, would have a kernel of that name."""
+    stems = [kernel_stem(name).encode() for name in names]
+    wanted, offsets = np.frombuffer(b"".join(stems), np.uint8), offsets_of([len(stem) for stem in stems])
+    hits = np.zeros(len(stems), np.int64)
+    place, row = (np.full(len(stems), -1, np.int64) for _ in range(2))
+    programs.read(range(len(programs)))
+    for each in range(len(programs)):
+        for found in _kernel_rows(programs.module(each), wanted, offsets):
+            there = (found >= 0) & ((place != each) | (row != found))
+            hits[there] += 1
+            place[there], row[there] = each, found[there]
+    return [
+        (at, programs.module(at).instruction_name(each)) if count == 1 else None
+        for at, each, count in zip(place.tolist(), row.tolist(), hits.tolist(), strict=True)
+    ]
 
 
-def _numbered(
-    trace: HostTrace,
-    work: _Work,
-    op: I64,
-    names: list[tuple[int | None, str, str]],
-    how: dict[str, Mask],
-    on_host: bool,
+def _kernel_rows(module: Module, wanted: U8, offsets: I64) -> tuple[I64, I64]:
+    """The first and the last instruction that would have a kernel of each wanted name; -1 for none."""
+    runs = np.flatnonzero(~module.is_fused & module.is_opcode("fusion", "custom-call", "reduce", "sort", "scatter"))
+    starts, stops = (column[runs] for column in module.name_ranges)
+    names = np.frombuffer(KERNEL_BYTES, np.uint8)[module.buf[run_rows(starts, stops - starts)]]
+    bounds = offsets_of(stops - starts)
+    last = find_texts(names, bounds[:-1], bounds[1:], wanted, offsets[:-1], offsets[1:])
+    first = find_texts(names, bounds[:-1][::-1], bounds[1:][::-1], wanted, offsets[:-1], offsets[1:])
+    first = np.where(first >= 0, len(runs) - 1 - first, -1)
+    rows = np.append(runs, -1)
+    return rows[first], rows[last]
+
+
+def _number_ops(
+    trace: HostTrace, work: _Work, name: I64, program: I64, names: _Names, how: dict[str, Mask], on_host: bool
 ) -> OpTime:
-    """The same with each program and each instruction once."""
-    programs: dict[tuple[int | None, str], int] = {}
-    ops: dict[tuple[int, str], int] = {}
-    place = np.full(len(names) + 1, -1, np.int64)
-    for at, (number, module, instruction) in enumerate(names):
-        if instruction:
-            program = programs.setdefault((number, module), len(programs))
-            place[at] = ops.setdefault((program, instruction), len(ops))
-    op = place[op]
-    kept = op >= 0
-    lost_ps = work.self_ps[~kept]
-    is_copy = _is_copy(trace, work.rows[~kept])
+    """The same with each instruction of each program once."""
+    kept = np.flatnonzero(name >= 0)
+    op, first = number_pairs(program[kept], name[kept])
+    lost = name < 0
+    lost_ps = work.self_ps[lost]
+    is_copy = _is_copy(trace, work.rows[lost])
     return OpTime(
         rows=work.rows[kept],
-        op=op[kept],
+        op=op.astype(np.int64),
         time_ps=work.time_ps[kept],
         self_ps=work.self_ps[kept],
-        ops=list(ops),
-        programs=list(programs),
+        program=program[kept[first]],
+        name=name[kept[first]],
+        names=tuple(names.instructions),
+        programs=tuple(names.programs),
         on_host=on_host,
-        matched_ps={name: int(work.self_ps[mask].sum()) for name, mask in how.items()},
+        matched_ps={way: int(work.self_ps[mask].sum()) for way, mask in how.items()},
         unmatched_ps=int(lost_ps[~is_copy].sum()),
         copies_ps=int(lost_ps[is_copy].sum()),
     )
@@ -222,8 +286,24 @@ def op_runs(trace: HostTrace, done: OpTime) -> I64:
 
     An instruction launches the same kernels whenever it runs, so that it ran as often as the rarest of them.
     """
+    return trace.derived("xla op runs", lambda trace: _count_runs(trace, done))
+
+
+def _count_runs(trace: HostTrace, done: OpTime) -> I64:
     name = event_name_rows(trace, done.rows)
     kernel, first = number_pairs(done.op, name)
-    runs = np.full(len(done.ops), np.iinfo(np.int64).max, np.int64)
+    runs = np.full(len(done), np.iinfo(np.int64).max, np.int64)
     np.minimum.at(runs, done.op[first], np.bincount(kernel, minlength=len(first)))
     return np.where(runs == np.iinfo(np.int64).max, 0, runs)
+
+
+def rows_of_ops(programs: Programs, done: OpTime, place: int, ops: I64) -> I64:
+    """The instructions of ops of one program: int64 of shape (ops,), -1 for what the program does not hold.
+
+    Args:
+        place: of the program in `programs`.
+        ops: int64 of shape (ops,), places in `done`.
+    """
+    names, offsets = done.name_bytes
+    name = done.name[ops]
+    return programs.module(place).find_rows(names, offsets[name], offsets[name + 1])

@@ -5,24 +5,24 @@ One partial result serves the tools `hlo-stats`, `op-profile` and `roofline`.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+from stepscope.analysis.hlo.module import FUSION_KINDS, Module
+from stepscope.analysis.hlo.programs import Programs, programs_of
+from stepscope.analysis.hlo.sources import Source
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.origin import Origin, origin_of
-from stepscope.analysis.xla.costs import Costs, first_operands
+from stepscope.analysis.xla.compiled import Compiled, compiled_programs
+from stepscope.analysis.xla.costs import first_operands, program_costs
 from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
-from stepscope.analysis.xla.module import FUSION_KINDS, Module
-from stepscope.analysis.xla.op_time import OpTime, op_runs, op_time
-from stepscope.analysis.xla.programs import Programs, programs_of
-from stepscope.analysis.xla.sources import Source
+from stepscope.analysis.xla.op_time import OpTime, op_runs, op_time, rows_of_ops
 from stepscope.analysis.xla.step_time import StepTime, in_steps, step_time
 from stepscope.analysis.xla.text import instruction_text
 from stepscope.model import HostTrace, LineKind, stat_names
-from stepscope.model.arrays import F64, I64
+from stepscope.model.arrays import F64, I32, I64, Mask, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.scopes import is_host_transfer, is_rematerialized
 from stepscope.vocabulary.xla import strip_number
@@ -53,7 +53,7 @@ class OpRow(NamedTuple):
         precision: element type of its matrix product, else of its result, as XLA writes it.
         in_steps: share of its runs that belong to whole steps, 0 to 1.
         matrix: it multiplies matrices or convolves.
-        instructions: how many ops the row stands for.
+        instructions: number of ops in the row.
     """
 
     program: int
@@ -97,6 +97,7 @@ class Partial:
         matched_ps: time by how its instruction is known: `carried`, `launch`, `name`.
         unmatched_ps, copies_ps: time of device work that belongs to no instruction.
         recorded_programs: programs that the capture holds.
+        compiled: programs that were compiled during the capture.
     """
 
     origin: Origin
@@ -109,6 +110,7 @@ class Partial:
     recorded_programs: int
     devices: list[DeviceFacts]
     steps: StepTime | None
+    compiled: list[Compiled]
 
     @property
     def busy_ps(self) -> int:
@@ -118,6 +120,10 @@ class Partial:
 
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
+    return trace.derived("xla ops", _partial)
+
+
+def _partial(trace: HostTrace) -> Partial:
     done, programs = op_time(trace), programs_of(trace)
     table = _OpTable(trace, done, programs)
     return Partial(
@@ -131,39 +137,94 @@ def partial(trace: HostTrace) -> Partial:
         recorded_programs=len(programs),
         devices=device_facts(trace, done.rows),
         steps=step_time(trace),
+        compiled=compiled_programs(trace),
     )
 
 
 class _OpTable:
-    """The ops of a trace under construction."""
+    """The ops of a trace under construction.
+
+    Attributes:
+        total, self_ps, runs: int64 of shape (ops,), time with and without what runs inside, and how often it ran.
+        first: int64 of shape (ops,), the first event of each.
+        place: int64 of shape (programs,), place of each program that ran among those of the trace, -1 if unknown.
+        row: int64 of shape (ops,), the instruction in its program, -1 if unknown.
+        flops, bytes: float64 of shape (ops,), of all runs, NaN where unknown.
+        category: int64 of shape (ops,), place in `categories`.
+    """
 
     def __init__(self, trace: HostTrace, done: OpTime, programs: Programs) -> None:
         self.trace, self.done, self.programs = trace, done, programs
-        size = len(done.ops)
+        size = len(done)
         self.total, self.self_ps = _sums(done.op, done.time_ps, size), _sums(done.op, done.self_ps, size)
         self.runs = op_runs(trace, done)
         self.in_steps = in_steps(trace, done)
         self.first = np.zeros(size, np.int64)
         self.first[done.op[::-1]] = done.rows[::-1]
-        self.place = [programs.find(number, module) for number, module in done.programs]
-        self.stated = [_stated(trace, done, names, size) for names in (stat_names.FLOPS, stat_names.BYTES_ACCESSED)]
+        self.place = np.array([programs.find(*program) for program in done.programs], np.int64)
+        programs.read(self.place.tolist())
+        order = np.argsort(done.program, kind="stable")
+        bounds = np.searchsorted(done.program[order], np.arange(len(done.programs) + 1))
+        self.of_program = [order[bounds[at] : bounds[at + 1]] for at in range(len(done.programs))]
         self.row = np.full(size, -1, np.int64)
         self.flops, self.bytes = np.full(size, np.nan), np.full(size, np.nan)
-        self.category = [""] * size
-        self.precision = [("", False)] * size
-        self.by_program: dict[int, list[int]] = defaultdict(list)
-        for op, (program, _) in enumerate(done.ops):
-            self.by_program[program].append(op)
+        self.categories: dict[str, int] = {}
+        self.category = np.zeros(size, np.int64)
+        for program, ops in enumerate(self.of_program):
+            self._find_instructions(program, ops)
+        self._count_stated()
+        names = list(self.categories)
+        self.category_names = names
+        containers = np.isin(self.category, [at for at, name in enumerate(names) if name in _CONTAINERS])
+        self.flops[containers], self.bytes[containers] = 0, 0
+
+    def _find_instructions(self, program: int, ops: I64) -> None:
+        """Finds the instructions of a program's ops, what they cost and their categories, in place."""
+        place = int(self.place[program])
+        module = self.programs.module(place) if place >= 0 else None
+        if module is not None:
+            self.row[ops] = rows_of_ops(self.programs, self.done, place, ops)
+            known = ops[self.row[ops] >= 0]
+            costs = program_costs(self.programs, place)
+            self.flops[known] = costs.flops[self.row[known]] * self.runs[known]
+            self.bytes[known] = costs.nbytes[self.row[known]] * self.runs[known]
+        self.category[ops] = self._categories(module, ops)
+
+    def _count_stated(self) -> None:
+        """What the trace itself states wins."""
+        for target, names in ((self.flops, stat_names.FLOPS), (self.bytes, stat_names.BYTES_ACCESSED)):
+            stated = _sum_stated(self.trace, self.done, names, len(self.done))
+            known = ~np.isnan(stated)
+            target[known] = stated[known]
+
+    def _categories(self, module: Module | None, ops: I64) -> I64:
+        """Categories as the trace states them, else as the program does, else by the op's name."""
+        out = np.full(len(ops), -1, np.int64)
+        rows = self.row[ops]
+        name = self.done.name[ops]
+        lost = np.flatnonzero(rows < 0)
+        for each in np.unique(name[lost]).tolist():
+            out[lost[name[lost] == each]] = self._category(strip_number(self.done.names[each]))
+        if module is not None:
+            code, categories = number_categories(module, rows[rows >= 0])
+            out[rows >= 0] = np.array([self._category(category) for category in categories], np.int64)[code]
+        stated = self.trace.stat_strings(_CATEGORY, rows=self.first[ops])
+        for text in np.unique(stated[stated > 0]).tolist():
+            out[stated == text] = self._category(self.trace.strings[text])
+        return out
+
+    def _category(self, name: str) -> int:
+        return self.categories.setdefault(name, len(self.categories))
 
     def rows(self) -> list[OpRow]:
         """The rows, those that are not listed added up by program and category."""
-        listed = set(np.argsort(-self.self_ps, kind="stable")[:MOST_OPS].tolist())
-        opened = set(np.argsort(-self.self_ps, kind="stable")[:_MOST_OPENED].tolist())
+        order = np.argsort(-self.self_ps, kind="stable")
+        is_listed, is_opened = np.zeros(len(order), np.bool_), np.zeros(len(order), np.bool_)
+        is_listed[order[:MOST_OPS]], is_opened[order[:_MOST_OPENED]] = True, True
         rows: list[OpRow] = []
-        for program, ops in self.by_program.items():
-            self._cost(program, ops)
-            rows += self._listed(program, [op for op in ops if op in listed], opened)
-            rows += self._others(program, [op for op in ops if op not in listed])
+        for program, ops in enumerate(self.of_program):
+            rows += self._listed(program, ops[is_listed[ops]].tolist(), is_opened)
+            rows += self._others(program, ops[~is_listed[ops]])
         rows.sort(key=lambda row: (row.name == OTHERS, -row.self_ps, row.name))
         return rows
 
@@ -171,82 +232,52 @@ class _OpTable:
         """The programs that ran."""
         rows = []
         for program, (number, module) in enumerate(self.done.programs):
-            place = self.place[program]
+            place = int(self.place[program])
             entry = self.programs.entries[place] if place >= 0 else None
             label = entry.label if entry else module if number is None else f"{module or 'program'}({number})"
-            ops = self.by_program[program]
-            runs = int(np.median(self.runs[self._outermost(place, ops)])) if ops else 0
+            ops = self.of_program[program]
+            runs = int(np.median(self.runs[self._find_outermost(place, ops)])) if len(ops) else 0
             damaged = place >= 0 and self.programs.module(place).damaged
             rows.append(ProgramRow(label, entry.module if entry else module, max(runs, 1), entry is not None, damaged))
         return rows
 
-    def _outermost(self, place: int, ops: list[int]) -> list[int]:
+    def _find_outermost(self, place: int, ops: I64) -> I64:
         """Those of a program's ops that run once in each of its runs; all if it is not known which do."""
         if place < 0:
             return ops
         module = self.programs.module(place)
-        return [op for op in ops if self.row[op] >= 0 and module.computation[self.row[op]] == module.entry] or ops
+        row = self.row[ops]
+        known = np.flatnonzero(row >= 0)
+        outer = ops[known[module.computation[row[known]] == module.entry]]
+        return outer if len(outer) else ops
 
-    def _cost(self, program: int, ops: list[int]) -> None:
-        """Finds the instructions of a program's ops and what they cost, in place."""
-        place = self.place[program]
-        module = self.programs.module(place) if place >= 0 else None
-        if module is not None:
-            names = module.row_by_name
-            self.row[ops] = [names.get(self.done.ops[op][1].encode(), -1) for op in ops]
-            self._from_shapes(self.programs.costs(place), np.array(ops, np.int64))
-        categories = self._categories(module, ops)
-        for op, category in zip(ops, categories, strict=True):
-            self.category[op] = category
-        for target, stated in ((self.flops, self.stated[0]), (self.bytes, self.stated[1])):
-            known = ~np.isnan(stated[ops])
-            target[np.array(ops)[known]] = stated[ops][known]
-        containers = [op for op in ops if self.category[op] in _CONTAINERS]
-        self.flops[containers], self.bytes[containers] = 0, 0
-        if module is not None:
-            self._precisions(module, self.programs.costs(place), ops)
-
-    def _from_shapes(self, costs: Costs, ops: I64) -> None:
-        known = ops[self.row[ops] >= 0]
-        self.flops[known] = costs.flops[self.row[known]] * self.runs[known]
-        self.bytes[known] = costs.nbytes[self.row[known]] * self.runs[known]
-
-    def _precisions(self, module: Module, costs: Costs, ops: list[int]) -> None:
-        rows = self.row[ops]
-        known_ops = [op for op, row in zip(ops, rows.tolist(), strict=True) if row >= 0]
-        rows = rows[rows >= 0]
-        matrix = costs.matrix[rows]
+    def _precisions(self, place: int, rows: list[int]) -> list[tuple[str, bool]]:
+        """Element type of each instruction's matrix product, else of its result, and whether it has a product."""
+        module = self.programs.module(place)
+        known = np.array([row for row in rows if row >= 0], np.int64)
+        matrix = program_costs(self.programs, place).matrix[known]
         operand = first_operands(module, np.maximum(matrix, 0))
-        shape = np.where((matrix >= 0) & (operand >= 0), operand, np.where(matrix >= 0, matrix, rows))
+        shape = np.where((matrix >= 0) & (operand >= 0), operand, np.where(matrix >= 0, matrix, known))
         names = module.shapes.type_names(module.shapes.first_leaves(shape))
-        for op, name, is_matrix in zip(known_ops, names, (matrix >= 0).tolist(), strict=True):
-            self.precision[op] = (name, is_matrix)
+        found = iter(zip(names, (matrix >= 0).tolist(), strict=True))
+        return [next(found) if row >= 0 else ("", False) for row in rows]
 
-    def _categories(self, module: Module | None, ops: list[int]) -> list[str]:
-        stated = self.trace.stat_strings(_CATEGORY, rows=self.first[ops]).tolist()
-        rows = self.row[ops]
-        from_program = iter(categories_of(module, rows[rows >= 0]) if module is not None else [])
-        found = []
-        for op, row, text in zip(ops, rows.tolist(), stated, strict=True):
-            category = next(from_program) if row >= 0 else strip_number(self.done.ops[op][1])
-            found.append(self.trace.strings[text] if text > 0 else category)
-        return found
-
-    def _listed(self, program: int, ops: list[int], opened: set[int]) -> list[OpRow]:
-        place = self.place[program]
+    def _listed(self, program: int, ops: list[int], is_opened: Mask) -> list[OpRow]:
+        place = int(self.place[program])
         module = self.programs.module(place) if place >= 0 else None
         sources = self._sources(module, ops)
+        instructions = [int(self.row[op]) for op in ops]
+        precisions = self._precisions(place, instructions) if module else [("", False)] * len(ops)
         rows = []
-        for op, source in zip(ops, sources, strict=True):
-            row, name = int(self.row[op]), self.done.ops[op][1]
-            event = int(self.first[op])
+        for op, row, precision, source in zip(ops, instructions, precisions, sources, strict=True):
+            name, event = self.done.name_of(op), int(self.first[op])
             text = instruction_text(module, row) if module and row >= 0 else self.trace.name_of(event)
-            inside = self._inside(module, place, op) if module and row >= 0 and op in opened else []
+            inside = self._inside(module, place, op) if module and row >= 0 and is_opened[op] else []
             rows.append(
                 OpRow(
-                    program, name, self.category[op], int(self.runs[op]), int(self.total[op]), int(self.self_ps[op]),
-                    known(self.flops[op]), known(self.bytes[op]), float(self.in_steps[op]), *self.precision[op],
-                    source.op_name, source.line, list(source.stack), text,
+                    program, name, self.category_names[int(self.category[op])], int(self.runs[op]),
+                    int(self.total[op]), int(self.self_ps[op]), known(self.flops[op]), known(self.bytes[op]),
+                    float(self.in_steps[op]), *precision, source.op_name, source.line, list(source.stack), text,
                     rematerialized=is_rematerialized(name, source.op_name),
                     outside_compilation=is_host_transfer(source.op_name) or "is_host_transfer=true" in text,
                     inside=inside,
@@ -258,7 +289,7 @@ class _OpTable:
         """Where ops come from: as their program says, else as their events do."""
         rows = [int(self.row[op]) for op in ops]
         there = [row for row in rows if row >= 0]
-        by_row = dict(zip(there, module.sources.of(there), strict=True)) if module and there else {}
+        by_row = dict(zip(there, module.sources.read(there), strict=True)) if module and there else {}
         events = self.first[ops]
         texts = [self.trace.stat_strings(names, rows=events) for names in (("tf_op",), _SOURCE, _STACK)]
         core = (self.trace.lines.kind == LineKind.DEVICE_OPS)[self.trace.events.line[events]]
@@ -277,32 +308,35 @@ class _OpTable:
         row = int(self.row[op])
         if module.opcode_of(row) != "fusion":
             return []
-        flops = self.programs.costs(place).flops
+        flops = program_costs(self.programs, place).flops
         body = [
             each
-            for called in module.called.of(row)
+            for called in module.called.linked(row)
             for each in range(*module.computation_offsets[called : called + 2].tolist())
         ]
         body = [each for each in body if module.opcode_of(each) not in ("parameter", "constant", "tuple")]
         body = sorted(body, key=lambda each: -np.nan_to_num(flops[each]))[:_MOST_INSIDE]
-        sources = module.sources.of(body) if body else []
+        sources = module.sources.read(body) if body else []
         runs = int(self.runs[op])
         return [
             Inside(module.instruction_name(each), module.opcode_of(each), source.op_name, known(flops[each] * runs))
             for each, source in zip(body, sources, strict=True)
         ]
 
-    def _others(self, program: int, ops: list[int]) -> list[OpRow]:
-        groups: dict[str, list[int]] = defaultdict(list)
-        for op in ops:
-            groups[self.category[op]].append(op)
+    def _others(self, program: int, ops: I64) -> list[OpRow]:
+        """One row for the ops of each category."""
+        code, first = number_pairs(self.category[ops], np.zeros(len(ops), np.int64))
+        sums = [np.bincount(code, weights=column[ops], minlength=len(first)) for column in (self.flops, self.bytes)]
+        counts = np.bincount(code, minlength=len(first))
+        inside = np.bincount(code, weights=self.in_steps[ops], minlength=len(first)) / np.maximum(counts, 1)
+        times = [_sums(code, column[ops], len(first)) for column in (self.runs, self.total, self.self_ps)]
         return [
             OpRow(
-                program, OTHERS, category, int(self.runs[group].sum()), int(self.total[group].sum()),
-                int(self.self_ps[group].sum()), known(self.flops[group].sum()), known(self.bytes[group].sum()),
-                float(self.in_steps[group].mean()), "", False, "", "", [], "", False, False, [], len(group),
+                program, OTHERS, self.category_names[int(self.category[ops[first[at]]])], int(times[0][at]),
+                int(times[1][at]), int(times[2][at]), known(sums[0][at]), known(sums[1][at]), float(inside[at]), "",
+                False, "", "", [], "", False, False, [], int(counts[at]),
             )
-            for category, group in groups.items()
+            for at in range(len(first))
         ]  # fmt: skip
 
 
@@ -313,12 +347,20 @@ def category_of(module: Module, row: int) -> str:
 
 def categories_of(module: Module, rows: I64) -> list[str]:
     """The same of several instructions."""
-    kinds = module.fusion_kinds(rows)
-    opcodes = [module.opcodes[code] for code in module.opcode[rows].tolist()]
-    return [
-        f"{FUSION_KINDS[kind]} fusion" if opcode == "fusion" and kind in FUSION_KINDS else opcode
-        for opcode, kind in zip(opcodes, kinds, strict=True)
-    ]
+    code, categories = number_categories(module, rows)
+    return [categories[each] for each in code.tolist()]
+
+
+def number_categories(module: Module, rows: I64) -> tuple[I64, list[str]]:
+    """The categories of several instructions: int64 of shape (rows,), and the different ones."""
+    kind, kinds = module.number_fusion_kinds(rows)
+    code, first = number_pairs(module.opcode[rows], kind)
+    pairs = zip(module.opcode[rows[first]].tolist(), kind[first].tolist(), strict=True)
+    return code.astype(np.int64), [_category(module.opcodes[opcode], kinds[each]) for opcode, each in pairs]
+
+
+def _category(opcode: str, kind: str) -> str:
+    return f"{FUSION_KINDS[kind]} fusion" if opcode == "fusion" and kind in FUSION_KINDS else opcode
 
 
 def known(value: float) -> float | None:
@@ -326,13 +368,13 @@ def known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _sums(op: I64, values: I64, size: int) -> I64:
+def _sums(op: I64 | I32, values: I64, size: int) -> I64:
     out = np.zeros(size, np.int64)
     np.add.at(out, op, values)
     return out
 
 
-def _stated(trace: HostTrace, done: OpTime, names: tuple[str, ...], size: int) -> F64:
+def _sum_stated(trace: HostTrace, done: OpTime, names: tuple[str, ...], size: int) -> F64:
     """What the trace itself states for the runs of each op, NaN where it states nothing for one of them."""
     out = np.full(size, np.nan)
     if not trace.has_stat(names) or not len(done.rows):

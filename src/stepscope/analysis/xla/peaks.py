@@ -1,4 +1,4 @@
-"""What a device can do at most: from the user's table, the table that comes along, or the trace itself.
+"""What a device can do at most: from the user's table, the table that comes with Stepscope, or the trace itself.
 
 The table is `devices.toml` beside this module.  A user's own, in the same form, is named by STEPSCOPE_DEVICES or lies
 as `devices.toml` in the user's configuration folder for Stepscope; its entries come first.
@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,10 @@ class Peaks:
             for wanted in (*_MATRIX_FALLBACKS.get(name, (name,)), name):
                 if wanted in self.matrix:
                     return self.matrix[wanted]
-        return self.plain.get(name) or self.plain.get("fp32") or self.matrix.get(name)
+        if name in self.plain:
+            return self.plain[name]
+        # Narrower types run at least as fast as single precision; double precision may be 64 times slower.
+        return (None if name == "fp64" else self.plain.get("fp32")) or self.matrix.get(name)
 
     @property
     def highest_flops(self) -> float | None:
@@ -91,12 +95,17 @@ def peaks_of(facts: DeviceFacts, entries: Sequence[Mapping[str, Any]] | None = N
 
 
 def table() -> list[Mapping[str, Any]]:
-    """The entries of the user's table, then those that come along.  Raises UsageError."""
+    """The entries of the user's table, then those that come with Stepscope.  Raises UsageError."""
     own = os.environ.get(VARIABLE)
     path = Path(own) if own else user_config_path("stepscope") / _FILE
     users = _read(path) if own or path.is_file() else []
-    built_in = resources.files("stepscope.analysis.xla").joinpath(_FILE).read_text("utf-8")
-    return [*users, *tomllib.loads(built_in)["device"]]
+    return [*users, *_built_in_table()]
+
+
+@cache
+def _built_in_table() -> list[Mapping[str, Any]]:
+    text = resources.files("stepscope.analysis.xla").joinpath(_FILE).read_text("utf-8")
+    return list(tomllib.loads(text)["device"])
 
 
 def _read(path: Path) -> list[Mapping[str, Any]]:

@@ -45,4 +45,4 @@ def share_in_steps(trace: HostTrace, rows: I64, op: I64, size: int) -> F64:
 
 def in_steps(trace: HostTrace, done: OpTime) -> F64:
     """`share_in_steps` of instructions."""
-    return share_in_steps(trace, done.rows, done.op, len(done.ops))
+    return share_in_steps(trace, done.rows, done.op, len(done))

@@ -6,7 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from stepscope.analysis.xla.fields import fields_of
+from stepscope.analysis.hlo.fields import fields_of
+from stepscope.analysis.hlo.texts import texts_of
 from stepscope.model.arrays import I64, U8
 from stepscope.records import dataclass
 
@@ -51,11 +52,11 @@ class Sources:
     frames_start: int
     frames_stop: int
 
-    def of(self, rows: list[int]) -> list[Source]:
+    def read(self, rows: list[int]) -> list[Source]:
         """The sources of some instructions."""
         found = fields_of(self.buf, self.starts[rows], self.stops[rows])
         numbers = (_OP_NAME, _OP_TYPE, _FILE, _DEDUPLICATED)
-        names, types, files, shared = (self._texts(*found.range(number)) for number in numbers)
+        names, types, files, shared = (texts_of(self.buf, *found.range(number)) for number in numbers)
         lines, frames = found.scalar(_LINE).tolist(), found.scalar(_FRAME).tolist()
         sources = []
         for at in range(len(rows)):
@@ -63,10 +64,6 @@ class Sources:
             line = f"{files[at]}:{lines[at]}" if files[at] else stack[0].split(" ")[0] if stack else ""
             sources.append(Source(names[at], types[at], line, stack, shared[at]))
         return sources
-
-    def _texts(self, start: I64, stop: I64) -> list[str]:
-        pairs = zip(start.tolist(), stop.tolist(), strict=True)
-        return [self.buf[a:b].tobytes().decode("utf-8", "replace") for a, b in pairs]
 
     def stack(self, frame: int) -> tuple[str, ...]:
         """The calls around a frame, innermost first; numbers of frames start at 1."""
@@ -80,9 +77,9 @@ class Sources:
         return tuple(found)
 
     @cached_property
-    def _frames(self) -> tuple[list[str], list[str], list[tuple[int, ...]], list[tuple[int, ...]]]:
+    def _frames(self) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[int, ...]], list[tuple[int, ...]]]:
         table = fields_of(self.buf, np.array([self.frames_start]), np.array([self.frames_stop]))
-        files, functions = (self._texts(*table.ranges(number)[1:]) for number in (_FILE_NAMES, _FUNCTION_NAMES))
+        files, functions = (texts_of(self.buf, *table.ranges(number)[1:]) for number in (_FILE_NAMES, _FUNCTION_NAMES))
         locations = self._numbers(table.ranges(_LOCATIONS), (_LOCATION_FILE, _LOCATION_FUNCTION, _LOCATION_LINE))
         return files, functions, locations, self._numbers(table.ranges(_FRAMES), (_FRAME_LOCATION, _FRAME_PARENT))
 
@@ -91,6 +88,6 @@ class Sources:
         return list(zip(*(found.scalar(number).tolist() for number in numbers), strict=True))
 
 
-def _nth(texts: list[str], number: int) -> str:
+def _nth(texts: tuple[str, ...], number: int) -> str:
     """The text of a number that starts at 1; empty if there is none."""
     return texts[number - 1] if 0 < number <= len(texts) else ""

@@ -30,9 +30,9 @@ from warm_python import WARM
 from xspace_build import number, text, varint
 
 import stepscope
+from stepscope.analysis.hlo.module import Module, read_module
+from stepscope.analysis.hlo.programs import Programs, program_at, programs_of
 from stepscope.analysis.xla.costs import costs_of
-from stepscope.analysis.xla.module import Module, read_module
-from stepscope.analysis.xla.programs import Programs, _program, programs_of
 from stepscope.analysis.xla.text import instruction_text
 
 ADD = computation("add", parameter("a", f32()), parameter("b", f32(), 1), op("sum", "add", f32(), "a", "b"))
@@ -59,11 +59,11 @@ def everything(module: Module) -> None:
     """Asks for all that a tool may ask for."""
     costs_of(module)
     rows = list(range(len(module)))
-    assert len(module.sources.of(rows)) == len(rows)
+    assert len(module.sources.read(rows)) == len(rows)
     for row in rows:
         instruction_text(module, row)
     assert len(module.users.offsets) == len(module.is_fused) + 1 == len(module) + 1
-    assert isinstance(module.row_by_name, dict)
+    assert module.row_of("no such name") == -1
     assert isinstance(module.schedule, dict)
 
 
@@ -74,10 +74,10 @@ def test_instructions_and_their_links() -> None:
     assert module.computation_names == ("add", "body", "main")
     assert module.computation_names[module.entry] == "main"
     assert names(module) == ["a", "b", "sum", "p", "twice", "x", "w", "dot.1", "add_fusion", "both"]
-    dot, fused, both = (module.row_by_name[name] for name in (b"dot.1", b"add_fusion", b"both"))
-    assert [names(module)[row] for row in module.operands.of(dot)] == ["x", "w"]
-    assert [names(module)[row] for row in module.users.of(module.row_by_name[b"x"])] == ["dot.1", "add_fusion"]
-    assert module.called.of(fused) == [1]
+    dot, fused, both = (module.row_of(name) for name in ("dot.1", "add_fusion", "both"))
+    assert [names(module)[row] for row in module.operands.linked(dot)] == ["x", "w"]
+    assert [names(module)[row] for row in module.users.linked(module.row_of("x"))] == ["dot.1", "add_fusion"]
+    assert module.called.linked(fused) == [1]
     assert module.roots.tolist() == [2, 4, both]
     assert module.fusion_kind_of(fused) == "kLoop"
     assert not module.damaged
@@ -101,7 +101,7 @@ def test_a_layout_with_tiles_and_a_memory_space() -> None:
 
 def test_where_an_instruction_comes_from() -> None:
     module = read(program(MAIN))
-    (source,) = module.sources.of([2])
+    (source,) = module.sources.read([2])
 
     assert (source.op_name, source.line) == ("jit(f)/dot", "train.py:7")
 
@@ -117,7 +117,7 @@ def test_stack_frames_give_line_and_calls_and_a_circle_of_them_ends() -> None:
     frames += location(1, 1, 10) + location(2, 2, 20) + frame(1, 0) + frame(2, 1) + frame(1, 4) + frame(1, 3)
     main = computation("main", *(op(f"x{at}", "add", f32(), extra=text(7, number(15, at))) for at in (2, 3)))
     module = read(program(main, schedule=text(17, frames)))
-    nested, circle = module.sources.of([0, 1])
+    nested, circle = module.sources.read([0, 1])
 
     assert nested.line == "b.py:20"
     assert nested.stack == ("b.py:20 layer", "a.py:10 main")
@@ -148,7 +148,7 @@ def test_names_and_ids_that_repeat_stay_in_their_computation() -> None:
     module = read(old_ids)
 
     assert module.operands.rows.tolist() == [0, 0, 2, 2]
-    assert module.row_by_name[b"y"] == 3  # what runs by itself
+    assert module.row_of("y") == 3  # what runs by itself
 
 
 def test_functions_that_call_each_other_in_a_circle_end() -> None:
@@ -165,8 +165,8 @@ def test_links_to_what_is_not_there() -> None:
     module = read(program(main))
     everything(module)
 
-    assert module.operands.of(0) == []
-    assert module.called.of(1) == []
+    assert module.operands.linked(0) == []
+    assert module.called.linked(1) == []
 
 
 @pytest.mark.parametrize("data", [b"", b"\x0a", b"\xff" * 50, program(Computation("main"))])
@@ -203,7 +203,7 @@ def test_damage_anywhere_ends_in_no_error(changes: list[tuple[int, int]]) -> Non
 
 
 def test_programs_are_found_by_number_and_name() -> None:
-    entries = tuple(_program(label, 0, 0) for label in ("jit_f(1)", "jit_f(2)", "jit_g(2)", "jit_h"))
+    entries = tuple(program_at(label, 0, 0) for label in ("jit_f(1)", "jit_f(2)", "jit_g(2)", "jit_h"))
     programs = Programs(np.zeros(0, np.uint8), entries)
 
     assert programs.find(1, "jit_f") == 0
@@ -216,7 +216,7 @@ def test_programs_are_found_by_number_and_name() -> None:
 
 
 def test_numbers_of_64_bits_are_the_ones_of_the_events() -> None:
-    assert _program("jit_f(12190760917235803885)", 0, 0).number == 12190760917235803885 - (1 << 64)
+    assert program_at("jit_f(12190760917235803885)", 0, 0).number == 12190760917235803885 - (1 << 64)
 
 
 WORKER = """
@@ -238,7 +238,6 @@ print(json.dumps({
 
 @pytest.mark.parametrize("session", ["jax-mi300x-attention", "jax-mi300x-conv", "tpu-inference"])
 def test_real_programs_are_what_protobuf_reads(corpus: Path, session: str, tmp_path: Path) -> None:
-    pytest.importorskip("tensorflow", reason="reads the same programs with TensorFlow's protobuf")
     programs = programs_of(stepscope.load(corpus / session).trace())
     largest = max(programs.entries, key=lambda entry: entry.stop - entry.start)
     data = programs.blob[largest.start : largest.stop].tobytes()
@@ -249,15 +248,15 @@ def test_real_programs_are_what_protobuf_reads(corpus: Path, session: str, tmp_p
     module = read(data)
     everything(module)
 
-    sources = module.sources.of(list(range(len(module))))
+    sources = module.sources.read(list(range(len(module))))
     found = [
         [
             module.instruction_name(row),
             module.opcode_of(row),
             module.shapes.dims_of(row),
             len(module.shapes.children_of(row)),
-            module.operands.of(row),
-            module.called.of(row),
+            module.operands.linked(row),
+            module.called.linked(row),
             module.target_of(row),
             module.fusion_kind_of(row),
             sources[row].op_name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
-from stepscope.model.arrays import I64, U8, Mask, number_pairs, offsets_of, run_rows
+from stepscope.model.arrays import I64, U8, Mask, offsets_of, run_rows
 from stepscope.records import dataclass
 
 _MOST_VARINT_BYTES = 10
@@ -79,14 +79,14 @@ def fields_of(buf: U8, starts: I64, stops: I64) -> Fields:
     wire = kernels.wire
     starts, stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(stops, np.int64)
     bad_at = np.zeros(len(starts), np.int64)
-    table = _scanned(buf, starts, stops, bad_at)
+    table = _scan(buf, starts, stops, bad_at)
     np.abs(table[:, wire.FIELD_NUMBER], out=table[:, wire.FIELD_NUMBER])  # negative: it is cut by its message's end
     columns = (wire.FIELD_MESSAGE, wire.FIELD_NUMBER, wire.FIELD_START, wire.FIELD_STOP)
     message, number, start, stop = (np.ascontiguousarray(table[:, column]) for column in columns)
     return Fields(buf, len(starts), message, number, start, stop, bad_at >= 0)
 
 
-def _scanned(buf: U8, starts: I64, stops: I64, bad_at: I64) -> I64:
+def _scan(buf: U8, starts: I64, stops: I64, bad_at: I64) -> I64:
     """One row for each field; the places of damage go to `bad_at`."""
     bad_at[:] = -1
     return np.asarray(kernels.wire.scan_fields(buf, starts, stops, bad_at, np.zeros(len(starts), np.int64)))
@@ -114,19 +114,3 @@ def _varints(buf: U8, start: I64, stop: I64) -> tuple[I64, I64]:
             break
         values[inside] |= (data[at[inside]] & 0x7F) << np.int64(7 * byte)
     return owner[last], values
-
-
-def text_codes(buf: U8, start: I64, stop: I64, width: int = 32) -> tuple[I64, list[str]]:
-    """Numbers texts by what they are: int64 of shape (n,), and the different texts, each cut to `width` bytes."""
-    length = np.clip(stop - start, 0, width)
-    table = np.zeros((len(start), width), np.uint8)
-    rows = np.repeat(np.arange(len(start)), length)
-    table[rows, run_rows(np.zeros(len(start), np.int64), length)] = buf[run_rows(start, length)]
-    words = table.view(np.int64)
-    code = length
-    for word in range(words.shape[1]):
-        number, _ = number_pairs(code, np.ascontiguousarray(words[:, word]))
-        code = number.astype(np.int64)
-    number, first = number_pairs(code, np.zeros(len(code), np.int64))
-    texts = [table[at, : length[at]].tobytes().decode("utf-8", "replace") for at in first.tolist()]
-    return number.astype(np.int64), texts

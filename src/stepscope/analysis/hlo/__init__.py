@@ -1,0 +1,1 @@
+"""The XLA programs that a trace holds, as columns: instructions, what they refer to, shapes, and source lines."""

@@ -1,0 +1,387 @@
+"""One XLA program as columns: its computations and instructions, read from a serialized HloProto.
+
+    HloProto 1: module { 1: name, 3: computation { 1: name, 2: instruction {...}, 5: id, 6: root }, 17: stack frames }
+             3: buffer assignment
+
+A compiled loop reads all instructions in one pass (`kernels.hlo`); everything else is decoded when it is first used.
+A program that is cut keeps what lies before the cut; links to computations or instructions that are not there are -1.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.hlo.fields import Fields, fields_of
+from stepscope.analysis.hlo.shapes import Shapes, shapes_of
+from stepscope.analysis.hlo.sources import Sources
+from stepscope.analysis.hlo.texts import find_texts, number_texts, texts_of
+from stepscope.model.arrays import I64, U8, Mask, offsets_of
+from stepscope.records import dataclass
+
+FUSION_KINDS = {"kLoop": "loop", "kInput": "input", "kOutput": "output", "kCustom": "custom"}
+
+_MODULE, _BUFFER_ASSIGNMENT = 1, 3
+_NAME, _ENTRY_NAME, _COMPUTATION, _PROGRAM_SHAPE, _ENTRY_ID, _SCHEDULE, _STACK_FRAMES = 1, 2, 3, 4, 6, 7, 17
+_PARAMETERS, _PARAMETER_NAMES = 1, 3  # of a program's shape
+_COMPUTATION_NAME, _INSTRUCTION, _COMPUTATION_ID, _ROOT_ID = 1, 2, 5, 6
+_TARGET, _BACKEND_CONFIG = 28, 43
+_SEQUENCE, _SEQUENCE_KEY, _SEQUENCE_VALUE, _SEQUENCE_IDS = 1, 1, 2, 1
+# Fields that say what an op computes: dimensions, window, convolution, dot, feature groups, batch groups, precision.
+DIMENSIONS, WINDOW, CONVOLUTION, DOT, FEATURE_GROUPS, BATCH_GROUPS, FFT_LENGTH = 14, 15, 16, 30, 50, 58, 32
+
+
+@dataclass(frozen=True)
+class Links:
+    """Several rows for each instruction.
+
+    Attributes:
+        offsets: int64 of shape (instructions + 1,).
+        rows: int64 of shape (links,), -1 for what the program refers to but does not hold.
+    """
+
+    offsets: I64
+    rows: I64
+
+    def linked(self, row: int) -> list[int]:
+        """The rows that one instruction refers to and the program holds."""
+        return [each for each in self.rows[self.offsets[row] : self.offsets[row + 1]].tolist() if each >= 0]
+
+    @property
+    def owner(self) -> I64:
+        """The instruction of each link: int64 of shape (links,)."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+
+@dataclass(frozen=True)
+class Module:
+    """The instructions of a program.
+
+    Attributes:
+        buf: uint8 of shape (bytes,), the serialized HloProto.
+        name: the module's name.
+        computation_names: the names of the computations, in order.
+        computation_offsets: int64 of shape (computations + 1,): the instructions of a computation are neighbours.
+        computation: int64 of shape (instructions,), row of the computation.
+        computation_ids: int64 of shape (computations,), as the program numbers them.
+        entry: row of the computation that runs first, -1 if there is none.
+        damaged: True if a part could not be read.
+        parts, module_parts: the fields of the HloProto and of its module.
+        root_ids: int64 of shape (computations,), id of the instruction that makes a computation's result.
+        starts, stops: int64 of shape (instructions,), where each instruction lies in `buf`.
+        table: int64 of shape (instructions, kernels.hlo.WIDTH), what the compiled loop found.
+        operand_ids, called_ids: int64 of shape (links,), what the instructions refer to.
+    """
+
+    buf: U8
+    name: str
+    computation_names: tuple[str, ...]
+    computation_offsets: I64
+    computation: I64
+    computation_ids: I64
+    entry: int
+    damaged: bool
+    parts: Fields
+    module_parts: Fields
+    root_ids: I64
+    starts: I64
+    stops: I64
+    table: I64
+    operand_ids: I64
+    called_ids: I64
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @cached_property
+    def ids(self) -> I64:
+        """The instructions as the program numbers them: int64 of shape (instructions,)."""
+        return self._column(kernels.hlo.ID)
+
+    @cached_property
+    def roots(self) -> I64:
+        """The instruction that makes each computation's result: int64 of shape (computations,), or -1."""
+        computations = np.arange(len(self.computation_names))
+        return _find_in_computation(self.ids, self.computation, self.root_ids, computations)
+
+    def _column(self, column: int) -> I64:
+        return np.ascontiguousarray(self.table[:, column])
+
+    def _range(self, column: int) -> tuple[I64, I64]:
+        """Start and stop of a text or a message of each instruction."""
+        return self._column(column), self._column(column + 1)
+
+    # -- texts ---------------------------------------------------------------------------------------------------
+
+    def text(self, start: int, stop: int) -> str:
+        """A text of the program."""
+        data: bytes = self.buf[start:stop].tobytes()
+        return data.decode("utf-8", "replace")
+
+    def instruction_name(self, row: int) -> str:
+        """The name of an instruction."""
+        start, stop = self.table[row, kernels.hlo.NAME : kernels.hlo.NAME + 2].tolist()
+        return self.text(start, stop)
+
+    @cached_property
+    def name_ranges(self) -> tuple[I64, I64]:
+        """Start and stop of each instruction's name: two int64 of shape (instructions,)."""
+        return self._range(kernels.hlo.NAME)
+
+    @cached_property
+    def opcode(self) -> I64:
+        """What each instruction does: int64 of shape (instructions,), place in `opcodes`."""
+        return self._opcodes[0]
+
+    @property
+    def opcodes(self) -> tuple[str, ...]:
+        """The different opcodes; the first is empty."""
+        return self._opcodes[1]
+
+    @cached_property
+    def _opcodes(self) -> tuple[I64, tuple[str, ...]]:
+        return number_texts(self.buf, *self._range(kernels.hlo.OPCODE))
+
+    def opcode_of(self, row: int) -> str:
+        """What an instruction does."""
+        return self.opcodes[int(self.opcode[row])]
+
+    def is_opcode(self, *wanted: str) -> Mask:
+        """Which instructions do one of these: bool of shape (instructions,)."""
+        is_wanted = np.array([opcode in wanted for opcode in self.opcodes], np.bool_)
+        found: Mask = is_wanted[self.opcode]
+        return found
+
+    def target_of(self, row: int) -> str:
+        """What a custom call calls; empty for others."""
+        return self._rare_text(row, _TARGET)
+
+    def backend_config_of(self, row: int) -> str:
+        """What the backend noted for an instruction, mostly JSON."""
+        return self._rare_text(row, _BACKEND_CONFIG)
+
+    def _rare_text(self, row: int, number: int) -> str:
+        start, stop = self.fields_of(np.array([row])).range(number)
+        return self.text(int(start[0]), int(stop[0]))
+
+    def fusion_kind_of(self, row: int) -> str:
+        """`kLoop` and the like; empty for what is no fusion."""
+        start, stop = self.table[row, kernels.hlo.FUSION_KIND : kernels.hlo.FUSION_KIND + 2].tolist()
+        return self.text(start, stop)
+
+    def number_fusion_kinds(self, rows: I64) -> tuple[I64, tuple[str, ...]]:
+        """The fusion kinds of several instructions: int64 of shape (rows,), and the different kinds."""
+        starts, stops = (self.table[rows, kernels.hlo.FUSION_KIND + at] for at in (0, 1))
+        return number_texts(self.buf, starts, stops)
+
+    def fields_of(self, rows: I64) -> Fields:
+        """All fields of some instructions, for what only few of them have."""
+        return fields_of(self.buf, self.starts[rows], self.stops[rows])
+
+    def part_of(self, row: int, number: int) -> Fields:
+        """The fields of a message in an instruction; none if it has no such message."""
+        return fields_of(self.buf, *self.fields_of(np.array([row])).range(number))
+
+    def framework_op_ranges(self, rows: I64) -> tuple[I64, I64, I64, I64]:
+        """Where name and type of the framework's op of some instructions lie: start and stop of each."""
+        table, columns = self.table, kernels.hlo
+        name, kind = columns.OP_NAME, columns.OP_TYPE
+        return table[rows, name], table[rows, name + 1], table[rows, kind], table[rows, kind + 1]
+
+    # -- search --------------------------------------------------------------------------------------------------
+
+    def row_of(self, name: str) -> int:
+        """The instruction of a name, -1 if there is none; see `find_rows`."""
+        wanted = np.frombuffer(name.encode(), np.uint8)
+        return int(self.find_rows(wanted, np.array([0]), np.array([len(wanted)]))[0])
+
+    def find_rows(self, buf: U8, starts: I64, stops: I64) -> I64:
+        """Instructions by their names: int64 of shape (names,), -1 for what is not there.
+
+        The entry computation's instructions win over others of the same name.
+
+        Args:
+            buf: uint8 of shape (bytes,), holds the names; starts, stops: int64 of shape (names,).
+        """
+        order = self._search_order
+        name_starts, name_stops = (column[order] for column in self.name_ranges)
+        found = find_texts(self.buf, name_starts, name_stops, buf, starts, stops)
+        return np.where(found >= 0, order[found], -1) if len(order) else found
+
+    @cached_property
+    def _search_order(self) -> I64:
+        if self.entry < 0:
+            return np.arange(len(self))
+        first, last = self.computation_offsets[self.entry : self.entry + 2].tolist()
+        return np.concatenate([np.arange(first), np.arange(last, len(self)), np.arange(first, last)])
+
+    # -- links ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def operands(self) -> Links:
+        """The instructions whose results an instruction takes."""
+        offsets = np.append(0, self._column(kernels.hlo.OPERANDS_STOP))
+        inside = np.repeat(self.computation, np.diff(offsets))
+        return Links(offsets, _find_in_computation(self.ids, self.computation, self.operand_ids, inside))
+
+    @cached_property
+    def users(self) -> Links:
+        """The instructions that take an instruction's result."""
+        links = self.operands
+        known = links.rows >= 0
+        order = np.argsort(links.rows[known], kind="stable")
+        counts = np.bincount(links.rows[known], minlength=len(self))
+        return Links(offsets_of(counts), links.owner[known][order])
+
+    @cached_property
+    def called(self) -> Links:
+        """The computations that an instruction calls: a fusion's body, a loop's condition and body, a reducer."""
+        offsets = np.append(0, self._column(kernels.hlo.CALLED_STOP))
+        return Links(offsets, find_ids(self.computation_ids, self.called_ids))
+
+    @cached_property
+    def parameter_number(self) -> I64:
+        """Which parameter an instruction is, if its opcode is `parameter`: int64 of shape (instructions,)."""
+        return self._column(kernels.hlo.PARAMETER)
+
+    @cached_property
+    def tuple_index(self) -> I64:
+        """Which element a `get-tuple-element` takes: int64 of shape (instructions,)."""
+        return self._column(kernels.hlo.TUPLE_INDEX)
+
+    @cached_property
+    def is_fused(self) -> Mask:
+        """Instructions that run as a part of another: in a fusion or in a reducer: bool of shape (instructions,)."""
+        inside = np.zeros(len(self.computation_names) + 1, np.bool_)
+        starts_others = self.is_opcode("while", "conditional", "call", "async-start")
+        links = self.called
+        inside[links.rows[~starts_others[links.owner]]] = True
+        for _ in range(len(self.computation_names)):  # a reducer in a fusion calls on
+            more = links.rows[inside[self.computation[links.owner]]]
+            if inside[more].all():
+                break
+            inside[more] = True
+        return inside[self.computation]
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """The shapes of all results."""
+        return shapes_of(self.buf, *self._range(kernels.hlo.SHAPE))
+
+    def shapes_of_rows(self, rows: I64) -> Shapes:
+        """The shapes of the results of some instructions; decodes no others."""
+        start, stop = self._range(kernels.hlo.SHAPE)
+        return shapes_of(self.buf, start[rows], stop[rows])
+
+    @cached_property
+    def sources(self) -> Sources:
+        """Where in the framework and in the user's program instructions come from."""
+        start, stop = self.module_parts.range(_STACK_FRAMES)
+        return Sources(self.buf, *self._range(kernels.hlo.METADATA), int(start[0]), int(stop[0]))
+
+    @cached_property
+    def schedule(self) -> dict[int, I64]:
+        """For each computation with a schedule its instructions in the order in which they run."""
+        start, stop = self.module_parts.range(_SCHEDULE)
+        _, starts, stops = fields_of(self.buf, start, stop).ranges(_SEQUENCE)
+        entries = fields_of(self.buf, starts, stops)
+        computation = find_ids(self.computation_ids, entries.scalar(_SEQUENCE_KEY))
+        offsets, ids = fields_of(self.buf, *entries.range(_SEQUENCE_VALUE)).numbers(_SEQUENCE_IDS)
+        owner = np.repeat(computation, np.diff(offsets))
+        rows = _find_in_computation(self.ids, self.computation, ids, owner)
+        found = {}
+        for at, each in enumerate(computation.tolist()):
+            if each >= 0:
+                here = rows[offsets[at] : offsets[at + 1]]
+                found[each] = here[here >= 0]
+        return found
+
+    @cached_property
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """Name and shape, such as `f32[32,128]`, of what the program takes; empty if it does not say or is damaged."""
+        if self.damaged:
+            return ()
+        taken = fields_of(self.buf, *self.module_parts.range(_PROGRAM_SHAPE))
+        _, starts, stops = taken.ranges(_PARAMETERS)
+        shapes = shapes_of(self.buf, starts, stops)
+        names = texts_of(self.buf, *taken.ranges(_PARAMETER_NAMES)[1:])
+        names += ("",) * (shapes.count - len(names))
+        return tuple((names[at], shapes.text(at)) for at in range(shapes.count))
+
+    @property
+    def buffer_assignment(self) -> tuple[int, int]:
+        """Where the buffer assignment lies in `buf`; an empty range if there is none."""
+        start, stop = self.parts.range(_BUFFER_ASSIGNMENT)
+        return int(start[0]), int(stop[0])
+
+
+def read_module(buf: U8) -> Module:
+    """Reads a serialized HloProto, whatever it holds."""
+    parts = fields_of(buf, np.array([0]), np.array([len(buf)]))
+    module = fields_of(buf, *parts.range(_MODULE))
+    computations = fields_of(buf, *module.ranges(_COMPUTATION)[1:])
+    owner, starts, stops = computations.ranges(_INSTRUCTION)
+    table = np.zeros((len(starts), kernels.hlo.WIDTH), np.int64)
+    operands, called = kernels.hlo.scan_instructions(buf, starts, stops, table)
+    names = texts_of(buf, *computations.range(_COMPUTATION_NAME))
+    computation_ids = computations.scalar(_COMPUTATION_ID)
+    return Module(
+        buf=buf,
+        name=texts_of(buf, *module.range(_NAME))[0],
+        computation_names=names,
+        computation_offsets=offsets_of(np.bincount(owner, minlength=len(names))),
+        computation=owner,
+        computation_ids=computation_ids,
+        entry=_entry(buf, module, names, computation_ids),
+        damaged=any(part.damaged.any() for part in (parts, module, computations))
+        or bool(table[:, kernels.hlo.DAMAGED].any()),
+        parts=parts,
+        module_parts=module,
+        root_ids=computations.scalar(_ROOT_ID, -1),
+        starts=starts,
+        stops=stops,
+        table=table,
+        operand_ids=np.asarray(operands).reshape(-1),
+        called_ids=np.asarray(called).reshape(-1),
+    )
+
+
+def may_have_buffer_assignment(buf: U8) -> bool:
+    """False if a serialized HloProto is sound and does not say how the program's memory is laid out."""
+    parts = fields_of(buf, np.array([0]), np.array([len(buf)]))
+    start, stop = parts.range(_BUFFER_ASSIGNMENT)
+    return bool(stop[0] > start[0] or parts.damaged[0])
+
+
+def _entry(buf: U8, module: Fields, names: tuple[str, ...], ids: I64) -> int:
+    """The computation that runs first; the last one, which calls the others, where the program does not say."""
+    wanted = int(module.scalar(_ENTRY_ID, -1)[0])
+    here = np.flatnonzero(ids == wanted)
+    if wanted >= 0 and len(here):
+        return int(here[0])
+    name = texts_of(buf, *module.range(_ENTRY_NAME))[0]
+    return names.index(name) if name in names else len(names) - 1
+
+
+def find_ids(ids: I64, wanted: I64) -> I64:
+    """The first row that has each wanted id: int64 of shape (wanted,), -1 for none."""
+    if not len(ids):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(ids, kind="stable")
+    place = np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)
+    found = order[place]
+    return np.where(ids[found] == wanted, found, -1)
+
+
+def _find_in_computation(ids: I64, computation: I64, wanted: I64, inside: I64) -> I64:
+    """The same among the instructions of a computation each, since ids of old programs repeat."""
+    if not len(ids):
+        return np.full(len(wanted), -1, np.int64)
+    known, code = np.unique(ids, return_inverse=True)
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    hit = known[place] == wanted
+    width = len(known)
+    rows = find_ids(computation * width + code, inside * width + place)
+    return np.where(hit, rows, -1)

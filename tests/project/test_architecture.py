@@ -90,7 +90,7 @@ WINGS: dict[str, set[str]] = {
     "facts": {"hlo", "trace", "steps", "account"},
     "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
-    "compare": {"steps", "overview"},
+    "compare": {"steps", "account", "overview", "waits"},
 }
 
 # A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.

@@ -139,7 +139,8 @@ def _called(culprit: Culprit) -> str:
 
 def _calls_text(culprit: Culprit) -> str:
     each = number_text(round_ms(culprit.ps / max(culprit.calls, 1)))
-    return f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
+    calls = f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
+    return f"{calls}, inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else calls
 
 
 def _while_idle(account: StepAccount, row: AccountRow, words: str) -> str:
@@ -165,4 +166,5 @@ def culprit_json(culprit: Culprit | None) -> dict[str, object] | None:
         "layer": culprit.layer,
         "calls": culprit.calls,
         "ms": round_ms(culprit.ps),
+        "inside": culprit.inside,
     }

@@ -43,7 +43,7 @@ class Compilation:
         program: label of the program, empty if it is not known which one it is.
         total_ps: time of the call: tracing, lowering, compiling or loading, and launching.
         lower_ps, compile_ps: of that, lowering and compiling.
-        cache: HIT or MISS of a cache on disk; empty where the trace does not say whether there is one.
+        cache: HIT or MISS of a cache on disk; empty if the trace does not show whether there is one.
         arguments: what the program takes; empty if unknown.
         earlier: what the program of the same function before it takes; None if there is none.
     """
@@ -115,7 +115,7 @@ def _calls_around(trace: HostTrace, rows: I64, around: I64, names: Sequence[str]
     """The calls of functions that lower a program or compile one that has a name."""
     lowers = has_trait(trace, trace.events.type[rows], CallTrait.LOWERS_PROGRAM)
     calls: dict[int, _Call] = {}
-    telling = set()
+    relevant = set()
     for at in np.flatnonzero(around != rows).tolist():
         call, duration = int(around[at]), int(trace.events.duration_ps[rows[at]])
         function = function_of_call(trace.name_of(call)) or names[at]
@@ -123,12 +123,12 @@ def _calls_around(trace: HostTrace, rows: I64, around: I64, names: Sequence[str]
         entry.lower_ps += duration if lowers[at] else 0
         entry.compile_ps += 0 if lowers[at] else duration
         if lowers[at] or names[at]:
-            telling.add(call)
-    return [entry for call, entry in calls.items() if call in telling and entry.function]
+            relevant.add(call)
+    return [entry for call, entry in calls.items() if call in relevant and entry.function]
 
 
 def _add_alone(trace: HostTrace, calls: list[_Call], row: int, function: str) -> None:
-    """Compiling without a call around it: on a thread of its own while a call of the function waits, or by itself."""
+    """Compiling with no call around it: on another thread while a call of the function waits, or without any call."""
     start, duration = int(trace.events.start_ps[row]), int(trace.events.duration_ps[row])
     for call in calls:
         begin = int(trace.events.start_ps[call.event])
@@ -159,7 +159,7 @@ def _outermost_compiling(trace: HostTrace) -> tuple[I64, I64]:
 
 
 def _program_names(trace: HostTrace, rows: I64) -> list[str]:
-    """The function of the program that is compiled inside each event; empty where nothing inside says."""
+    """The function of the program that is compiled inside each event; empty if nothing inside names it."""
     compiling = events_of_kind(trace, K.COMPILE)
     compiling = compiling[has_trait(trace, trace.events.type[compiling], CallTrait.COMPILES_PROGRAM)]
     if not trace.has_stat(stat_names.PROGRAM_NAME):
@@ -204,7 +204,7 @@ def function_of_program(program: str) -> str:
 
 
 def _places_of(programs: Programs, function: str) -> list[int]:
-    """The programs of a function in the order in which they were made; empty if their numbers do not say."""
+    """The programs of a function in the order in which they were made; empty if their numbers do not show the order."""
     places = [at for at, entry in enumerate(programs.entries) if function_of_program(entry.module) == function]
     numbers = [programs.entries[at].number for at in places]
     if any(number is None or not 0 <= number < _LARGEST_COUNT for number in numbers):
@@ -231,7 +231,7 @@ def arguments_of(module: Module) -> tuple[Argument, ...]:
     shapes = [shape for _, shape in module.parameters]
     names = [f"argument {at}" for at in range(len(shapes))]
     rows = np.flatnonzero(module.is_opcode("parameter") & (module.computation == module.entry))
-    for row, source in zip(rows.tolist(), module.sources.of(rows.tolist()), strict=True):
+    for row, source in zip(rows.tolist(), module.sources.read(rows.tolist()), strict=True):
         at = int(module.parameter_number[row])
         if source.op_name and 0 <= at < len(names):
             names[at] = source.op_name

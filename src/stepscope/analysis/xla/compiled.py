@@ -27,7 +27,13 @@ FUNCTION_FIELDS: tuple[Field, ...] = (
 )
 COMPILATION_FIELDS: tuple[Field, ...] = (
     Field("function", "text", "the function that was compiled", "str", role=Role.NAME),
-    Field("program", "text", "the program and its number; unknown if numbers do not tell", "str", role=Role.LABEL),
+    Field(
+        "program",
+        "text",
+        "the program and its number; unknown if the numbers do not show which it is",
+        "str",
+        role=Role.LABEL,
+    ),
     Field("host", "text", "the host", "str", role=Role.HOST),
     Field("step", "number", "the step in which it was compiled", "int", role=Role.ORDINAL),
     Field("start_ms", "ms", "when the call started that needed it", role=Role.INSTANT),

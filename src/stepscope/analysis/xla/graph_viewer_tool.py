@@ -169,7 +169,7 @@ NOT_COMPARABLE = "it shows how a program is put together; hlo-stats compares the
 
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes: the surroundings of the slowest instruction of each program that ran."""
-    programs, times = programs_of(trace), _times(trace)
+    programs, times = programs_of(trace), _program_times(trace)
     slowest = sorted(times, key=lambda place: -int(times[place].self_ps.sum()))[:MOST_PROGRAMS]
     graphs = [_graph(trace, place, times[place], [], HOPS, _MOST_NODES) for place in slowest if programs.entries]
     return Partial(origin_of(trace), graphs)
@@ -201,7 +201,7 @@ def graph_around(trace: HostTrace, program: str = "", node: str = "", hops: int 
 
 def find_program(trace: HostTrace, program: str) -> int:
     """The place of a program by label or module; of the slowest if the text is empty.  Raises UsageError."""
-    programs, times = programs_of(trace), _times(trace)
+    programs, times = programs_of(trace), _program_times(trace)
     order = sorted(range(len(programs)), key=lambda at: -int(times[at].self_ps.sum()) if at in times else 0)
     fits = [at for at in order if program in ("", programs.entries[at].label, programs.entries[at].module)]
     if not fits:
@@ -250,10 +250,10 @@ _NO_TIMES = Times(*(np.zeros(0, np.int64) for _ in range(3)))
 
 def times_of_program(trace: HostTrace, place: int) -> Times:
     """The instructions of a program, by place, that ran."""
-    return _times(trace).get(place, _NO_TIMES)
+    return _program_times(trace).get(place, _NO_TIMES)
 
 
-def _times(trace: HostTrace) -> dict[int, Times]:
+def _program_times(trace: HostTrace) -> dict[int, Times]:
     return trace.derived("xla times of instructions", _find_times)
 
 
@@ -307,12 +307,12 @@ def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[i
     programs, times = programs_of(trace), times_of_program(trace, place)
     module, costs = programs.module(place), program_costs(programs, place)
     self_ps, runs = (times.column(values, len(module)) for values in (times.self_ps, times.runs))
-    sources = module.sources.of(list(rows)) if rows else []
+    sources = module.sources.read(list(rows)) if rows else []
     return [
         Node(
             row, module.instruction_name(row), category_of(module, row), module.shapes.text(row, layout=True), hop,
             int(runs[row]), int(self_ps[row]), row in path,
-            next((module.computation_names[each] for each in module.called.of(row)), ""),
+            next((module.computation_names[each] for each in module.called.linked(row)), ""),
             source.op_name, source.line, known(costs.flops[row]), known(costs.nbytes[row]),
         )
         for row, hop, source in zip(rows, hops, sources, strict=True)

@@ -157,7 +157,7 @@ def _picture(
 ) -> Picture:
     entry, module = programs_of(trace).entries[place], programs_of(trace).module(place)
     self_ps = _self_times(trace, place)
-    inside = {row: _inside(trace, place, row) for row in opened if 0 <= row < len(module) and module.called.of(row)}
+    inside = {row: _inside(trace, place, row) for row in opened if 0 <= row < len(module) and module.called.linked(row)}
     path_ps = int(self_ps[list(path)].sum())
     return Picture(entry.label, len(module), int(self_ps.sum()), path_ps, centre, part, inside)
 
@@ -167,7 +167,7 @@ def _inside(trace: HostTrace, place: int, row: int) -> Part:
     module = programs_of(trace).module(place)
     rows = [
         each
-        for called in module.called.of(row)
+        for called in module.called.linked(row)
         for each in range(*module.computation_offsets[called : called + 2].tolist())
     ]
     shown = rows[:MOST_INSIDE]

@@ -2,7 +2,8 @@
 
 Builds a copy of the package with instrumented loops, for which it needs clang; each target has its own, so that both
 can run at once.  Then it makes seeds and hands over to `target.py`, which runs libFuzzer by way of atheris (`pip
-install atheris`).  Options such as `-max_total_time=600` go to libFuzzer.  It ends at the first finding and writes the file that causes it beside the corpus, in `build/fuzz/`.
+install atheris`).  Options such as `-max_total_time=600` go to libFuzzer.  It ends at the first finding and writes the
+file that causes it beside the corpus, in `build/fuzz/`.
 """
 
 from __future__ import annotations

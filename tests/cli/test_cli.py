@@ -324,6 +324,32 @@ def test_a_part_that_there_is_not_is_answered_with_those_there_are(logdir: Path,
     assert "categories: compilation, output, input, " in capsys.readouterr().err
 
 
+def test_changes_of_several_kinds_are_predicted_together(logdir: Path, capsys) -> None:
+    changes = ["--remove", "input", "--scale", "host_compute=0.5", "--move", "python", "--to", "workers=2"]
+    assert run(["whatif", str(logdir), *changes, "--format", "json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert [(each["change"], each["part"], each["number"]) for each in found["changes"]] == [
+        ("remove", "input", None),
+        ("scale", "host_compute", 0.5),
+        ("move", "python", 2.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--scale", "op=x"], "--scale op=x has no factor"),
+        (["--move", "input", "--to", "threads=2"], "--to threads=2 is not a number of workers"),
+        ([], "no change is given"),
+    ],
+)
+def test_changes_that_make_no_sense_are_refused(logdir: Path, capsys, words: list[str], message: str) -> None:
+    assert run(["whatif", str(logdir), *words]) == 2
+
+    assert message in capsys.readouterr().err
+
+
 # -- doctor ------------------------------------------------------------------------------------------------------
 
 

@@ -87,8 +87,8 @@ WINGS: dict[str, set[str]] = {
     "timeline": {"trace", "steps", "resources"},
     "xla": {"hlo", "trace", "steps"},
     "account": {"trace", "steps"},
-    "facts": {"hlo", "trace", "steps"},
-    "advice": {"trace", "steps", "facts", "ops", "input", "resources", "workers", "waits"},
+    "facts": {"hlo", "trace", "steps", "account"},
+    "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
     "compare": {"steps", "account", "overview", "waits"},
 }

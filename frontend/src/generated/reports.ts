@@ -969,6 +969,37 @@ export interface Reports {
         mbu_percent: number | null;
       };
     };
+    compiled: {
+      kind: "table";
+      fields: {
+        function: string | null;
+        compilations: number | null;
+        total_ms: number | null;
+        compile_ms: number | null;
+        cache_hits: number | null;
+        cache_misses: number | null;
+        argument: string | null;
+        shapes: string | null;
+      };
+    };
+    compilations: {
+      kind: "table";
+      fields: {
+        function: string | null;
+        program: string | null;
+        host: string | null;
+        step: number | null;
+        start_ms: number | null;
+        total_ms: number | null;
+        lower_ms: number | null;
+        compile_ms: number | null;
+        cache: string | null;
+        changed: string | null;
+        argument: string | null;
+        before: string | null;
+        after: string | null;
+      };
+    };
     devices: {
       kind: "table";
       fields: {

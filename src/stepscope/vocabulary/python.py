@@ -19,8 +19,12 @@ _FRAME = Pattern(r"\$?[^<>]*\.py[(:]\d+")
 _PLACE = Pattern(r"\$?(?P<file>[^<>]*\.py)[(:](?P<line>\d+)\)?:? (?P<name>.*)")
 _LIBRARY = Pattern(
     r"\$?(?:.*[/\\](?:site|dist)-packages[/\\]|(?:.*[/\\])?(?:torch|tensorflow|jax|keras|numpy|importlib|_?contextlib)[/\\.]"
-    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$)"
-)  # api.py: traces name JAX's own files without their folder
+    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$"
+    # Traces of JAX and TensorFlow name files without their folder: these are their own.
+    r"|\$(?:array_methods|pjit|ad|partial_eval|linear_util|traceback_utils?|mlir|lax_numpy|batching|api_util|tree_util"
+    r"|pxla|ufuncs|source_info_util|polymorphic_function|tracing_compilation|concrete_function|atomic_function"
+    r"|def_function|tensor_conversion_registry|function_type_utils)\.py:)"
+)
 # Names of training functions, which the rules for input exclude.
 _TRAINS = r"(?!.*(?:train|test|eval|update|on_|optim|loss|backward|step))"
 _TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step)")

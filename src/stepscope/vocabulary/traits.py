@@ -55,6 +55,8 @@ class CallTrait(IntFlag):
     LEAVES_PYTHON = auto()  # releases Python's lock, and acquires it again at its end
     RUNS_KERNEL = auto()  # runs an op's kernel on the calling thread
     COMPILES_PROGRAM = auto()  # once per program
+    LOWERS_PROGRAM = auto()  # once per program that is compiled or loaded from a cache on disk
+    WRITES_PROGRAM_CACHE = auto()  # stores a compiled program in a cache on disk
     COMPILES_FRAME = auto()  # once per compiled Python function
     BLOCKING_COPY = auto()  # returns when a device is done
     LAUNCHES_GRAPH = auto()

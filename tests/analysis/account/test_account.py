@@ -65,6 +65,26 @@ def test_input_that_the_device_waits_for_is_the_cause_and_its_function_the_culpr
     assert first.cause == "device_compute"
 
 
+def test_what_a_pool_of_the_input_pipeline_computes_is_input():
+    trace = draw(
+        """
+        host main                         | M0----------M1----------M2----------
+        host main                         | aaI-------- aaI-------- aaI--------
+        host tf_data_iterator_resource    |   Q--------   Q--------   Q--------
+        host tf_data_iterator_resource    |   P1!         P2!         P3!
+        host tf_data_private_threadpool   |    S1------T   S2------T   S3------T
+        host tf_data_private_threadpool   |    b-------    b-------    b-------
+        """,
+        {"Q": Sort(K.INPUT_CALLBACK, "InstantiatedCapturedFunction::Run")},
+    )
+    rows = {row.cause: row for row in account(trace).rows}
+
+    assert rows["input"].ps == 9 * MS
+    assert rows["input"].culprit is not None and rows["input"].culprit.name == "b"
+    assert rows["input"].gain_ps == 9 * MS
+    assert rows["host_compute"].ps == 2 * MS
+
+
 def test_exposed_communication_is_told_apart_from_what_overlaps_computation():
     trace = draw(
         """

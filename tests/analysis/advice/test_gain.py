@@ -13,15 +13,11 @@ import stepscope
 from stepscope.analysis.advice import Context, advise
 from stepscope.analysis.advice.gain import Bound, predict_with_only, predict_without, uncontended_share
 from stepscope.analysis.advice.rules.dispatch import _predict_compiled
-from stepscope.analysis.advice.whatif import what_if
 from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.loop import LoopFacts, Recorded, loop_of
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import work_of
-from stepscope.analysis.ops import op_stats_tool as op_stats
 from stepscope.analysis.overview import overview_tool as overview
-from stepscope.analysis.waits import critical_path_tool as critical_path
-from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
@@ -430,52 +426,6 @@ def test_only_so_much_is_left(healthy: Context) -> None:
     assert predict_with_only(healthy, 25.0, "dispatching").speedup == 1.0
 
 
-# -- what if, with a device ----------------------------------------------------------------------------------------
-
-
-def then(picture: str, remove: str, scale: float = 0.0) -> Any:
-    """The step time of a what-if; the tools that it asks look at the picture too."""
-    trace = draw(picture, {"Z": Sort(EventKind.SYNC, "cudaStreamSynchronize")})
-    tools: dict[str, Any] = {"critical-path": critical_path, "op-stats": op_stats}
-
-    def read(name: str) -> Any:
-        return tools[name].merge([tools[name].partial(trace)])
-
-    return what_if(replace(context_of(trace), read=read), remove, scale).figures["predicted_step_time_ms"]
-
-
-DEVICE_BOUND = """
-    host main | M0--------M1--------
-    host main | L1L2Z-----L3L4Z-----
-    gpu0 s    |  a1-b2----  a3-b4---
-"""
-LAUNCH_BOUND = """
-    host main | M0--------M1--------
-    host main | L1---L2---L3---L4---
-    gpu0 s    |   a1-  b2--  a3-  b4-
-"""
-HELPED = """
-    host main | M0--------M1--------
-    host main |  P1        P2
-    host pool |    S1----T   S2----T
-    host pool |    o--u-     o--u-
-"""
-
-
-def test_a_kernel_on_the_critical_path_gains_what_it_takes() -> None:
-    assert (then(DEVICE_BOUND, "a"), then(DEVICE_BOUND, "b")) == (7.0, 4.0)
-    assert then(DEVICE_BOUND, "b", 0.5) == 7.0
-    assert then(DEVICE_BOUND, "a", 2.0) == 13.0
-
-
-def test_a_kernel_that_the_host_outlasts_gains_nothing_to_speak_of() -> None:
-    assert then(LAUNCH_BOUND, "a") == 10.0  # of 10.5: the host launches for 10
-
-
-def test_an_op_that_another_thread_computes_gains_what_the_loop_waits_for_it() -> None:
-    assert (then(HELPED, "o"), then(HELPED, "u")) == (7.0, 8.0)  # 3 ms and 2 ms
-
-
 # -- the real gains ------------------------------------------------------------------------------------------------
 
 SAYS_THE_SAME = {
@@ -507,13 +457,3 @@ def test_gains_are_near_the_real_ones_and_no_verdict_contradicts(
 
     assert {name for name, error in off.items() if error > 0.2} <= FAR_OFF
     assert max(off.values()) < 0.45
-
-
-@pytest.mark.parametrize("part", ["device_compute", "device compute"])
-def test_a_category_has_the_name_that_the_summary_gives_it(part: str) -> None:
-    assert then(DEVICE_BOUND, part) == then(DEVICE_BOUND, "device_compute") < then(DEVICE_BOUND, "output")
-
-
-def test_a_mistyped_part_is_told_with_what_was_meant() -> None:
-    with pytest.raises(UsageError, match="similar names: input"):
-        then(DEVICE_BOUND, "inptu")

@@ -31,11 +31,23 @@ export interface Advice {
   readonly step_time_ms: number | null;
   readonly predicted_step_time_ms: number | null;
   readonly reasoning: string;
+  /** What a person can edit, in the median step; null where the trace names nothing. */
+  readonly culprit: Culprit | null;
   readonly rows: readonly EvidenceRow[];
   readonly intervals: readonly EvidenceInterval[];
   readonly docs: string | null;
   readonly actions: readonly string[];
   readonly tool: string;
+}
+
+export interface Culprit {
+  readonly name: string;
+  readonly file: string | null;
+  readonly line: number | null;
+  readonly op: string | null;
+  readonly layer: string | null;
+  readonly calls: number;
+  readonly ms: number;
 }
 
 export interface OverviewReport extends Report {

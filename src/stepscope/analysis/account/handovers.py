@@ -22,7 +22,7 @@ _MEETS_INPUT = (K.INPUT_WAIT, K.ITERATOR, K.INPUT_HANDOVER, K.INPUT_CALLBACK)
 # What a thread may be in when it waits for other threads; in Python of its own it works, as far as anyone can tell.
 _MAY_WAIT = (
     K.INPUT_WAIT, K.FUNCTION_RUN, K.EAGER_EXECUTE, K.TRACED_FUNCTION, K.OTHER, K.COLLECTIVE_CALL, K.ITERATOR,
-    K.EXECUTOR,
+    K.EXECUTOR, K.INPUT_CALLBACK,
 )  # fmt: skip
 # What is left of a wait after the last thing that others did is the way back: at most a tenth of it, or 50 us.
 _MOST_LEFT, _ALWAYS_LEFT_PS = 0.1, 50_000_000

@@ -66,7 +66,7 @@ def account_json(account: StepAccount | None) -> list[dict[str, object]]:
             "ms": round_ms(row.ps),
             "percent": percent(row.ps, account.step_ps),
             "idle_ms": None if row.idle_ps is None else round_ms(row.idle_ps),
-            "culprit": None if row.culprit is None else _culprit_json(row.culprit),
+            "culprit": culprit_json(row.culprit),
         }
         for row in account.rows
     ]
@@ -153,7 +153,10 @@ def _place(culprit: Culprit | None) -> str | None:
     return f"{culprit.file}:{culprit.line}" if culprit and culprit.file else None
 
 
-def _culprit_json(culprit: Culprit) -> dict[str, object]:
+def culprit_json(culprit: Culprit | None) -> dict[str, object] | None:
+    """A culprit as in JSON; None if there is none."""
+    if culprit is None:
+        return None
     return {
         "name": culprit.name,
         "file": culprit.file,

@@ -16,11 +16,20 @@ from stepscope.analysis.account.graph import NodeKind
 from stepscope.analysis.account.model import StepModel, model_of, spent_in_step
 from stepscope.analysis.account.pieces import OWN, Pieces, kinds_of, pieces_of_step
 from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import U8
 from stepscope.records import dataclass
 
 _MOST_SPREAD = 9  # steps that shares are compared over
+_OF_CODE = (
+    Cause.PYTHON,
+    Cause.INPUT,
+    Cause.LAUNCH,
+    Cause.HOST_COMPUTE,
+    Cause.CHECKPOINT,
+)  # a line of code stands behind
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
 
@@ -71,6 +80,8 @@ class StepAccount:
         carries: whether forecasts may be made from the model; why_not: the reason if not.
         rivals: causes that take the place of the longest one when that is removed, the one that grows most first.
         spread: for each cause its lowest and highest share in percent over some usual steps, 9 at most.
+        to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
+            line stands behind that cause.
     """
 
     host: str
@@ -86,6 +97,7 @@ class StepAccount:
     why_not: str | None
     rivals: list[Rival]
     spread: dict[str, tuple[float, float]]
+    to_record: str | None = None
 
 
 def account_of(trace: HostTrace) -> StepAccount | None:
@@ -116,6 +128,7 @@ def _account(trace: HostTrace) -> StepAccount | None:
         why_not=model.why_not,
         rivals=_rivals(model, rows),
         spread=_spread(model),
+        to_record=_to_record(trace, rows),
     )
 
 
@@ -150,6 +163,16 @@ def _rivals(model: StepModel, rows: list[AccountRow]) -> list[Rival]:
     grown = [Rival(cause, now.get(cause, 0), ps) for cause, ps in then.items()]
     grown = [rival for rival in grown if rival.then_ps - rival.now_ps > _GROWS * sum(now.values())]
     return sorted(grown, key=lambda rival: rival.now_ps - rival.then_ps)
+
+
+def _to_record(trace: HostTrace, rows: list[AccountRow]) -> str | None:
+    longest = rows[0] if rows else None
+    if longest is None or Cause[longest.cause.upper()] not in _OF_CODE:
+        return None
+    known = longest.culprit is not None and longest.culprit.file is not None
+    if known or len(events_of_kind(trace, EventKind.PYTHON_CALL)):
+        return None
+    return f"to see the line of code behind it, {remedy(PYTHON_CALLS, trace.framework)}"
 
 
 def _spread(model: StepModel) -> dict[str, tuple[float, float]]:

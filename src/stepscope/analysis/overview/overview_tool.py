@@ -55,7 +55,6 @@ _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary li
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
 OUTLIER = 1.5  # times the median step
 DISTURBED = 1.5  # times the step before the capture
-_NEEDS_PYTHON = ("python", "input")  # causes whose culprit is a line of the program
 BREAKDOWN_TITLE = "Step-time breakdown as the guide defines it"
 BREAKDOWN_NOTE = (
     "The mean of the complete steps; work that overlaps counts once, by a fixed priority, as XProf counts it. The "
@@ -306,13 +305,8 @@ class OverviewReport(Report):
 
     def _culprit_lines(self) -> Iterator[str]:
         """What to record where nothing recorded names a line of the program."""
-        first = self.account.rows[0] if self.account and self.account.rows else None
-        if first is None or first.cause not in _NEEDS_PYTHON or (first.culprit and first.culprit.file):
-            return
-        yield from (f"To see the line of the program, {item.remedy}." for item in self._python_remedies())
-
-    def _python_remedies(self) -> list[Missing]:
-        return [item for item in self.missing if item.what == PYTHON_CALLS_MISSING]
+        if self.account is not None and self.account.to_record is not None:
+            yield f"To see the line of the program, {self.account.to_record}."
 
     def _breakdown_lines(self) -> tuple[str, ...]:
         return (BREAKDOWN_NOTE,) if self.breakdown_rows() else ()

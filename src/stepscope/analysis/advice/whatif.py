@@ -151,7 +151,8 @@ def _find_op(context: Context, remove: str, scale: float) -> tuple[float, float,
     if scale > 1:
         return context.period_ms, time * (1 - scale), text
     gain = predict_without(context, time * (1 - scale), remove, _remaining_bounds(context, share * (1 - scale), where))
-    return gain.now_ms, gain.now_ms - gain.then_ms, f"{text}; {gain.reasoning}"
+    then = gain.now_ms if gain.then_ms is None else gain.then_ms
+    return gain.now_ms, gain.now_ms - then, f"{text}; {gain.reasoning}"
 
 
 def _self_time_share(rows: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], where: str) -> float:

@@ -25,6 +25,17 @@ cdef extern from *:
         return memory;
     }
 
+    static void stepscope_give_back(char* first, char* stop) {
+    #if defined(__linux__) && defined(MADV_DONTNEED)
+        uintptr_t from = ((uintptr_t)first + 4095) & ~(uintptr_t)4095;
+        uintptr_t to = (uintptr_t)stop & ~(uintptr_t)4095;
+        if (from < to)
+            madvise((void*)from, to - from, MADV_DONTNEED);
+    #else
+        (void)first; (void)stop;
+    #endif
+    }
+
     static int stepscope_keep_heap(size_t room) {
     #if defined(__linux__) && defined(__GLIBC__) && defined(MADV_HUGEPAGE)
         enum { SMALL = 1 << 20, USUAL_PAD = 128 << 10, PAGE = 4095 };
@@ -48,6 +59,7 @@ cdef extern from *:
     #endif
     }
     """
+    void give_back "stepscope_give_back"(char* first, char* stop) noexcept nogil
     bint keep_heap "stepscope_keep_heap"(size_t room) noexcept nogil
     void* large_pages "stepscope_large_pages"(size_t size) noexcept nogil
 
@@ -86,6 +98,16 @@ cdef class Memory:
 
     def __dealloc__(self):
         free(self.start)
+
+    def release(self, Py_ssize_t first, Py_ssize_t stop):
+        """Gives the pages within a range of bytes back to the system, where it can do that.
+
+        What they held is lost.  Raises IndexError if the range is not inside.
+        """
+        if not 0 <= first <= stop <= self.size:
+            raise IndexError(f"no part of {self.size} bytes: {first} to {stop}")
+        with nogil:
+            give_back(<char*>self.start + first, <char*>self.start + stop)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         PyBuffer_FillInfo(view, self, self.start, self.size, 0, flags)

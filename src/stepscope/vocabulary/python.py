@@ -9,6 +9,7 @@ model/train.py(12): step                   PyTorch's
 from __future__ import annotations
 
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.libraries import is_anyones_file, is_framework_file, is_of_package
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait
@@ -36,12 +37,22 @@ def is_frame(name: str) -> bool:
 
 
 def is_of_user(frame: str) -> bool:
-    """True for a frame of a file outside of all libraries.
+    """True for a frame of a file that belongs to no library, as far as its name says.
 
     >>> is_of_user("train.py(12): step"), is_of_user("/usr/lib/python3.11/site-packages/torch/nn/x.py(3): f")
     (True, False)
+    >>> is_of_user("scipy/ndimage/x.py(3): zoom"), is_of_user("$pjit.py:3 f"), is_of_user("$train.py:3 step")
+    (False, False, True)
     """
-    return _FRAME.match(frame) is not None and _LIBRARY.match(frame) is None
+    if _FRAME.match(frame) is None or _LIBRARY.match(frame) is not None:
+        return False
+    file = place_of(frame)[1] or ""
+    return not (is_framework_file(file.removeprefix("$")) if frame.startswith("$") else is_of_package(file))
+
+
+def may_be_library(frame: str) -> bool:
+    """True for a frame of a file name without a folder that frameworks have as well as programs."""
+    return frame.startswith("$") and is_anyones_file(place_of(frame)[1] or "")
 
 
 def place_of(frame: str) -> tuple[str, str | None, int | None]:
@@ -85,6 +96,7 @@ NAMES: tuple[NameTable, ...] = (
     ),
     NameTable(rules=((CodeTrait.IS_CODE, r"\$.*\.py:\d+ |.*\.py\(\d+\): "),)),
     NameTable(rules=((CodeTrait.OF_USER, is_of_user),)),
+    NameTable(rules=((CodeTrait.MAY_BE_LIBRARY, may_be_library),)),
     NameTable(
         rules=(
             (

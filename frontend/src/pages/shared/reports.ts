@@ -67,6 +67,13 @@ export interface OverviewReport extends Report {
   readonly input_bound_percent: number | null;
   readonly verdict: string;
   readonly verdict_text: string;
+  /** The step that the account is of; null without steps. */
+  readonly account_step: {
+    readonly step: number;
+    readonly host: string;
+    readonly ms: number;
+    readonly median_of: number;
+  } | null;
   readonly top_ops: readonly Row[];
   readonly top_op_types?: readonly Row[];
   readonly advice: readonly Advice[];
@@ -109,7 +116,7 @@ export interface CompareReport extends Report {
   readonly tables: readonly ComparedTable[];
   /** Only of the overview. */
   readonly breakdown?: readonly (Row & {
-    readonly category: string;
+    readonly cause: string;
     readonly before_ms: number | null;
     readonly after_ms: number | null;
   })[];

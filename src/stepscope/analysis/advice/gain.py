@@ -253,7 +253,7 @@ def replayed(context: Context, change: str, part_ms: float, what: str) -> Gain:
     found = changes.foretold.get(change)
     if found is None:
         return Gain(context.period_ms, context.period_ms, f"the step does not wait for {what}", part_ms=part_ms)
-    now, then = found.now_ps / MS, found.then_ps / MS
+    now, then = found.now_ps / MS, min(found.then_ps, found.now_ps) / MS
     text = f"{now:.2f} ms in the median step, replayed without {what}: {then:.2f} ms; {'; '.join(found.reasons)}"
     return Gain(now, then, text, least_ms=found.least_ps / MS, most_ms=found.most_ps / MS, part_ms=part_ms)
 

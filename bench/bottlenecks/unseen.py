@@ -1,0 +1,167 @@
+"""What the unseen programs declare, and which of them are held out.
+
+Whoever wrote `unseen_tf.py`, `unseen_jax.py` and `unseen_torch.py` did not know the rules of the advice. Each of these
+programs has one planted bottleneck. Its decorator declares the expected class, further acceptable classes, the culprit
+and the fix; the declarations are read from the source, without importing a framework.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+FOLDER = Path(__file__).parent
+FRAMEWORKS = ("tf", "jax", "torch")
+
+# Five of each framework's ten programs and two of the four controls, drawn with random.Random(20261122).sample.
+# Nobody looks at their results before the rules are final.
+HELD_OUT = frozenset(
+    {
+        "tf_database_rows",
+        "tf_cosine_restarts",
+        "tf_model_checkpoint",
+        "tf_tiny_micro_batches",
+        "tf_whole_table",
+        "tf_healthy_text",
+        "jax_random_walks",
+        "jax_whole_dataset",
+        "jax_fixed_point",
+        "jax_three_forwards",
+        "jax_copied_memory",
+        "torch_fingerprints",
+        "torch_no_workers",
+        "torch_hand_lstm",
+        "torch_word_errors",
+        "torch_save_often",
+        "torch_healthy_ranks",
+    }
+)
+
+# Drawn the same way: half of the open and half of the held-out programs. Python calls are recorded in these.
+WITH_PYTHON = frozenset(
+    {
+        "tf_curriculum",
+        "tf_whole_table",
+        "tf_healthy_text",
+        "jax_random_walks",
+        "jax_archives",
+        "jax_unjitted_adam",
+        "jax_fixed_point",
+        "jax_sum_tree",
+        "jax_new_config",
+        "jax_three_forwards",
+        "jax_copied_memory",
+        "torch_saved_scans",
+        "torch_no_workers",
+        "torch_hand_lstm",
+        "torch_outliers",
+        "torch_recomputation",
+        "torch_healthy_pictures",
+    }
+)
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a program gets: whether it is the slow variant, and the framework's mark around a step."""
+
+    slow: bool
+    mark: Callable[[int], Any]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A declaration. `culprits` are functions of the program's file or names of ops, any of which is right.
+
+    `lines` are the first and last lines of those functions; `lead` is the number of untimed steps that start a block,
+    which use up what was prefetched while the other variant ran.
+    """
+
+    framework: str
+    name: str
+    expected: str
+    also: tuple[str, ...]
+    culprits: tuple[str, ...]
+    fix: str
+    ranks: int
+    lead: int
+    lines: tuple[tuple[int, int], ...]
+
+    @property
+    def module(self) -> str:
+        """The module that holds the program."""
+        return f"unseen_{self.framework}"
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether nobody looks at its results until the end."""
+        return self.name in HELD_OUT
+
+    @property
+    def has_python(self) -> bool:
+        """Whether Python calls are recorded."""
+        return self.name in WITH_PYTHON
+
+    def is_culprit(self, name: str | None, file: str | None, line: int | None) -> bool:
+        """Whether a reported culprit is the planted one: a line within its functions, or its name."""
+        in_file = file is not None and Path(file).stem == self.module
+        if in_file and line is not None and any(first <= line <= last for first, last in self.lines):
+            return True
+        return name is not None and any(culprit.rpartition(".")[2] in name for culprit in self.culprits)
+
+
+def program(
+    expected: str, *, culprits: tuple[str, ...], fix: str, also: tuple[str, ...] = (), ranks: int = 1, lead: int = 4
+) -> Callable[[_Function], _Function]:
+    """Declares a program; `read_declarations` reads the arguments from the source."""
+    return lambda function: function
+
+
+def list_unseen() -> Iterator[Program]:
+    """All declarations, in the order of the files."""
+    for framework in FRAMEWORKS:
+        yield from read_declarations(framework, (FOLDER / f"unseen_{framework}.py").read_text("utf-8"))
+
+
+def read_declarations(framework: str, source: str) -> Iterator[Program]:
+    """The declarations in the source of one module."""
+    tree = ast.parse(source)
+    spans = dict(_find_functions(tree.body, ""))
+    for node in tree.body:
+        for decorator in getattr(node, "decorator_list", ()):
+            if isinstance(node, ast.FunctionDef) and _is_declaration(decorator):
+                yield _read_declaration(framework, node.name, decorator, spans)
+
+
+def _is_declaration(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == "program"
+
+
+def _read_declaration(framework: str, name: str, call: ast.Call, spans: dict[str, tuple[int, int]]) -> Program:
+    given = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    culprits = tuple(given["culprits"])
+    return Program(
+        framework,
+        name,
+        expected=ast.literal_eval(call.args[0]),
+        also=tuple(given.get("also", ())),
+        culprits=culprits,
+        fix=given["fix"],
+        ranks=given.get("ranks", 1),
+        lead=given.get("lead", 4),
+        lines=tuple(spans[culprit] for culprit in culprits if culprit in spans),
+    )
+
+
+def _find_functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if isinstance(node, ast.FunctionDef):
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                yield prefix + node.name, (first, node.end_lineno or node.lineno)
+            yield from _find_functions(node.body, f"{prefix}{node.name}.")

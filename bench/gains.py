@@ -1,0 +1,312 @@
+"""`python -m bench.gains`: how good the advice is on programs written without sight of the rules.
+
+Each program's variants alternate in blocks of one run, with the profiler's windows in the same run, so that the real
+gain has an interval. The result is a section of `docs/advice-truth.md`, with the scores of the known programs beside.
+
+    python -m bench.gains --folder DIR --run          record all programs first, one after another
+    python -m bench.gains --folder DIR                judge the open half
+    python -m bench.gains --folder DIR --held-out     judge the half that nobody has looked at: at the very end
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stepscope
+from bench.bottlenecks.unseen import Program, list_unseen
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "advice-truth.md"
+TITLE = "## Programs written without sight of the rules"
+RESULT = "result.json"
+CLOSE = 0.2  # a predicted speed-up within this share of the real one is a good prediction
+RESAMPLES, COVERAGE = 2000, 0.95
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A measured speed-up: the median ratio of neighbouring blocks, and its bootstrap interval."""
+
+    real: float
+    least: float
+    most: float
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether the interval lies within the share that makes a prediction good."""
+        return self.most <= self.real * (1 + CLOSE) and self.least >= self.real * (1 - CLOSE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What Stepscope says about a program; times in ms per step, elapsed, as (slow, fixed)."""
+
+    program: Program
+    gain: Gain
+    cpu: Gain
+    untraced_ms: tuple[float, float]
+    traced_ms: tuple[float, float]
+    first: str
+    culprit: str | None
+    is_culprit_right: bool
+    predicted: float | None
+    expected: tuple[float, float] | None
+    shown: float | None
+    fixed: str
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the first advice names the bottleneck."""
+        return self.first in (self.program.expected, *self.program.also)
+
+    @property
+    def error(self) -> float | None:
+        """Predicted over real speed-up, minus one; None without a prediction."""
+        return self.predicted / self.gain.real - 1 if self.predicted and self.program.expected != "none" else None
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the prediction is good."""
+        return self.error is not None and abs(self.error) <= CLOSE
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the two traces show the real speed-up."""
+        return self.shown is not None and abs(self.shown / self.gain.real - 1) <= CLOSE
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether the real speed-up lies in the stated range."""
+        return self.expected is not None and self.expected[0] <= self.gain.real <= self.expected[1]
+
+
+def measure_gain(slow: Sequence[float], fixed: Sequence[float]) -> Gain:
+    """The gain of blocks that were run in pairs.
+
+    `slow[i]` and `fixed[i]` (ms per step) ran next to each other and met the same load, which changes by more between
+    pairs than a gain is large. So the ratio is that of a pair, and pairs are drawn.
+    """
+    ratios = np.array(slow) / np.array(fixed)
+    drawn = np.random.default_rng(0).integers(0, len(ratios), (RESAMPLES, len(ratios)))
+    least, most = np.quantile(np.median(ratios[drawn], axis=1), [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+    return Gain(float(np.median(ratios)), float(least), float(most))
+
+
+def pair_blocks(blocks: Iterable[dict[str, Any]], figure: str) -> tuple[list[float], list[float]]:
+    """A figure of the slow and of the fixed blocks: in ABBA order, the nth of one ran next to the other's nth."""
+    times: dict[str, list[float]] = {"slow": [], "fixed": []}
+    for block in blocks:
+        times[block["variant"]].append(block[figure])
+    return times["slow"], times["fixed"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the section and writes it into the page; returns 1 if a program could not be recorded."""
+    options = _options(arguments)
+    chosen = [program for program in list_unseen() if _is_chosen(program, options)]
+    failed = [program.name for program in chosen if options.run and not record(program, options.folder)]
+    verdicts = [] if options.run else [judge(program, options.folder) for program in chosen if _has(program, options)]
+    if verdicts:
+        page = options.output.read_text("utf-8") if options.output.is_file() else ""
+        section = make_section(verdicts, read_known_scores(page))
+        print(section)
+        if not options.only:
+            options.output.write_text(replace_section(page, section), encoding="utf-8")
+    return int(bool(failed))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.gains", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--folder", type=Path, metavar="DIR", required=True, help="captures, as NAME/slow, NAME/fixed")
+    parser.add_argument("--run", action="store_true", help="record the programs, and judge nothing")
+    parser.add_argument("--held-out", action="store_true", help="judge both halves; without it the open half alone")
+    parser.add_argument("--only", action="append", metavar="NAME", help="only these programs; the page stays as it is")
+    parser.add_argument("--output", type=Path, default=PAGE, help="the page that gets the section")
+    return parser.parse_args(arguments)
+
+
+def _is_chosen(program: Program, options: argparse.Namespace) -> bool:
+    if options.only and program.name not in options.only:
+        return False
+    return bool(options.run or options.held_out or not program.is_held_out)
+
+
+def _has(program: Program, options: argparse.Namespace) -> bool:
+    folder: Path = options.folder
+    return (folder / program.name / RESULT).is_file()
+
+
+def record(program: Program, folder: Path) -> bool:
+    """Runs a program in a process of its own; False, with a line on stderr, if it fails."""
+    shutil.rmtree(folder / program.name, ignore_errors=True)
+    command = [sys.executable, "-m", "bench.bottlenecks.blocks", program.name, "--folder", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=dict(os.environ))
+    if done.returncode:
+        print(f"{program.name} failed: {done.stderr[-300:]}", file=sys.stderr)
+    return not done.returncode
+
+
+def judge(program: Program, folder: Path) -> Verdict:
+    """What Stepscope says about the captures of a program, beside what was measured."""
+    place = folder / program.name
+    result = json.loads((place / RESULT).read_text("utf-8"))
+    program = dataclasses.replace(program, lines=tuple(map(tuple, result["lines"])))  # as they were when recorded
+    slow_ms, fixed_ms = pair_blocks(result["blocks"], "step_ms")
+    slow, fixed = (_load_overview(place / variant) for variant in ("slow", "fixed"))
+    answer = slow.to_dict()
+    item = answer["advice"][0] if answer["advice"] else {}
+    culprit = item.get("culprit") or _find_account_culprit(answer) or {}
+    least, most = item.get("predicted_speedup_least"), item.get("predicted_speedup_most")
+    return Verdict(
+        program,
+        measure_gain(slow_ms, fixed_ms),
+        cpu=measure_gain(*pair_blocks(result["blocks"], "cpu_ms")),
+        untraced_ms=(float(np.median(slow_ms)), float(np.median(fixed_ms))),
+        traced_ms=(result["recorded_step_ms"]["slow"], result["recorded_step_ms"]["fixed"]),
+        first=item.get("class", "no advice"),
+        culprit=_name_culprit(culprit),
+        is_culprit_right=program.is_culprit(culprit.get("name"), culprit.get("file"), culprit.get("line")),
+        predicted=item.get("predicted_speedup"),
+        expected=(least, most) if least is not None and most is not None else None,
+        shown=_divide(slow.context.period_ms, fixed.context.period_ms),
+        fixed=", ".join(found["class"] for found in fixed.to_dict()["advice"]) or "no advice",
+    )
+
+
+def _load_overview(place: Path) -> Any:
+    return stepscope.load(place).overview()
+
+
+def _find_account_culprit(answer: dict[str, Any]) -> dict[str, Any] | None:
+    """The culprit of the largest cause, for advice that names none itself."""
+    account = answer.get("account") or [{}]
+    found: dict[str, Any] | None = account[0].get("culprit")
+    return found
+
+
+def _name_culprit(culprit: dict[str, Any]) -> str | None:
+    if not culprit:
+        return None
+    if culprit.get("file"):
+        return f"{Path(culprit['file']).name}:{culprit.get('line')} {culprit.get('name')}"
+    return str(culprit.get("name"))
+
+
+def _divide(slow_ms: float | None, fixed_ms: float | None) -> float | None:
+    return slow_ms / fixed_ms if slow_ms and fixed_ms else None
+
+
+def make_section(verdicts: Sequence[Verdict], known: Sequence[str]) -> str:
+    """The section of the page: both scores in words, then a table of the programs."""
+    return "\n".join(
+        [
+            TITLE,
+            "",
+            "Made by `python -m bench.gains`. Nobody who wrote these programs knew the rules. The slow and the fixed"
+            " variant of each take turns in short blocks of one run, and both are recorded in that run. “Real” is the"
+            " ratio of the elapsed times per step of neighbouring blocks, the median of up to twelve pairs, with its"
+            " 95 % bootstrap interval; “traces” is the ratio of the step times in the two traces; “CPU” is"
+            " that of the CPU times of the training process, which the load of the machine does not stretch.",
+            "",
+            *(f"- Known: {score}" for score in known),
+            *(f"- Unseen, {half}: {_score(found)}" for half, found in _split_halves(verdicts)),
+            "",
+            "| program | bottleneck | first advice | | culprit | | predicted | range | real | interval | CPU | error"
+            " | traces | step ms | traced ms | once fixed |",
+            f"|{' --- |' * 16}",
+            *(_make_row(verdict) for verdict in verdicts),
+            "",
+        ]
+    )
+
+
+def _split_halves(verdicts: Sequence[Verdict]) -> list[tuple[str, list[Verdict]]]:
+    halves = {
+        "open half": [verdict for verdict in verdicts if not verdict.program.is_held_out],
+        "held-out half": [verdict for verdict in verdicts if verdict.program.is_held_out],
+    }
+    return [(name, found) for name, found in halves.items() if found]
+
+
+def _score(verdicts: Sequence[Verdict]) -> str:
+    planted = [verdict for verdict in verdicts if verdict.program.expected != "none"]
+    stacks = [verdict for verdict in planted if verdict.program.has_python]
+    precise = [verdict for verdict in planted if verdict.gain.is_precise]
+    return (
+        f"the first advice is right in {sum(verdict.is_right for verdict in verdicts)} of {len(verdicts)}; the culprit"
+        f" in {sum(verdict.is_culprit_right for verdict in planted)} of {len(planted)}, and in"
+        f" {sum(verdict.is_culprit_right for verdict in stacks)} of {len(stacks)} with Python calls; the fixed"
+        f" variant gets `none` in {sum(verdict.fixed == 'none' for verdict in verdicts)} of {len(verdicts)};"
+        f" {_score_gains(planted)} In those whose interval lies within {CLOSE:.0%}: {_score_gains(precise)}"
+    )
+
+
+def _score_gains(gains: Sequence[Verdict]) -> str:
+    return (
+        f"the prediction is within {CLOSE:.0%} of the real gain in {sum(verdict.is_close for verdict in gains)} of"
+        f" {len(gains)}, the real one lies in the stated range in {sum(verdict.is_expected for verdict in gains)}, and"
+        f" the traces' own ratio is as close in {sum(verdict.is_shown for verdict in gains)}."
+    )
+
+
+def _make_row(verdict: Verdict) -> str:
+    program, gain = verdict.program, verdict.gain
+    has_bottleneck = program.expected != "none"
+    cells = (
+        program.name,
+        program.expected,
+        verdict.first,
+        "right" if verdict.is_right else "**wrong**",
+        f"`{verdict.culprit}`" if verdict.culprit and has_bottleneck else "",
+        ("right" if verdict.is_culprit_right else "**wrong**") if has_bottleneck else "",
+        f"{verdict.predicted:.2f}" if verdict.predicted else "",
+        f"{verdict.expected[0]:g} to {verdict.expected[1]:g}" if verdict.expected else "",
+        f"{gain.real:.2f}",
+        f"{gain.least:.2f} to {gain.most:.2f}",
+        f"{verdict.cpu.real:.2f}",
+        f"{100 * verdict.error:+.0f} %" if verdict.error is not None else "",
+        f"{verdict.shown:.2f}" if verdict.shown else "",
+        "{:.1f} to {:.1f}".format(*verdict.untraced_ms),
+        "{:.1f} to {:.1f}".format(*verdict.traced_ms),
+        verdict.fixed,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def read_known_scores(page: str) -> list[str]:
+    """The scores that the page states for the programs that were known while the rules were written."""
+    other = replace_section(page, "")
+    return [
+        f"{title.lower()}: {score}" for title, score in re.findall(r"^## (.+)\n\n(The first advice .+)$", other, re.M)
+    ]
+
+
+def find_section(page: str) -> str:
+    """The section in a page; empty if it has none."""
+    found = re.search(rf"^{re.escape(TITLE)}\n.*?(?=^## |\Z)", page, re.M | re.S)
+    return found.group() if found else ""
+
+
+def replace_section(page: str, section: str) -> str:
+    """The page with this section at its end, in place of an older one."""
+    older = find_section(page)
+    rest = (page.replace(older, "") if older else page).rstrip("\n")
+    return f"{rest}\n\n{section}".rstrip("\n") + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

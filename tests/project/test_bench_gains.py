@@ -1,0 +1,106 @@
+"""The bench of the advice: what the unseen programs declare, and the interval of a measured gain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+gains = pytest.importorskip("bench.gains", reason="the bench is in the checkout alone")
+unseen = pytest.importorskip("bench.bottlenecks.unseen")
+
+# The classes of advice, as the contract with other programs lists them.
+CLASSES = {
+    *("input_preprocessing", "input_file_read", "input_no_prefetch", "input_python", "input_transfer", "small_batch"),
+    *("recompilation", "eager_dispatch", "host_sync", "python_overhead", "checkpoint_stall", "redundant_compute"),
+    *("memory_churn", "straggler", "communication_bound", "low_precision", "none"),
+}
+SOURCE = """
+class Words:
+    def __getitem__(self, index):
+        return index
+
+@program("input_python", culprits=("Words.__getitem__", "DataLoader"), fix="encode once", also=("small_batch",))
+def torch_words(run):
+    yield
+"""
+PAGE = """# Truth
+
+## Given
+
+The first advice is right in 1 of 2.
+
+| a |
+
+## Own
+
+The first advice is right in 3 of 4.
+"""
+
+
+def test_a_declaration_is_read_from_the_source():
+    (found,) = unseen.read_declarations("torch", SOURCE)
+    assert (found.name, found.expected, found.also, found.lines) == (
+        "torch_words",
+        "input_python",
+        ("small_batch",),
+        ((3, 4),),
+    )
+    assert found.is_culprit("fetch", "/home/me/unseen_torch.py", 4)
+    assert found.is_culprit("enumerate(DataLoader)#next", None, None)
+    assert not found.is_culprit("fetch", "/home/me/unseen_torch.py", 6)
+    assert not found.is_culprit("fetch", "/home/me/other.py", 4)
+
+
+def test_each_unseen_program_declares_a_class_a_culprit_and_a_fix():
+    programs = list(unseen.list_unseen())
+    assert {kind for program in programs for kind in (program.expected, *program.also)} <= CLASSES
+    assert all(program.fix and bool(program.culprits) == (program.expected != "none") for program in programs)
+    planted = [program.framework for program in programs if program.expected != "none"]
+    assert [planted.count(framework) for framework in unseen.FRAMEWORKS] == [10, 10, 10]
+
+
+def test_half_of_the_unseen_programs_is_held_out_in_each_framework():
+    programs = list(unseen.list_unseen())
+    assert {program.name for program in programs} >= unseen.HELD_OUT | unseen.WITH_PYTHON
+    held = [program.framework for program in programs if program.is_held_out and program.expected != "none"]
+    assert [held.count(framework) for framework in unseen.FRAMEWORKS] == [5, 5, 5]
+
+
+def test_the_gain_is_that_of_a_pair_whatever_the_load():
+    load = np.array([1.0, 7.0, 2.0, 30.0])
+    assert gains.measure_gain(6 * load, 3 * load) == gains.Gain(2.0, 2.0, 2.0)
+
+
+def test_the_interval_holds_the_true_gain_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    held = [
+        found.least <= 3 <= found.most
+        for slow, fixed in np.exp(rng.normal(0, 0.2, (300, 2, 12)))
+        if (found := gains.measure_gain(3 * slow, fixed))
+    ]
+    assert 0.9 <= np.mean(held) < 1.0
+
+
+def test_a_gain_is_precise_if_its_interval_is_narrower_than_a_good_prediction():
+    assert gains.Gain(2.0, 1.7, 2.3).is_precise
+    assert not gains.Gain(2.0, 1.5, 2.3).is_precise
+
+
+def test_blocks_are_paired_with_their_neighbours():
+    order = [("slow", 1), ("fixed", 2), ("fixed", 3), ("slow", 4), ("slow", 5), ("fixed", 6)]
+    blocks = [{"variant": variant, "step_ms": step_ms} for variant, step_ms in order]
+    assert gains.pair_blocks(blocks, "step_ms") == ([1, 4, 5], [2, 3, 6])
+
+
+def test_the_section_replaces_its_older_self_and_leaves_the_rest():
+    once = gains.replace_section(PAGE, f"{gains.TITLE}\n\nolder\n")
+    again = gains.replace_section(once, f"{gains.TITLE}\n\nnewer\n")
+    assert again == f"{PAGE}\n{gains.TITLE}\n\nnewer\n"
+    assert gains.find_section(again) == f"{gains.TITLE}\n\nnewer\n"
+
+
+def test_the_known_scores_are_read_from_the_page():
+    assert gains.read_known_scores(gains.replace_section(PAGE, f"{gains.TITLE}\n\nThe first advice is wrong.\n")) == [
+        "given: The first advice is right in 1 of 2.",
+        "own: The first advice is right in 3 of 4.",
+    ]

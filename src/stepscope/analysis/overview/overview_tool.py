@@ -605,4 +605,6 @@ def _rule_context(partials: Sequence[Partial], session: SessionFigures, verdict:
         python_recorded=any(
             PYTHON_CALLS_MISSING not in [each.what for each in part.environment.missing] for part in partials
         ),
+        device_type=str(session.environment["device_type"] or ""),
+        profiling=highest_cost([part.profiling for part in partials]),
     )

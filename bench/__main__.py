@@ -12,10 +12,11 @@ from bench import profiles
 from bench.measures import Measure, list_measures, list_start_measures
 from bench.process import Limits
 from bench.profiles import BenchProfile
-from bench.report import Measured, Section, render_page, take_turns
+from bench.report import Growth, Measured, Section, render_growth, render_page, take_turns
 from bench.tools import Stepscope
 
 LARGE, HUGE, QUICK = 1_160_000, 10_000_000, 230_000
+GROWTH = (LARGE, 3_000_000, HUGE, 30_000_000)
 ROUNDS, ROUNDS_HUGE = 5, 3
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
@@ -36,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measured = [take_turns(measure, rounds) for measure in wanted if _is_wanted(measure, options.only)]
         sections.append(Section(profile, measured))
     page = render_page(sections, limits, _rounds(options))
-    options.output.write_text(page)
+    growth = _measure_growth(options, limits) if _wants_growth(options) else []
+    options.output.write_text(f"{page}\n{render_growth(growth)}\n" if growth else page)
     _log(f"written to {options.output}")
     return int(any(_stepscope_failed(section.measured) for section in sections))
 
@@ -46,7 +48,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one profile of 0.2 M events, three rounds")
     parser.add_argument("--only", action="append", metavar="NAME", help="only the measures whose names start with NAME")
     parser.add_argument("--rounds", type=int, help=f"instead of {ROUNDS} ({ROUNDS_HUGE} for the largest profile)")
-    parser.add_argument("--no-huge", action="store_true", help="leave out the profile of 10 M events")
+    parser.add_argument("--no-huge", action="store_true", help="leave out the profiles of more than 1.2 M events")
     parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="stop a process after this long")
     parser.add_argument("--base", type=Path, metavar="FILE", help="the profile to repeat")
     parser.add_argument("--output", type=Path, help="where the results go")
@@ -64,6 +66,24 @@ def _plan(options: argparse.Namespace) -> list[tuple[int, int]]:
         return [(QUICK, options.rounds or 3)]
     large = [(LARGE, options.rounds or ROUNDS)]
     return large if options.no_huge else [*large, (HUGE, options.rounds or ROUNDS_HUGE)]
+
+
+def _wants_growth(options: argparse.Namespace) -> bool:
+    return not options.quick and not options.no_huge and (not options.only or "growth" in options.only)
+
+
+def _measure_growth(options: argparse.Namespace, limits: Limits) -> list[Growth]:
+    """The command line's overview, as a whole process, of profiles of 1 to 30 M events; one that fails ends it."""
+    found = []
+    for events in GROWTH:
+        profile = profiles.obtain(events, options.base)
+        profiles.read_once(profile)
+        _log(f"  growth: {profile.events:,} events")
+        samples = [Stepscope().run_command_line(profile.path, limits) for _ in range(options.rounds or ROUNDS_HUGE)]
+        if any(sample.failure for sample in samples):
+            break
+        found.append(Growth(profile.events, [sample.wall_s for sample in samples], samples))
+    return found
 
 
 def _rounds(options: argparse.Namespace) -> str:

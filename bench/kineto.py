@@ -16,7 +16,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from pathlib import Path
 from bench.measures import Measure, first_call_seconds, process_seconds
 from bench.process import REPOSITORY, Limits, Sample, run_worker
 from bench.profiles import BenchProfile, folder, read_once, shared_file
-from bench.report import Measured, Section, render_page, take_turns
+from bench.report import Growth, Section, render_growth, render_page, take_turns
 from bench.tools import Stepscope
 
 VERSION = 1
@@ -81,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         sections.append(Section(profile, [take_turns(each, options.rounds or ROUNDS[events]) for each in wanted]))
     page = render_page(sections, limits, _rounds(options), "python -m bench.kineto", _hta_version(sections))
-    options.output.write_text(page if options.quick else f"{page}\n{_growth_table(sections)}\n")
+    options.output.write_text(page if options.quick else f"{page}\n{render_growth(_growth(sections))}\n")
     print(f"written to {options.output}", file=sys.stderr)
     return int(any(sample.failure for section in sections for sample in _stepscope_samples(section)))
 
@@ -168,25 +167,14 @@ def _hta_version(sections: Sequence[Section]) -> dict[str, str]:
     return {"HolisticTraceAnalysis": found[0]} if found else {}
 
 
-def _growth_table(sections: Sequence[Section]) -> str:
-    """Time and memory by the number of events, which shows whether both grow in proportion."""
-    lines = ["## Growth", "", "| Events | Time | Time per million events | Peak |", "| ---: | ---: | ---: | ---: |"]
-    for section in sections:
-        measured: Measured = section.measured[0]
-        samples = [sample for sample in measured.samples[Stepscope.name] if not sample.failure]
-        if not samples:
-            continue
-        millions = section.profile.events / 1e6
-        seconds = statistics.median(sample.calls_s[0] for sample in samples)
-        peak = statistics.median(sample.peak_bytes for sample in samples)
-        row = (
-            f"{section.profile.events:,}",
-            f"{seconds:.2f} s",
-            f"{seconds / millions:.2f} s",
-            f"{peak / 1e6:,.0f} MB",
-        )
-        lines.append(f"| {' | '.join(row)} |")
-    return "\n".join(lines)
+def _growth(sections: Sequence[Section]) -> list[Growth]:
+    """The first measure of each section; one that failed is left out."""
+    found = [(section.profile.events, section.measured[0].samples[Stepscope.name]) for section in sections]
+    return [
+        Growth(events, [sample.calls_s[0] for sample in samples], samples)
+        for events, samples in found
+        if samples and not any(sample.failure for sample in samples)
+    ]
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import stepscope
+from bench.replay_constants import constants_table, measure_constants
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.build import build_graph
 from stepscope.analysis.account.graph import NO_LINE
@@ -55,6 +56,10 @@ use the recorded starts of device work or the recorded lengths of waits. Two fig
 `inferred` edges are not recorded in the trace; times and order suggest them. `unknown` is the share of the median step
 for which the model has no explanation.
 """
+_CONSTANTS = """Edges that no trace states are inferred, with a few constants. Each is varied alone here, over all
+captures; the value in use is bold. It lies on a plateau, where neither the error nor the edges depend on it, and no
+capture was tuned for.
+"""
 _COLUMNS = (
     "capture", "steps", "ms", "events", "edges a step", "inferred %", "waits %", "unknown %", "replay %",
     "worst step %", "from others %", "foretold %", "guess %",
@@ -85,13 +90,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     with tempfile.TemporaryDirectory() as folder:
         recorded = _extract_captures(options.shared, Path(folder))
-        real = list(_replay_all(sorted((options.shared / "corpus").glob("*/")), 1))
-        programs = list(_replay_all(recorded, 2))
+        folders = sorted((options.shared / "corpus").glob("*/"))
+        real, programs = list(_replay_all(folders, 1)), list(_replay_all(recorded, 2))
         speed = _measure_speed(recorded)
+        constants = list(measure_constants(_traces_with_steps([*folders, *recorded])))
     if not real and not programs:
         print(f"no profiles below {options.shared}", file=sys.stderr)
         return 1
-    options.output.write_text(_make_page(real, programs, speed), encoding="utf-8")
+    options.output.write_text(_make_page(real, programs, speed, constants_table(constants)), encoding="utf-8")
     errors = [each.error for each in (*real, *programs)]
     print(f"{len(errors)} captures: {np.mean(errors):.2f} % on average, at most {max(errors):.2f} %; {options.output}")
     return 0 if np.mean(errors) <= AVERAGE and max(errors) <= MOST else 1
@@ -111,6 +117,12 @@ def _extract_captures(shared: Path, folder: Path) -> list[Path]:
         with tarfile.open(archive) as packed:
             packed.extractall(folder, filter="data")
     return sorted(folder.glob("*/*/"))
+
+
+def _traces_with_steps(folders: Sequence[Path]) -> list[HostTrace]:
+    profiles = [stepscope.load(folder) for folder in folders]
+    traces = [profile.trace(host) for profile in profiles for host in profile.hosts]
+    return [trace for trace in traces if build_graph(trace) is not None]
 
 
 def _replay_all(folders: Sequence[Path], parts: int) -> Iterator[Replayed]:
@@ -189,7 +201,7 @@ def _measure_speed(folders: Sequence[Path]) -> str:
     )
 
 
-def _make_page(real: Sequence[Replayed], programs: Sequence[Replayed], speed: str) -> str:
+def _make_page(real: Sequence[Replayed], programs: Sequence[Replayed], speed: str, constants: str) -> str:
     both = [*real, *programs]
     return "\n".join(
         [
@@ -203,6 +215,10 @@ def _make_page(real: Sequence[Replayed], programs: Sequence[Replayed], speed: st
             "## Recorded programs\n",
             "Small programs on a CPU, each recorded by the profiler of its framework, as in `bench/bottlenecks`.\n",
             _make_table(programs),
+            "",
+            "## Constants\n",
+            _CONSTANTS,
+            constants,
             "",
         ]
     )

@@ -33,6 +33,28 @@ class Section:
     measured: Sequence[Measured]
 
 
+@dataclass(frozen=True)
+class Growth:
+    """Runs of one task on a profile of so many events: how long each took, and the samples."""
+
+    events: int
+    seconds: Sequence[float]
+    samples: Sequence[Sample]
+
+
+def render_growth(rows: Sequence[Growth]) -> str:
+    """Time and memory by the number of events, which shows whether both grow in proportion."""
+    head = ("Events", "Time", "Time per million events", "CPU", "CPU per million events", "Peak")
+    lines = ["## Growth", "", f"| {' | '.join(head)} |", f"|{' ---: |' * len(head)}"]
+    for row in rows:
+        millions = row.events / 1e6
+        seconds = statistics.median(row.seconds)
+        processor = statistics.median(sample.cpu_s for sample in row.samples)
+        times = (f"{value:.2f} s" for value in (seconds, seconds / millions, processor, processor / millions))
+        lines.append(f"| {' | '.join((f'{row.events:,}', *times, _peak_text(row.samples)))} |")
+    return "\n".join(lines)
+
+
 def take_turns(measure: Measure, rounds: int) -> Measured:
     """Runs the tools in turn, `rounds` times; a tool that fails is not run again."""
     samples: dict[str, list[Sample]] = {name: [] for name in measure.actions}

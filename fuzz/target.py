@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import atheris
+import numpy as np
 
 with atheris.instrument_imports(include=["stepscope.formats.xspace", "stepscope.formats.kineto"]):
     from stepscope.errors import UnreadableError
+    from stepscope.formats.kineto import document, text
     from stepscope.formats.kineto import reader as kineto
-    from stepscope.formats.kineto import text
+    from stepscope.formats.kineto.scanning import PartScanner
     from stepscope.formats.xspace import lines, reader
     from stepscope.model import HostTrace
 
 _PARTS = lines._PART_BYTES, 48
 _PIECES = text._PIECE_BYTES, 300
+_COMPARED = {
+    "events": ("start_ps", "duration_ps", "type", "line", "kind", "traits"),
+    "event_stats": ("name", "tag", "value", "offsets"),
+    "strings": ("blob", "offsets"),
+}
+_ROOMS = text._ROOM_BYTES, 100
+_SCANNERS: tuple[Callable[[], PartScanner], ...] = (PartScanner, lambda: PartScanner(part_bytes=100, threads=3))
 
 
 def read_xspace(data: bytes) -> HostTrace:
@@ -25,9 +34,29 @@ def read_xspace(data: bytes) -> HostTrace:
 
 
 def read_trace_json(data: bytes) -> HostTrace:
-    """Reads a trace as JSON; one of an odd length in windows that are smaller than some events."""
-    text._PIECE_BYTES = _PIECES[len(data) % 2]
-    return kineto.read(data, "a.pt.trace.json", "")
+    """Reads a trace as JSON; one of an odd length piece by piece, in windows that are smaller than some events and that
+    several threads scan, which has to give what reading it as a whole gives."""
+    whole = _read_json(data, 0)
+    if len(data) % 2:
+        _require_equal(whole, _read_json(data, 1))
+    return whole
+
+
+def _read_json(data: bytes, way: int) -> HostTrace:
+    text._PIECE_BYTES, text._ROOM_BYTES = _PIECES[way], _ROOMS[way]
+    document.PartScanner = _SCANNERS[way]  # type: ignore[misc]
+    return kineto.read(_pieces(data) if way else data, "a.pt.trace.json", "")
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    return (data[at : at + _PIECES[1]] for at in range(0, len(data), _PIECES[1]))
+
+
+def _require_equal(one: HostTrace, other: HostTrace) -> None:
+    for name, columns in _COMPARED.items():
+        for column in columns:
+            if not np.array_equal(getattr(getattr(one, name), column), getattr(getattr(other, name), column)):
+                raise AssertionError(f"{name}.{column} differs when it is read in pieces")
 
 
 TARGETS: dict[str, Callable[[bytes], HostTrace]] = {"xspace": read_xspace, "trace_json": read_trace_json}

@@ -237,12 +237,15 @@ def build(root: Path = ROOT, mode: str = "fast") -> bool:
     return True
 
 
-def build_copy(folder: Path, mode: str, root: Path = ROOT) -> None:
-    """Copies the package to `folder/src/` and compiles it there, for tests.  Raises NativeError."""
+def build_copy(folder: Path, mode: str, root: Path = ROOT, without: Tuple[str, ...] = ()) -> None:
+    """Copies the package to `folder/src/` and compiles it there, for tests.  Raises NativeError.
+
+    `without` has the names of files and folders that a test does not need.
+    """
     package = folder / "src" / "stepscope"
     for old in [path for path in package.rglob("*") if path.suffix in {".py", ".pyx", ".pyi", *_INCLUDED}]:
         old.unlink()  # modules stay, so that only changed sources are compiled again
-    built = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", ".native-stamp")
+    built = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", ".native-stamp", *without)
     shutil.copytree(str(root / "src" / "stepscope"), str(package), ignore=built, dirs_exist_ok=True)
     build(folder, mode)
 

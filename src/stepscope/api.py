@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -26,7 +26,6 @@ from stepscope.report.kept import pack_report, unpack_report
 from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
-    from stepscope.analysis.advice.reading import Read
     from stepscope.analysis.advice.whatif import WhatIfReport
     from stepscope.analysis.compare.compare_report import CompareReport
     from stepscope.analysis.compare.sides import Side
@@ -46,6 +45,8 @@ MEMORY_OF_FILE = 2
 _FOREST = "forest"
 
 _MOST_NAMED = 5  # runs that a message lists
+_MOST_MODELS = 4  # hosts that a what-if replays: the slowest, since the others wait for them
+_OP_TOOLS = ("op-stats", "kernel-stats")
 
 # The code of a notice that only some steps are read; nothing is wrong then.
 _STEPS_NOTICE = "steps"
@@ -350,23 +351,59 @@ class LoadedProfile:
         key = store.identity(file.path), file.host, rows
         return self.shelf.get(key, lambda: take_steps(self.trace(file.host), rows))
 
-    def whatif(self, remove: str, scale: float = 0.0) -> WhatIfReport:
-        """Predicts the step time with a part of the step removed or made faster.
+    def whatif(
+        self,
+        remove: str | Sequence[str] = (),
+        scale: float = 0.0,
+        *,
+        scales: Mapping[str, float] | None = None,
+        overlap: str | Sequence[str] = (),
+        move: Mapping[str, float] | None = None,
+    ) -> WhatIfReport:
+        """Predicts the median step after some changes, all at once, by replaying the recorded steps.
+
+        A part is a cause of the account (`input`), a category of the step breakdown, a class of advice, an op or
+        kernel, a recorded Python function, or `file.py:line`.
 
         Args:
-            remove: a class of advice, a category of the step breakdown, or the name of an op.
-            scale: the share of its time that stays: 0 removes it, 0.5 halves it.
+            remove: parts whose time is removed.
+            scale: the share of the time of those parts that stays: 0 removes it, 0.5 halves it.
+            scales: further parts, each with the share of its time that stays.
+            overlap: parts that run beside everything else.
+            move: parts that other workers do, each with the number of workers.
 
         Raises:
             UsageError: there is no such part, or the profile has no steps.
+            InputError: the steps cannot be replayed well enough.
         """
-        from stepscope.analysis.advice.whatif import what_if
+        from stepscope.analysis.account.model import model_of
+        from stepscope.analysis.advice import whatif
 
+        removed = [remove] if isinstance(remove, str) else remove
+        overlapped = [overlap] if isinstance(overlap, str) else overlap
+        action = whatif.REMOVE if scale == 0 else whatif.SCALE
+        changes = [
+            *(whatif.Change(action, part, scale) for part in removed),
+            *(whatif.Change(whatif.SCALE, part, factor) for part, factor in (scales or {}).items()),
+            *(whatif.Change(whatif.OVERLAP, part) for part in overlapped),
+            *(whatif.Change(whatif.MOVE, part, workers) for part, workers in (move or {}).items()),
+        ]
+        models = [model for file in self._slowest_hosts() if (model := model_of(self.trace(file.host))) is not None]
+        return whatif.what_if(models, changes, self._ops_of_class, tuple(file.host for file in self._files))
+
+    def _slowest_hosts(self) -> list[HostFile]:
+        """The hosts with the longest median steps, four at most."""
+        if len(self._files) <= _MOST_MODELS:
+            return [*self._files]
+        partials, _ = self._ask_hosts(self._files, lambda file: (file, self._partial(tool_named("overview"), file)))
+        known = [(part.account.step_ps, file) for file, part in partials if part.account is not None]
+        return [file for _, file in sorted(known, key=lambda each: -each[0])[:_MOST_MODELS]]
+
+    def _ops_of_class(self, kind: str) -> list[str]:
+        """The ops that the advice of a class names; none if there is no such advice."""
         advice = cast("AdviceReport", self.report("advice"))
-        reader = _Reader(self)
-        context = replace(advice.context, read=cast("Read", reader))
-        found = what_if(context, remove, scale, advice.hosts, advice.warnings)
-        return replace(found, warnings=(*found.warnings, *reader.failures))
+        rows = [row for item in advice.rows if item["class"] == kind for row in item["rows"]]
+        return [*dict.fromkeys(str(row["key"]) for row in rows if row["tool"] in _OP_TOOLS)]
 
     def compare(
         self,

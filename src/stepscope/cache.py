@@ -110,6 +110,10 @@ class CacheOptions:
         return CacheOptions(_default_folder(), _max_bytes(os.environ.get("STEPSCOPE_CACHE_MAX_BYTES", "")))
 
 
+_reported: set[Path | None] = set()
+"""Folders whose trouble was reported; a command that opens two profiles has two caches and says it once."""
+
+
 class Cache:
     """Reads and writes entries.  One per process is enough; threads and processes may share the directory.
 
@@ -120,7 +124,6 @@ class Cache:
     def __init__(self, options: CacheOptions | None = None) -> None:
         """Takes the options from the environment unless they are given."""
         self._options = options or CacheOptions.from_environment()
-        self._has_warned = False
 
     @property
     def folder(self) -> Path | None:
@@ -205,9 +208,9 @@ class Cache:
             self._warn("written", path, error)
 
     def _warn(self, what: str, path: Path, error: BaseException) -> None:
-        if self._has_warned:
+        if self.folder in _reported:
             return
-        self._has_warned = True
+        _reported.add(self.folder)
         _log(
             "the cache could not be %s (%s: %s); everything works without it, only slower. "
             "STEPSCOPE_CACHE_DIR chooses another directory, STEPSCOPE_CACHE=off none",

@@ -259,6 +259,7 @@ def test_an_unwritable_cache_is_a_miss_and_told_once(
     monkeypatch.setattr(Path, operation, fail)
     cache.put_bytes(KEY, "overview", b"x")
     cache.put_columns(KEY, "events", COLUMNS)
+    Cache(CacheOptions(cache.folder)).put_bytes(KEY, "overview", b"x")  # that of another profile
     assert cache.get_bytes(KEY, "overview") is None
     assert cache.get_columns(KEY, "events") is None
     (record,) = caplog.records

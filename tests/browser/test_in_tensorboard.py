@@ -53,7 +53,7 @@ def write_a_loss(logdir: Path) -> None:
 
 def reload_until(page: Any, holds: Callable[[], bool]) -> None:
     """Clicks TensorBoard's own button for new data until something holds."""
-    for _ in range(40):
+    for _ in range(160):
         page.locator(".reload-button").click()
         page.wait_for_timeout(500)
         if holds():

@@ -158,6 +158,7 @@ def test_a_part_of_the_mean_step_leads_to_a_step_that_has_about_as_much(page, pa
         best = min(steps.values(), key=lambda step: abs(step[category] - mean))
         assert float(place["begin"]) == pytest.approx(best["start_ms"], abs=1e-6)
         assert float(place["end"]) == pytest.approx(best["start_ms"] + best["duration_ms"], abs=1e-6)
+    page.locator(".guide-breakdown summary").click()
     page.locator(".step-bar .legend-link").first.click()
     await_address(page, "#/steps?", "steps.sort=-")
 
@@ -427,7 +428,7 @@ def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, cor
             ".comparison .stacked-total", "all => all.map(e => parseFloat(e.dataset.hintValue))"
         )
 
-    sums = [told[side]["mean_ms"] for side in ("before", "after")]
+    sums = [sum(row[f"{side}_ms"] or 0 for row in told["breakdown"]) for side in ("before", "after")]
     assert totals() == pytest.approx(sums, rel=1e-3)
     expect(page.locator(".comparison .cell.bad, .comparison .cell.good").first).to_be_visible()
     page.reload()

@@ -21,6 +21,7 @@ import remote_jobs
 from places import HELPERS
 from program_runs import step_numbers
 from remote_jobs import Job, running_jobs
+from waiting import await_until
 
 import stepscope
 from stepscope import ProfilerOptions
@@ -183,7 +184,7 @@ def long_capture(address: str, logdir: Path) -> Iterator[Any]:
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(client.capture_workers, CaptureRequest([address], logdir, 300_000), note, cancel)
         try:
-            assert recording.wait(60)
+            assert recording.wait(120)
             yield running
         finally:
             cancel.set()
@@ -311,12 +312,8 @@ def _call(channel: Any, method: service.Method, **fields: Any) -> Any:
 
 
 def _wait_for_steps(job: Job, count: int) -> None:
-    before = job.clock.read_text().count("\n")
-    for _ in range(12_000):
-        if job.clock.read_text().count("\n") >= before + count:
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("the job does not train")
+    enough = job.clock.read_text().count("\n") + count
+    await_until(lambda: job.clock.read_text().count("\n") >= enough, 120, f"{count} steps of the job")
 
 
 # -- wrong addresses, wrong servers, wrong folders ---------------------------------------------------------------------

@@ -94,7 +94,7 @@ def test_summary_says_in_ten_lines_what_to_do_first(logdir: Path, capsys) -> Non
     assert run(["summary", str(logdir)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 10
-    assert lines[0].startswith("verdict    highly input-bound: 40.0 % of each step is spent waiting for input")
+    assert lines[0].startswith("verdict    highly input-bound: 40.0 % of each step is input: `IteratorGetNext")
     assert any(line.startswith("do first") for line in lines)
 
 
@@ -322,6 +322,32 @@ def test_a_part_that_there_is_not_is_answered_with_those_there_are(logdir: Path,
     assert run(["whatif", str(logdir), "--remove", "zzz"]) == 2
 
     assert "categories: compilation, output, input, " in capsys.readouterr().err
+
+
+def test_changes_of_several_kinds_are_predicted_together(logdir: Path, capsys) -> None:
+    changes = ["--remove", "input", "--scale", "host_compute=0.5", "--move", "python", "--to", "workers=2"]
+    assert run(["whatif", str(logdir), *changes, "--format", "json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert [(each["change"], each["part"], each["number"]) for each in found["changes"]] == [
+        ("remove", "input", None),
+        ("scale", "host_compute", 0.5),
+        ("move", "python", 2.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--scale", "op=x"], "--scale op=x has no factor"),
+        (["--move", "input", "--to", "threads=2"], "--to threads=2 is not a number of workers"),
+        ([], "no change is given"),
+    ],
+)
+def test_changes_that_make_no_sense_are_refused(logdir: Path, capsys, words: list[str], message: str) -> None:
+    assert run(["whatif", str(logdir), *words]) == 2
+
+    assert message in capsys.readouterr().err
 
 
 # -- doctor ------------------------------------------------------------------------------------------------------

@@ -185,6 +185,23 @@ def test_a_folder_that_cannot_be_written(monkeypatch, tmp_path):
     ]
 
 
+def test_a_machine_without_a_folder_for_temporary_files(monkeypatch, tmp_path):
+    def find_none():
+        raise FileNotFoundError("No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(doctor.tempfile, "gettempdir", find_none)
+
+    assert doctor.writable(tmp_path)[1].state == "problem"
+
+
+def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path):
+    monkeypatch.setenv("STEPSCOPE_CACHE_DIR", str(tmp_path / "not there" / "cache"))
+    assert doctor._cache().state == "ok"
+
+    monkeypatch.setattr(doctor.os, "access", lambda folder, mode: folder != tmp_path)
+    assert doctor._cache().state == "note"
+
+
 def test_a_disk_that_is_nearly_full(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(9, 8, 1))
 

@@ -333,8 +333,8 @@ def test_events_whose_names_are_missing_are_kept() -> None:
     assert trace.stats_of_event(3) == {"": 1}
     assert [str(problem) for problem in trace.problems] == [
         "[unnamed-events] some.xplane.pb: the file lacks the names of 2 of its 4 events; kept: their times and stats; "
-        "lost: what they are: they count as unknown work; record again if their names matter; the program that wrote "
-        "the file left them out"
+        "lost: what they are: they count as unknown work; the program that wrote the file left them out; record again "
+        "if the names matter"
     ]
 
 
@@ -605,25 +605,32 @@ def test_an_excerpt_is_a_whole_file(corpus: Path) -> None:
         assert len(data) < 50_000
 
 
+LOOPS_OF_READING = ("combine", "stats")  # and all of the folder wire/
+
+
+@pytest.mark.timeout(1200)  # eight modules are compiled, beside whatever else the machine does
 @pytest.mark.skipif(importlib.util.find_spec("Cython") is None, reason="the checked build needs Cython")
+@pytest.mark.timeout(900)  # it compiles all kernels
 def test_no_index_leaves_its_array(corpus: Path) -> None:
-    """The loops check no index, so one run has them check all; `make test-checked` does more of that."""
-    folder = native.ROOT / "build" / "native-checked"
-    native.build_copy(folder, "checked")
+    """The loops that read check no index, so one run has them check all; `make test-checked` does more of that."""
+    folder = native.ROOT / "build" / "native-checked-reading"
+    unread = [path.name for path in native.kernels(native.ROOT).glob("*.pyx") if path.stem not in LOOPS_OF_READING]
+    native.build_copy(folder, "checked", without=("trace_json", *unread))
     script = "import sys, pathlib, test_xspace_damage as t; print(*t.fuzz(pathlib.Path(sys.argv[1]), 1_500, 7))"
     paths = [str(Path(__file__).parent), *sys.path]
     environment = native.checked_environment(folder, "checked")
     environment["PYTHONPATH"] = os.pathsep.join([environment["PYTHONPATH"], *paths])
     done = subprocess.run(
-        [sys.executable, "-c", script, str(corpus)], env=environment, capture_output=True, text=True, timeout=200
+        [sys.executable, "-c", script, str(corpus)], env=environment, capture_output=True, text=True, timeout=600
     )
 
     assert (done.returncode, done.stderr) == (0, ""), done.stderr[-3000:]
     assert sum(map(int, done.stdout.split())) == 1_500
 
 
-def test_ten_thousand_mutations(corpus: Path) -> None:
-    whole, partial, none = fuzz(corpus, 10_000, 2026)
+@pytest.mark.parametrize("seed", range(2026, 2036))
+def test_ten_thousand_mutations(corpus: Path, seed: int) -> None:
+    whole, partial, none = fuzz(corpus, 1_000, seed)
 
-    assert whole + partial + none == 10_000
-    assert min(whole, partial) > 500  # the injuries are neither all deadly nor all harmless
+    assert whole + partial + none == 1_000
+    assert min(whole, partial) > 50  # the injuries are neither all deadly nor all harmless

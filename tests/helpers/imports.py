@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from places import ROOT
@@ -39,7 +40,16 @@ def imports_of(module: str, path: Path) -> Iterator[Import]:
     named that are to be loaded later.
     """
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    yield from _imports(module, package, path.read_text(encoding="utf-8"))
+
+
+@cache
+def _imports(module: str, package: str, text: str) -> tuple[Import, ...]:
+    return tuple(_find_imports(module, package, text))
+
+
+def _find_imports(module: str, package: str, text: str) -> Iterator[Import]:
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (Import(module, node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

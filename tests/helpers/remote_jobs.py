@@ -57,8 +57,9 @@ def running_jobs(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Job]]
         assert {process.returncode for process in processes.values()} == {0}
     finally:
         for process in processes.values():
-            process.kill()
-            process.communicate()
+            if process.returncode is None:
+                process.kill()
+                process.communicate(timeout=60)
 
 
 def start_job(name: str, clock: Path) -> subprocess.Popen[str] | WarmProcess:

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.kernels import memory
+
 _PROGRAM = """
-import ctypes
 from stepscope.kernels import memory
 assert memory.prefer_large_heap() and memory.prefer_large_heap()
-libc = ctypes.CDLL(None)
-libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
-block = libc.malloc(8 << 20)
-ctypes.memset(block, 1, 8 << 20)
-libc.free(block)
+view = memoryview(memory.Memory(40 << 20))
+view[:] = bytes(len(view))
+del view
 kept = [line.split()[1] for line in open("/proc/self/smaps") if line.startswith("AnonHugePages:")]
 print(sum(map(int, kept)))
 """
@@ -30,4 +29,33 @@ def test_the_heap_keeps_what_is_freed_in_large_pages() -> None:
 
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
 
-    assert int(done.stdout) >= 6 << 10  # in KB
+    assert int(done.stdout) >= 36 << 10  # in KB
+
+
+@pytest.mark.parametrize("size", [0, 1, 5 << 20])
+def test_memory_is_as_long_as_was_asked_for_and_can_be_written(size: int) -> None:
+    view = memoryview(memory.Memory(size))
+
+    view[:] = b"x" * size
+
+    assert (len(view), view.format, bytes(view)) == (size, "B", b"x" * size)
+
+
+def test_released_memory_is_still_there_but_not_what_it_held() -> None:
+    if sys.platform != "linux":
+        pytest.skip("this system has no such call")
+    block = memory.Memory(5 << 20)
+    view = memoryview(block)
+    view[:] = b"x" * len(view)
+
+    block.release(1 << 20, 3 << 20)
+
+    kept = [view[at] == ord("x") for at in (0, (1 << 20) - 1, 3 << 20, (5 << 20) - 1)]
+    assert kept == [True] * 4
+    assert not any(view[(1 << 20) + 4096 : (3 << 20) - 4096])
+
+
+@pytest.mark.parametrize(("first", "stop"), [(-1, 2), (2, 1), (0, 11)])
+def test_only_what_is_inside_can_be_released(first: int, stop: int) -> None:
+    with pytest.raises(IndexError, match="no part of 10 bytes"):
+        memory.Memory(10).release(first, stop)

@@ -82,15 +82,15 @@ WINGS: dict[str, set[str]] = {
     "ops": {"trace", "steps"},
     "input": {"trace", "steps"},
     "resources": {"trace", "steps"},
-    "workers": {"trace", "steps"},
-    "waits": {"trace", "steps", "ops"},
+    "workers": {"trace", "steps", "account"},
+    "waits": {"trace", "steps", "account", "ops"},
     "timeline": {"trace", "steps", "resources"},
     "xla": {"hlo", "trace", "steps"},
     "account": {"trace", "steps"},
-    "facts": {"hlo", "trace", "steps"},
-    "advice": {"trace", "steps", "facts", "ops", "input", "resources", "workers", "waits"},
+    "facts": {"hlo", "trace", "steps", "account"},
+    "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
-    "compare": {"steps", "overview"},
+    "compare": {"steps", "account", "overview", "waits"},
 }
 
 # A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.

@@ -68,6 +68,7 @@ def profile() -> bytes:
         line.event("train", begin, 10 * ms, EventKind.STEP_MARK, {"step_num": step, "_r": 1})
         line.event("IteratorGetNext:IteratorGetNext", begin, 4 * ms, EventKind.INPUT_WAIT)
         line.event("aten::cat", begin + 4 * ms, 5 * ms, EventKind.OP)
+        line.event("train.py(9): collate", begin + 4 * ms, 5 * ms, EventKind.PYTHON_CALL)
     return write(builder.build())
 
 

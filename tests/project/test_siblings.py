@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from places import ROOT
@@ -34,7 +35,10 @@ SIBLINGS: dict[str, dict[str, str]] = {
         "test_an_advice_that_counts_more_than_the_breakdown_s_input_says_so": (
             "test_a_program_that_waits_for_an_array_to_be_copied_in_copies"
         ),
+    },
+    "analysis/advice/test_whatif.py": {
         "test_what_if_through_the_api": "test_what_if_of_a_fresh_capture_through_the_api",
+        "test_workers_of_a_real_job_are_predicted": "test_input_on_one_worker_takes_at_least_as_long_as_before",
     },
     "analysis/advice/test_advice_agrees.py": {
         "test_verdict_and_advice_of_real_profiles_go_together": (
@@ -47,7 +51,7 @@ SIBLINGS: dict[str, dict[str, str]] = {
     "analysis/advice/test_gain.py": {
         "test_gains_are_near_the_real_ones_and_no_verdict_contradicts": (
             "test_a_loader_that_takes_turns_with_the_step_gains_hardly_more_than_its_waits "
-            "test_the_verdict_in_the_light_of_the_first_advice"
+            "analysis/account/test_verdict.py::test_the_largest_limit_above_its_threshold_decides"
         ),
     },
     "analysis/compare/test_compare.py": {
@@ -308,6 +312,7 @@ WITHOUT_SIBLING = {
 }
 
 
+@cache
 def parse(path: Path) -> list[ast.FunctionDef]:
     return [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)]
 

@@ -210,7 +210,7 @@ def test_one_may_wait_until_a_session_is_ready(client):
 
 def test_those_who_wait_for_one_session_do_not_hold_up_the_rest(client, monkeypatch):
     held = threading.Event()
-    monkeypatch.setattr(opened_module.OpenSession, "_load_hosts", lambda self: held.wait(20))
+    monkeypatch.setattr(opened_module.OpenSession, "_load_hosts", lambda self: held.wait(120))
     session = session_id(client, "two")
     with ThreadPoolExecutor(MOST_WAITING) as waiting:
         answers = [waiting.submit(client.get, f"/api/sessions/{session}?wait=1000") for _ in range(MOST_WAITING)]
@@ -226,7 +226,7 @@ def test_the_newest_session_is_loaded_before_somebody_asks(logdir):
     site.warm_up()
     await_until(lambda: newest in site._opened, 60, "the newest session")
     opened = site.opened(newest)
-    opened.wait(20)
+    opened.wait(120)
     assert opened.state == "ready"
     site.close()
 

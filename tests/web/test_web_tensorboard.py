@@ -141,5 +141,5 @@ def test_a_real_tensorboard_shows_the_tab_and_the_page(tmp_path):
 
 def read(address: str) -> Any:
     """The JSON at an address."""
-    with urllib.request.urlopen(address, timeout=20) as answer:
+    with urllib.request.urlopen(address, timeout=120) as answer:
         return json.loads(answer.read())

@@ -1,5 +1,5 @@
 /** The parts of ECharts that the page uses; a chunk of its own, loaded with the first chart. */
-import { BarChart, LineChart, PieChart } from "echarts/charts";
+import { BarChart, LineChart, PieChart, ScatterChart } from "echarts/charts";
 import {
   AxisPointerComponent,
   DataZoomComponent,
@@ -14,6 +14,7 @@ use([
   BarChart,
   LineChart,
   PieChart,
+  ScatterChart,
   AxisPointerComponent,
   DataZoomComponent,
   GridComponent,

@@ -26,6 +26,21 @@ export type Kind = "float" | "int" | "str" | "bool" | "ints";
 /** The tables and figures of every tool's report, by their ids, with the types of their fields. */
 export interface Reports {
   overview: {
+    step_account: {
+      kind: "table";
+      fields: {
+        cause: string | null;
+        ms: number | null;
+        percent: number | null;
+        idle_ms: number | null;
+        culprit: string | null;
+        place: string | null;
+        layer: string | null;
+        calls: number | null;
+        culprit_ms: number | null;
+        meaning: string | null;
+      };
+    };
     step_time: {
       kind: "figures";
       fields: {
@@ -37,20 +52,6 @@ export interface Reports {
         between_steps_percent: number | null;
         input_bound_percent: number | null;
         profiling_cost_percent: number | null;
-      };
-    };
-    step_account: {
-      kind: "table";
-      fields: {
-        cause: string | null;
-        ms: number | null;
-        percent: number | null;
-        culprit: string | null;
-        place: string | null;
-        layer: string | null;
-        calls: number | null;
-        culprit_ms: number | null;
-        meaning: string | null;
       };
     };
     breakdown: {
@@ -460,6 +461,7 @@ export interface Reports {
         busy_ms: number | null;
         slowest_count: number | null;
         bottleneck: string | null;
+        bottleneck_ms: number | null;
         start_offset_ms: number | null;
       };
     };
@@ -608,6 +610,18 @@ export interface Reports {
     };
   };
   idle: {
+    causes: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        device: string | null;
+        cause: string | null;
+        ms: number | null;
+        idle_ms: number | null;
+        idle_percent: number | null;
+        meaning: string | null;
+      };
+    };
     rows: {
       kind: "table";
       fields: {
@@ -633,6 +647,7 @@ export interface Reports {
         start_ms: number | null;
         duration_ms: number | null;
         cause: string | null;
+        waits_for: string | null;
         before: string | null;
         after: string | null;
       };
@@ -787,18 +802,19 @@ export interface Reports {
         step: number | null;
         host: string | null;
         duration_ms: number | null;
-        device_compute_ms: number | null;
-        device_communication_ms: number | null;
-        device_copy_ms: number | null;
-        kernel_gap_ms: number | null;
-        launch_delay_ms: number | null;
-        host_compute_ms: number | null;
-        kernel_launch_ms: number | null;
-        host_communication_ms: number | null;
+        unknown_ms: number | null;
         input_ms: number | null;
-        device_wait_ms: number | null;
-        compilation_ms: number | null;
-        other_ms: number | null;
+        python_ms: number | null;
+        host_compute_ms: number | null;
+        launch_ms: number | null;
+        device_compute_ms: number | null;
+        device_gap_ms: number | null;
+        copy_ms: number | null;
+        communication_ms: number | null;
+        compile_ms: number | null;
+        sync_ms: number | null;
+        checkpoint_ms: number | null;
+        is_median: boolean | null;
       };
     };
   };
@@ -950,6 +966,37 @@ export interface Reports {
         costed_percent: number | null;
         mfu_percent: number | null;
         mbu_percent: number | null;
+      };
+    };
+    compiled: {
+      kind: "table";
+      fields: {
+        function: string | null;
+        compilations: number | null;
+        total_ms: number | null;
+        compile_ms: number | null;
+        cache_hits: number | null;
+        cache_misses: number | null;
+        argument: string | null;
+        shapes: string | null;
+      };
+    };
+    compilations: {
+      kind: "table";
+      fields: {
+        function: string | null;
+        program: string | null;
+        host: string | null;
+        step: number | null;
+        start_ms: number | null;
+        total_ms: number | null;
+        lower_ms: number | null;
+        compile_ms: number | null;
+        cache: string | null;
+        changed: string | null;
+        argument: string | null;
+        before: string | null;
+        after: string | null;
       };
     };
     devices: {

@@ -36,5 +36,11 @@ export const PAGES: Readonly<Record<string, PageEntry>> = {
   "op-shapes": { label: "Shapes", heading: "Op shapes", key: "x", page: () => import("./compute/ShapesPage") },
   syncs: { label: "Syncs", heading: "Waits for devices", key: "y", page: () => import("./waiting/SyncsPage") },
   sequences: { label: "Sequences", key: "q", page: () => import("./compute/SequencesPage") },
+  "graph-viewer": { label: "Graph", heading: "XLA graph", key: "g", page: () => import("./xla/GraphPage") },
+  roofline: { label: "Roofline", key: "f", page: () => import("./xla/RooflinePage") },
+  "memory-viewer": {
+    ...{ label: "XLA memory", heading: "Memory of XLA programs", key: "v" },
+    page: () => import("./xla/ProgramMemoryPage"),
+  },
   system: { label: "System", key: "c", page: () => import("./system/SystemPage") },
 };

@@ -232,12 +232,30 @@ def _cache() -> Check:
     folder = Cache().folder
     if folder is None:
         return Check("cache", "note", "switched off", "unset STEPSCOPE_CACHE to open profiles faster the second time")
+    if not _may_write_below(folder):
+        remedy = "set STEPSCOPE_CACHE_DIR to a folder that can be written, to open profiles faster the second time"
+        return Check("cache", "note", f"{folder} cannot be written", remedy)
     return Check("cache", "ok", str(folder))
+
+
+def _may_write_below(folder: Path) -> bool:
+    """Whether a folder, or the nearest above it that exists, may be written."""
+    existing = next((each for each in (folder, *folder.parents) if os.path.exists(each)), folder)  # noqa: PTH110 - Path.exists may raise
+    return os.access(existing, os.W_OK | os.X_OK)
 
 
 def writable(folder: Path) -> list[Check]:
     """Whether profiles can be written below a folder, and while they are made, to the temporary folder."""
-    return [_writable("write access", folder), _writable("temporary files", Path(tempfile.gettempdir()))]
+    return [_writable("write access", folder), _temporary_files()]
+
+
+def _temporary_files() -> Check:
+    try:
+        folder = Path(tempfile.gettempdir())
+    except FileNotFoundError:  # it has looked for a place where it can write
+        remedy = "set TMPDIR to a folder that can be written"
+        return Check("temporary files", "problem", "no temporary folder can be written", remedy)
+    return _writable("temporary files", folder)
 
 
 def _writable(what: str, folder: Path) -> Check:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepscope.kernels import (
+        combine,
         critical,
         hlo,
         intervals,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
+    "combine",
     "critical",
     "hlo",
     "intervals",

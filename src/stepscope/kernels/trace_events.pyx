@@ -58,24 +58,32 @@ def innermost(
 
 
 def gather_stats(
-    const int64_t[::1] order, const int64_t[::1] more, const int64_t[::1] offsets, const int32_t[::1] name,
-    const uint8_t[::1] tag, const int64_t[::1] value, const int64_t[::1] extra_offsets, extra,
-    int64_t[::1] out_offsets, int32_t[::1] out_name, uint8_t[::1] out_tag, int64_t[::1] out_value,
+    int64_t first, int64_t last, const int64_t[::1] order, const int64_t[::1] more, const int64_t[::1] offsets,
+    const int32_t[::1] name, const uint8_t[::1] tag, const int64_t[::1] value, const int32_t[::1] names,
+    const int64_t[::1] extra_offsets, extra, const int64_t[::1] out_offsets, int32_t[::1] out_name,
+    uint8_t[::1] out_tag, int64_t[::1] out_value,
 ):
     """Copies the stats of events in a new order: event i gets those of the rows `order[i]` and `more[i]` (-1 for none)
-    and then the extra stats `extra_offsets[i]` to `extra_offsets[i + 1]`; `extra` is their name, tag and value."""
+    and then the extra stats `extra_offsets[i]` to `extra_offsets[i + 1]`; `extra` is their name, tag and value.
+
+    Args:
+        first, last: the run of events to do; threads may do several runs at a time.
+        names: int32 of shape (texts,), what to call a stat that has this name; extra stats keep theirs.
+        out_offsets: int64 of shape (events + 1,), where the stats of each event go.
+    """
     cdef const int32_t[::1] extra_name = extra[0]
     cdef const uint8_t[::1] extra_tag = extra[1]
     cdef const int64_t[::1] extra_value = extra[2]
-    cdef int64_t i, turn, source, row, to = 0
+    cdef int64_t i, turn, source, row, to
     with nogil:
-        for i in range(order.shape[0]):
+        for i in range(first, last):
+            to = out_offsets[i]
             for turn in range(2):
                 source = more[i] if turn else order[i]
                 if source < 0:
                     continue
                 for row in range(offsets[source], offsets[source + 1]):
-                    out_name[to] = name[row]
+                    out_name[to] = names[name[row]]
                     out_tag[to] = tag[row]
                     out_value[to] = value[row]
                     to += 1
@@ -84,4 +92,3 @@ def gather_stats(
                 out_tag[to] = extra_tag[row]
                 out_value[to] = extra_value[row]
                 to += 1
-            out_offsets[i + 1] = to

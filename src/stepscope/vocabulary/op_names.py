@@ -13,7 +13,7 @@ _NAMESPACED = Pattern(r"(?:[A-Za-z_]\w*::)+(?P<last>[A-Za-z_]\w*)")
 # TensorFlow's name:Type and JAX's scope:primitive[parameters].
 _TYPED = Pattern(r"(?P<name>[^:]+):(?P<type>[A-Za-z_]\w*)(?:\[.*\])?", re.DOTALL)
 # By far the most frequent names.  The pattern above matches them too, but slower.
-_TENSORFLOW = Pattern(r"([A-Za-z0-9.][\w./>-]*):([A-Z]\w*)", re.ASCII)
+_TENSORFLOW = Pattern(r"([A-Za-z0-9.][\w./>-]*):(_?[A-Z]\w*)", re.ASCII)
 _COPIES = {
     K.COPY_HOST_TO_DEVICE: "copy host to device",
     K.COPY_DEVICE_TO_HOST: "copy device to host",

@@ -9,6 +9,7 @@ model/train.py(12): step                   PyTorch's
 from __future__ import annotations
 
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.libraries import is_anyones_file, is_framework_file, is_of_package
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait
@@ -19,8 +20,12 @@ _FRAME = Pattern(r"\$?[^<>]*\.py[(:]\d+")
 _PLACE = Pattern(r"\$?(?P<file>[^<>]*\.py)[(:](?P<line>\d+)\)?:? (?P<name>.*)")
 _LIBRARY = Pattern(
     r"\$?(?:.*[/\\](?:site|dist)-packages[/\\]|(?:.*[/\\])?(?:torch|tensorflow|jax|keras|numpy|importlib|_?contextlib)[/\\.]"
-    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$)"
-)  # api.py: traces name JAX's own files without their folder
+    r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$"
+    # Traces of JAX and TensorFlow name files without their folder: these are their own.
+    r"|\$(?:array_methods|pjit|ad|partial_eval|linear_util|traceback_utils?|mlir|lax_numpy|batching|api_util|tree_util"
+    r"|pxla|ufuncs|source_info_util|polymorphic_function|tracing_compilation|concrete_function|atomic_function"
+    r"|def_function|tensor_conversion_registry|function_type_utils)\.py:)"
+)
 # Names of training functions, which the rules for input exclude.
 _TRAINS = r"(?!.*(?:train|test|eval|update|on_|optim|loss|backward|step))"
 _TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step)")
@@ -32,12 +37,22 @@ def is_frame(name: str) -> bool:
 
 
 def is_of_user(frame: str) -> bool:
-    """True for a frame of a file outside of all libraries.
+    """True for a frame of a file that belongs to no library, as far as its name says.
 
     >>> is_of_user("train.py(12): step"), is_of_user("/usr/lib/python3.11/site-packages/torch/nn/x.py(3): f")
     (True, False)
+    >>> is_of_user("scipy/ndimage/x.py(3): zoom"), is_of_user("$pjit.py:3 f"), is_of_user("$train.py:3 step")
+    (False, False, True)
     """
-    return _FRAME.match(frame) is not None and _LIBRARY.match(frame) is None
+    if _FRAME.match(frame) is None or _LIBRARY.match(frame) is not None:
+        return False
+    file = place_of(frame)[1] or ""
+    return not (is_framework_file(file.removeprefix("$")) if frame.startswith("$") else is_of_package(file))
+
+
+def may_be_library(frame: str) -> bool:
+    """True for a frame of a file name without a folder that frameworks have as well as programs."""
+    return frame.startswith("$") and is_anyones_file(place_of(frame)[1] or "")
 
 
 def place_of(frame: str) -> tuple[str, str | None, int | None]:
@@ -81,6 +96,7 @@ NAMES: tuple[NameTable, ...] = (
     ),
     NameTable(rules=((CodeTrait.IS_CODE, r"\$.*\.py:\d+ |.*\.py\(\d+\): "),)),
     NameTable(rules=((CodeTrait.OF_USER, is_of_user),)),
+    NameTable(rules=((CodeTrait.MAY_BE_LIBRARY, may_be_library),)),
     NameTable(
         rules=(
             (

@@ -55,6 +55,8 @@ class CallTrait(IntFlag):
     LEAVES_PYTHON = auto()  # releases Python's lock, and acquires it again at its end
     RUNS_KERNEL = auto()  # runs an op's kernel on the calling thread
     COMPILES_PROGRAM = auto()  # once per program
+    LOWERS_PROGRAM = auto()  # once per program that is compiled or loaded from a cache on disk
+    WRITES_PROGRAM_CACHE = auto()  # stores a compiled program in a cache on disk
     COMPILES_FRAME = auto()  # once per compiled Python function
     BLOCKING_COPY = auto()  # returns when a device is done
     LAUNCHES_GRAPH = auto()
@@ -70,6 +72,7 @@ class CodeTrait(IntFlag):
 
     IS_CODE = auto()  # runs Python code, and is not a built-in function
     OF_USER = auto()  # from a file outside of all libraries
+    MAY_BE_LIBRARY = auto()  # of a file name that frameworks have as well as programs
     IS_NATIVE = auto()  # from a library that computes outside of Python
     READS_FILE = auto()
     WAITS_FOR_DEVICE = auto()  # the only record of the wait

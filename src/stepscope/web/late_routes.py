@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepscope.web.routes import Route
 
 _TIMELINE = "/api/sessions/<session>/timeline"
+_HLO = "/api/sessions/<session>/hlo"
 _COMPARE = "/api/sessions/<session>/compare"
 
 ROUTES = (
@@ -17,6 +18,11 @@ ROUTES = (
     Route(f"{_TIMELINE}/arrows", "stepscope.web.timeline:get_arrows"),
     Route(f"{_TIMELINE}/search", "stepscope.web.timeline:get_search"),
     Route(f"{_TIMELINE}/selection", "stepscope.web.timeline:get_selection"),
+    Route(f"{_HLO}/programs", "stepscope.web.hlo:get_programs"),
+    Route(f"{_HLO}/graph", "stepscope.web.hlo:get_graph"),
+    Route(f"{_HLO}/search", "stepscope.web.hlo:get_search"),
+    Route(f"{_HLO}/text", "stepscope.web.hlo:get_text"),
+    Route(f"{_HLO}/dot", "stepscope.web.hlo:get_dot"),
     Route("/api/comparable", "stepscope.web.api_compare:comparable_json"),
     Route(_COMPARE, "stepscope.web.api_compare:comparison_json"),
     Route(f"{_COMPARE}/tables/<section>.arrow", "stepscope.web.api_compare:comparison_arrow"),

@@ -6,6 +6,7 @@ import pytest
 from draw import MS, Sort, draw
 
 from stepscope.analysis.account.account import Rival, StepAccount, account_of
+from stepscope.analysis.account.culprits import Culprit
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace
 
@@ -63,6 +64,26 @@ def test_input_that_the_device_waits_for_is_the_cause_and_its_function_the_culpr
     assert culprit is not None
     assert (culprit.name, culprit.file, culprit.line, culprit.calls) == ("__getitem__", "train.py", 9, 1)
     assert first.cause == "device_compute"
+
+
+def test_what_a_pool_of_the_input_pipeline_computes_is_input():
+    trace = draw(
+        """
+        host main                         | M0----------M1----------M2----------
+        host main                         | aaI-------- aaI-------- aaI--------
+        host tf_data_iterator_resource    |   Q--------   Q--------   Q--------
+        host tf_data_iterator_resource    |   P1!         P2!         P3!
+        host tf_data_private_threadpool   |    S1------T   S2------T   S3------T
+        host tf_data_private_threadpool   |    b-------    b-------    b-------
+        """,
+        {"Q": Sort(K.INPUT_CALLBACK, "InstantiatedCapturedFunction::Run")},
+    )
+    rows = {row.cause: row for row in account(trace).rows}
+
+    assert rows["input"].ps == 9 * MS
+    assert rows["input"].culprit is not None and rows["input"].culprit.name == "b"
+    assert rows["input"].gain_ps == 9 * MS
+    assert rows["host_compute"].ps == 2 * MS
 
 
 def test_exposed_communication_is_told_apart_from_what_overlaps_computation():
@@ -174,3 +195,39 @@ def test_threads_that_nothing_connects_carry_no_forecast():
         )
     )
     assert found.why_not == "nothing recorded connects the threads and devices that work in the step"
+
+
+# -- whose a frame is ----------------------------------------------------------------------------------------------
+
+PYTHON_OF_A_LOOP = """
+    host main | M0--------M1--------M2--------
+    host main | Y-------- Y-------- Y--------
+    host main |  Z------   Z------   Z------
+    host main |   Q-----    Q-----    Q-----
+"""
+
+
+def culprit_of(**names: str) -> Culprit:
+    sorts = {letter: Sort(K.PYTHON_CALL, name) for letter, name in names.items()}
+    found = account(draw(PYTHON_OF_A_LOOP, sorts)).rows[0].culprit
+    assert found is not None
+    return found
+
+
+def test_a_library_that_lies_in_no_known_folder_is_no_culprit_but_named_inside_it():
+    found = culprit_of(Y="train.py(9): augment", Z="scipy/ndimage/x.py(3): zoom", Q="threading.py(5): run")
+
+    assert (found.name, found.file, found.line) == ("augment", "train.py", 9)
+    assert found.inside == "threading.py:5 run"
+
+
+def test_a_file_of_a_framework_without_its_folder_is_no_culprit():
+    found = culprit_of(Y="$train.py:9 step", Z="$pjit.py:30 call", Q="$core.py:5 bind")
+
+    assert (found.name, found.file, found.line, found.inside) == ("step", "train.py", 9, "core.py:5 bind")
+
+
+def test_a_file_name_that_anyone_may_have_is_the_users_unless_a_library_calls_it():
+    found = culprit_of(Y="$train.py:9 step", Z="$utils.py:30 collate", Q="$utils.py:5 pad")
+
+    assert (found.name, found.file, found.inside) == ("pad", "utils.py", None)

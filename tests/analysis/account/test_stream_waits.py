@@ -36,7 +36,8 @@ def graph_of(trace: HostTrace) -> Graph:
 def queue_edges(trace: HostTrace, graph: Graph) -> set[tuple[int, int, bool]]:
     """Edges between queues: the correlation ids of both kernels, and whether they are inferred."""
     edges = graph.edges.take(graph.edges.kind == EdgeKind.QUEUE)
-    source, target = (trace.stat_ints(("correlation_id",), rows=graph.event[at]) for at in (edges.source, edges.target))
+    ids = trace.stat_ints(("correlation_id",))
+    source, target = (ids[graph.event[at]] for at in (edges.source, edges.target))
     return set(zip(source.tolist(), target.tolist(), edges.inferred.tolist(), strict=True))
 
 
@@ -50,7 +51,7 @@ def test_a_wait_that_the_order_of_calls_shows_is_replayed():
     trace = draw(PICTURE, SORTS)
     graph = graph_of(trace)
     work = np.flatnonzero(graph.kind == NodeKind.WORK)
-    own, number = graph.own_ps.copy(), trace.stat_ints(("correlation_id",), rows=graph.event[work])
+    own, number = graph.own_ps.copy(), trace.stat_ints(("correlation_id",))[graph.event[work]]
     own[work[np.isin(number, (1, 6))]] += 5 * MS
     later = replay(graph, own).start_ps - replay(graph).start_ps
 

@@ -59,7 +59,7 @@ def everything(module: Module) -> None:
     """Asks for all that a tool may ask for."""
     costs_of(module)
     rows = list(range(len(module)))
-    assert len(module.sources.of(rows)) == len(rows)
+    assert len(module.sources.read(rows)) == len(rows)
     for row in rows:
         instruction_text(module, row)
     assert len(module.users.offsets) == len(module.is_fused) + 1 == len(module) + 1
@@ -75,9 +75,9 @@ def test_instructions_and_their_links() -> None:
     assert module.computation_names[module.entry] == "main"
     assert names(module) == ["a", "b", "sum", "p", "twice", "x", "w", "dot.1", "add_fusion", "both"]
     dot, fused, both = (module.row_of(name) for name in ("dot.1", "add_fusion", "both"))
-    assert [names(module)[row] for row in module.operands.of(dot)] == ["x", "w"]
-    assert [names(module)[row] for row in module.users.of(module.row_of("x"))] == ["dot.1", "add_fusion"]
-    assert module.called.of(fused) == [1]
+    assert [names(module)[row] for row in module.operands.linked(dot)] == ["x", "w"]
+    assert [names(module)[row] for row in module.users.linked(module.row_of("x"))] == ["dot.1", "add_fusion"]
+    assert module.called.linked(fused) == [1]
     assert module.roots.tolist() == [2, 4, both]
     assert module.fusion_kind_of(fused) == "kLoop"
     assert not module.damaged
@@ -101,7 +101,7 @@ def test_a_layout_with_tiles_and_a_memory_space() -> None:
 
 def test_where_an_instruction_comes_from() -> None:
     module = read(program(MAIN))
-    (source,) = module.sources.of([2])
+    (source,) = module.sources.read([2])
 
     assert (source.op_name, source.line) == ("jit(f)/dot", "train.py:7")
 
@@ -117,7 +117,7 @@ def test_stack_frames_give_line_and_calls_and_a_circle_of_them_ends() -> None:
     frames += location(1, 1, 10) + location(2, 2, 20) + frame(1, 0) + frame(2, 1) + frame(1, 4) + frame(1, 3)
     main = computation("main", *(op(f"x{at}", "add", f32(), extra=text(7, number(15, at))) for at in (2, 3)))
     module = read(program(main, schedule=text(17, frames)))
-    nested, circle = module.sources.of([0, 1])
+    nested, circle = module.sources.read([0, 1])
 
     assert nested.line == "b.py:20"
     assert nested.stack == ("b.py:20 layer", "a.py:10 main")
@@ -165,8 +165,8 @@ def test_links_to_what_is_not_there() -> None:
     module = read(program(main))
     everything(module)
 
-    assert module.operands.of(0) == []
-    assert module.called.of(1) == []
+    assert module.operands.linked(0) == []
+    assert module.called.linked(1) == []
 
 
 @pytest.mark.parametrize("data", [b"", b"\x0a", b"\xff" * 50, program(Computation("main"))])
@@ -248,15 +248,15 @@ def test_real_programs_are_what_protobuf_reads(corpus: Path, session: str, tmp_p
     module = read(data)
     everything(module)
 
-    sources = module.sources.of(list(range(len(module))))
+    sources = module.sources.read(list(range(len(module))))
     found = [
         [
             module.instruction_name(row),
             module.opcode_of(row),
             module.shapes.dims_of(row),
             len(module.shapes.children_of(row)),
-            module.operands.of(row),
-            module.called.of(row),
+            module.operands.linked(row),
+            module.called.linked(row),
             module.target_of(row),
             module.fusion_kind_of(row),
             sources[row].op_name,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from draw import draw
+from draw import MS, Sort, draw
 
+from stepscope.analysis.account.account import account_of
 from stepscope.analysis.waits import idle_tool as idle
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
@@ -58,7 +59,7 @@ def test_idle_time_in_steps_is_told_where_much_of_the_time_is_in_none():
     )
 
     # From 1 to 28.  The first step lasts until its kernel ends: the steps hold 1 to 9, all busy, and 20 to 28, 6 busy.
-    assert found.findings[:2] == (
+    assert found.findings[1:3] == (
         "the device is idle for 48.1 % of the time from first to last work",
         "inside steps (59.3 % of that time) it is 12.5 %: only this makes steps longer",
     )
@@ -156,9 +157,44 @@ def test_a_kernel_that_seems_to_start_before_its_launch_waits_in_no_queue():
     assert pick(row, "launched", "queue_max", "queue_mean", "empty_percent") == (2, 1, round(1 / 5, 4), 80)
 
 
+LATE_INPUT = """
+    host main | M0-------- M1-------- M2--------
+    host main | I---L1S----I---L2S----I---L3S---
+    gpu0 s7   |      K1--       K2--       K3--
+"""
+SYNC = {"S": Sort(EventKind.SYNC, "cudaStreamSynchronize")}
+
+
+def test_what_the_step_waits_for_explains_why_the_device_idles():
+    """The account of the step and the idle time of the device agree: the same causes with the same times."""
+    trace = draw(LATE_INPUT, SYNC)
+    found, account = report(trace), account_of(trace)
+    assert account is not None
+
+    assert [pick(row, "device", "cause", "ms", "idle_ms") for row in found.causes] == [
+        ("GPU:0", "input", 4, 4), ("GPU:0", "sync", 2, 2), ("GPU:0", "launch", 1, 1), ("GPU:0", "device_compute", 4, 0),
+    ]  # fmt: skip
+    assert {row["cause"]: row["ms"] for row in found.causes} == {row.cause: row.ps / MS for row in account.rows}
+    assert found.findings[0] == (
+        "in the median step the device is idle for 63.6 %; of that time the step waits for: input 57.1 %, "
+        "waiting for a device that is done 28.6 %, dispatching work 14.3 %"
+    )
+    # Most of the second gap is in the last step, of which nobody knows where it ends.
+    assert [pick(gap, "cause", "waits_for") for gap in found.gaps] == [("host wait", "input"), ("host wait", None)]
+
+
+def test_a_tpu_idles_between_its_ops():
+    found = report(draw("tpu0 Steps | W0------W1------\ntpu0 ops   | k--  k--k--  k--"))
+
+    assert [pick(row, "device", "span_ms", "idle_ms") for row in found.devices] == [("TPU:0", 16, 4)]
+    assert {row["cause"]: (row["ms"], row["idle_ms"]) for row in found.causes} == {
+        "device_compute": (6, 0), "unknown": (2, 2),
+    }  # fmt: skip
+
+
 def test_a_run_without_devices_has_no_idle_streams():
     found = report(draw("host main | a---"))
-    assert (found.rows, found.devices, found.queues, found.findings) == ((), (), (), ())
+    assert (found.rows, found.devices, found.queues, found.findings, found.causes) == ((), (), (), (), ())
 
 
 def test_streams_beyond_the_list_are_told(monkeypatch):

@@ -62,8 +62,25 @@ def test_a_wait_is_told_by_call_op_and_line():
     ]
     assert found.findings == (
         "the host waits for a device 4 times, 2.0 times per step, 10.00 ms in total; this is 38.5 % of the step time",
+        "for 21.4 % of the median step the host is in such a call although the device is done (`sync` in the account); "
+        "the rest of the time in them is that of what they wait for",
         "a value is read from a tensor 2 times, 1.0 times per step; 2 of these reads wait for a device",
     )
+
+
+def test_a_wait_inside_another_counts_once():
+    """A step with a wait for a stream inside each blocking copy was 103.86 % waiting."""
+    found = report(
+        draw("""
+            host main | M0--------M1--------
+            host main | C---------C---------
+            host main |  S-------- S--------
+            gpu0 s7   | k---------k---------
+        """, SORTS)
+    )  # fmt: skip
+
+    assert table(found, "call", "step_percent") == [("cudaMemcpy", 100), ("cudaStreamSynchronize", 90)]
+    assert found.findings[0].endswith("this is 100.0 % of the step time")
 
 
 @pytest.mark.parametrize(

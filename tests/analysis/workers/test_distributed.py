@@ -83,6 +83,20 @@ SLOW = """
 """
 
 
+def test_collectives_of_different_sizes_are_not_the_same():
+    """One rank reduces 3 KiB first and then 4 MB, the other the other way round: nobody waits for anybody."""
+    small = {**REDUCE, "In msg nelems": 768, "Out msg nelems": 768}
+    sorts = {**SORTS, "Q": Sort(EventKind.COLLECTIVE, SORTS["N"].name, "correlation_id", small)}
+    picture = "host main | M0-----------\ngpu0 s7   | k-\ngpu0 s20  |   {}\n"
+    swapped = compared(rank(0, picture.format("Q- N-----"), sorts), rank(1, picture.format("N----- Q-"), sorts))
+    apart = compared(rank(0, picture.format("Q-"), sorts), rank(1, picture.format("N-----"), sorts))
+
+    assert [(row["waiting_ms"], row["last_count"]) for row in swapped.rows] == [(0, 0), (0, 0)]
+    assert swapped.warnings == ()
+    assert [row["waiting_ms"] for row in apart.rows] == [None, None]
+    assert apart.warnings[0].startswith("2 collectives differ between ranks")
+
+
 def test_who_waits_for_whom():
     """The slow rank needs 4 ms longer, which the fast one spends inside the collective."""
     report = compared(rank(0, FAST), rank(1, SLOW))

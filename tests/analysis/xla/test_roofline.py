@@ -180,6 +180,11 @@ def facts(name: str = "", **more: Any) -> DeviceFacts:
         (facts("NVIDIA A100-PG509-200"), "NVIDIA A100 40GB"),
         (facts("Tesla V100-DGXS-32GB"), "NVIDIA V100 SXM2"),
         (facts("Tesla T4"), "NVIDIA T4"),
+        (facts("NVIDIA GH200 144G HBM3e"), "NVIDIA GH200 144GB"),
+        (facts("NVIDIA GH200 480GB"), "NVIDIA GH200"),
+        (facts("Tesla P100-PCIE-16GB"), "NVIDIA P100 PCIe 16GB"),
+        (facts("AMD Instinct MI250"), "AMD Instinct MI250, one of its two devices"),
+        (facts("AMD Instinct MI250X"), "AMD Instinct MI250X, one of its two devices"),
         (facts("AMD Instinct MI300X"), "AMD Instinct MI300X"),
         (facts("TPU v6 Lite"), "Google TPU v6e"),
         (facts(capability="7.0", cores=80), "NVIDIA V100 SXM2"),
@@ -226,6 +231,18 @@ def test_a_table_that_is_none_is_refused_by_name(text: str, tmp_path: Path, monk
     monkeypatch.setenv("STEPSCOPE_DEVICES", str(tmp_path / "nothing.toml"))
     with pytest.raises(UsageError, match=r"nothing\.toml"):
         table()
+
+
+@pytest.mark.parametrize("name", ["Tesla V100-SXM3-32GB", "Tesla V100S-PCIE-32GB", "AMD Instinct MI300A"])
+def test_a_device_of_a_similar_name_is_unknown(name: str) -> None:
+    assert peaks_of(facts(name)) is None
+
+
+def test_a_narrow_type_without_a_figure_counts_as_single_precision_and_a_wide_one_is_unknown() -> None:
+    found = peaks_of(facts("NVIDIA L4"))
+    assert found is not None
+    assert found.flops("bf16", matrix=False) == found.flops("f32", matrix=False) == 30.3e12
+    assert found.flops("f64", matrix=False) is None
 
 
 def test_a_device_that_nobody_knows_is_unknown_unless_the_trace_states_its_peaks() -> None:

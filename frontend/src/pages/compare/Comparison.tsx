@@ -1,6 +1,7 @@
 /** The card at the top of a page that compares the session with another one; the server computes it. */
 import { ApiError, type Section, type TableSection, type ToolAnswer, useResource } from "../../api";
-import { BETWEEN_PART, CATEGORY_PARTS } from "../../charts/steps";
+import { partsOfCauses } from "../../design/causes";
+import { palette } from "../../design/theme";
 import { decimal } from "../../format";
 import { otherName, stopComparing } from "../../frame/ComparePicker";
 import { linkTo } from "../../router";
@@ -237,15 +238,15 @@ function Sides({ id, section, data }: { id: string; section: TableSection; data:
 }
 
 function TwoBars({ rows }: { rows: NonNullable<CompareReport["breakdown"]> }) {
-  const parts = [...CATEGORY_PARTS, BETWEEN_PART].map((part) => ({
-    ...part,
-    doc: String(rows.find((row) => row.category === part.key)?.meaning ?? ""),
-  }));
-  const side = (name: "before_ms" | "after_ms") =>
-    Object.fromEntries(rows.map((row) => [row.category, row[name] ?? 0]));
+  const look = palette.value;
+  const parts = partsOfCauses(
+    rows.map((row) => ({ cause: String(row.cause), meaning: String(row.meaning ?? "") })),
+    look.surface,
+  );
+  const side = (name: "before_ms" | "after_ms") => Object.fromEntries(rows.map((row) => [row.cause, row[name] ?? 0]));
   return (
     <StackedBars
-      label="Mean step of both sessions"
+      label="Median step of both sessions"
       parts={parts}
       rows={[
         { key: "before", label: "Before", note: otherName(), parts: side("before_ms") },

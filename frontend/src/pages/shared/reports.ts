@@ -31,11 +31,23 @@ export interface Advice {
   readonly step_time_ms: number | null;
   readonly predicted_step_time_ms: number | null;
   readonly reasoning: string;
+  /** What a person can edit, in the median step; null where the trace names nothing. */
+  readonly culprit: Culprit | null;
   readonly rows: readonly EvidenceRow[];
   readonly intervals: readonly EvidenceInterval[];
   readonly docs: string | null;
   readonly actions: readonly string[];
   readonly tool: string;
+}
+
+export interface Culprit {
+  readonly name: string;
+  readonly file: string | null;
+  readonly line: number | null;
+  readonly op: string | null;
+  readonly layer: string | null;
+  readonly calls: number;
+  readonly ms: number;
 }
 
 export interface OverviewReport extends Report {
@@ -55,6 +67,13 @@ export interface OverviewReport extends Report {
   readonly input_bound_percent: number | null;
   readonly verdict: string;
   readonly verdict_text: string;
+  /** The step that the account is of; null without steps. */
+  readonly account_step: {
+    readonly step: number;
+    readonly host: string;
+    readonly ms: number;
+    readonly median_of: number;
+  } | null;
   readonly top_ops: readonly Row[];
   readonly top_op_types?: readonly Row[];
   readonly advice: readonly Advice[];
@@ -97,7 +116,7 @@ export interface CompareReport extends Report {
   readonly tables: readonly ComparedTable[];
   /** Only of the overview. */
   readonly breakdown?: readonly (Row & {
-    readonly category: string;
+    readonly cause: string;
     readonly before_ms: number | null;
     readonly after_ms: number | null;
   })[];

@@ -1,7 +1,9 @@
 /** The start page: why training is slow, what to change, the gain; then the evidence. */
 import { useMemo } from "preact/hooks";
 import type { Figures, ToolAnswer } from "../../api";
+import { partsOfCauses } from "../../design/causes";
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
+import { palette } from "../../design/theme";
 import { duration } from "../../format";
 import { frameworkName } from "../../frame/SessionPicker";
 import { linkTo } from "../../router";
@@ -9,6 +11,7 @@ import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from ".
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard } from "../advice/AdviceCard";
+import { StackedBars } from "../shared/Bars";
 import { type RecordedStep, toExplain } from "../shared/differences";
 import { useStepLinks } from "../shared/intervals";
 import type { OverviewReport } from "../shared/reports";
@@ -29,12 +32,25 @@ export default function SummaryPage() {
 function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
   const steps = useGraphSteps(report);
   const topOps = tableOf(sections, "top_ops");
+  const look = palette.value;
   const types = useMemo(() => tellingTypes(report, topOps), [report, topOps]);
   // They are those of the devices, where any device worked.
   const where = Number(figuresOf(sections, "placement").values.device_op_percent ?? 0) > 0 ? "device" : "host";
   return (
     <div class="summary">
       <Verdict report={report} sections={sections} steps={steps} />
+      {report.account_step && (
+        <TableCard
+          section={tableOf(sections, "step_account")}
+          tool="overview"
+          id="account"
+          heading="What the median step waits for"
+          note={medianNote(report)}
+          plain
+          height="all"
+          mark={(row) => colourOfCause(sections, look.surface, row)}
+        />
+      )}
       <AdviceCards report={report} />
       {steps.length > 1 && (
         <Card title="Step times" note={howNote(report)} actions={<a href={linkTo("steps")}>All steps</a>}>
@@ -84,6 +100,70 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
   );
 }
 
+/** Which step the account is of. */
+function medianNote(report: OverviewReport): string {
+  const step = report.account_step;
+  if (!step) return "";
+  const host = report.hosts.length > 1 ? ` on ${step.host}` : "";
+  return `step ${step.step}${host}, the median of ${step.median_of}, to the start of the next`;
+}
+
+function causeRows(sections: Sections<"overview">): { cause: string; meaning: string }[] {
+  const columns = tableOf(sections, "step_account")?.columns;
+  return (columns?.cause ?? []).map((cause, row) => ({
+    cause: String(cause),
+    meaning: String(columns?.meaning?.[row] ?? ""),
+  }));
+}
+
+function colourOfCause(sections: Sections<"overview">, surface: string, row: number): string | null {
+  const rows = causeRows(sections);
+  return partsOfCauses(rows, surface).find((part) => part.key === rows[row]?.cause)?.colour ?? null;
+}
+
+/** The account of the median step as one bar. */
+function AccountBar({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
+  const look = palette.value;
+  const columns = tableOf(sections, "step_account")?.columns;
+  const parts = useMemo(() => partsOfCauses(causeRows(sections), look.surface), [sections, look]);
+  const times = Object.fromEntries(parts.map((part, row) => [part.key, Number(columns?.ms?.[row] ?? 0)]));
+  return (
+    <StackedBars
+      label="Account of the median step"
+      parts={parts}
+      rows={[{ key: "median", label: "Median step", note: `step ${report.account_step?.step}`, parts: times }]}
+    />
+  );
+}
+
+function textOf(sections: Sections<"overview">, id: string): string {
+  const section = sections.find((each) => each.id === id);
+  return section?.kind === "prose" ? section.lines.join(" ") : "";
+}
+
+/** The step-time breakdown that the guide and XProf define, closed unless there is nothing else. */
+function GuideBreakdown({
+  report,
+  sections,
+  steps,
+}: {
+  report: OverviewReport;
+  sections: Sections<"overview">;
+  steps: readonly GraphStep[];
+}) {
+  const meaning = useMemo(() => meanings(sections), [sections]);
+  const between = betweenSteps(report.step_time_ms.mean, report.between_steps_percent);
+  const bar = <StepBar breakdown={report.breakdown_ms} meaning={meaning} steps={steps} between_ms={between} />;
+  if (!report.account_step) return bar;
+  return (
+    <details class="guide-breakdown">
+      <summary>{tableOf(sections, "breakdown").title}</summary>
+      <p class="muted">{textOf(sections, "breakdown_summary")}</p>
+      {bar}
+    </details>
+  );
+}
+
 /** The sentence, the bar, and the few figures that it stands on. */
 function Verdict({
   report,
@@ -94,10 +174,9 @@ function Verdict({
   sections: Sections<"overview">;
   steps: readonly GraphStep[];
 }) {
-  const meaning = useMemo(() => meanings(sections), [sections]);
   const [head, rest] = splitVerdict(report.verdict_text);
   const mean = report.step_time_ms.mean;
-  const between = betweenSteps(mean, report.between_steps_percent);
+  const median = report.account_step?.ms ?? null;
   return (
     <section class="card verdict" aria-label="Verdict">
       <div class="verdict-head">
@@ -105,16 +184,11 @@ function Verdict({
           {mean !== null && (
             <span
               class="verdict-step"
-              {...(report.steps_source === "none"
+              {...(median === null
                 ? hint("Length of the capture", "no step was found: from the first event to the last", `${mean} ms`)
-                : hint(
-                    "Mean step time",
-                    "mean duration of the complete steps; a step takes as long as on its slowest host",
-                    `${mean} ms`,
-                  ))}
+                : hint("Median step", medianNote(report), `${median} ms`))}
             >
-              {`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(mean)}` +
-                `${between === null ? "" : `, and ${duration(between)} pass before the next`}: `}
+              {`${report.steps_source === "none" ? "The capture" : "Each step"} takes ${duration(median ?? mean)}: `}
             </span>
           )}
           <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
@@ -123,8 +197,13 @@ function Verdict({
           <Origin report={report} />
         </div>
       </div>
-      {rest && <p class="verdict-rest">{sentence(rest)}</p>}
-      <StepBar breakdown={report.breakdown_ms} meaning={meaning} steps={steps} between_ms={between} />
+      {rest && (
+        <p class="verdict-rest">
+          <Code text={sentence(rest)} />
+        </p>
+      )}
+      {report.account_step && <AccountBar report={report} sections={sections} />}
+      <GuideBreakdown report={report} sections={sections} steps={steps} />
       <FigureRow
         section={figuresOf(sections, "step_time")}
         names={report.steps_source === "none" ? ["mean", "input_bound_percent"] : stepFigures(report)}

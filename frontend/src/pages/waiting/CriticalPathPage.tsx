@@ -2,10 +2,9 @@
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
-import { CATEGORY_COLOUR, mix } from "../../design/colours";
+import { partsOfCauses } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { type RowOf, tableOf } from "../../sections";
-import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
 import { type BarPart, StackedBars } from "../shared/Bars";
 import { ColumnGraph } from "../shared/ColumnGraph";
@@ -33,14 +32,14 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
   const look = palette.value;
   const parts = useMemo(() => partsOf(report.parts ?? [], look.surface), [report, look]);
   const table = tableOf(sections, "rows");
-  const mean = Object.fromEntries((report.parts ?? []).map((row) => [String(row.part), Number(row.ms ?? 0)]));
+  const median = Object.fromEntries((report.parts ?? []).map((row) => [String(row.part), Number(row.ms ?? 0)]));
   return (
     <>
       <Findings lines={report.findings}>
         <StackedBars
           label="Parts of the critical path"
           parts={parts}
-          rows={[{ key: "mean", label: "Mean step", parts: mean }]}
+          rows={[{ key: "median", label: "Median step", parts: median }]}
         />
       </Findings>
       <Steps report={report} parts={parts} />
@@ -63,30 +62,11 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
   );
 }
 
-/** The hue of what the part is, lighter where it is only the wait for it. */
 function partsOf(rows: readonly RowOf<"critical-path", "parts">[], surface: string): BarPart[] {
-  const c = CATEGORY_COLOUR;
-  const wait = (colour: string) => mix(colour, surface, 0.5);
-  const colours: Record<string, string> = {
-    device_compute: c.device_compute,
-    device_communication: c.device_collectives,
-    device_copy: c.device_to_device,
-    kernel_gap: wait(c.device_compute),
-    launch_delay: wait(c.kernel_launch),
-    host_compute: c.host_compute,
-    kernel_launch: c.kernel_launch,
-    host_communication: wait(c.device_collectives),
-    input: c.input,
-    device_wait: c.output,
-    compilation: c.compilation,
-    other: c.other,
-  };
-  return rows.map((row) => ({
-    key: String(row.part),
-    label: termText(String(row.part)),
-    colour: colours[String(row.part)] ?? c.other,
-    doc: String(row.meaning ?? ""),
-  }));
+  return partsOfCauses(
+    rows.map((row) => ({ cause: String(row.part), meaning: String(row.meaning ?? "") })),
+    surface,
+  );
 }
 
 function Steps({ report, parts }: { report: PathReport; parts: readonly BarPart[] }) {

@@ -1,6 +1,7 @@
 /** Why streams are idle, how long their queues are, and how launches behave. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
+import { partsOfCauses } from "../../design/causes";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { intervalInTimeline } from "../../links";
@@ -18,6 +19,7 @@ type Gap = RowOf<"idle", "gaps">;
 
 interface IdleReport extends Report {
   readonly findings: readonly string[];
+  readonly causes?: readonly RowOf<"idle", "causes">[];
   readonly rows?: readonly RowOf<"idle", "rows">[];
   readonly gaps?: readonly RowOf<"idle", "gaps">[];
   readonly devices?: readonly RowOf<"idle", "devices">[];
@@ -28,6 +30,7 @@ export default function IdlePage() {
 }
 
 const MOST_BARS = 24;
+const BUSY = "busy";
 
 function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
   const streams = tableOf(sections, "rows");
@@ -40,7 +43,9 @@ function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
   const rows = useMemo(() => busiestFirst(report.rows ?? []), [report]);
   return (
     <>
-      <Findings lines={report.findings} />
+      <Findings lines={report.findings}>
+        <Waits rows={report.causes ?? []} several={several} />
+      </Findings>
       <Card
         title="Streams and why they idle"
         note={
@@ -55,6 +60,7 @@ function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
           rows={rows.slice(0, MOST_BARS).map((row) => streamBar(row, report.gaps ?? [], several))}
         />
       </Card>
+      <TableCard section={tableOf(sections, "causes")} tool="idle" id="causes" plain height="all" />
       <TableCard section={gaps} tool="idle" id="gaps" links={gapLinks} />
       <TableCard section={devices} tool="idle" id="devices" plain height="all" />
       <TableCard
@@ -68,6 +74,40 @@ function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
       </Card>
       <TableCard section={streams} tool="idle" id="streams" main />
     </>
+  );
+}
+
+/** The median step on each device: what it waits for while the device idles, and the rest. */
+function Waits({ rows, several }: { rows: readonly RowOf<"idle", "causes">[]; several: boolean }) {
+  const look = palette.value;
+  const parts = useMemo(
+    () => [
+      { key: BUSY, label: "Device busy", colour: mix(CATEGORY_COLOUR.device_compute, look.surface, 0.7), doc: "" },
+      ...partsOfCauses(
+        rows.map((row) => ({ cause: String(row.cause), meaning: String(row.meaning ?? "") })),
+        look.surface,
+      ),
+    ],
+    [rows, look],
+  );
+  const places = [...new Set(rows.map((row) => `${row.host} ${row.device}`))].slice(0, MOST_BARS);
+  if (!places.length) return null;
+  return (
+    <StackedBars
+      label="What the median step waits for while devices idle"
+      parts={parts}
+      rows={places.map((place) => {
+        const own = rows.filter((row) => `${row.host} ${row.device}` === place);
+        const busy = own.reduce((sum, row) => sum + Number(row.ms ?? 0) - Number(row.idle_ms ?? 0), 0);
+        const idle = own.map((row) => [String(row.cause), Number(row.idle_ms ?? 0)]);
+        return {
+          key: place,
+          label: String(own[0]?.device),
+          note: several ? String(own[0]?.host) : "median step",
+          parts: { [BUSY]: busy, ...Object.fromEntries(idle) },
+        };
+      })}
+    />
   );
 }
 

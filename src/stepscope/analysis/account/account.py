@@ -10,22 +10,37 @@ import numpy as np
 
 from stepscope.analysis.account.causes import Cause, causes_of
 from stepscope.analysis.account.culprits import Culprit, Finder
+from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
+from stepscope.analysis.account.graph import NodeKind
 from stepscope.analysis.account.model import StepModel, model_of, spent_in_step
-from stepscope.analysis.account.pieces import Pieces, pieces_of_step
+from stepscope.analysis.account.pieces import OWN, Pieces, kinds_of, pieces_of_step
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.model import HostTrace
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import U8
 from stepscope.records import dataclass
 
 _MOST_SPREAD = 9  # steps that shares are compared over
+_OF_CODE = (
+    Cause.PYTHON,
+    Cause.INPUT,
+    Cause.LAUNCH,
+    Cause.HOST_COMPUTE,
+    Cause.CHECKPOINT,
+)  # a line of code stands behind
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
 
 @dataclass(frozen=True)
 class AccountRow:
-    """One cause of a step's time, and its culprit; None where nothing recorded names one.
+    """One cause of a step's time.
 
     Attributes:
+        cause: see Cause; ps: how long.
+        culprit: None where nothing recorded names one.
+        idle_ps: the part of it in which no device works; None on a host without devices.
         gain_ps: by how much the median step gets shorter in the replay without any time of that cause, also that which
             no step waits for now; None where the model does not carry a forecast.
     """
@@ -33,6 +48,7 @@ class AccountRow:
     cause: str
     ps: int
     culprit: Culprit | None
+    idle_ps: int | None
     gain_ps: int | None
 
 
@@ -59,9 +75,13 @@ class StepAccount:
         replay_error_percent: how far the replayed median step is from the recorded one.
         unconnected_percent: the share of the step for which the model knows no reason.
         steps: how many complete steps there are; the median is of these.
+        devices: the host's devices in words, such as `the GPU`; None without any.
+        to_devices_ps: the part of the step that copies to a device take.
         carries: whether forecasts may be made from the model; why_not: the reason if not.
         rivals: causes that take the place of the longest one when that is removed, the one that grows most first.
         spread: for each cause its lowest and highest share in percent over some usual steps, 9 at most.
+        to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
+            line stands behind that cause.
     """
 
     host: str
@@ -71,10 +91,13 @@ class StepAccount:
     replay_error_percent: float | None
     unconnected_percent: float
     steps: int
+    devices: str | None
+    to_devices_ps: int
     carries: bool
     why_not: str | None
     rivals: list[Rival]
     spread: dict[str, tuple[float, float]]
+    to_record: str | None = None
 
 
 def account_of(trace: HostTrace) -> StepAccount | None:
@@ -87,7 +110,9 @@ def _account(trace: HostTrace) -> StepAccount | None:
     if model is None:
         return None
     total = int(model.graph.recorded_step_ps[model.median])
-    rows = _rows(model, pieces_of_step(trace, model.graph, model.median))
+    pieces = pieces_of_step(trace, model.graph, model.median)
+    cause = causes_of(trace, model.graph, pieces, model.threads)
+    rows = _rows(model, pieces, cause)
     unknown = sum(row.ps for row in rows if row.cause == Cause.UNKNOWN.name.lower())
     return StepAccount(
         host=trace.host,
@@ -97,17 +122,19 @@ def _account(trace: HostTrace) -> StepAccount | None:
         replay_error_percent=model.error_percent,
         unconnected_percent=100.0 * unknown / total if total else 0.0,
         steps=len(model.steps),
+        devices=devices_text(trace),
+        to_devices_ps=_copied_to_devices_ps(model, pieces, cause),
         carries=model.why_not is None,
         why_not=model.why_not,
         rivals=_rivals(model, rows),
         spread=_spread(model),
+        to_record=_to_record(trace, rows),
     )
 
 
-def _rows(model: StepModel, pieces: Pieces) -> list[AccountRow]:
-    cause = causes_of(model.trace, model.graph, pieces, model.threads)
+def _rows(model: StepModel, pieces: Pieces, cause: U8) -> list[AccountRow]:
     length, finder = pieces.end_ps - pieces.start_ps, Finder(model.trace, model.graph, pieces)
-    total = np.zeros(len(Cause), np.int64)
+    total, idle = np.zeros(len(Cause), np.int64), idle_ps(model.graph, pieces)
     np.add.at(total, cause, length)
     order = [each for each in np.argsort(-total, kind="stable").tolist() if total[each] > 0]
     return [
@@ -115,10 +142,19 @@ def _rows(model: StepModel, pieces: Pieces) -> list[AccountRow]:
             Cause(each).name.lower(),
             int(total[each]),
             finder.culprit(np.flatnonzero(cause == each)),
+            None if idle is None else int(idle[cause == each].sum()),
             gain_of_cause(model, Cause(each)),
         )
         for each in order
     ]
+
+
+def _copied_to_devices_ps(model: StepModel, pieces: Pieces, cause: U8) -> int:
+    """The time of a step that copies to a device take: on the device, or on the thread that makes them."""
+    copies = (cause == Cause.COPY) & (pieces.edge == OWN)
+    work = model.graph.kind[pieces.node] == NodeKind.WORK
+    copies &= ~work | (kinds_of(model.trace, pieces.event) == EventKind.COPY_HOST_TO_DEVICE)
+    return int((pieces.end_ps - pieces.start_ps)[copies].sum())
 
 
 def _rivals(model: StepModel, rows: list[AccountRow]) -> list[Rival]:
@@ -127,6 +163,16 @@ def _rivals(model: StepModel, rows: list[AccountRow]) -> list[Rival]:
     grown = [Rival(cause, now.get(cause, 0), ps) for cause, ps in then.items()]
     grown = [rival for rival in grown if rival.then_ps - rival.now_ps > _GROWS * sum(now.values())]
     return sorted(grown, key=lambda rival: rival.now_ps - rival.then_ps)
+
+
+def _to_record(trace: HostTrace, rows: list[AccountRow]) -> str | None:
+    longest = rows[0] if rows else None
+    if longest is None or Cause[longest.cause.upper()] not in _OF_CODE:
+        return None
+    known = longest.culprit is not None and longest.culprit.file is not None
+    if known or len(events_of_kind(trace, EventKind.PYTHON_CALL)):
+        return None
+    return f"to see the line of code behind it, {remedy(PYTHON_CALLS, trace.framework)}"
 
 
 def _spread(model: StepModel) -> dict[str, tuple[float, float]]:

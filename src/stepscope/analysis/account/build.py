@@ -22,13 +22,13 @@ E = EdgeKind
 
 def graph_of(trace: HostTrace) -> Graph | None:
     """The model of a host's steps, made once per trace; None where no steps were found."""
-    return trace.derived("step graph", build_graph)
+    return trace.derived("step graph", build_graph) if steps_of(trace).source != "none" else None
 
 
 def build_graph(trace: HostTrace) -> Graph | None:
-    """Makes the model; None where no steps were found."""
+    """Makes the model; where no steps were found, that of the whole capture; None where nothing takes time."""
     steps = steps_of(trace)
-    if steps.source == "none" or not len(steps.number):
+    if not len(steps.number):
         return None
     zero = trace.span_ps()[0]
     queues, threads = queues_of(trace, zero), threads_of(trace)

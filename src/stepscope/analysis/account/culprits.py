@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import distinct, numbers_in
-from stepscope.analysis.account.pieces import Pieces, around, around_by_kind
+from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_call_with
 from stepscope.analysis.trace.grouping import forest
@@ -17,6 +19,7 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import type_names
 from stepscope.vocabulary.python import place_of
+from stepscope.vocabulary.tf_data import plain_name
 from stepscope.vocabulary.torch import MODULE_PREFIX
 from stepscope.vocabulary.traits import CodeTrait
 
@@ -34,7 +37,8 @@ class Culprit:
         name: the function, op or kernel.
         file, line: where a recorded Python call is defined; None where none was recorded.
         op: the op that runs then; None where there is none.
-        layer: the module around it; None if the trace does not tell.
+        layer: the module around it, or the stage of the input pipeline; None if the trace does not tell.
+        inside: of a function the library's function within it that most of the time is spent in; None without one.
         calls: how often in the step; ps: for how long the step waits for it.
     """
 
@@ -45,6 +49,7 @@ class Culprit:
     layer: str | None
     calls: int
     ps: int
+    inside: str | None = None
 
 
 class Finder:
@@ -59,25 +64,27 @@ class Finder:
         cause = forest(trace).cause
         self._host = np.where(self._is_work & (event >= 0), cause[event], event).astype(np.int64)
         self._event = event
-        self._frames, self._frame_of = self._find_frames()
+        self._users = self._find_frames("nearest frames of the user", _nearest_users)
+        self._all: tuple[_Frames, I64] | None = None
 
-    def _find_frames(self) -> tuple[_Frames, I64]:
-        """The user's frames in the step, and the innermost of them around each piece; -1 without one."""
-        nearest = self._trace.derived("nearest frames of the user", _nearest_users)
+    def _find_frames(self, key: str, nearest_of: Callable[[HostTrace], I32]) -> tuple[_Frames, I64]:
+        """Frames in the step, and the innermost of them around each piece; -1 without one."""
+        nearest = self._trace.derived(key, nearest_of)
         found = _frames_around(self._trace, nearest, self._host)
         inner = np.where(self._host >= 0, nearest[self._host], -1)
         return found, np.where(inner >= 0, np.searchsorted(found.event, inner), -1)
 
     def culprit(self, rows: I64) -> Culprit | None:
-        """The culprit of some pieces; None where nothing is recorded in any of them."""
+        """The culprit of some pieces; None where nothing is recorded in any of them but the step's own mark."""
         rows = rows[self._event[rows] >= 0]
+        rows = rows[kinds_of(self._trace, self._event[rows]) != K.STEP_MARK]
         if not len(rows):
             return None
         op, op_rows = self._longest_op(rows)
-        frame, calls, ps = self._frame(rows)
+        frame, calls, ps = self._frame(rows, *self._users)
         if frame >= 0:
             name, file, line = place_of(self._trace.name_of(frame))
-            return Culprit(name, file, line, op, self._layer(rows), calls, ps)
+            return Culprit(name, file, line, op, self._layer(rows), calls, ps, self._inside(rows, frame))
         name = op if op is not None else self._longest_name(rows)
         if op is None:
             op_rows = rows[self._names(rows) == name]
@@ -85,10 +92,20 @@ class Finder:
             name, None, None, op, self._layer(op_rows), self._calls(op_rows), int(self._length[op_rows].sum())
         )
 
-    def _frame(self, rows: I64) -> tuple[int, int, int]:
+    def _inside(self, rows: I64, frame: int) -> str | None:
+        """The place and name of the library's function furthest in that most of the time is spent in."""
+        if self._all is None:
+            self._all = self._find_frames("nearest frames", _nearest_frames)
+        inner = self._frame(rows, *self._all)[0]
+        if inner < 0 or self._trace.events.type[inner] == self._trace.events.type[frame]:
+            return None
+        name, file, line = place_of(self._trace.name_of(inner))
+        return f"{file}:{line} {name}" if file else name
+
+    def _frame(self, rows: I64, frames: _Frames, frame_of: I64) -> tuple[int, int, int]:
         """The Python call furthest in that holds most of the time: an event of it, how many calls, and time; -1 without
         one."""
-        frames, frame = self._frames, self._frame_of[rows]
+        frame = frame_of[rows]
         if not (frame >= 0).any():
             return -1, 0, 0
         held = np.bincount(frame[frame >= 0], weights=self._length[rows][frame >= 0], minlength=len(frames.event))
@@ -152,10 +169,10 @@ class Finder:
         return len(distinct(self._event[rows]))
 
     def _layer(self, rows: I64) -> str | None:
-        """The module that most of the time of the pieces is in."""
+        """The module that most of the time of the pieces is in; without modules the stage of the input pipeline."""
         modules = self._trace.derived("frames of modules", _module_frames)
         if not len(modules):
-            return None
+            return self._stage(rows)
         level = np.zeros(len(self._trace.events), np.uint8)
         level[modules] = 1
         found = around(self._trace, self._host[rows], level, 1)
@@ -165,6 +182,19 @@ class Finder:
         name = self._trace.event_names(found[inside])
         total = np.bincount(name, weights=self._length[rows][inside])
         return self._trace.strings[int(np.argmax(total))].removeprefix(MODULE_PREFIX)
+
+    def _stage(self, rows: I64) -> str | None:
+        """The stage of a tf.data pipeline that the pieces work for, on its own threads or those of a pool."""
+        is_stage = np.zeros(256, np.uint8)
+        is_stage[K.ITERATOR] = 1
+        links, found = forest(self._trace), np.empty(len(rows), np.int64)
+        kernels.ops.climb(self._host[rows], links.parent, links.cause, self._trace.events.kind, is_stage, 1, found)
+        inside = found >= 0
+        if not inside.any():
+            return None
+        name = self._trace.event_names(found[inside])
+        total = np.bincount(name, weights=self._length[rows][inside])
+        return plain_name(self._trace.strings[int(np.argmax(total))])
 
 
 @dataclass(frozen=True)
@@ -218,9 +248,34 @@ def _depths(parent: I32, functions: I64) -> tuple[I64, I64, Mask]:
 
 def _nearest_users(trace: HostTrace) -> I32:
     """The nearest Python call of the user's program around each event, itself included: int32 of shape (events,)."""
+    return _nearest(trace, _users_frames(trace))
+
+
+def _nearest_frames(trace: HostTrace) -> I32:
+    """The nearest Python call of any file around each event, itself included: int32 of shape (events,)."""
+    return _nearest(trace, is_call_with(trace, CodeTrait.IS_CODE))
+
+
+def _nearest(trace: HostTrace, counts: Mask) -> I32:
     nearest = np.empty(len(trace.events), np.int32)
-    kernels.nesting.nearest(forest(trace).parent, is_call_with(trace, CodeTrait.OF_USER), nearest)
+    kernels.nesting.nearest(forest(trace).parent, counts, nearest)
     return nearest
+
+
+def _users_frames(trace: HostTrace) -> Mask:
+    """Python calls of the user's program: bool of shape (events,).
+
+    A file name such as `utils.py`, which frameworks have as well, is the user's unless a library calls it.
+    """
+    users = is_call_with(trace, CodeTrait.OF_USER)
+    unsure = np.flatnonzero(users & is_call_with(trace, CodeTrait.MAY_BE_LIBRARY))
+    if not len(unsure):
+        return users
+    sure = is_call_with(trace, CodeTrait.IS_CODE)
+    sure[unsure] = False
+    around = _nearest(trace, sure)[unsure]
+    users[unsure[(around >= 0) & ~users[around]]] = False
+    return users
 
 
 def _module_frames(trace: HostTrace) -> I64:

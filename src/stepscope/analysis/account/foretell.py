@@ -20,9 +20,11 @@ from stepscope.analysis.account.parts import part_of_cause, waiting_of_cause
 from stepscope.analysis.account.pieces import way_through
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
+from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
 
+_LEAST_HOST_FACTOR, _HALVINGS = 0.2, 8  # a profiler that makes host work five times as long is beyond repair
 _MOST_STEPS = (10, 90)  # percentiles of the steps: what most of them gain
 
 
@@ -48,19 +50,21 @@ class Foretold:
 def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | None:
     """What some changes give, all at once; None where the model does not carry a forecast (see `model.why_not`).
 
-    The range holds three doubts: the ends of each change's uncertain numbers, what steps gain differently (from the
-    10th to the 90th percentile), and the replay error of the capture.
+    Where it is known how long steps take without a profiler, the forecast is about those: the work of threads is
+    shortened until the replay takes that long.  The range holds three doubts: the ends of each change's uncertain
+    numbers, what steps gain differently (from the 10th to the 90th percentile), and the replay error of the capture.
     """
     if model.why_not is not None or model.error_percent is None:
         return None
-    now = float(np.median(model.graph.recorded_step_ps[model.steps]))
-    usual = replay_after(model, changes)
+    factor, now = undisturbed(model)
+    before = (model.now if factor == 1.0 else replay_after(model, [], host_factor=factor)).step_ps[model.steps]
+    usual = replay_after(model, changes, host_factor=factor)
     uncertain = [number for change in changes for number in _estimates(change)]
-    ends = [replay_after(model, changes, end) for end in (End.FAST, End.SLOW)] if uncertain else [usual, usual]
-    then = now * _median_ratio(model, usual.step_ps)
+    ends = [replay_after(model, changes, end, factor) if uncertain else usual for end in (End.FAST, End.SLOW)]
+    then = now * _median_ratio(before, usual.step_ps[model.steps])
     doubt = model.error_percent / 100.0 * now
     least, most = (
-        now * float(np.percentile(_ratios(model, each.step_ps), percent))
+        now * float(np.percentile(_ratios(before, each.step_ps[model.steps]), percent))
         for each, percent in zip(ends, _MOST_STEPS, strict=True)
     )
     return Foretold(
@@ -69,8 +73,26 @@ def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | No
         max(round(min(least, then) - doubt), 0),
         round(max(most, then) + doubt),
         _causes_then(model, usual),
-        (*_reasons(model), *dict.fromkeys(number.source for number in uncertain)),
+        (*_reasons(model, factor), *dict.fromkeys(number.source for number in uncertain)),
     )
+
+
+def undisturbed(model: StepModel) -> tuple[float, float]:
+    """Of the length of threads' work, what remains without a profiler, and the median step then in ps.
+
+    Both are as recorded where nothing tells how long steps took before the capture, or the difference is in the noise.
+    """
+    recorded = float(np.median(model.graph.recorded_step_ps[model.steps]))
+    cost = profiling_cost(model.trace)
+    if cost is None or not cost.is_clear or cost.percent <= 0:
+        return 1.0, recorded
+    wanted = float(np.median(model.now.step_ps[model.steps])) * cost.ms_before / cost.ms_inside
+    low, high = _LEAST_HOST_FACTOR, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        longer = float(np.median(replay_after(model, [], host_factor=middle).step_ps[model.steps])) > wanted
+        low, high = (low, middle) if longer else (middle, high)
+    return high, recorded * cost.ms_before / cost.ms_inside
 
 
 def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
@@ -82,7 +104,7 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
     own = graph.own_ps - model.shares.own_ps[:, cause].astype(np.int64)
     after = replay(graph, own, None, graph.edges.lag_ps - lag, graph.pause_ps - pause)
     now = float(np.median(graph.recorded_step_ps[model.steps]))
-    return max(round(now * (1.0 - _median_ratio(model, after.step_ps))), 0)
+    return max(round(now * (1.0 - _median_ratio(model.now.step_ps[model.steps], after.step_ps[model.steps]))), 0)
 
 
 def causes_without(model: StepModel, cause: Cause) -> dict[str, int]:
@@ -95,29 +117,32 @@ def _estimates(change: Intervention) -> list[Estimate]:
     return [value for value in vars(change).values() if isinstance(value, Estimate)]
 
 
-def _median_ratio(model: StepModel, step_ps: I64) -> float:
-    before = float(np.median(model.now.step_ps[model.steps]))
-    return float(np.median(step_ps[model.steps])) / before if before > 0 else 1.0
+def _median_ratio(before: I64, after: I64) -> float:
+    usual = float(np.median(before))
+    return float(np.median(after)) / usual if usual > 0 else 1.0
 
 
-def _ratios(model: StepModel, step_ps: I64) -> F64:
-    before = model.now.step_ps[model.steps].astype(np.float64)
-    ratios: F64 = np.divide(step_ps[model.steps], before, out=np.ones(len(before)), where=before > 0)
+def _ratios(before: I64, after: I64) -> F64:
+    ratios: F64 = np.divide(after, before, out=np.ones(len(before)), where=before > 0)
     return ratios
 
 
 def _causes_then(model: StepModel, after: Changed) -> dict[str, int]:
-    """What the median step is spent on after changes; what it takes at least beyond its way has no cause."""
-    way = way_through(model.graph, model.median, after.replayed.start_ps, after.replayed.end_ps)
+    """What the step that is the median one after changes is spent on; what limits it as a whole has no cause."""
+    order = np.argsort(after.step_ps[model.steps], kind="stable")
+    step = int(model.steps[order[(len(order) - 1) // 2]])
+    way = way_through(model.graph, step, after.replayed.start_ps, after.replayed.end_ps)
     spent = spent_on(model.graph, model.threads, after.own_ps, after.own_ps.sum(axis=1), way)
     order = np.argsort(-spent, kind="stable").tolist()
     return {Cause(each).name.lower(): round(float(spent[each])) for each in order if spent[each] >= 1.0}
 
 
-def _reasons(model: StepModel) -> list[str]:
+def _reasons(model: StepModel, host_factor: float) -> list[str]:
     said = [f"the replayed step differs from the recorded one by {model.error_percent:.1f} %"]
     if len(model.steps) > 1:
         said.append(f"{len(model.steps)} steps were replayed; the range holds what most of them gain")
     else:
         said.append("there is one step only, so how much steps differ is unknown")
+    if host_factor != 1.0:
+        said.append(f"steps were shorter before the capture, so the work of threads counts {host_factor:.2f} times")
     return said

@@ -22,10 +22,11 @@ _MEETS_INPUT = (K.INPUT_WAIT, K.ITERATOR, K.INPUT_HANDOVER, K.INPUT_CALLBACK)
 # What a thread may be in when it waits for other threads; in Python of its own it works, as far as anyone can tell.
 _MAY_WAIT = (
     K.INPUT_WAIT, K.FUNCTION_RUN, K.EAGER_EXECUTE, K.TRACED_FUNCTION, K.OTHER, K.COLLECTIVE_CALL, K.ITERATOR,
-    K.EXECUTOR,
+    K.EXECUTOR, K.INPUT_CALLBACK,
 )  # fmt: skip
-# What is left of a wait after the last thing that others did is the way back: at most a tenth of it, or 50 us.
-_MOST_LEFT, _ALWAYS_LEFT_PS = 0.1, 50_000_000
+# What is left of a wait after the last thing that others did is the way back: at most a twentieth of it, or 50 us.
+# These, like the shares above, lie on plateaus: docs/replay.md shows what other values give.
+_MOST_LEFT, _ALWAYS_LEFT_PS = 0.05, 50_000_000
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ def _group(
     in_python = ~idle & ~in_calls
     found = [
         _meet(trace, threads, quiet, rows[idle], lines, 0.0),
-        _meet(trace, threads, quiet, rows[in_calls], lines, _MOSTLY),
+        _meet(trace, threads, quiet, rows[in_calls], lines, _MOSTLY, threads.lines),
         _meet(trace, threads, quiet, rows[in_python], lines, _NEARLY_ALL),
     ]
     helpers = _backward_lines(trace, threads)
@@ -212,15 +213,27 @@ def _backward_lines(trace: HostTrace, threads: Threads) -> list[int]:
 
 
 def _meet(
-    trace: HostTrace, threads: Threads, quiet: Quiet, rows: I64, lines: list[int], least: float
+    trace: HostTrace,
+    threads: Threads,
+    quiet: Quiet,
+    rows: I64,
+    lines: list[int],
+    least: float,
+    busy: list[int] | None = None,
 ) -> tuple[I64, I64, I64]:
     """Those of the stretches of which others fill at least a share, and what another thread did last before their end:
-    rows of the stretches, lines and times."""
+    rows of the stretches, lines and times.
+
+    Args:
+        lines: the threads that may be met.
+        busy: the threads that may fill a stretch, if that is more: those that are met wait for others in turn, as an op
+            does for its input.
+    """
     none = np.empty(0, np.int64)
     if not len(rows) or not lines:
         return none, none, none
     start, end = quiet.start_ps[rows], quiet.end_ps[rows]
-    filled = _union(threads, lines).overlap_ps(start, end) >= least * (end - start)
+    filled = _union(threads, busy or lines).overlap_ps(start, end) >= least * (end - start)
     best, line = np.full(len(rows), np.iinfo(np.int64).min), np.full(len(rows), -1, np.int64)
     for other in lines:
         at = _last_moments(trace, other, end)

@@ -107,9 +107,15 @@ class Changed:
     step_ps: I64
 
 
-def replay_after(model: StepModel, changes: Sequence[Intervention], end: End = End.USUAL) -> Changed:
-    """Replays a model after some changes, all at once."""
-    edits = _Edits(model)
+def replay_after(
+    model: StepModel, changes: Sequence[Intervention], end: End = End.USUAL, host_factor: float = 1.0
+) -> Changed:
+    """Replays a model after some changes, all at once.
+
+    Args:
+        host_factor: of the length of all work of threads, such as what it takes without a profiler.
+    """
+    edits = _Edits(model, host_factor)
     for change in changes:
         edits.apply(change, end)
     own = np.maximum(edits.own, 0.0)
@@ -122,16 +128,19 @@ def replay_after(model: StepModel, changes: Sequence[Intervention], end: End = E
 class _Edits:
     """Lengths of a graph while changes are made to them, and the least that steps may take."""
 
-    def __init__(self, model: StepModel) -> None:
+    def __init__(self, model: StepModel, host_factor: float) -> None:
         self._model, graph = model, model.graph
+        self._factor = np.where(graph.kind == NodeKind.WORK, 1.0, host_factor)
         self.own, self.pause = model.shares.own_ps.copy(), graph.pause_ps.astype(np.float64)
         self.lag = graph.edges.lag_ps.astype(np.float64)
         self.least = np.zeros(len(graph.steps))
+        if host_factor != 1.0:
+            self.own *= self._factor[:, None]
 
     def apply(self, change: Intervention, end: End) -> None:
         """Makes a change."""
         part, graph = change.part, self._model.graph
-        own = part.own_ps.sum(axis=1)
+        own = part.own_ps.sum(axis=1) * self._factor
         self._shrink(part, 1.0 - number_at(change.factor, end) if isinstance(change, Scale) else 1.0)
         if isinstance(change, Overlap):
             self._take_at_least(_longest_line(graph, own))
@@ -139,12 +148,12 @@ class _Edits:
             workers = number_at(change.workers, end, more_is_faster=True)
             self._take_at_least(_sum_by_step(graph, own) / max(workers, 1.0))
         elif isinstance(change, ReplayAsGraph):
-            work = np.where(graph.kind == NodeKind.WORK, graph.own_ps, 0)
+            work = np.where(graph.kind == NodeKind.WORK, graph.own_ps.astype(np.float64), 0.0)
             self._take_at_least(_longest_line(graph, work))
             self.own[_first_launches(graph), Cause.LAUNCH] += _usual_call(graph)
 
     def _shrink(self, part: Part, share: float) -> None:
-        self.own -= part.own_ps * share
+        self.own -= part.own_ps * (self._factor * share)[:, None]
         if part.lag_ps is not None:
             self.lag -= part.lag_ps * share
         if part.pause_ps is not None:
@@ -163,14 +172,14 @@ def number_at(number: float | Estimate, end: End, more_is_faster: bool = False) 
     return number.high if (end == End.FAST) == more_is_faster else number.low
 
 
-def _sum_by_step(graph: Graph, part: I64) -> I64:
+def _sum_by_step(graph: Graph, part: F64) -> I64:
     known = graph.step >= 0
     return np.bincount(graph.step[known], weights=part[known], minlength=len(graph.steps))[: len(graph.steps)].astype(
         np.int64
     )
 
 
-def _longest_line(graph: Graph, part: I64) -> I64:
+def _longest_line(graph: Graph, part: F64) -> I64:
     """The time of the line on which a part takes longest in each step: int64 of shape (steps,), ps."""
     some = np.flatnonzero((part > 0) & (graph.step >= 0))
     longest = np.zeros(len(graph.steps), np.int64)

@@ -61,6 +61,12 @@ def usual_steps(trace: HostTrace, graph: Graph) -> I64:
     return usual
 
 
+def median_step(trace: HostTrace, graph: Graph) -> int:
+    """The step that stands for the others: the median of the usual steps, the shorter of two in the middle."""
+    steps = usual_steps(trace, graph)
+    return int(steps[np.argsort(graph.recorded_step_ps[steps], kind="stable")[(len(steps) - 1) // 2]])
+
+
 def spent_in_step(model: StepModel, step: int) -> F64:
     """What a step was spent on, as recorded: float64 of shape (causes,), ps."""
     way = way_through(model.graph, step, model.graph.start_ps, model.graph.end_ps)
@@ -72,8 +78,7 @@ def _model(trace: HostTrace) -> StepModel | None:
     if graph is None or not len(graph.steps):
         return None
     steps, now, threads, shares = usual_steps(trace, graph), replay(graph), threads_of(trace), shares_of(trace, graph)
-    length = graph.recorded_step_ps
-    median = int(steps[np.argsort(length[steps], kind="stable")[(len(steps) - 1) // 2]])
+    length, median = graph.recorded_step_ps, median_step(trace, graph)
     way = way_through(graph, median, graph.start_ps, graph.end_ps)
     spent = spent_on(graph, threads, shares.own_ps, graph.own_ps, way)
     error = replay_error_percent(graph, now, steps)

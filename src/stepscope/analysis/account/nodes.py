@@ -99,7 +99,8 @@ class NodeFinder:
 def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64) -> tuple[I32, I64, I64]:
     """The nodes between the cuts of a line, without those in gaps: line, start and end of each.
 
-    A gap at the end of the line is followed by a node without length, so that there is something that waits.
+    Where a gap ends at the start of the next one, or at the end of the line, there is a node without length: the thread
+    returns from one wait and enters another, and something has to wait and may be waited for.
 
     Args:
         cuts: times in ps, in any order; the bounds of gaps need not be among them.
@@ -110,6 +111,9 @@ def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64) -> tuple[I32, I
     at = np.searchsorted(gap_start, start, side="right") - 1
     waits = (at >= 0) & (start < np.append(gap_end, 0)[at])
     start, end = start[~waits], end[~waits]
-    if len(gap_end) and gap_end[-1] == times[-1]:  # the return from a wait that is the last thing known of the thread
-        start, end = np.append(start, gap_end[-1]), np.append(end, gap_end[-1])
+    turns = distinct(gap_end[is_among(gap_end, np.append(gap_start, times[-1:]))])
+    if len(turns):
+        start, end = np.append(start, turns), np.append(end, turns)
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
     return np.full(len(start), line, np.int32), start, end

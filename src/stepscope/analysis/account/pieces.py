@@ -70,10 +70,23 @@ def way_through(graph: Graph, step: int, start_ps: I64, end_ps: I64) -> Way:
 
 def pieces_of_step(trace: HostTrace, graph: Graph, step: int) -> Pieces:
     """The pieces of a step, from its end back to its start."""
+    return _by_event(trace, graph, _uncut_pieces(graph, step))
+
+
+def pieces_of_steps(trace: HostTrace, graph: Graph) -> Pieces:
+    """The pieces of all steps; which of them each belongs to, its times tell."""
+    return _by_event(trace, graph, _joined([_uncut_pieces(graph, step) for step in range(len(graph.steps))]))
+
+
+def _uncut_pieces(graph: Graph, step: int) -> Pieces:
+    """The pieces of a step, those of threads not yet cut by events."""
     way = way_through(graph, step, graph.start_ps, graph.end_ps)
-    return _by_event(
-        trace, graph, Pieces(way.start_ps, way.end_ps, way.node, way.edge, graph.event[way.node].astype(np.int64))
-    )
+    return Pieces(way.start_ps, way.end_ps, way.node, way.edge, graph.event[way.node].astype(np.int64))
+
+
+def _joined(parts: list[Pieces]) -> Pieces:
+    columns = zip(*(vars(part).values() for part in parts), strict=True)
+    return Pieces(*(np.concatenate(column) for column in columns))
 
 
 def _by_event(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
@@ -85,8 +98,7 @@ def _by_event(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
     for each in numbers_in(line[on_thread]):
         rows = np.flatnonzero(on_thread & (line == each))
         parts.append(_line_pieces(trace, each, pieces, rows[np.argsort(pieces.start_ps[rows])]))
-    columns = zip(*(vars(part).values() for part in parts), strict=True)
-    return Pieces(*(np.concatenate(column) for column in columns))
+    return _joined(parts)
 
 
 def _line_pieces(trace: HostTrace, line: int, pieces: Pieces, rows: I64) -> Pieces:

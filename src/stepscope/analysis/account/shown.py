@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepscope.analysis.account.account import StepAccount
+from stepscope.analysis.account.account import AccountRow, StepAccount
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.report import Cell, Field, Role, clean, number_text, percent, round_ms, shorten_name
 
 _LONGEST_NAME = 80
+_WORTH_NAMING = 0.05  # of a cause's time
+_NEARLY_ALL = 0.9  # of a cause's time: the rest is not worth a word
+
+# What the culprit makes others do: its own time is not that of the cause.
+_NOT_OF_THE_CULPRIT = ("device_compute", "communication", "copy", "device_gap", "sync", "launch")
 
 FIELDS: tuple[Field, ...] = (
     Field(
@@ -21,6 +26,7 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("ms", "ms", "time of the median step, from its start to the start of the next"),
     Field("percent", "percent", "the same as a share of that step; the rows add up to 100"),
+    Field("idle_ms", "ms", "the part of it in which no device works; unknown without devices", label="Devices idle"),
     Field("culprit", "text", "what most of that time is spent in: a function, an op or a kernel", "str", Role.NAME),
     Field("place", "text", "file and line of the function, where Python calls were recorded", "str", Role.SOURCE),
     Field("layer", "text", "the module that it runs in, where the trace says so", "str", Role.LABEL),
@@ -59,10 +65,18 @@ def account_json(account: StepAccount | None) -> list[dict[str, object]]:
             "cause": row.cause,
             "ms": round_ms(row.ps),
             "percent": percent(row.ps, account.step_ps),
-            "culprit": None if row.culprit is None else _culprit_json(row.culprit),
+            "idle_ms": None if row.idle_ps is None else round_ms(row.idle_ps),
+            "culprit": culprit_json(row.culprit),
         }
         for row in account.rows
     ]
+
+
+def account_step_json(account: StepAccount | None) -> dict[str, object] | None:
+    """The step that the account is of: its number, its host, and its time to the start of the next step."""
+    if account is None:
+        return None
+    return {"step": account.step, "host": account.host, "ms": round_ms(account.step_ps), "median_of": account.steps}
 
 
 def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
@@ -74,6 +88,7 @@ def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
             "cause": row.cause,
             "ms": round_ms(row.ps),
             "percent": percent(row.ps, account.step_ps),
+            "idle_ms": None if row.idle_ps is None else round_ms(row.idle_ps),
             "culprit": row.culprit.name if row.culprit else None,
             "place": _place(row.culprit),
             "layer": row.culprit.layer if row.culprit else None,
@@ -89,27 +104,60 @@ def account_sentence(account: StepAccount | None) -> str | None:
     """What most of a step is spent on, and where: one line; None without an account."""
     if account is None or not account.rows:
         return None
-    row = account.rows[0]
-    share = f"{100.0 * row.ps / account.step_ps:.1f} % of each step is {SENTENCE_OF[row.cause]}"
-    return f"{share}{_largest_part(row.culprit, row.ps, account.step_ps)}"
+    return cause_sentence(account, account.rows[0])
 
 
-def _largest_part(culprit: Culprit | None, cause_ps: int, step_ps: int) -> str:
-    if culprit is None:
-        return ""
-    part = "most of it" if 2 * culprit.ps > cause_ps else "the largest part"
+def cause_sentence(account: StepAccount, row: AccountRow) -> str:
+    """What one cause of an account is spent on: `87.0 % of each step is ... (16 calls of 1.3 ms), which runs while the
+    GPU is idle`."""
+    culprit, percent_of_step = row.culprit, 100.0 / account.step_ps
+    if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
+        share = f"{percent_of_step * row.ps:.1f} % of each step is"
+        return f"{share} {cause_words(row.cause)}{_while_idle(account, row, ',')}"
+    called = f"`{_called(culprit)}` ({_calls_text(culprit)}"
+    if culprit.ps >= _NEARLY_ALL * row.ps:
+        is_its_own = culprit.file is not None and row.cause not in _NOT_OF_THE_CULPRIT
+        work = "" if is_its_own else f"{cause_words(row.cause)}: "
+        share = f"{percent_of_step * culprit.ps:.1f} % of each step is {work}"
+        return f"{share}{called}){_while_idle(account, row, ', which runs' if is_its_own else ',')}"
+    part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
+    share = f"{percent_of_step * row.ps:.1f} % of each step is {cause_words(row.cause)}"
+    return (
+        f"{share}{_while_idle(account, row, ',')}; {part} {called}, {percent_of_step * culprit.ps:.1f} % of the step)"
+    )
+
+
+def cause_words(cause: str) -> str:
+    """A cause in words that follow `is`."""
+    return SENTENCE_OF[cause]
+
+
+def _called(culprit: Culprit) -> str:
     name = shorten_name(clean(culprit.name), _LONGEST_NAME)
-    where = f"{_place(culprit)} {name}" if culprit.file else name
+    return f"{_place(culprit)} {name}" if culprit.file else name
+
+
+def _calls_text(culprit: Culprit) -> str:
     each = number_text(round_ms(culprit.ps / max(culprit.calls, 1)))
     calls = f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
-    return f"; {part} `{where}` ({calls}, {100.0 * culprit.ps / step_ps:.1f} % of the step)"
+    return f"{calls}, inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else calls
+
+
+def _while_idle(account: StepAccount, row: AccountRow, words: str) -> str:
+    """That no device works meanwhile, if that is so nearly all the time."""
+    if row.idle_ps is None or row.idle_ps < _NEARLY_ALL * row.ps or account.devices is None:
+        return ""
+    return f"{words} while {account.devices} {'are' if account.devices.startswith('all') else 'is'} idle"
 
 
 def _place(culprit: Culprit | None) -> str | None:
     return f"{culprit.file}:{culprit.line}" if culprit and culprit.file else None
 
 
-def _culprit_json(culprit: Culprit) -> dict[str, object]:
+def culprit_json(culprit: Culprit | None) -> dict[str, object] | None:
+    """A culprit as in JSON; None if there is none."""
+    if culprit is None:
+        return None
     return {
         "name": culprit.name,
         "file": culprit.file,
@@ -118,4 +166,5 @@ def _culprit_json(culprit: Culprit) -> dict[str, object]:
         "layer": culprit.layer,
         "calls": culprit.calls,
         "ms": round_ms(culprit.ps),
+        "inside": culprit.inside,
     }

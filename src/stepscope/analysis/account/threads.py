@@ -13,6 +13,7 @@ from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
+from stepscope.vocabulary import tf_data
 
 K = EventKind
 
@@ -22,7 +23,7 @@ SHORTEST_WAIT_PS = 10_000_000
 
 # While one of these lasts its thread works; whatever else encloses time may be waiting.
 _WORKING = (
-    K.OP, K.BACKWARD, K.INPUT_HANDOVER, K.INPUT_CALLBACK, K.RUNTIME_CALL, K.COPY_HOST_TO_DEVICE_CALL,
+    K.OP, K.BACKWARD, K.INPUT_HANDOVER, K.RUNTIME_CALL, K.COPY_HOST_TO_DEVICE_CALL,
     K.COPY_HOST_TO_HOST, K.COMPILE, K.CHECKPOINT, K.REGION_BEGIN, K.EXECUTOR, K.THREADPOOL, K.SYNC,
 )  # fmt: skip
 _SERVES_INPUT = (K.ITERATOR, K.INPUT_HANDOVER, K.INPUT_CALLBACK)
@@ -77,7 +78,7 @@ def threads_of(trace: HostTrace) -> Threads:
 def _threads(trace: HostTrace) -> Threads:
     lines = recorded_threads(trace)
     main = _main_line(trace, steps_of(trace), lines)
-    serves = np.zeros(len(trace.lines), np.bool_)
+    serves = np.array([tf_data.is_thread(trace.strings[name]) for name in trace.lines.name.tolist()], np.bool_)
     serves[trace.events.line[is_any_kind(trace.events.kind, _SERVES_INPUT)]] = True
     if main >= 0:
         serves[main] = False

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.advice.items import Interval
 from stepscope.analysis.advice.reading import Read, read_nothing
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
@@ -84,6 +85,12 @@ class Context:
         """The device facts of the host that sets the pace, or of the first host with devices if it has none."""
         paced = (self.pace,) if self.pace else ()
         return next((host.device for host in (*paced, *self.hosts) if host.device is not None), None)
+
+    @property
+    def account(self) -> StepAccount | None:
+        """The account of the host that sets the pace, or of the first host with one."""
+        paced = (self.pace,) if self.pace else ()
+        return next((host.account for host in (*paced, *self.hosts) if host.account is not None), None)
 
     @property
     def hottest_python(self) -> str:

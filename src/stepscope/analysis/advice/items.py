@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.account.shown import culprit_json
 from stepscope.records import dataclass
 
 CLASSES: tuple[str, ...] = (
@@ -76,6 +78,7 @@ class Advice:
         predicted_step_time_ms: the same without the cause.
         reasoning: how the prediction is computed.
         rows, intervals: where the evidence is found.
+        culprit: what a person can edit, in the median step; None where the trace names nothing.
     """
 
     id: str
@@ -91,6 +94,7 @@ class Advice:
     reasoning: str = ""
     rows: tuple[Row, ...] = ()
     intervals: tuple[Interval, ...] = ()
+    culprit: Culprit | None = None
 
     @property
     def gain_percent(self) -> float | None:
@@ -126,6 +130,7 @@ class Advice:
             "predicted_speedup_least": least,
             "predicted_speedup_most": most,
             "docs": self.docs,
+            "culprit": culprit_json(self.culprit),
             "actions": list(self.actions),
             "rows": list(item["rows"]),
             "intervals": list(item["intervals"]),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from stepscope.analysis.account.account import AccountRow
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
@@ -108,7 +110,7 @@ def _advise_nothing(context: Context) -> Advice:
     top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
     largest = f"; the largest op is {top['name']} ({top['self_percent']:.1f} % of all op time)" if top else ""
     rows = (Row("op-stats", str(top["name"]), 0.0),) if top else ()
-    return Advice(
+    advised = Advice(
         id="none",
         kind="none",
         title="Nothing stands out" if context.verdict == "compute_bound" else "No single cause stands out",
@@ -121,3 +123,8 @@ def _advise_nothing(context: Context) -> Advice:
         reasoning="no removable part of the step exceeds its threshold",
         rows=rows,
     )
+    return replace(advised, culprit=next((row.culprit for row in _account_rows(context)), None))
+
+
+def _account_rows(context: Context) -> list[AccountRow]:
+    return context.account.rows if context.account else []

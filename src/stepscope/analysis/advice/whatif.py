@@ -1,190 +1,259 @@
-"""What if: the step time with a part removed from the step's critical path, or made faster.
+"""What if: the median step after changes of a user's choice, replayed on the model of the steps.
 
-A part is a class of advice (`input_python`), a category of the step breakdown (`kernel_launch`) or the name of an op.
+A change is about a part: a cause of the account (`input`), a category of the step breakdown (`kernel_launch`), a class
+of advice (`input_python`), an op or kernel, a recorded Python function, or `file.py:line`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
-from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import Bound, predict_without
+import numpy as np
+
+from stepscope.analysis.account.foretell import Foretold, foretell
+from stepscope.analysis.account.interventions import Intervention, Move, Overlap, Scale
+from stepscope.analysis.account.model import StepModel
+from stepscope.analysis.account.selection import CAUSE_OF_CLASS, CAUSES, Selection, select_part, similar_names
+from stepscope.analysis.account.shown import SENTENCE_OF
 from stepscope.analysis.advice.items import CLASSES
-from stepscope.analysis.advice.registry import rules
-from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.steps.breakdown import CATEGORIES
-from stepscope.errors import UsageError
+from stepscope.errors import InputError, UsageError
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, amount
+from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, percent, round_ms
 
-if TYPE_CHECKING:
-    from stepscope.analysis.waits.critical_path_tool import CriticalPathReport
+REMOVE, SCALE, OVERLAP, MOVE = "remove", "scale", "overlap", "move"
 
 FIELDS: tuple[Field, ...] = (
-    Field("step_time_ms", "ms", "time from step to step, without recording cost where that is known"),
-    Field("removed_ms", "ms", "time that the change removes"),
-    Field("predicted_step_time_ms", "ms", "time from step to step after the change"),
-    Field("predicted_speedup", "ratio", "step time now over step time after the change"),
+    Field("step_time_ms", "ms", "median time from step to step, without recording cost where that is known"),
+    Field("removed_ms", "ms", "time that the changes remove from it"),
+    Field("predicted_step_time_ms", "ms", "median time from step to step after the changes"),
+    Field("predicted_least_ms", "ms", "the shortest that it may be"),
+    Field("predicted_most_ms", "ms", "the longest that it may be"),
+    Field("predicted_speedup", "ratio", "step time now over step time after the changes"),
+    Field("replay_error_percent", "percent", "how far the replayed step is from the recorded one, without any change"),
+)
+CAUSE_FIELDS: tuple[Field, ...] = (
+    Field("cause", "text", "what the median step waits for after the changes", "str", Role.TERM),
+    Field("ms", "ms", "its time then"),
+    Field("percent", "percent", "the same as a share of that step"),
+)
+CHANGE_FIELDS: tuple[Field, ...] = (
+    Field("change", "text", "remove, scale, overlap or move", "str", Role.TERM),
+    Field("part", "text", "what is changed, as it was named", "str", Role.NAME),
+    Field("number", "ratio", "the share of its time that stays, or how many workers it moves to", "float"),
+    Field("what", "text", "what the name stands for", "str", Role.TEXT),
+    Field("part_ms", "ms", "its time in an average step, on all threads and queues"),
 )
 _TABLE: tuple[Field, ...] = (
-    Field("part", "text", "the part that is removed or made faster", "str", role=Role.TERM),
-    Field("scale", "ratio", "share of the part that remains: 0 removes it", "float"),
+    Field("part", "text", "the parts that are changed", "str", role=Role.TERM),
     *FIELDS,
-    Field("reasoning", "text", "how the prediction is computed", "str", role=Role.TEXT),
+    Field("reasoning", "text", "how the prediction is made", "str", role=Role.TEXT),
 )
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change as a user names it.
+
+    Attributes:
+        action: REMOVE, SCALE, OVERLAP or MOVE.
+        part: what it is about.
+        number: of SCALE the share of the time that stays; of MOVE the number of workers.
+    """
+
+    action: str
+    part: str
+    number: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIfReport(Report):
-    """The step time with a part removed or scaled.
+    """The median step after some changes.
 
     Attributes:
-        part: what is removed: a class of advice, a category, or an op.
-        scale: the share of it that remains, 0 or more.
+        changes: the changes; keys as in CHANGE_FIELDS.
         figures: keys as in FIELDS.
-        reasoning: how the prediction is computed.
+        causes: what the step is spent on then, the longest first; keys as in CAUSE_FIELDS.
+        reasoning: how the prediction is made, a sentence each.
     """
 
     TOOL: ClassVar[str] = "whatif"
 
-    part: str
-    scale: float
+    changes: tuple[dict[str, Cell], ...]
     figures: dict[str, Cell]
-    reasoning: str
+    causes: tuple[dict[str, Cell], ...]
+    reasoning: tuple[str, ...]
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
-        return {"part": self.part, "scale": self.scale, **self.figures, "reasoning": self.reasoning}
+        return {
+            "part": self._parts(),
+            "changes": list(self.changes),
+            **self.figures,
+            "critical": list(self.causes),
+            "reasoning": "; ".join(self.reasoning),
+        }
 
     def sections(self) -> Sequence[Section]:
-        """The figures and the reasoning."""
-        change = f"without {self.part}" if self.scale == 0 else f"with {self.part} at {self.scale:g}x its time"
+        """The figures, what the step is spent on then, the changes, and the reasons."""
         return [
-            Figures("figures", f"A step {change}", FIELDS, self.figures),
-            Prose("reasoning", "Reasoning", (self.reasoning,)),
+            Figures("figures", f"The median step {self._title()}", FIELDS, self.figures),
+            Rows("critical", "What the step waits for then", CAUSE_FIELDS, self.causes),
+            Rows("changes", "What is changed", CHANGE_FIELDS, self.changes),
+            Prose("reasoning", "Reasoning", self.reasoning),
         ]
 
     def main_table(self) -> Rows:
         """One row."""
-        row: dict[str, Cell] = {"part": self.part, "scale": self.scale, **self.figures, "reasoning": self.reasoning}
+        row: dict[str, Cell] = {"part": self._parts(), **self.figures, "reasoning": "; ".join(self.reasoning)}
         return Rows("whatif", "What if", _TABLE, (row,))
+
+    def _parts(self) -> str:
+        return ", ".join(str(change["part"]) for change in self.changes)
+
+    def _title(self) -> str:
+        return "; ".join(_describe(str(each["change"]), str(each["part"]), each["number"]) for each in self.changes)
 
 
 def what_if(
-    context: Context, remove: str, scale: float, hosts: tuple[str, ...] = (), warnings: tuple[str, ...] = ()
+    models: Sequence[StepModel],
+    changes: Sequence[Change],
+    ops_of_class: Callable[[str], Sequence[str]],
+    hosts: tuple[str, ...] = (),
+    warnings: tuple[str, ...] = (),
 ) -> WhatIfReport:
-    """The step time with a part removed or scaled.
+    """The median step after some changes, all at once.
 
     Args:
-        context: the facts of the run.  Its `read` must return op-stats to remove an op, and critical-path if a device
-            took part.
-        remove: a class of advice, a category of the breakdown, or an op's name.
-        scale: share of the part's time that remains; 0 removes it, 0.5 halves it, 2 doubles it.
+        models: of the hosts; each is changed, and the one whose step is longest then is reported.
+        ops_of_class: the ops that the advice of a class names, for classes that no cause stands for.
 
     Raises:
-        UsageError: there are no steps, there is no such part, or the scale is negative or not a number.
+        UsageError: there is no change, no step, no part of a name, or a number makes no sense.
+        InputError: no model carries a forecast.
     """
-    if not scale >= 0:
-        wrong = "negative" if scale < 0 else "not a number"
-        raise UsageError(f"--scale {scale:g} is {wrong}", hint="0 removes the part, 0.5 halves it")
-    if context.period_ms <= 0:
+    _check(changes)
+    if not models:
         raise UsageError("the profile holds no steps", hint="mark them; see `stepscope doctor`")
-    now, gone, why = _find_part(context, remove, scale)
-    then = max(now - gone, 0.0)
-    text = why if scale == 0 else f"{why}; {scale:g}x of it remains"
-    figures: dict[str, Cell] = {
-        "step_time_ms": round(now, 3),
-        "removed_ms": round(gone, 3),
-        "predicted_step_time_ms": round(then, 3),
-        "predicted_speedup": round(now / then, 2) if then > 0 else None,
-    }
+    carrying = [model for model in models if model.why_not is None]
+    if not carrying:
+        raise InputError(
+            f"the recorded steps cannot be replayed well enough to predict a change: {models[0].why_not}",
+            hint="`stepscope overview` shows where the time goes all the same",
+        )
+    without_cause = {change.part for change in changes} & set(CLASSES) - set(CAUSE_OF_CLASS)
+    ops = {kind: ops_of_class(kind) for kind in without_cause}
+    found = [(model, _select(model, changes, ops)) for model in carrying]
+    if not any(parts for _, parts in found):
+        raise _no_such_part(carrying[0], changes, ops)
+    foretold = [(model, parts, foretell(model, _interventions(changes, parts))) for model, parts in found if parts]
+    model, parts, longest = max(foretold, key=lambda each: each[2].then_ps if each[2] else 0)
+    assert longest is not None
     return WhatIfReport(
-        hosts=hosts, warnings=warnings, partial=False, part=remove, scale=scale, figures=figures, reasoning=text
+        hosts=hosts or tuple(model.trace.host for model in models),
+        warnings=warnings,
+        partial=False,
+        changes=tuple(_change_row(model, *pair) for pair in zip(changes, parts, strict=True)),
+        figures=_figures(model, longest),
+        causes=_cause_rows(longest),
+        reasoning=_reasoning(model, longest, len(carrying)),
     )
 
 
-def _find_part(context: Context, remove: str, scale: float) -> tuple[float, float, str]:
-    """The step time now, how much of it is removed, and the reason."""
-    if remove in CLASSES:
-        now, removed, why = _find_class(context, remove)
-        return now, removed * (1 - scale), why
-    category = remove.replace(" ", "_")  # as the summary writes it
-    if category in CATEGORIES:
-        share = context.shares.get(category, 0.0)
-        time = share * context.step_ms / 100
-        why = f"{remove} takes {time:.2f} ms per step in which no higher-priority category is active"
-        return context.period_ms, time * (1 - scale), why
-    return _find_op(context, remove, scale)
+def _check(changes: Sequence[Change]) -> None:
+    if not changes:
+        raise UsageError("no change is given", hint="for example --remove input, or --scale OP=0.5")
+    for change in changes:
+        if change.action == SCALE and not change.number >= 0:
+            wrong = "negative" if change.number < 0 else "not a number"
+            raise UsageError(f"--scale {change.number:g} is {wrong}", hint="0 removes the part, 0.5 halves it")
+        if change.action == MOVE and not 1 <= change.number < float("inf"):
+            raise UsageError(f"{change.number:g} workers cannot do anything", hint="for example --to workers=4")
 
 
-def _find_class(context: Context, remove: str) -> tuple[float, float, str]:
-    found = [advice for rule in rules()[0] if (advice := rule.evaluate(context, 0.0)) and advice.kind == remove]
-    known = [
-        (advice.step_time_ms, advice.predicted_step_time_ms, advice.reasoning)
-        for advice in found
-        if advice.step_time_ms is not None and advice.predicted_step_time_ms is not None
-    ]
-    if not known:
-        return context.period_ms, 0.0, f"no rule finds {remove} in this profile: there is nothing to remove"
-    now, then, why = min(known, key=lambda each: each[1] or 0.0)
-    return now or 0.0, (now or 0.0) - (then or 0.0), why
+def _select(model: StepModel, changes: Sequence[Change], ops: dict[str, Sequence[str]]) -> list[Selection]:
+    """The parts of the changes on one host; none if the host lacks one of them."""
+    found = [select_part(model, change.part, ops.get(change.part, ())) for change in changes]
+    return [each for each in found if each is not None] if all(found) else []
 
 
-def _find_op(context: Context, remove: str, scale: float) -> tuple[float, float, str]:
-    report = context.read("op-stats")
-    rows = report.rows if report else ()
-    found = [row for row in rows if row["name"] == remove] or [row for row in rows if row["type"] == remove]
-    if not found:
-        names = [str(row["name"]) for row in rows]
-        close = [name for name in names if remove.lower() in name.lower()][:3]
-        close = close or get_close_matches(remove, [*CATEGORIES, *CLASSES, *names], n=3)
-        known = f"categories: {', '.join(CATEGORIES)}; `stepscope advice` lists classes, `stepscope op-stats` ops"
-        hint = f"similar names: {', '.join(close)}" if close else known
-        raise UsageError(f"{remove!r} is not a class of advice, a category or an op", hint=hint)
-    where = "device" if any(row["where"] == "device" for row in found) else "host"
-    share = _self_time_share(rows, found, where)
-    path = context.read("critical-path") if context.has_device else None
-    time, how = _critical_path_ms(context, path, remove, share, where)
-    text = f"{remove} takes {time:.2f} ms per step on the {where}'s critical path{how}"
-    if scale > 1:
-        return context.period_ms, time * (1 - scale), text
-    gain = predict_without(context, time * (1 - scale), remove, _remaining_bounds(context, share * (1 - scale), where))
-    return gain.now_ms, gain.now_ms - gain.then_ms, f"{text}; {gain.reasoning}"
+def _no_such_part(model: StepModel, changes: Sequence[Change], ops: dict[str, Sequence[str]]) -> UsageError:
+    names = [change.part for change in changes]
+    unknown = next((name for name in names if select_part(model, name, ops.get(name, ())) is None), names[0])
+    if unknown in ops:
+        return UsageError(
+            f"no advice of the class {unknown} names an op", hint="`stepscope advice` lists what it found"
+        )
+    close = similar_names(model, unknown, (*CAUSES, *CATEGORIES, *CLASSES))
+    known = (
+        f"causes: {', '.join(CAUSES)}; categories: {', '.join(CATEGORIES)}; `stepscope advice` lists classes,"
+        " `stepscope op-stats` ops"
+    )
+    return UsageError(
+        f"{unknown!r} is not a cause, a class of advice, a category, an op, a function or a place in the code",
+        hint=f"similar names: {', '.join(close)}" if close else known,
+    )
 
 
-def _self_time_share(rows: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], where: str) -> float:
-    """The ops' share of all self time; a share, because ops that overlap add up to more than the elapsed time."""
-    total = sum(row["total_self_us"] or 0.0 for row in rows if row["where"] == where)
-    own = sum(row["total_self_us"] or 0.0 for row in found if row["where"] == where)
-    return own / total if total else 0.0
+def _interventions(changes: Sequence[Change], parts: Sequence[Selection]) -> list[Intervention]:
+    made: list[Intervention] = []
+    for change, selection in zip(changes, parts, strict=True):
+        if change.action == OVERLAP:
+            made.append(Overlap(selection.part))
+        elif change.action == MOVE:
+            made.append(Move(selection.part, change.number))
+        else:
+            made.append(Scale(selection.part, change.number if change.action == SCALE else 0.0))
+    return made
 
 
-def _critical_path_ms(
-    context: Context, path: CriticalPathReport | None, remove: str, share: float, where: str
-) -> tuple[float, str]:
-    """Time per step in which the step waits for the ops.
-
-    Without a device, the step waits for all computation.  With one, critical-path gives the time of events with that
-    name, or else of all computation there.
-    """
-    if not context.has_device:
-        return context.compute_ms * share, ""
-    kind = f"{where}_compute"
-    rows, parts = (path.rows, path.parts) if path else ((), ())
-    named = sum(amount(row["ms"]) for row in rows if row["name"] == remove and row["part"] == kind)
-    if named:
-        return named, ""
-    on_path = sum(amount(part["ms"]) for part in parts if part["part"] == kind)
-    return on_path * share, f", its share of the {on_path:.2f} ms of computation on that path"
+def _change_row(model: StepModel, change: Change, selection: Selection) -> dict[str, Cell]:
+    in_steps = np.isin(model.graph.step, model.steps)
+    return {
+        "change": change.action,
+        "part": change.part,
+        "number": change.number if change.action in (SCALE, MOVE) else None,
+        "what": selection.what,
+        "part_ms": round_ms(float(selection.part.own_ps[in_steps].sum()) / max(len(model.steps), 1)),
+    }
 
 
-def _remaining_bounds(context: Context, share: float, where: str) -> list[Bound]:
-    """What remains and may become critical: the other work there, and that of the other side."""
-    rest = Bound(context.compute_ms * (1 - share if where == "device" or not context.has_device else 1), "the rest")
-    if where == "host":
-        return [rest]
-    loop = context.loop
-    own = context.period_ms - context.part_ms(Activity.WAIT, Activity.SYNC, Activity.PYTHON) if loop else 0.0
-    return [rest, Bound(own, "the host")]
+def _figures(model: StepModel, foretold: Foretold) -> dict[str, Cell]:
+    now, then = foretold.now_ps, foretold.then_ps
+    return {
+        "step_time_ms": round_ms(now),
+        "removed_ms": round_ms(now - then),
+        "predicted_step_time_ms": round_ms(then),
+        "predicted_least_ms": round_ms(foretold.least_ps),
+        "predicted_most_ms": round_ms(foretold.most_ps),
+        "predicted_speedup": round(now / then, 2) if then > 0 else None,
+        "replay_error_percent": None if model.error_percent is None else round(model.error_percent, 2),
+    }
+
+
+def _cause_rows(foretold: Foretold) -> tuple[dict[str, Cell], ...]:
+    total = sum(foretold.causes.values())
+    return tuple(
+        {"cause": cause, "ms": round_ms(ps), "percent": percent(ps, total)} for cause, ps in foretold.causes.items()
+    )
+
+
+def _reasoning(model: StepModel, foretold: Foretold, hosts: int) -> tuple[str, ...]:
+    said = ["the recorded steps were replayed with the changes made"]
+    if foretold.causes:
+        first = next(iter(foretold.causes))
+        said.append(f"most of the step is then spent on {SENTENCE_OF[first]}")
+    if hosts > 1:
+        said.append(f"of {hosts} hosts, {model.trace.host} has the longest step then")
+    return (*said, *foretold.reasons)
+
+
+def _describe(action: str, part: str, number: Cell) -> str:
+    if action == REMOVE:
+        return f"without {part}"
+    if action == SCALE:
+        return f"with {part} at {number:g}x its time"
+    if action == OVERLAP:
+        return f"with {part} beside everything else"
+    return f"with {part} on {number:g} other workers"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import tool_named
@@ -13,8 +13,12 @@ from stepscope.analysis.steps.steps_tool import StepsReport
 from stepscope.records import dataclass
 from stepscope.report import Cell, Report
 
-BASE_TOOLS = ("overview", "steps", "op-shapes")
-"""The tools that every comparison needs: for the step times, and for notes on what makes comparing hard."""
+if TYPE_CHECKING:
+    from stepscope.analysis.waits.critical_path_tool import CriticalPathReport
+
+BASE_TOOLS = ("overview", "steps", "critical-path", "op-shapes")
+"""The tools that every comparison needs: for the step times, what steps wait for, and notes on what makes comparing
+hard."""
 
 MOST_OUTSIDE_PERCENT = 1.0
 """If at least this share of op time is outside of the steps, totals count the steps alone."""
@@ -46,6 +50,11 @@ class Side:
     def steps(self) -> StepsReport:
         """The steps of each host."""
         return cast(StepsReport, self.reports["steps"])
+
+    @property
+    def path_of_steps(self) -> CriticalPathReport:
+        """What the steps wait for, by cause."""
+        return cast("CriticalPathReport", self.reports["critical-path"])
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -18,12 +18,9 @@ from stepscope.analysis.compare.differences import (
 )
 from stepscope.analysis.compare.sides import Side
 from stepscope.analysis.compare.welch import sample_of
-from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
 from stepscope.report import Comparable, Field, Role, round_6
 
-BETWEEN = "between_steps"
 _NO_STEPS = "no steps on one side or on both"
-_MEANING = {**MEANING, BETWEEN: "no step is running: the time from the end of a step to the start of the next"}
 _PLACES = (
     ("shortest", 0.0),
     ("a quarter are shorter than", 0.25),
@@ -85,33 +82,31 @@ def _find_gaps(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
 # -- where the time goes -------------------------------------------------------------------------------------------
 
 
-def _category_means(side: Side) -> Iterator[dict[str, Any]]:
-    """The mean time per step by category, with the time in each step; the means add up to the mean step time."""
-    samples: dict[str, list[float]] = {
-        name: [amount(row[name]) for _, row in side.complete_steps] for name in CATEGORIES
-    }
-    samples[BETWEEN] = [gap for gap in step_gaps(side) if gap is not None]
-    for name, values in samples.items():
-        yield {"category": name, "mean_ms": mean_of(values), "samples": values, "meaning": _MEANING[name]}
+def _causes(side: Side) -> Iterator[dict[str, Any]]:
+    """The median step by cause of its account, with the time in every usual step; the causes add up to that step."""
+    path = side.path_of_steps
+    for row in path.parts:
+        samples = [amount(step[f"{row['part']}_ms"]) for step in path.usual_steps]
+        yield {"cause": row["part"], "ms": row["ms"], "samples": samples, "meaning": row["meaning"]}
 
 
 _BREAKDOWN = Comparable(
     id="breakdown",
-    title="Breakdown of the mean step",
+    title="Account of the median step",
     keys=(
         Field(
-            "category",
+            "cause",
             "text",
-            "where the time goes; the differences add up to that of the step times",
+            "what the step waits for; the differences add up to that of the median steps",
             "str",
             role=Role.TERM,
         ),
     ),
-    measure=Field("mean_ms", "ms", "mean time per step"),
-    rows=_category_means,
+    measure=Field("ms", "ms", "time of the median step, from its start to the start of the next"),
+    rows=_causes,
     samples="samples",
     is_ordered=True,
-    carried=(Field("meaning", "text", "what counts for the category", "str", role=Role.MEANING),),
+    carried=(Field("meaning", "text", "when a moment has that cause", "str", role=Role.MEANING),),
     empty=_NO_STEPS,
 )
 _SPREAD = Comparable(
@@ -126,7 +121,7 @@ _SPREAD = Comparable(
 
 
 def compare_breakdowns(before: Side, after: Side, within_noise: bool) -> DifferenceTable:
-    """How the mean step differs by category; no rows if a side has no steps."""
+    """How the median step differs by cause of its account; no rows if a side has no steps."""
     if not (before.complete_steps and after.complete_steps):
         return make_table("overview", _BREAKDOWN, ())
     return find_differences("overview", _BREAKDOWN, before, after, None, within_noise)

@@ -5,24 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.compare.differences import amount, percent_of
-from stepscope.analysis.compare.step_times import BETWEEN
 from stepscope.analysis.compare.welch import Sample, half_width
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, number_text, round_6
 
 _TWICE = 2.0  # the sentence states the ratio of step times from this ratio on
-_WORDS = {
-    "output": "copies from the device",
-    "input": "waits for input",
-    "kernel_launch": "launches",
-    "host_compute": "work on the host",
-    "device_collectives": "collectives",
-    "device_to_device": "copies between devices",
-    "device_compute": "computation on the device",
-    "other": "time with nothing recorded",
-    BETWEEN: "time between steps",
-}
 
 DIFFERENCE_FIELDS: tuple[Field, ...] = (
     Field("difference_ms", "ms", "difference of the mean step times", role=Role.CHANGE),
@@ -90,7 +79,7 @@ def compare_means(before: Sample, after: Sample) -> StepTimeDifference:
 def verdict_text(
     found: StepTimeDifference, before: Sample, after: Sample, breakdown: Sequence[Mapping[str, Cell]]
 ) -> str:
-    """The difference in one sentence, with the category that explains most of it."""
+    """The difference in one sentence, with the cause that explains most of it."""
     if before.mean is None or after.mean is None or found.ms is None or found.change_percent is None:
         lacking = [name for name, side in (("before", before), ("after", after)) if not side.mean]
         who = "neither session has" if len(lacking) == 2 else f"the session {lacking[0]} has no"
@@ -120,11 +109,10 @@ def _signed_text(value: float) -> str:
 
 
 def _cause_text(change_ms: float, breakdown: Sequence[Mapping[str, Cell]]) -> str:
-    """The category that changed most in the direction of the step time, in words."""
+    """The cause that changed most in the direction of the step time, in words."""
     direction = math.copysign(1.0, change_ms)
     most = max(breakdown, key=lambda row: direction * amount(row["difference_ms"]), default=None)
     change = amount(most["difference_ms"]) if most else 0.0
     if most is None or direction * change <= 0:
         return ""
-    name = str(most["category"])
-    return f"{_WORDS.get(name, name)} {'fell' if change < 0 else 'rose'} by {number_text(abs(change))} ms"
+    return f"{cause_words(str(most['cause']))} {'fell' if change < 0 else 'rose'} by {number_text(abs(change))} ms"

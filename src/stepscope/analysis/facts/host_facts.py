@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
@@ -24,6 +25,7 @@ class HostFacts:
         compiles: what is traced and compiled in the steps; None for nothing.
         copies_in_ps: time in all steps in which data is copied to a device and nothing more important happens.
         warm_up: number of warm-up steps, which all these facts leave out.
+        account: where the time of the median step goes, with the culprit of each cause; None without steps.
     """
 
     host: str
@@ -34,6 +36,7 @@ class HostFacts:
     compiles: CompileFacts | None
     copies_in_ps: int
     warm_up: int = 0
+    account: StepAccount | None = None
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
@@ -47,6 +50,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         compiles=compiles_of(trace),
         copies_in_ps=_copy_in_time(trace),
         warm_up=count_warm_up_steps(trace),
+        account=account_of(trace),
     )
 
 

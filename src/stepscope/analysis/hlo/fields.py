@@ -79,14 +79,14 @@ def fields_of(buf: U8, starts: I64, stops: I64) -> Fields:
     wire = kernels.wire
     starts, stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(stops, np.int64)
     bad_at = np.zeros(len(starts), np.int64)
-    table = _scanned(buf, starts, stops, bad_at)
+    table = _scan(buf, starts, stops, bad_at)
     np.abs(table[:, wire.FIELD_NUMBER], out=table[:, wire.FIELD_NUMBER])  # negative: it is cut by its message's end
     columns = (wire.FIELD_MESSAGE, wire.FIELD_NUMBER, wire.FIELD_START, wire.FIELD_STOP)
     message, number, start, stop = (np.ascontiguousarray(table[:, column]) for column in columns)
     return Fields(buf, len(starts), message, number, start, stop, bad_at >= 0)
 
 
-def _scanned(buf: U8, starts: I64, stops: I64, bad_at: I64) -> I64:
+def _scan(buf: U8, starts: I64, stops: I64, bad_at: I64) -> I64:
     """One row for each field; the places of damage go to `bad_at`."""
     bad_at[:] = -1
     return np.asarray(kernels.wire.scan_fields(buf, starts, stops, bad_at, np.zeros(len(starts), np.int64)))

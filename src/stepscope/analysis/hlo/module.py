@@ -45,7 +45,7 @@ class Links:
     offsets: I64
     rows: I64
 
-    def of(self, row: int) -> list[int]:
+    def linked(self, row: int) -> list[int]:
         """The rows that one instruction refers to and the program holds."""
         return [each for each in self.rows[self.offsets[row] : self.offsets[row + 1]].tolist() if each >= 0]
 
@@ -104,7 +104,7 @@ class Module:
     def roots(self) -> I64:
         """The instruction that makes each computation's result: int64 of shape (computations,), or -1."""
         computations = np.arange(len(self.computation_names))
-        return _rows_in_computation(self.ids, self.computation, self.root_ids, computations)
+        return _find_in_computation(self.ids, self.computation, self.root_ids, computations)
 
     def _column(self, column: int) -> I64:
         return np.ascontiguousarray(self.table[:, column])
@@ -172,7 +172,7 @@ class Module:
         return self.text(start, stop)
 
     def number_fusion_kinds(self, rows: I64) -> tuple[I64, tuple[str, ...]]:
-        """The same of several instructions: int64 of shape (rows,), and the different kinds."""
+        """The fusion kinds of several instructions: int64 of shape (rows,), and the different kinds."""
         starts, stops = (self.table[rows, kernels.hlo.FUSION_KIND + at] for at in (0, 1))
         return number_texts(self.buf, starts, stops)
 
@@ -205,13 +205,13 @@ class Module:
         Args:
             buf: uint8 of shape (bytes,), holds the names; starts, stops: int64 of shape (names,).
         """
-        order = self._rows_with_entry_last
+        order = self._search_order
         name_starts, name_stops = (column[order] for column in self.name_ranges)
         found = find_texts(self.buf, name_starts, name_stops, buf, starts, stops)
         return np.where(found >= 0, order[found], -1) if len(order) else found
 
     @cached_property
-    def _rows_with_entry_last(self) -> I64:
+    def _search_order(self) -> I64:
         if self.entry < 0:
             return np.arange(len(self))
         first, last = self.computation_offsets[self.entry : self.entry + 2].tolist()
@@ -224,7 +224,7 @@ class Module:
         """The instructions whose results an instruction takes."""
         offsets = np.append(0, self._column(kernels.hlo.OPERANDS_STOP))
         inside = np.repeat(self.computation, np.diff(offsets))
-        return Links(offsets, _rows_in_computation(self.ids, self.computation, self.operand_ids, inside))
+        return Links(offsets, _find_in_computation(self.ids, self.computation, self.operand_ids, inside))
 
     @cached_property
     def users(self) -> Links:
@@ -239,7 +239,7 @@ class Module:
     def called(self) -> Links:
         """The computations that an instruction calls: a fusion's body, a loop's condition and body, a reducer."""
         offsets = np.append(0, self._column(kernels.hlo.CALLED_STOP))
-        return Links(offsets, rows_of_ids(self.computation_ids, self.called_ids))
+        return Links(offsets, find_ids(self.computation_ids, self.called_ids))
 
     @cached_property
     def parameter_number(self) -> I64:
@@ -270,6 +270,11 @@ class Module:
         """The shapes of all results."""
         return shapes_of(self.buf, *self._range(kernels.hlo.SHAPE))
 
+    def shapes_of_rows(self, rows: I64) -> Shapes:
+        """The shapes of the results of some instructions; decodes no others."""
+        start, stop = self._range(kernels.hlo.SHAPE)
+        return shapes_of(self.buf, start[rows], stop[rows])
+
     @cached_property
     def sources(self) -> Sources:
         """Where in the framework and in the user's program instructions come from."""
@@ -282,10 +287,10 @@ class Module:
         start, stop = self.module_parts.range(_SCHEDULE)
         _, starts, stops = fields_of(self.buf, start, stop).ranges(_SEQUENCE)
         entries = fields_of(self.buf, starts, stops)
-        computation = rows_of_ids(self.computation_ids, entries.scalar(_SEQUENCE_KEY))
+        computation = find_ids(self.computation_ids, entries.scalar(_SEQUENCE_KEY))
         offsets, ids = fields_of(self.buf, *entries.range(_SEQUENCE_VALUE)).numbers(_SEQUENCE_IDS)
         owner = np.repeat(computation, np.diff(offsets))
-        rows = _rows_in_computation(self.ids, self.computation, ids, owner)
+        rows = _find_in_computation(self.ids, self.computation, ids, owner)
         found = {}
         for at, each in enumerate(computation.tolist()):
             if each >= 0:
@@ -360,7 +365,7 @@ def _entry(buf: U8, module: Fields, names: tuple[str, ...], ids: I64) -> int:
     return names.index(name) if name in names else len(names) - 1
 
 
-def rows_of_ids(ids: I64, wanted: I64) -> I64:
+def find_ids(ids: I64, wanted: I64) -> I64:
     """The first row that has each wanted id: int64 of shape (wanted,), -1 for none."""
     if not len(ids):
         return np.full(len(wanted), -1, np.int64)
@@ -370,7 +375,7 @@ def rows_of_ids(ids: I64, wanted: I64) -> I64:
     return np.where(ids[found] == wanted, found, -1)
 
 
-def _rows_in_computation(ids: I64, computation: I64, wanted: I64, inside: I64) -> I64:
+def _find_in_computation(ids: I64, computation: I64, wanted: I64, inside: I64) -> I64:
     """The same among the instructions of a computation each, since ids of old programs repeat."""
     if not len(ids):
         return np.full(len(wanted), -1, np.int64)
@@ -378,5 +383,5 @@ def _rows_in_computation(ids: I64, computation: I64, wanted: I64, inside: I64) -
     place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     hit = known[place] == wanted
     width = len(known)
-    rows = rows_of_ids(computation * width + code, inside * width + place)
+    rows = find_ids(computation * width + code, inside * width + place)
     return np.where(hit, rows, -1)

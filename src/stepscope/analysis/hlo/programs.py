@@ -98,10 +98,10 @@ class Programs:
 
     def _keep(self, place: int, entry: _Decoded) -> None:
         self._decoded[place] = entry
-        while len(self._decoded) > 1 and self._kept_bytes() > _KEPT_BYTES:
+        while len(self._decoded) > 1 and self._count_kept_bytes() > _KEPT_BYTES:
             del self._decoded[next(iter(self._decoded))]
 
-    def _kept_bytes(self) -> int:
+    def _count_kept_bytes(self) -> int:
         return sum(self.entries[place].stop - self.entries[place].start for place in self._decoded)
 
     def find(self, number: int | None, module: str) -> int:

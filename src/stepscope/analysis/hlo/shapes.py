@@ -147,17 +147,17 @@ def shapes_of(buf: U8, start: I64, stop: I64) -> Shapes:
         message, start, stop = level.ranges(_TUPLE_SHAPES)
         parents.append(first + message)
         first += level.count
-    kinds = _joined([level.scalar(_ELEMENT_TYPE) for level in levels])
+    kinds = _concatenate([level.scalar(_ELEMENT_TYPE) for level in levels])
     counts, dims = _dimensions(levels)
     layouts = [level.range(_LAYOUT) for level in levels]
-    parent = _joined(parents[:-1])  # of every shape but those of the first level
+    parent = _concatenate(parents[:-1])  # of every shape but those of the first level
     top = levels[0].count if levels else 0
     children = top + np.argsort(parent, kind="stable")
     child_counts = np.bincount(parent, minlength=len(kinds))
     dim_offsets = offsets_of(counts)
-    elements, nbytes = _sizes(kinds, dim_offsets, dims)
+    elements, nbytes = _measure_sizes(kinds, dim_offsets, dims)
     _add_up_levels(levels, parent, top, elements, nbytes)
-    both = _joined([pair[0] for pair in layouts]), _joined([pair[1] for pair in layouts])
+    both = _concatenate([pair[0] for pair in layouts]), _concatenate([pair[1] for pair in layouts])
     return Shapes(buf, top, kinds, dim_offsets, dims, offsets_of(child_counts), children, elements, nbytes, both)
 
 
@@ -170,17 +170,17 @@ def _add_up_levels(levels: list[Fields], parent: I64, top: int, elements: I64, n
         np.add.at(nbytes, inside, nbytes[low:high])
 
 
-def _joined(parts: list[I64]) -> I64:
+def _concatenate(parts: list[I64]) -> I64:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _dimensions(levels: list[Fields]) -> tuple[I64, I64]:
     """How many dimensions each shape has, and all of them."""
     found = [level.numbers(_DIMENSIONS) for level in levels]
-    return _joined([np.diff(offsets) for offsets, _ in found]), _joined([values for _, values in found])
+    return _concatenate([np.diff(offsets) for offsets, _ in found]), _concatenate([values for _, values in found])
 
 
-def _sizes(kinds: I64, offsets: I64, dims: I64) -> tuple[I64, I64]:
+def _measure_sizes(kinds: I64, offsets: I64, dims: I64) -> tuple[I64, I64]:
     """Elements and bytes of each array; 0 for tuples and tokens, and for dimensions that are no sizes."""
     counts = np.diff(offsets)
     product = np.ones(len(kinds), np.float64)

@@ -52,7 +52,7 @@ class Sources:
     frames_start: int
     frames_stop: int
 
-    def of(self, rows: list[int]) -> list[Source]:
+    def read(self, rows: list[int]) -> list[Source]:
         """The sources of some instructions."""
         found = fields_of(self.buf, self.starts[rows], self.stops[rows])
         numbers = (_OP_NAME, _OP_TYPE, _FILE, _DEDUPLICATED)

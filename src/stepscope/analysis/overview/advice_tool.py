@@ -28,6 +28,13 @@ FIELDS: tuple[Field, ...] = (
     Field("class", "text", "the class of the bottleneck", "str", role=Role.LABEL),
     Field("title", "text", "what to do, in a few words", "str", role=Role.LABEL),
     Field("evidence", "text", "the measured facts behind it", "str", role=Role.TEXT),
+    Field(
+        "culprit",
+        "text",
+        "what a person can edit: function, op or kernel, with file and line if recorded",
+        "str",
+        Role.NAME,
+    ),
     Field("step_time_ms", "ms", "time from step to step, without recording cost where that is known"),
     Field("predicted_step_time_ms", "ms", "time from step to step without the cause"),
     Field("predicted_speedup", "ratio", "`step_time_ms` over `predicted_step_time_ms`; empty if unknown"),
@@ -148,7 +155,14 @@ def _rank_items(items: Sequence[Advice]) -> tuple[dict[str, Any], ...]:
 
 
 def _item_cells(row: Mapping[str, Any]) -> dict[str, Cell]:
-    return {field.name: "; ".join(row["actions"]) if field.name == "actions" else row[field.name] for field in FIELDS}
+    cells = {field.name: row[field.name] for field in FIELDS}
+    return cells | {"actions": "; ".join(row["actions"]), "culprit": _culprit_text(row["culprit"])}
+
+
+def _culprit_text(culprit: Mapping[str, Any] | None) -> str | None:
+    if culprit is None:
+        return None
+    return f"{culprit['file']}:{culprit['line']} {culprit['name']}" if culprit["file"] else str(culprit["name"])
 
 
 def _item_title(row: Mapping[str, Any]) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
 
 from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.verdict import judge_account
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
@@ -23,7 +25,7 @@ from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, profiling_cost
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, breakdown_of, finding_of, steps_of_host
 from stepscope.analysis.steps.steps_tool import step_warnings
-from stepscope.analysis.steps.verdict import Verdict, judge, judge_with_advice, judge_without_cause
+from stepscope.analysis.steps.verdict import Verdict, judge
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
@@ -49,6 +51,15 @@ MOST_REMEDIES = 3  # for missing data, in the summary
 _KNOWS_STAGES = "tf-data"  # the tool
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
+_LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
+OUTLIER = 1.5  # times the median step
+DISTURBED = 1.5  # times the step before the capture
+_NEEDS_PYTHON = ("python", "input")  # causes whose culprit is a line of the program
+BREAKDOWN_TITLE = "Step-time breakdown as the guide defines it"
+BREAKDOWN_NOTE = (
+    "The mean of the complete steps; work that overlaps counts once, by a fixed priority, as XProf counts it. The "
+    "account above follows what the median step waited for, up to the start of the next step; it decides the verdict."
+)
 _SOURCES = {"none": "no step markers: the whole capture"}
 
 STEP_TIME_FIELDS: tuple[Field, ...] = (
@@ -222,6 +233,7 @@ class OverviewReport(Report):
             "verdict": self.verdict.name,
             "verdict_text": self.verdict.sentence,
             "verdict_threshold_percent": self.verdict.threshold_percent,
+            "verdict_between": list(self.verdict.between) or None,
             "device_compute_precision_percent": {
                 "16bit": self.placement["compute_16bit_percent"],
                 "32bit": self.placement["compute_32bit_percent"],
@@ -237,6 +249,7 @@ class OverviewReport(Report):
             "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
             "account": shown.account_json(self.account),
+            "account_step": shown.account_step_json(self.account),
             "replay_error_percent": self._replay_error(),
             "steps": list(self.step_rows),
         }
@@ -245,7 +258,6 @@ class OverviewReport(Report):
         """Verdict, figures, breakdown, top ops, environment, advice, and what is missing."""
         return [
             Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
-            Figures("step_time", "Step time", LIMIT_FIELDS, self._limit_figures(), _ON_SCREEN),
             Prose("account_summary", "What the median step waits for", self._account_lines()),
             Rows(
                 "step_account",
@@ -254,7 +266,9 @@ class OverviewReport(Report):
                 shown.account_rows(self.account),
                 empty="no steps, so there is nothing to account for",
             ),
-            Rows("breakdown", "Breakdown of the mean step", BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
+            Figures("step_time", "Step time", LIMIT_FIELDS, self._limit_figures(), _ON_SCREEN),
+            Prose("breakdown_summary", BREAKDOWN_TITLE, self._breakdown_lines()),
+            Rows("breakdown", BREAKDOWN_TITLE, BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
             Rows("top_ops", f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile contains no ops"),
             Figures("placement", "Placement and precision", PLACEMENT_FIELDS, self.placement),
             Figures("environment", "Environment", ENVIRONMENT_FIELDS, self.environment),
@@ -273,15 +287,34 @@ class OverviewReport(Report):
         return None if error is None else round(error, 4)
 
     def _account_lines(self) -> tuple[str, ...]:
-        sentence, error = shown.account_sentence(self.account), self._replay_error()
-        if sentence is None:
+        """What stands in front of the account, and how far it is to be trusted."""
+        if self.account is None:
             return ()
+        steps = _count_text(self.account.steps, "usual step")
+        error = self._replay_error()
         quality = "" if error is None else f"; a replay of the model is {number_text(error)} % off the recorded step"
-        return (
-            f"{sentence}.",
-            f"The account is read off a model of what the median step waited for{quality}. "
-            "The breakdown of the mean step counts overlapping work by a fixed priority instead, as XProf does.",
-        )
+        step = f"step {self.account.step}" + (f" on {self.account.host}" if len(self.hosts) > 1 else "")
+        first = f"The median of {steps} is {step}: {number_text(round_ms(self.account.step_ps))} ms to the next step"
+        return (f"{first}{quality}.", *map(_outlier_text, filter(None, [self._outliers()])), *self._culprit_lines())
+
+    def _outliers(self) -> tuple[dict[str, Cell], ...]:
+        """Complete steps that last much longer than the median one."""
+        rows = [row for row in self.step_rows if row["complete"]]
+        usual = statistics.median(_number_value(row["duration_ms"]) for row in rows) if rows else 0.0
+        return tuple(row for row in rows if _number_value(row["duration_ms"]) > OUTLIER * usual)
+
+    def _culprit_lines(self) -> Iterator[str]:
+        """What to record where nothing recorded names a line of the program."""
+        first = self.account.rows[0] if self.account and self.account.rows else None
+        if first is None or first.cause not in _NEEDS_PYTHON or (first.culprit and first.culprit.file):
+            return
+        yield from (f"To see the line of the program, {item.remedy}." for item in self._python_remedies())
+
+    def _python_remedies(self) -> list[Missing]:
+        return [item for item in self.missing if item.what == PYTHON_CALLS_MISSING]
+
+    def _breakdown_lines(self) -> tuple[str, ...]:
+        return (BREAKDOWN_NOTE,) if self.breakdown_rows() else ()
 
     def _how_lines(self) -> list[str]:
         # If a host had no markers, a warning says how steps were found.
@@ -302,20 +335,24 @@ class OverviewReport(Report):
         return f", {self.profiling.percent:+.1f} % from profiling"
 
     def _steps_lines(self) -> list[str]:
-        parts = sorted(self.breakdown_rows(), key=lambda row: -_number_value(row["percent"]))
-        seen = [row for row in parts if _number_value(row["percent"]) >= 0.05]
-        parts_shown = [
-            f"{str(row['category']).replace('_', ' ')} {_number_value(row['percent']):.1f} %" for row in seen
-        ]
         return [
             f"verdict    {self.verdict.sentence}",
             f"recorded   {self._recorded_on()}",
             f"step time  {self._step_time()}",
-            f"goes to    {', '.join(parts_shown) or 'nothing recorded'}",
+            f"goes to    {', '.join(self._largest_parts()) or 'nothing recorded'}",
         ]
+
+    def _largest_parts(self) -> list[str]:
+        """The parts of the account, or of the breakdown where there is none, the longest first."""
+        rows = shown.account_rows(self.account) or self.breakdown_rows()
+        parts = [(str(row.get("cause") or row.get("category")), _number_value(row["percent"])) for row in rows]
+        parts.sort(key=lambda part: -part[1])
+        return [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]
 
     def _recorded_on(self) -> str:
         env = self.environment
+        if env["device_type"] is None:
+            return "no events"
         devices = f"{env['devices_used']} of {env['device_count']} devices used, " if env["device_count"] else ""
         framework = "no framework" if env["framework"] == "python" else env["framework"] or "unknown framework"
         return f"{framework}, {_count_text(env['host_count'], 'host')}, {devices}{env['device_type']}"
@@ -328,7 +365,10 @@ class OverviewReport(Report):
         spread = f" ± {std}" if time["std"] is not None else ""
         limits = f", {least} to {most} ms" if time["count"] != 1 else ""
         source = _SOURCES.get(self.steps_source, self.steps_source)
-        return f"{mean}{spread} ms{limits}, {_count_text(time['count'], 'step')} ({source}){self._cost_in_short()}"
+        steps = f"{_count_text(time['count'], 'step')} ({source}){self._cost_in_short()}"
+        outliers = self._outliers()
+        apart = f"; {_outlier_text(outliers)}" if outliers else ""
+        return f"{mean}{spread} ms{limits}, {steps}{apart}"
 
     def _ops_lines(self) -> list[str]:
         spread = bool(self.top_ops) and _number_value(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
@@ -398,6 +438,14 @@ def _metric(path: str, value: Cell, unit: str) -> dict[str, Cell]:
     return {"metric": path, "value": number, "unit": unit, "text": value if isinstance(value, str) else None}
 
 
+def _outlier_text(rows: Sequence[Mapping[str, Cell]]) -> str:
+    """Steps that last much longer than the others: how many, and the longest."""
+    longest = max(rows, key=lambda row: _number_value(row["duration_ms"]))
+    are = "1 step takes" if len(rows) == 1 else f"{len(rows)} steps take"
+    most = f"step {longest['step']} {number_text(_number_value(longest['duration_ms']))} ms"
+    return f"{are} more than {OUTLIER:g} times as long as the median: {most}"
+
+
 def _type_text(row: Mapping[str, Cell]) -> str:
     return f"{clean(str(row['category']))}, {_count_text(row['calls'], 'call')}"
 
@@ -446,18 +494,18 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     session = SessionFigures.combine(partials)
     hosts, aligned = session.hosts, session.aligned
     found = finding_of(session.taking or hosts)
-    shares = session.steady_shares
-    stepped = found.source != "none"
-    limit = judge(shares, session.has_device, session.between, stepped)
-    otherwise = judge_without_cause(limit, shares, session.has_device, session.between, stepped)
-    context = _rule_context(partials, session, otherwise)
-    if otherwise.name != limit.name:
-        context = replace(context, share_verdict=limit.name)
+    account = shown.account_shown([part.account for part in partials if part.steps.host in session.aligned.hosts])
+    verdict = _verdict(session, account, found.source != "none")
+    context = _rule_context(partials, session, verdict)
     advised = advise(context)
-    kind, gain = (advised.items[0].kind, advised.items[0].gain_percent) if advised.items else (None, None)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
-        warnings=(*step_warnings(hosts, aligned), *_warm_up_warning(session), *advised.warnings),
+        warnings=(
+            *step_warnings(hosts, aligned),
+            *_warm_up_warning(session),
+            *_disturbed_warning(partials),
+            *advised.warnings,
+        ),
         partial=any(part.partial for part in hosts),
         step_time_ms={**session.step_time, "between_steps_percent": session.gap},
         steps_source=found.source,
@@ -467,7 +515,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         outside_steps_percent=session.outside_steps_percent,
         breakdown_ms=mean_breakdown(session.counted),
         input_bound_percent=round(session.shares["input"], 4) if session.shares else None,
-        verdict=judge_with_advice(limit, otherwise, kind, gain, session.has_device),
+        verdict=verdict,
         placement=session.placement,
         top_ops=session.top_ops,
         top_op_types=session.top_op_types,
@@ -477,8 +525,19 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         missing=_missing(partials),
         step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(session.slowest)),
         profiling=highest_cost([part.profiling for part in partials]),
-        account=shown.account_shown([part.account for part in partials]),
+        account=account,
     )
+
+
+def _verdict(session: SessionFigures, account: StepAccount | None, has_steps: bool) -> Verdict:
+    """By the account; where none can be made or trusted, by the breakdown, and the sentence says so."""
+    if account is not None and account.carries:
+        return judge_account(account)
+    found = judge(session.steady_shares, session.has_device, session.between, has_steps)
+    if found.name == "unknown":
+        return found
+    why = account.why_not if account else "there are no steps to account for"
+    return replace(found, sentence=f"{found.sentence}, read from the step-time breakdown, as {why}")
 
 
 def finish(report: OverviewReport, read: Read) -> OverviewReport:
@@ -518,6 +577,17 @@ def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
             f"{steps} of the capture {takes} up to {number_text(_number_value(longest['max']))} ms, the others"
             f" {number_text(_number_value(usual['mean']))} ms on average, because {compiles}: verdict and advice"
             " leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
+        )
+
+
+def _disturbed_warning(partials: Sequence[Partial]) -> Iterator[str]:
+    """The warning that recording made the steps much longer."""
+    cost = highest_cost([part.profiling for part in partials])
+    if cost is not None and cost.is_clear and cost.ms_inside >= DISTURBED * cost.ms_before:
+        yield (
+            f"recording disturbed the job: a step takes {number_text(cost.ms_inside / cost.ms_before)} times as long as"
+            f" before the capture ({number_text(cost.ms_before)} ms), so the shares are those of the disturbed steps;"
+            " record less: a lower python_tracer_level or host_tracer_level, no memory or stacks"
         )
 
 

@@ -189,10 +189,10 @@ def _top_type_rows(table: OpTable) -> tuple[dict[str, Cell], ...]:
 
 
 def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:
-    with_device = [part for part in parts if part.device_count]
+    with_device, recorded = [part for part in parts if part.device_count], [part for part in parts if part.has_events]
     return {
         "host_count": len(parts),
-        "device_type": ", ".join(dict.fromkeys(part.device_type for part in with_device or parts)),
+        "device_type": ", ".join(dict.fromkeys(part.device_type for part in with_device or recorded)) or None,
         "device_count": sum(part.device_count for part in parts),
         "devices_used": sum(part.devices_used for part in parts),
         "framework": next((part.framework for part in parts if part.framework), None),

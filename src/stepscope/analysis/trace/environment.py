@@ -37,7 +37,7 @@ class EnvironmentOfHost:
         framework: the trace's: "tensorflow", "jax", "pytorch", "python" for none of them, or "" if unknown.
         device_type: the model of its devices, "CPU" if it has none.
         device_count, devices_used: devices that the profiler saw, and those that computed.
-        span_ps: from the first to the last event.
+        span_ps: from the first to the last event; has_events: there is any.
         missing: what the host's trace lacks.
     """
 
@@ -46,6 +46,7 @@ class EnvironmentOfHost:
     device_count: int
     devices_used: int
     span_ps: int
+    has_events: bool
     missing: list[Missing]
 
 
@@ -62,6 +63,7 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
         device_count=len(planes),
         devices_used=int(np.isin(planes, used).sum()),
         span_ps=end - begin,
+        has_events=len(trace.events) > 0,
         missing=_list_missing(trace, steps_source, bool(planes), bool(is_device_work(trace).any())),
     )
 

@@ -1,14 +1,15 @@
 """What a step waits for, moment by moment: the chain of events from the start to the end of the step.
 
-The path is walked back from the end of the step. On a device it goes through the work that finished last; from there to
-the work before it on the stream, if that was still running when the host launched this, else to the call that launched
-it. On the host it goes through the innermost call of the thread; where the host waited for a device, to the work that
-it waited for; where a thread does nothing that is recorded, to another thread that does. So every moment of the step is
-given to exactly one thing, and the parts add up to the step: making a part shorter makes the step shorter, at most by
-that part, until another path is the longest.
+It lists what the account of the step is made of. The path is walked back from the end of the step along whatever the
+step waited for last: on a device to the work before on the stream, to another stream, or to the call that
+launched the work; on the host through the thread's own work, from a wait for a device to the work of that device, and
+from a thread that waits to the thread that it waits for. So every moment of a step has exactly one cause, and the parts
+add up to the step. Making a part shorter makes the step shorter, at most by that part, until another path is the
+longest.
 
-Work that starts more than 100 us after it was launched and its stream was free is taken to wait for what another stream
-did last, since traces seldom tell which event it waited for.
+A step lasts from its start to the start of the next one. The parts and the events are those of the median step, on the
+host where it takes longest; the table of steps lists every step of every host. Where no steps were found, the path is
+that of the whole capture.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stepscope import kernels
-from stepscope.analysis.steps.find_steps import HostSteps, steps_of
+from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.causes import MEANING, Cause
+from stepscope.analysis.account.every_step import CausesOfStep, EveryStep, causes_of_steps, every_step
+from stepscope.analysis.account.pieces import OWN, Pieces
+from stepscope.analysis.account.shown import cause_sentence, cause_words
 from stepscope.analysis.steps.session_steps import StepsOfHost, hosts_with_steps, steps_of_host, warn_of_missing_steps
 from stepscope.analysis.trace.attribution import event_name_rows
-from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import is_thread_event
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
-from stepscope.model import EventKind, HostTrace, Kind
-from stepscope.model.arrays import I64, U8, number_pairs
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -45,126 +46,66 @@ from stepscope.report import (
 )
 from stepscope.vocabulary.kernel_names import brief
 
-K = EventKind
-
 MOST_ROWS = 1000  # kept per host
-LONG_DELAY_PS = 100_000_000
+_MOST_SAID = 3
 
-
-class Part(Kind):
-    """The kinds of time on the path."""
-
-    NONE = 0
-    DEVICE_COMPUTE = 1
-    DEVICE_COMMUNICATION = 2
-    DEVICE_COPY = 3
-    KERNEL_GAP = 4
-    LAUNCH_DELAY = 5
-    HOST_COMPUTE = 6
-    KERNEL_LAUNCH = 7
-    HOST_COMMUNICATION = 8
-    INPUT = 9
-    DEVICE_WAIT = 10
-    COMPILATION = 11
-    OTHER = 12
-
-
-MEANING: dict[Part, str] = {
-    Part.DEVICE_COMPUTE: "a device computes",
-    Part.DEVICE_COMMUNICATION: "a device takes part in a collective",
-    Part.DEVICE_COPY: "a device copies",
-    Part.KERNEL_GAP: "a device is between two pieces of work, and the second is already launched",
-    Part.LAUNCH_DELAY: "work is launched and its stream is empty, but it has not started",
-    Part.HOST_COMPUTE: "the host runs ops or other framework work",
-    Part.KERNEL_LAUNCH: "the host is in a call of the device's runtime",
-    Part.HOST_COMMUNICATION: "the host is in a collective",
-    Part.INPUT: "the host gets the next batch",
-    Part.DEVICE_WAIT: "the host returns from waiting for a device that has finished",
-    Part.COMPILATION: "the host compiles",
-    Part.OTHER: "nothing recorded is running: Python code between calls, or another process",
-}
-_DEVICE_PARTS: dict[EventKind, Part] = {
-    K.KERNEL: Part.DEVICE_COMPUTE, K.DEVICE_OP: Part.DEVICE_COMPUTE, K.GRAPH_LAUNCH: Part.DEVICE_COMPUTE,
-    K.MEMSET: Part.DEVICE_COMPUTE, K.COLLECTIVE: Part.DEVICE_COMMUNICATION, K.COPY_HOST_TO_DEVICE: Part.DEVICE_COPY,
-    K.COPY_DEVICE_TO_HOST: Part.DEVICE_COPY, K.COPY_DEVICE_TO_DEVICE: Part.DEVICE_COPY, K.COPY_PEER: Part.DEVICE_COPY,
-    K.COPY_OTHER: Part.DEVICE_COPY, K.INFEED: Part.INPUT, K.OUTFEED: Part.DEVICE_COPY,
-}  # fmt: skip
-_HOST_PARTS: dict[EventKind, Part] = {
-    K.OP: Part.HOST_COMPUTE, K.BACKWARD: Part.HOST_COMPUTE, K.EXECUTOR: Part.HOST_COMPUTE,
-    K.CHECKPOINT: Part.HOST_COMPUTE, K.EAGER_EXECUTE: Part.HOST_COMPUTE, K.COPY_HOST_TO_HOST: Part.HOST_COMPUTE,
-    K.RUNTIME_CALL: Part.KERNEL_LAUNCH, K.COPY_HOST_TO_DEVICE_CALL: Part.KERNEL_LAUNCH, K.SYNC: Part.DEVICE_WAIT,
-    K.INPUT_WAIT: Part.INPUT, K.COLLECTIVE_CALL: Part.HOST_COMMUNICATION, K.COMPILE: Part.COMPILATION,
-}  # fmt: skip
-
-_NO_PATH = (
-    "a path starts on a host thread that runs or launches work, and no such thread was recorded in the steps; record "
-    "with host_tracer_level=2 or more"
-)
-_PARTS = tuple(MEANING)
-_OF_KERNELS = (Part.DEVICE_COMPUTE.name.lower(), Part.DEVICE_COMMUNICATION.name.lower())
+_OF_KERNELS = ("device_compute", "communication")
 PART_FIELDS: tuple[Field, ...] = (
-    Field("part", "text", "what the step waits for", "str", role=Role.TERM),
-    Field("ms", "ms", "time on the path, mean per step"),
-    Field("percent", "percent", "time on the path as a share of the step"),
-    Field("meaning", "text", "what belongs to the part", "str", role=Role.MEANING),
+    Field("part", "text", "what the step waits for: a cause of the account", "str", role=Role.TERM),
+    Field("ms", "ms", "time on the path of the median step"),
+    Field("percent", "percent", "time on the path as a share of that step; the parts add up to 100"),
+    Field("meaning", "text", "when a moment has that cause", "str", role=Role.MEANING),
 )
 ROW_FIELDS: tuple[Field, ...] = (
     Field("name", "text", "the kernel, op or call", "str", role=Role.NAME),
     Field("part", "text", "the part that its time on the path belongs to", "str", role=Role.TERM),
-    Field("count", "count", "occurrences on the path", "int"),
-    Field("ms", "ms", "its time on the path, mean per step"),
+    Field("count", "count", "how often it is on the path of the median step", "int"),
+    Field("ms", "ms", "its time on that path"),
     Field("percent", "percent", "time on the path as a share of the step"),
-    Field("delay_ms", "ms", "gaps and launch delays on the path right before it, mean per step"),
+    Field("delay_ms", "ms", "time on the path right before it in which it had not started; not a part of `ms`"),
 )
 STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
     Field("host", "text", "the host", "str", role=Role.HOST),
-    Field("duration_ms", "ms", "duration of the step; the following parts add up to it"),
-    *(Field(f"{part.name.lower()}_ms", "ms", f"time on the path while {meaning}") for part, meaning in MEANING.items()),
+    Field("duration_ms", "ms", "from its start to the start of the next step; the following parts add up to it"),
+    *(Field(f"{cause.name.lower()}_ms", "ms", f"time on the path in which {MEANING[cause]}") for cause in MEANING),
+    Field("is_median", "", "whether the parts and the events above are those of this step", "bool", label="Median"),
 )
 
 
 @dataclass(frozen=True)
 class PathRow:
-    """Events of one name on the paths of all steps; times in ps."""
+    """Events of one name on the path of the median step; `cause` as in Cause, times in ps."""
 
     name: str
-    part: int
+    cause: int
     count: int
     time_ps: int
     delay_ps: int
 
 
 @dataclass(frozen=True)
-class PathStep:
-    """The path of one step: time by part, in the order of `Part`, and whether the step is complete."""
-
-    number: int
-    complete: bool
-    parts_ps: list[int]
-
-
-@dataclass(frozen=True)
 class Partial:
-    """The part of one host: all steps, and the paths of the complete steps, or of all if none is complete."""
+    """The part of one host: its account, the causes of every step, and the path of the median step."""
 
     origin: Origin
     stepping: StepsOfHost
-    steps: list[PathStep]
+    account: StepAccount | None
+    steps: list[CausesOfStep]
     rows: list[PathRow]
     left_out: int
 
     @property
-    def has_complete(self) -> bool:
-        """Whether a step was recorded as a whole."""
-        return any(step.complete for step in self.steps)
+    def median(self) -> CausesOfStep | None:
+        """The median step; None without steps."""
+        return next((step for step in self.steps if step.is_median), None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalPathReport(Report):
-    """The critical paths of the steps; see the FIELDS tables of this module.
+    """The critical path of the median step, and its parts in every step; see the FIELDS tables of this module.
 
-    `whole_steps` are the steps that the means cover: the complete steps, or all if none is complete.
+    `usual_steps` are the complete steps of the host whose median step it is, or all if none is complete.
     """
 
     TOOL: ClassVar[str] = "critical-path"
@@ -173,7 +114,7 @@ class CriticalPathReport(Report):
     parts: tuple[dict[str, Cell], ...]
     rows: tuple[dict[str, Cell], ...]
     steps: tuple[dict[str, Cell], ...]
-    whole_steps: tuple[dict[str, Cell], ...]
+    usual_steps: tuple[dict[str, Cell], ...]
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -188,8 +129,8 @@ class CriticalPathReport(Report):
         """Findings, parts, events on the path, and every step."""
         return [
             Prose("findings", "Critical path", self.findings),
-            Rows("parts", "What steps wait for", PART_FIELDS, self.parts, _EMPTY),
-            Rows("rows", "On the path", ROW_FIELDS, self.rows, _EMPTY, brief=_shorten_name),
+            Rows("parts", "What the median step waits for", PART_FIELDS, self.parts, _EMPTY),
+            Rows("rows", "On the path of the median step", ROW_FIELDS, self.rows, _EMPTY, brief=_shorten_name),
             Rows("steps", "Paths by step", STEP_FIELDS, self.steps, _EMPTY),
         ]
 
@@ -204,9 +145,9 @@ _EMPTY = (
 
 
 def _parts_with_samples(report: CriticalPathReport) -> Iterator[dict[str, Any]]:
-    """The parts of the path, each with its time in every step that the means cover."""
+    """The parts of the path, each with its time in the usual steps."""
     for row in report.parts:
-        yield {**row, "samples": [step[f"{row['part']}_ms"] for step in report.whole_steps]}
+        yield {**row, "samples": [step[f"{row['part']}_ms"] for step in report.usual_steps]}
 
 
 COMPARABLES = (
@@ -214,7 +155,7 @@ COMPARABLES = (
         id="critical_path",
         title="Critical path",
         keys=fields_named(PART_FIELDS, "part"),
-        measure=Field("ms", "ms", "time of the part on the critical path of a step"),
+        measure=Field("ms", "ms", "time of the part on the critical path of the median step"),
         rows=_parts_with_samples,
         samples="samples",
         carried=fields_named(PART_FIELDS, "meaning"),
@@ -226,173 +167,127 @@ COMPARABLES = (
 # -- one host ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Graph:
-    """The events that may be on a path, in the order of the trace; see `kernels.critical.Path`."""
-
-    rows: I64
-    start: I64
-    end: I64
-    parent: I64
-    cause: I64
-    line: I64
-    line_begin: I64
-    line_end: I64
-    part: U8
-    host_lines: I64
-    done: I64
-    done_end: I64
-
-
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
-    steps, graph = steps_of(trace), _graph(trace)
-    time, delay, *aside = (np.zeros(len(graph.rows), np.int64) for _ in range(4))
-    counts = steps.complete if steps.complete.any() else ~steps.complete
-    path = kernels.critical.Path(
-        graph.start, graph.end, graph.parent, graph.cause, graph.line, graph.line_begin, graph.line_end, graph.part,
-        graph.host_lines, graph.done, graph.done_end,
-        (Part.DEVICE_WAIT, Part.KERNEL_GAP, Part.LAUNCH_DELAY, Part.OTHER), LONG_DELAY_PS,
-    )  # fmt: skip
-    main, found = _main_line(steps, graph), []
-    for at in range(len(steps.number)):
-        out = np.zeros(len(Part), np.int64)
-        begin, end = int(steps.start_ps[at]), int(steps.end_ps[at])
-        path.walk(begin, end, main, out, *((time, delay) if counts[at] else aside))
-        found.append(PathStep(int(steps.number[at]), bool(steps.complete[at]), out.tolist()))
-    rows = _path_rows(trace, graph, time, delay)
+    found = every_step(trace)
+    rows = [] if found is None else _path_rows(trace, found)
     left_out = max(len(rows) - MOST_ROWS, 0)
-    return Partial(origin_of(trace), steps_of_host(trace), found, rows[:MOST_ROWS], left_out)
-
-
-def _parts(trace: HostTrace) -> U8:
-    """The part of each event on a path, 0 for events that only enclose others."""
-    device, kind = is_device_work(trace), trace.events.kind
-    by_kind = np.zeros((2, 256), np.uint8)
-    for row, parts in enumerate((_HOST_PARTS, _DEVICE_PARTS)):
-        by_kind[row, list(parts)] = list(parts.values())
-    threads = is_thread_event(trace)
-    part = np.where(device, by_kind[1][kind], np.where(threads, by_kind[0][kind], 0)).astype(np.uint8)
-    # Everything inside a wait for input is part of the wait.
-    part[enclosing_events(trace, threads & (kind == K.INPUT_WAIT)) >= 0] = Part.INPUT
-    waits = blocking_calls(trace)  # including copies and Python calls that block
-    part[waits[part[waits] != Part.INPUT]] = Part.DEVICE_WAIT
-    part[trace.events.duration_ps <= 0] = Part.NONE
-    return part
-
-
-def _graph(trace: HostTrace) -> _Graph:
-    part, links, events = _parts(trace), forest(trace), trace.events
-    rows = np.flatnonzero(part)
-    place = np.full(len(events) + 1, -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    around, level = np.empty(len(rows), np.int64), np.zeros(256, np.uint8)
-    level[1] = 1
-    # The nearest event above that may be on the path itself.
-    none = np.full(len(events), -1, np.int32)
-    kernels.ops.climb(
-        links.parent[rows].astype(np.int64), links.parent, none, (part > 0).astype(np.uint8), level, 1, around
+    return Partial(
+        origin_of(trace), steps_of_host(trace), account_of(trace), causes_of_steps(trace), rows[:MOST_ROWS], left_out
     )
-    device = is_device_work(trace)[rows]
-    done = np.flatnonzero(device)
-    end = events.start_ps[rows] + events.duration_ps[rows]
-    done = done[np.argsort(end[done], kind="stable")]
-    line = events.line[rows].astype(np.int64)
-    cause = np.where(device, place[links.cause[rows]], -1)
-    return _Graph(
-        rows, events.start_ps[rows], end, place[around], cause, line,
-        np.searchsorted(rows, trace.lines.event_begin), np.searchsorted(rows, trace.lines.event_end), part[rows],
-        np.unique(line[~device]), done, end[done],
-    )  # fmt: skip
 
 
-def _main_line(steps: HostSteps, graph: _Graph) -> int:
-    """The thread of the step markers, else the thread with most work."""
-    if steps.line >= 0 or not len(graph.host_lines):
-        return max(steps.line, 0)
-    return int(graph.host_lines[np.argmax((graph.line_end - graph.line_begin)[graph.host_lines])])
-
-
-def _path_rows(trace: HostTrace, graph: _Graph, time: I64, delay: I64) -> list[PathRow]:
-    """Events on any path by name, longest first."""
-    on = np.flatnonzero(time + delay)
-    group, first = number_pairs(event_name_rows(trace, graph.rows[on]), graph.part[on].astype(np.int64))
+def _path_rows(trace: HostTrace, found: EveryStep) -> list[PathRow]:
+    """Events on the path of the median step by name and cause, longest first."""
+    here = found.step == found.median
+    pieces, cause = Pieces(*(column[here] for column in vars(found.pieces).values())), found.cause[here]
+    own = np.flatnonzero(pieces.edge == OWN)
+    delay = _delays_before(pieces, own)
+    own, delay = own[pieces.event[own] >= 0], delay[pieces.event[own] >= 0]
+    event = pieces.event[own]
+    group, first = number_pairs(event_name_rows(trace, event), cause[own].astype(np.int64))
     total, before = (np.zeros(len(first), np.int64) for _ in range(2))
-    np.add.at(total, group, time[on])
-    np.add.at(before, group, delay[on])
-    count = np.bincount(group, minlength=len(first))
-    names = [trace.name_of(row) for row in graph.rows[on[first]].tolist()]
-    columns = (graph.part[on[first]], count, total, before)
-    found = [PathRow(*row) for row in zip(names, *(column.tolist() for column in columns), strict=True)]
-    return sorted(found, key=lambda row: (-row.time_ps - row.delay_ps, row.name))
+    np.add.at(total, group, (pieces.end_ps - pieces.start_ps)[own])
+    np.add.at(before, group, delay)
+    names = [trace.name_of(row) for row in event[first].tolist()]
+    columns = (cause[own[first]], _count_events(group, event, len(first)), total, before)
+    rows = [PathRow(*row) for row in zip(names, *(column.tolist() for column in columns), strict=True)]
+    return sorted(rows, key=lambda row: (-row.time_ps - row.delay_ps, row.name))
+
+
+def _delays_before(pieces: Pieces, own: I64) -> I64:
+    """For each piece of own time, how long the step waited for its node to start; int64 of shape (own,), ps.
+
+    The first piece of a node has it all.
+    """
+    order = own[np.lexsort((pieces.start_ps[own], pieces.node[own]))]
+    first = order[np.append(True, np.diff(pieces.node[order]) != 0)[: len(order)]]
+    waits = np.flatnonzero(pieces.edge != OWN)
+    place = np.minimum(np.searchsorted(pieces.node[first], pieces.node[waits]), max(len(first) - 1, 0))
+    delay = np.zeros(len(pieces), np.int64)
+    if len(first):
+        known = pieces.node[first][place] == pieces.node[waits]
+        np.add.at(delay, first[place[known]], (pieces.end_ps - pieces.start_ps)[waits[known]])
+    return delay[own]
+
+
+def _count_events(group: I32, event: I64, groups: int) -> I64:
+    """How many different events each group has."""
+    order = np.lexsort((event, group))
+    fresh = np.append(True, np.diff(event[order]) != 0)[: len(order)]
+    fresh |= np.append(True, np.diff(group[order]) != 0)[: len(order)]
+    return np.bincount(group[order[fresh]], minlength=groups)
 
 
 # -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> CriticalPathReport:
-    """The paths of all hosts with steps; figures are means over their complete steps."""
+    """The path of the longest median step of all hosts with steps."""
     hosts = [part.stepping for part in partials]
     taking = hosts_with_steps(hosts)
-    own = [part for part in partials if any(part.stepping is host for host in taking)]
-    telling = [part for part in own if part.has_complete] or own
-    steps = [(part.origin.host, step) for part in own for step in part.steps]
-    whole = [(host, step) for host, step in steps if step.complete] or steps
-    sums = [sum(column) for column in zip(*(step.parts_ps for _, step in whole), strict=True)] or [0] * len(Part)
-    parts = tuple(_part_row(part, sums, len(whole)) for part in sorted(_PARTS, key=lambda part: -sums[part]))
+    own = [part for part in partials if any(part.stepping is host for host in taking) and part.median is not None]
+    chosen = max(own, key=_median_ps, default=None)
+    warnings = [*warn_of_missing_steps(hosts, taking), *([] if chosen is None else _warn_of_unlisted(chosen))]
+    head = header([part.origin for part in partials], warnings)
+    steps = sorted(((part.origin.host, step) for part in own for step in part.steps), key=lambda item: item[1].number)
+    rows = tuple(_step_row(host, step, chosen) for host, step in steps)
+    if chosen is None or chosen.median is None:
+        return CriticalPathReport(**head, findings=(), parts=(), rows=(), steps=rows, usual_steps=())
+    usual = [step for step in chosen.steps if step.complete] or chosen.steps
+    parts = _part_rows(chosen.median)
     return CriticalPathReport(
-        **header(
-            [part.origin for part in partials], [*warn_of_missing_steps(hosts, taking), *_warn_of_unlisted(telling)]
-        ),
-        findings=tuple(_findings(parts)),
-        parts=parts if whole else (),
-        rows=tuple(_path_row(row, len(whole), sum(sums)) for row in _merge_path_rows(telling)),
-        steps=tuple(_step_row(host, step) for host, step in sorted(steps, key=lambda item: item[1].number)),
-        whole_steps=tuple(_step_row(host, step) for host, step in whole),
+        **head,
+        findings=tuple(_findings(chosen, parts)),
+        parts=parts,
+        rows=tuple(_path_row(row, chosen.median.step_ps) for row in chosen.rows),
+        steps=rows,
+        usual_steps=tuple(_step_row(chosen.origin.host, step, chosen) for step in usual),
     )
 
 
-def _warn_of_unlisted(partials: Sequence[Partial]) -> list[str]:
-    left_out = sum(part.left_out for part in partials)
-    return [f"{left_out:,} names are not listed"] if left_out else []
+def _median_ps(part: Partial) -> int:
+    return part.median.step_ps if part.median else 0
 
 
-def _merge_path_rows(partials: Sequence[Partial]) -> list[PathRow]:
-    merged: dict[tuple[str, int], PathRow] = {}
-    for row in (row for part in partials for row in part.rows):
-        known = merged.get((row.name, row.part), PathRow(row.name, row.part, 0, 0, 0))
-        merged[row.name, row.part] = PathRow(
-            row.name, row.part, known.count + row.count, known.time_ps + row.time_ps, known.delay_ps + row.delay_ps
-        )
-    return sorted(merged.values(), key=lambda row: (-row.time_ps - row.delay_ps, row.name))
+def _warn_of_unlisted(part: Partial) -> list[str]:
+    return [f"{part.left_out:,} names are not listed"] if part.left_out else []
 
 
-def _part_row(part: Part, sums: Sequence[int], steps: int) -> dict[str, Cell]:
-    return {
-        "part": part.name.lower(),
-        "ms": round_ms(sums[part] / max(steps, 1)),
-        "percent": percent(sums[part], sum(sums)),
-        "meaning": MEANING[part],
-    }
+def _part_rows(step: CausesOfStep) -> tuple[dict[str, Cell], ...]:
+    return tuple(
+        {
+            "part": cause.name.lower(),
+            "ms": round_ms(step.causes_ps[cause]),
+            "percent": percent(step.causes_ps[cause], step.step_ps),
+            "meaning": MEANING[cause],
+        }
+        for cause in sorted(MEANING, key=lambda cause: -step.causes_ps[cause])
+    )
 
 
-def _path_row(row: PathRow, steps: int, whole: int) -> dict[str, Cell]:
+def _path_row(row: PathRow, step_ps: int) -> dict[str, Cell]:
     return {
         "name": row.name,
-        "part": Part(row.part).name.lower(),
+        "part": Cause(row.cause).name.lower(),
         "count": row.count,
-        "ms": round_ms(row.time_ps / steps),
-        "percent": percent(row.time_ps, whole),
-        "delay_ms": round_ms(row.delay_ps / steps),
+        "ms": round_ms(row.time_ps),
+        "percent": percent(row.time_ps, step_ps),
+        "delay_ms": round_ms(row.delay_ps),
     }
 
 
-def _step_row(host: str, step: PathStep) -> dict[str, Cell]:
-    parts: dict[str, Cell] = {f"{part.name.lower()}_ms": round_ms(step.parts_ps[part]) for part in _PARTS}
-    return {"step": step.number, "host": host, "duration_ms": round_ms(sum(step.parts_ps)), **parts}
+def _step_row(host: str, step: CausesOfStep, chosen: Partial | None) -> dict[str, Cell]:
+    parts: dict[str, Cell] = {f"{cause.name.lower()}_ms": round_ms(step.causes_ps[cause]) for cause in MEANING}
+    is_median = chosen is not None and step is chosen.median
+    return {"step": step.number, "host": host, "duration_ms": round_ms(step.step_ps), **parts, "is_median": is_median}
 
 
-def _findings(parts: Sequence[dict[str, Cell]]) -> list[str]:
-    largest = [part for part in parts if part["percent"]][:3]
-    told = [f"for {part['percent']:.1f} % of each step {part['meaning']}" for part in largest]
-    return [*told, _NO_PATH] if [part["part"] for part in largest] == [Part.OTHER.name.lower()] else told
+def _findings(chosen: Partial, parts: Sequence[dict[str, Cell]]) -> Iterator[str]:
+    """The longest causes with their culprits."""
+    account = chosen.account
+    if account is not None:
+        yield from (cause_sentence(account, row) for row in account.rows[:_MOST_SAID])
+        return
+    for part in [part for part in parts if part["percent"]][:_MOST_SAID]:
+        yield f"{part['percent']:.1f} % of the capture is {cause_words(str(part['part']))}"

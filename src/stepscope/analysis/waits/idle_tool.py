@@ -10,16 +10,24 @@ A gap is the time between the end of one piece of work on a stream and the start
 A gap before work without a recorded launch is never a host wait. No gap precedes the first work of a stream. During a
 gap of one stream another may be busy; a separate table shows the idle time of whole devices.
 
+What the step waits for while a device idles is the cause of that moment in the account of the step, which Summary and
+the critical path show too. A table splits the median step by cause, with the part in which each device idles.
+
 The queue of a stream holds launched work that has not started. Launching blocks at about 1024 entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from stepscope.analysis.account.causes import MEANING
+from stepscope.analysis.account.devices import busy_by_device
+from stepscope.analysis.account.every_step import EveryStep, every_step
+from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.ops import launches
 from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams, stream_name
 from stepscope.analysis.steps.device_steps import device_name
@@ -52,12 +60,23 @@ FULL_QUEUE = 1024
 MOST_STREAMS = 256  # kept per host, those with most idle time
 MOST_GAPS = 50  # listed in all, the longest
 _LEAST_SAID_PERCENT = 0.05
+_MOST_CAUSES = 3
+_WORKING_LINES = (LineKind.STREAM, LineKind.DEVICE_OPS)
 _ALL_IN_STEPS_PERCENT = 90.0  # from here on, steps get no sentence of their own
 
 CAUSES = ("host wait", "kernel wait", "other")
 
 _HOST = Field("host", "text", "the host whose device it is", "str", role=Role.HOST)
 _DEVICE = Field("device", "text", "the device", "str", role=Role.PLACE)
+CAUSE_FIELDS: tuple[Field, ...] = (
+    _HOST,
+    _DEVICE,
+    Field("cause", "text", "what the median step waits for: a cause of its account", "str", role=Role.TERM),
+    Field("ms", "ms", "time of the median step with that cause, as in the account"),
+    Field("idle_ms", "ms", "the part of it in which the device has no work"),
+    Field("idle_percent", "percent", "that part as a share of the device's idle time in the median step"),
+    Field("meaning", "text", "when a moment has that cause", "str", role=Role.MEANING),
+)
 STREAM_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
@@ -79,6 +98,13 @@ GAP_FIELDS: tuple[Field, ...] = (
     Field("duration_ms", "ms", "duration of the gap"),
     Field(
         "cause", "text", "host wait, kernel wait or other, as the idle time of streams is split", "str", role=Role.TERM
+    ),
+    Field(
+        "waits_for",
+        "text",
+        "what the step waits for during most of the gap: a cause of the account; unknown outside of steps",
+        "str",
+        role=Role.TERM,
     ),
     Field("before", "text", "the work before the gap", "str", role=Role.LABEL),
     Field("after", "text", "the work after the gap", "str", role=Role.LABEL),
@@ -129,7 +155,7 @@ class StreamIdle:
 
 @dataclass(frozen=True)
 class Gap:
-    """Time without work on a stream, in ps; `cause` is one of `CAUSES`."""
+    """Time without work on a stream, in ps; `cause` is one of `CAUSES`, `waits_for` one of the account's or None."""
 
     device: str
     stream: str
@@ -138,6 +164,17 @@ class Gap:
     cause: str
     before: str
     after: str
+    waits_for: str | None = None
+
+
+@dataclass(frozen=True)
+class DeviceCauses:
+    """The median step by cause, in the order of Cause: all its time, and that in which the device idles, in ps."""
+
+    device: str
+    computes: bool
+    causes_ps: list[int]
+    idle_ps: list[int]
 
 
 @dataclass(frozen=True)
@@ -165,6 +202,7 @@ class Partial:
     gaps: list[Gap]
     devices: list[DeviceIdle]
     launches: list[StreamLaunches]
+    causes: list[DeviceCauses]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +212,7 @@ class IdleReport(Report):
     TOOL: ClassVar[str] = "idle"
 
     findings: tuple[str, ...]
+    causes: tuple[dict[str, Cell], ...]
     rows: tuple[dict[str, Cell], ...]
     gaps: tuple[dict[str, Cell], ...]
     devices: tuple[dict[str, Cell], ...]
@@ -184,6 +223,7 @@ class IdleReport(Report):
         """The tool's own part of the JSON object."""
         return {
             "findings": list(self.findings),
+            "causes": list(self.causes),
             "rows": list(self.rows),
             "gaps": list(self.gaps),
             "devices": list(self.devices),
@@ -192,9 +232,10 @@ class IdleReport(Report):
         }
 
     def sections(self) -> Sequence[Section]:
-        """Findings, streams by idle time, the longest gaps, devices, queues, launches."""
+        """Findings, what devices idle for, streams by idle time, the longest gaps, devices, queues, launches."""
         return [
             Prose("findings", "Idle time", self.findings),
+            Rows("causes", "What the median step waits for while devices idle", CAUSE_FIELDS, self.causes, _NO_CAUSES),
             Rows("rows", "Idle time of streams by cause", STREAM_FIELDS, self.rows, _EMPTY),
             Rows("gaps", f"Longest gaps, at most {MOST_GAPS}", GAP_FIELDS, self.gaps, "no gap on any stream"),
             Rows("devices", "Idle time of devices", DEVICE_FIELDS, self.devices, _EMPTY),
@@ -204,9 +245,10 @@ class IdleReport(Report):
 
 
 _EMPTY = (
-    "no GPU streams, so nothing could be idle: if a GPU took part, record it with "
+    "no device work, so nothing could be idle: if a device took part, record it with "
     "ProfilerOptions(device_tracer_level=1)"
 )
+_NO_CAUSES = "no steps with device work, so there is no account of what devices idle for"
 
 
 def _idle_by_reason(report: IdleReport) -> Iterator[dict[str, Cell]]:
@@ -225,7 +267,7 @@ COMPARABLES = (
         measure=Field("idle_ms", "ms", "idle time of the stream for this cause, over all hosts"),
         rows=_idle_by_reason,
         is_total=True,
-        empty="neither side has GPU streams",
+        empty="neither side has device work",
     ),
 )
 
@@ -239,7 +281,7 @@ def partial(trace: HostTrace) -> Partial:
     line = trace.events.line[found.rows]
     streams, gaps, devices = [], [], []
     for plane in trace.device_planes():
-        lines = [row for row in trace.lines_of(LineKind.STREAM).tolist() if trace.lines.plane[row] == plane]
+        lines = [row for row in trace.lines_of(*_WORKING_LINES).tolist() if trace.lines.plane[row] == plane]
         name = device_name(trace, plane)
         of_device = np.flatnonzero(np.isin(line, lines))
         if not len(of_device):
@@ -254,7 +296,31 @@ def partial(trace: HostTrace) -> Partial:
     streams.sort(key=lambda stream: (-stream.idle_ps, stream.device, stream.stream))
     gaps.sort(key=lambda gap: (-gap.duration_ps, gap.start_ps))
     kept, left_out = streams[:MOST_STREAMS], max(len(streams) - MOST_STREAMS, 0)
-    return Partial(origin_of(trace), kept, left_out, gaps[:MOST_GAPS], devices, launches_of_streams(trace))
+    steps = every_step(trace) if devices and steps_of(trace).source != "none" else None
+    longest = _explained(gaps[:MOST_GAPS], steps)
+    causes = [] if steps is None else _causes(trace, steps, devices)
+    return Partial(origin_of(trace), kept, left_out, longest, devices, launches_of_streams(trace), causes)
+
+
+def _explained(gaps: Sequence[Gap], steps: EveryStep | None) -> list[Gap]:
+    """The gaps with the cause that most of each has in the account of its step."""
+    if steps is None:
+        return list(gaps)
+    start = np.array([gap.start_ps for gap in gaps], np.int64)
+    length = np.array([gap.duration_ps for gap in gaps], np.int64)
+    longest = steps.longest_causes(start, start + length)
+    return [replace(gap, waits_for=cause) for gap, cause in zip(gaps, longest, strict=True)]
+
+
+def _causes(trace: HostTrace, steps: EveryStep, devices: Sequence[DeviceIdle]) -> list[DeviceCauses]:
+    """The median step by cause for each device."""
+    whole, computing = steps.causes_ps()[steps.median].tolist(), {each.device: each.computes for each in devices}
+    found = []
+    for plane, busy in busy_by_device(trace).items():
+        idle = steps.causes_of_part(steps.length_ps - steps.part_within(busy))[steps.median]
+        name = device_name(trace, plane)
+        found.append(DeviceCauses(name, computing.get(name, False), whole, idle.tolist()))
+    return found
 
 
 def _device(trace: HostTrace, name: str, rows: I64) -> DeviceIdle:
@@ -332,7 +398,13 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
     launched = [stream for part in partials for stream in part.launches]
     return IdleReport(
         **header([part.origin for part in partials], [*launches.warning(launched), *_warn_of_unlisted(partials)]),
-        findings=tuple(_findings([device for _, device in devices], [stream for _, stream in streams])),
+        findings=(
+            *_describe_causes([each for part in partials for each in part.causes]),
+            *_findings([device for _, device in devices], [stream for _, stream in streams]),
+        ),
+        causes=tuple(
+            row for part in partials for device in part.causes for row in _cause_rows(part.origin.host, device)
+        ),
         rows=tuple(_stream_row(host, stream) for host, stream in streams),
         gaps=tuple(_gap_row(host, gap) for host, gap in gaps[:MOST_GAPS]),
         devices=tuple(_device_row(host, device) for host, device in devices),
@@ -360,6 +432,36 @@ def _stream_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
     }
 
 
+def _cause_rows(host: str, device: DeviceCauses) -> Iterator[dict[str, Cell]]:
+    """The causes of the median step, those that the device idles longest for first."""
+    whole = sum(device.idle_ps)
+    for cause in sorted(MEANING, key=lambda cause: (-device.idle_ps[cause], -device.causes_ps[cause])):
+        if device.causes_ps[cause]:
+            yield {
+                "host": host,
+                "device": device.device,
+                "cause": cause.name.lower(),
+                "ms": round_ms(device.causes_ps[cause]),
+                "idle_ms": round_ms(device.idle_ps[cause]),
+                "idle_percent": percent(device.idle_ps[cause], whole),
+                "meaning": MEANING[cause],
+            }
+
+
+def _describe_causes(devices: Sequence[DeviceCauses]) -> Iterator[str]:
+    """How much of the median step devices idle, and what the step waits for meanwhile."""
+    among = [device for device in devices if device.computes] or devices
+    whole, idle = (sum(sum(getattr(device, name)) for device in among) for name in ("causes_ps", "idle_ps"))
+    share = percent(idle, whole)
+    if share is None or share < _LEAST_SAID_PERCENT:
+        return
+    causes = [(cause, percent(sum(device.idle_ps[cause] for device in among), idle)) for cause in MEANING]
+    said = sorted(((part, cause) for cause, part in causes if part and part >= _LEAST_SAID_PERCENT), reverse=True)
+    noun = "the device is" if len(among) == 1 else f"{len(among)} devices are"
+    parts = ", ".join(f"{cause_words(cause.name.lower())} {part:.1f} %" for part, cause in said[:_MOST_CAUSES])
+    yield f"in the median step {noun} idle for {share:.1f} %; of that time the step waits for: {parts}"
+
+
 def _gap_row(host: str, gap: Gap) -> dict[str, Cell]:
     return {
         "host": host,
@@ -368,6 +470,7 @@ def _gap_row(host: str, gap: Gap) -> dict[str, Cell]:
         "start_ms": round_ms(gap.start_ps),
         "duration_ms": round_ms(gap.duration_ps),
         "cause": gap.cause,
+        "waits_for": gap.waits_for,
         "before": gap.before,
         "after": gap.after,
     }

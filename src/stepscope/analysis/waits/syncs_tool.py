@@ -14,7 +14,7 @@ the middle of a step keeps the host from running ahead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from enum import IntFlag
 from typing import Any, ClassVar, TypeVar
@@ -22,6 +22,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.account.account import account_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.blocking import blocking_calls
@@ -70,7 +71,12 @@ FIELDS: tuple[Field, ...] = (
     Field("total_us", "us", "time in the call"),
     Field("avg_us", "us", "time per call"),
     Field("max_us", "us", "the longest call"),
-    Field("step_percent", "percent", "time of the calls inside steps, as a share of the time of all steps"),
+    Field(
+        "step_percent",
+        "percent",
+        "time inside steps in which such a call lasts, as a share of the time of all steps; calls of several threads "
+        "that last at the same time count once",
+    ),
 )
 READ_FIELDS: tuple[Field, ...] = (
     Field(
@@ -96,7 +102,10 @@ _EMPTY = (
 
 @dataclass(frozen=True)
 class SyncRow:
-    """One call, op and line; times in ps; `in_steps` and `in_steps_ps` are the calls inside steps and their time."""
+    """One call, op and line; times in ps.
+
+    `in_steps` are the calls inside steps, and `in_steps_ps` the time inside steps in which any of them lasts.
+    """
 
     call: str
     op: str
@@ -126,7 +135,10 @@ Row = TypeVar("Row", SyncRow, ReadRow)
 
 @dataclass(frozen=True)
 class Partial:
-    """The part of one host, with its `steps`, their time, and whether any device works."""
+    """The part of one host, with its `steps`, their time, that in which any call waits, and whether any device works.
+
+    `sync_ps` is the time that the median step is in such calls for longer than devices work, of `median_ps`.
+    """
 
     origin: Origin
     rows: list[SyncRow]
@@ -134,6 +146,9 @@ class Partial:
     left_out: int
     steps: int
     steps_ps: int
+    waits_ps: int
+    sync_ps: int
+    median_ps: int
     has_device: bool
 
 
@@ -179,12 +194,39 @@ COMPARABLES = (
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     waits, steps = blocking_calls(trace), steps_of(trace)
+    waiting = _time_in_steps(trace, waits, np.zeros(len(waits), np.int32))
     found, reads = _sync_rows(trace, waits), _read_rows(trace, waits)
     whole = int((steps.end_ps - steps.start_ps).sum()) if steps.source != "none" else 0
     return Partial(
         origin_of(trace), found[:MOST_ROWS], reads[:MOST_ROWS], len(found[MOST_ROWS:]) + len(reads[MOST_ROWS:]),
-        len(steps.number) if whole else 0, whole, bool(is_device_work(trace).any()),
+        len(steps.number) if whole else 0, whole, int(waiting.sum()),
+        *_sync_in_median(trace), bool(is_device_work(trace).any()),
     )  # fmt: skip
+
+
+def _sync_in_median(trace: HostTrace) -> tuple[int, int]:
+    """How long the median step is in calls that wait although devices are done, by its account, and how long it is."""
+    account = account_of(trace)
+    if account is None:
+        return 0, 0
+    return sum(row.ps for row in account.rows if row.cause == "sync"), account.step_ps
+
+
+def _time_in_steps(trace: HostTrace, rows: I64, group: I32) -> I64:
+    """For each call the time inside its step in which no earlier call of its group lasts: int64 of shape (n,), ps."""
+    steps = steps_of(trace)
+    label = steps.label[rows]
+    start = np.maximum(trace.events.start_ps[rows], np.append(steps.start_ps, 0)[label])
+    end = np.minimum(trace.events.start_ps[rows] + trace.events.duration_ps[rows], np.append(steps.end_ps, 0)[label])
+    found = np.zeros(len(rows), np.int64)
+    inside = np.flatnonzero((label >= 0) & (end > start))
+    order = inside[np.lexsort((start[inside], group[inside]))]
+    first = np.append(True, np.diff(group[order]) != 0)[: len(order)]
+    # Groups one behind the other, so that the latest end so far is that of the group.
+    shift = np.cumsum(first) * (int(end.max(initial=0)) + 1)
+    free = np.append(0, np.maximum.accumulate(end[order] + shift))[: len(order)] - shift
+    found[order] = np.maximum(end[order] - np.maximum(start[order], np.where(first, 0, free)), 0)
+    return found
 
 
 def _sync_rows(trace: HostTrace, rows: I64) -> list[SyncRow]:
@@ -192,9 +234,8 @@ def _sync_rows(trace: HostTrace, rows: I64) -> list[SyncRow]:
     op = np.where(op >= 0, event_name_rows(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
     group, _ = number_pairs(name, op)
     group, first = number_pairs(group, site)
-    member = steps_of(trace).label[rows] >= 0
     in_steps_ps = np.zeros(len(first), np.int64)
-    np.add.at(in_steps_ps, group[member], trace.events.duration_ps[rows[member]])
+    np.add.at(in_steps_ps, group, _time_in_steps(trace, rows, group))
     sums = zip(first.tolist(), *_sums(trace, rows, group, len(first)), in_steps_ps.tolist(), strict=True)
     text = trace.strings
     found = [SyncRow(text[name[at]], text[op[at]], site_text(text[site[at]]), *figures) for at, *figures in sums]
@@ -240,9 +281,14 @@ def merge(partials: Sequence[Partial]) -> SyncsReport:
     reads = _merge_rows([row for part in partials for row in part.reads], lambda row: (row.op, row.site))
     reads.sort(key=lambda row: (-row.count, row.op, row.site))
     steps, steps_ps = sum(part.steps for part in partials), sum(part.steps_ps for part in partials)
+    waits_ps = sum(part.waits_ps for part in partials)
     return SyncsReport(
         **header([part.origin for part in partials], _warnings(partials, rows)),
-        findings=(*_findings(rows, steps, steps_ps), *_read_findings(reads, steps)),
+        findings=(
+            *_findings(rows, steps, percent(waits_ps, steps_ps)),
+            *_describe_account(partials),
+            *_read_findings(reads, steps),
+        ),
         rows=tuple(_cells(row, steps, steps_ps) for row in rows),
         reads=tuple(_read_cells(row, steps) for row in reads),
     )
@@ -296,13 +342,20 @@ def _reason(op: str) -> str:
     return next((reason for reason, traits in _REASONS if any(name_has(op, each) for each in traits)), "inside an op")
 
 
-def _findings(rows: Sequence[SyncRow], steps: int, steps_ps: int) -> list[str]:
+def _describe_account(partials: Sequence[Partial]) -> Iterator[str]:
+    """How much of the median step the account puts down to these calls, on the host where it is longest."""
+    part = max(partials, key=lambda part: part.median_ps, default=None)
+    if part is not None and part.rows and part.median_ps:
+        yield (
+            f"for {100.0 * part.sync_ps / part.median_ps:.1f} % of the median step the host is in such a call although "
+            "the device is done (`sync` in the account); the rest of the time in them is that of what they wait for"
+        )
+
+
+def _findings(rows: Sequence[SyncRow], steps: int, share: float | None) -> list[str]:
     if not rows:
         return [_EMPTY]
-    count, in_steps, time, in_steps_ps = (
-        sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps", "in_steps_ps")
-    )
-    share = percent(in_steps_ps, steps_ps)
+    count, in_steps, time = (sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps"))
     cost = f"; this is {share:.1f} % of the step time" if share is not None else ""
     often = _frequency_text(count, in_steps, steps)
     return [f"the host waits for a device {often}, {number_text(time / 1e9)} ms in total{cost}"]

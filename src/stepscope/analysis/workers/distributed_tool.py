@@ -6,10 +6,10 @@ ranks' durations is what moving the data takes (transfer); what a rank needs bey
 a collective is shortest came last, and the others' waiting is put to its account: the rank with the largest account
 holds the others up. This needs no common clock.
 
-The same collective on different ranks is told by its step, its process group, its operation, and its place among those;
-the same step by its number, and by its place among the steps of that number where a program counts from 0 again.
-Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview. Where ranks
-recorded different numbers of collectives, none of these are compared, and that is said.
+The same collective on different ranks is told by its step, its process group, its operation, its size, and its place
+among those; the same step by its number, and by its place among the steps of that number where a program counts from 0
+again. Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview. Where ranks
+recorded different numbers of collectives of a size, none of these are compared, and that is said.
 
 Bandwidth is that of the bus as NCCL's tests define it: data by transfer time, times 2 (n - 1) / n for an all-reduce
 among n ranks, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for the rest. On a single rank the time
@@ -346,12 +346,22 @@ def _compare(
     for (step, _, _), found in places.items():
         if len(found) < 2:
             continue
-        if len({len(rows) for rows in found.values()}) > 1:
-            uneven += max(map(len, found.values()))
-            continue
-        for rows in zip(*found.values(), strict=True):
-            _compare_collective(parts, accounts, groups, step, dict(zip(found, rows, strict=True)))
+        for same in _by_bytes(parts, found):
+            if len(same) < len(found) or len({len(rows) for rows in same.values()}) > 1:
+                uneven += max(map(len, same.values()))
+                continue
+            for rows in zip(*same.values(), strict=True):
+                _compare_collective(parts, accounts, groups, step, dict(zip(same, rows, strict=True)))
     return uneven
+
+
+def _by_bytes(parts: Sequence[Partial], found: dict[int, list[int]]) -> Iterable[dict[int, list[int]]]:
+    """The collectives of each rank, split by their sizes: what moves different amounts of data is not the same."""
+    split: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for rank, rows in found.items():
+        for at in rows:
+            split[parts[rank].collectives.bytes[at]][rank].append(at)
+    return split.values()
 
 
 def _compare_collective(

@@ -10,17 +10,24 @@ there are none, that is the one whose step takes longest.
 
 Steps of different hosts are the same step if the program numbered them so. Where it did not, they are laid side by side
 by the hosts' clocks. Steps that are not on every host are named and left out.
+
+The columns of categories are the step-time breakdown as the guide defines it. The bottleneck is the longest cause in
+the account of the step on that worker, which lasts to the start of the next step: of a host, what its step waits for;
+of one of several devices, what it does itself and, while it idles, what the step waits for.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from stepscope.analysis.account.every_step import CausesOfStep, causes_by_device, causes_of_steps
+from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.steps.breakdown import CATEGORIES, LABELS, MEANING
 from stepscope.analysis.steps.device_steps import DeviceSteps, device_name, device_steps, working_devices
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
 from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.workers.slow_workers import (
@@ -30,8 +37,8 @@ from stepscope.analysis.workers.slow_workers import (
     compared_workers,
     complete_steps,
     describe_mismatches,
-    largest_index,
     lateness,
+    longest_cause,
     slowest_worker,
     start_offsets,
 )
@@ -40,6 +47,7 @@ from stepscope.records import dataclass
 from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, percent, round_ms
 
 ALL = "all"
+HOST = ""  # in place of a device
 ALIKE_PERCENT = 3.0  # workers that differ by less take about the same time
 NOTHING_PERCENT = 0.05  # is written as 0.0 %
 
@@ -63,7 +71,13 @@ ROW_FIELDS: tuple[Field, ...] = (
         Field(name, "ms", f"time of the step in which {MEANING[name]}", label=LABELS.get(name, ""))
         for name in CATEGORIES
     ),
-    Field("bottleneck", "text", "the largest category of the step", "str", role=Role.TERM),
+    Field(
+        "bottleneck",
+        "text",
+        "the longest cause in the account of the step there; unknown where the next step was not recorded",
+        "str",
+        role=Role.TERM,
+    ),
     Field(
         "complete",
         "",
@@ -78,18 +92,18 @@ SLOWEST_FIELDS: tuple[Field, ...] = (
     Field("device", "text", "its busiest device", "str", role=Role.PLACE),
     Field("duration_ms", "ms", "duration of the step on this worker: the host, or the device if there is one host"),
     Field("busy_ms", "ms", "duration without collectives, in which workers wait for each other"),
-    Field("bottleneck", "text", "the largest category of the busy time", "str", role=Role.TERM),
-    Field("bottleneck_ms", "ms", "time in that category"),
+    Field("bottleneck", "text", "the longest cause in its account but communication", "str", role=Role.TERM),
+    Field("bottleneck_ms", "ms", "time of that cause"),
     Field("behind_ms", "ms", "how much longer it is busy than the median of the other workers"),
     Field("behind_percent", "percent", "the same as a share of the step: the gain if it were as fast as the others"),
     Field(
         "extra",
         "text",
-        "the category with its largest extra time over the median of the others",
+        "the cause in its account with the largest extra time over the median of the others",
         "str",
         role=Role.TERM,
     ),
-    Field("extra_ms", "ms", "the extra time in that category"),
+    Field("extra_ms", "ms", "the extra time of that cause"),
 )
 WORKER_FIELDS: tuple[Field, ...] = (
     _HOST,
@@ -100,18 +114,21 @@ WORKER_FIELDS: tuple[Field, ...] = (
     Field("max_ms", "ms", "the longest step"),
     Field("busy_ms", "ms", "mean time of these steps outside collectives"),
     Field("slowest_count", "count", "steps in which it is the slowest host, or the slowest device", "int"),
-    Field("bottleneck", "text", "the largest category of its steps", "str", role=Role.TERM),
+    Field("bottleneck", "text", "the longest cause in the account of its median step", "str", role=Role.TERM),
+    Field("bottleneck_ms", "ms", "time of that cause in that step"),
     Field("start_offset_ms", "ms", "start of the same steps relative to the first host, by the clocks; median"),
 )
 
 
 @dataclass(frozen=True)
 class Partial:
-    """The part of one host: its steps, the name of its device if it has one, and the steps of several devices."""
+    """The part of one host: its steps, the name of its device if it has one, the steps of several devices, and the
+    accounts of the host and of these devices."""
 
     steps: StepsOfHost
     device: str
     devices: list[DeviceSteps]
+    accounts: dict[str, list[CausesOfStep]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +207,13 @@ def partial(trace: HostTrace) -> Partial:
         steps=steps_of_host(trace),
         device=device_name(trace, working[0]) if len(working) == 1 else ALL if working else "CPU",
         devices=device_steps(trace),
+        accounts={} if steps_of(trace).source == "none" else _accounts(trace, len(working)),
     )
+
+
+def _accounts(trace: HostTrace, devices: int) -> dict[str, list[CausesOfStep]]:
+    """The accounts of the host, under its name, and of each of several devices."""
+    return {HOST: causes_of_steps(trace), **(causes_by_device(trace) if devices > 1 else {})}
 
 
 # -- all hosts ---------------------------------------------------------------------------------------------------
@@ -212,7 +235,7 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
         steps_source=finding_of(stepping or hosts).source,
         rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
         slowest=tuple(_slowest(each) for each in steps),
-        workers=tuple(_workers(complete_steps(steps), offsets)),
+        workers=tuple(_workers(complete_steps(steps), _median_causes(taking), offsets)),
         findings=tuple(_findings(complete_steps(steps))),
     )
 
@@ -220,13 +243,24 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
 def _side_by_side(taking: Sequence[Partial], aligned: Aligned) -> list[list[HostStep]]:
     places = [{id(row): place for place, row in enumerate(part.steps.rows)} for part in taking]
     devices = [_devices_by_place(part) for part in taking]
+    causes = [_causes_by_place(part) for part in taking]
     return [
         [
-            _host_step(part, row, rows[0].number, devices[at].get(places[at][id(row)], ()))
+            _host_step(part, row, rows[0].number, devices[at].get(place, ()), causes[at].get(place, {}))
             for at, (part, row) in enumerate(zip(taking, rows, strict=True))
+            for place in [places[at][id(row)]]
         ]
         for rows in aligned.steps
     ]
+
+
+def _causes_by_place(part: Partial) -> dict[int, dict[str, list[int]]]:
+    """For each step of a host, the account of the host and of its devices."""
+    found: dict[int, dict[str, list[int]]] = {}
+    for device, steps in part.accounts.items():
+        for step in steps:
+            found.setdefault(step.place, {})[device] = step.causes_ps
+    return found
 
 
 def _devices_by_place(part: Partial) -> dict[int, list[tuple[DeviceSteps, int]]]:
@@ -238,12 +272,22 @@ def _devices_by_place(part: Partial) -> dict[int, list[tuple[DeviceSteps, int]]]
     return found
 
 
-def _host_step(part: Partial, row: StepRow, number: int, devices: Sequence[tuple[DeviceSteps, int]]) -> HostStep:
+def _host_step(
+    part: Partial,
+    row: StepRow,
+    number: int,
+    devices: Sequence[tuple[DeviceSteps, int]],
+    causes: Mapping[str, list[int]],
+) -> HostStep:
     host = part.steps.host
     return HostStep(
-        WorkerStep(number, host, part.device, row.duration_ps, row.parts_ps, row.complete),
+        WorkerStep(number, host, part.device, row.duration_ps, row.parts_ps, row.complete, list(causes.get(HOST, ()))),
         tuple(
-            WorkerStep(number, host, of.device, of.duration_ps[at], of.parts_ps[at], row.complete) for of, at in devices
+            WorkerStep(
+                *(number, host, of.device, of.duration_ps[at], of.parts_ps[at], row.complete),
+                list(causes.get(of.device, ())),
+            )
+            for of, at in devices
         ),
     )
 
@@ -256,7 +300,7 @@ def _row(step: WorkerStep) -> dict[str, Cell]:
         "device": step.device,
         "duration_ms": round_ms(step.duration_ps),
         **parts,
-        "bottleneck": CATEGORIES[largest_index(step.parts_ps)] if step.duration_ps else None,
+        "bottleneck": longest_cause(step.causes_ps),
         "complete": step.complete,
     }
 
@@ -265,15 +309,15 @@ def _slowest(hosts: Sequence[HostStep]) -> dict[str, Cell]:
     compared = compared_workers(hosts)
     worst, late = slowest_worker(compared), lateness(compared)
     devices = next(host.devices for host in hosts if host.whole.host == worst.host)
-    most = largest_index(worst.busy_parts_ps)
+    causes = worst.busy_causes_ps
     return {
         "step": worst.number,
         "host": worst.host,
         "device": slowest_worker(devices).device if devices else worst.device,
         "duration_ms": round_ms(worst.duration_ps),
         "busy_ms": round_ms(worst.busy_ps),
-        "bottleneck": CATEGORIES[most] if worst.busy_ps else None,
-        "bottleneck_ms": round_ms(worst.busy_parts_ps[most]),
+        "bottleneck": longest_cause(causes),
+        "bottleneck_ms": round_ms(max(causes)) if causes else None,
         **_behind(late),
     }
 
@@ -281,17 +325,31 @@ def _slowest(hosts: Sequence[HostStep]) -> dict[str, Cell]:
 def _behind(late: Lateness | None) -> dict[str, Cell]:
     if late is None:
         return dict.fromkeys(("behind_ms", "behind_percent", "extra", "extra_ms"), None)
-    extra = largest_index(late.more_ps)
-    has_extra = late.more_ps[extra] > 0
+    extra = longest_cause(late.more_ps)
     return {
         "behind_ms": round_ms(late.behind_ps),
         "behind_percent": percent(late.behind_ps, late.step.duration_ps),
-        "extra": CATEGORIES[extra] if has_extra else None,
-        "extra_ms": round_ms(late.more_ps[extra]) if has_extra else None,
+        "extra": extra,
+        "extra_ms": round_ms(max(late.more_ps)) if extra else None,
     }
 
 
-def _workers(steps: Sequence[Sequence[HostStep]], offsets: dict[str, int | None]) -> Iterable[dict[str, Cell]]:
+def _median_causes(parts: Sequence[Partial]) -> dict[tuple[str, str], list[int]]:
+    """The account of the median step of every worker."""
+    return {
+        (part.steps.host, device or part.device): step.causes_ps
+        for part in parts
+        for device, steps in part.accounts.items()
+        for step in steps
+        if step.is_median
+    }
+
+
+def _workers(
+    steps: Sequence[Sequence[HostStep]],
+    medians: Mapping[tuple[str, str], Sequence[int]],
+    offsets: dict[str, int | None],
+) -> Iterable[dict[str, Cell]]:
     of_worker: dict[tuple[str, str], list[WorkerStep]] = {}
     worst: Counter[tuple[str, str]] = Counter()
     for hosts in steps:
@@ -302,12 +360,13 @@ def _workers(steps: Sequence[Sequence[HostStep]], offsets: dict[str, int | None]
             worst[step.host, step.device] += 1
     place = {host: at for at, host in enumerate(offsets)}
     for (host, device), own in sorted(of_worker.items(), key=lambda item: place[item[0][0]]):
-        yield _worker(own, worst[host, device], offsets[host])
+        yield _worker(own, medians.get((host, device), ()), worst[host, device], offsets[host])
 
 
-def _worker(steps: Sequence[WorkerStep], slowest_count: int, offset: int | None) -> dict[str, Cell]:
+def _worker(
+    steps: Sequence[WorkerStep], causes: Sequence[int], slowest_count: int, offset: int | None
+) -> dict[str, Cell]:
     durations = [step.duration_ps for step in steps]
-    parts = [sum(column) for column in zip(*(step.parts_ps for step in steps), strict=True)]
     return {
         "host": steps[0].host,
         "device": steps[0].device,
@@ -317,7 +376,8 @@ def _worker(steps: Sequence[WorkerStep], slowest_count: int, offset: int | None)
         "max_ms": round_ms(max(durations)),
         "busy_ms": round_ms(statistics.fmean(step.busy_ps for step in steps)),
         "slowest_count": slowest_count,
-        "bottleneck": CATEGORIES[largest_index(parts)],
+        "bottleneck": longest_cause(causes),
+        "bottleneck_ms": round_ms(max(causes)) if causes else None,
         "start_offset_ms": None if offset is None else round_ms(offset),
     }
 
@@ -343,11 +403,10 @@ def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
         f"{name} is the slowest in {count} of {len(late)} steps: in these it is busy {behind:,.3f} ms longer "
         f"than the median of the others ({_share(own):.1f} % of the step)"
     )
-    more = [statistics.fmean(column) for column in zip(*(each.more_ps for each in own), strict=True)]
-    extra = largest_index(more)
-    if more[extra] > 0:
-        category = CATEGORIES[extra]
-        yield f"its largest extra time is {more[extra] / 1e9:,.3f} ms per step in {category}: {MEANING[category]}"
+    known = [each.more_ps for each in own if each.more_ps]
+    more = [statistics.fmean(column) for column in zip(*known, strict=True)]
+    if extra := longest_cause(more):
+        yield f"its largest extra time is {max(more) / 1e9:,.3f} ms per step of {cause_words(extra)}"
 
 
 def _share(late: Sequence[Lateness]) -> float:

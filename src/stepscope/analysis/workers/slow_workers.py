@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
+from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.session_steps import Aligned, StepsOfHost, has_own_numbers
 from stepscope.records import dataclass
@@ -19,7 +20,11 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True)
 class WorkerStep:
-    """One step on one worker: a device or a whole host.  `parts_ps` is in the order of CATEGORIES."""
+    """One step on one worker: a device or a whole host.
+
+    `parts_ps` is in the order of CATEGORIES.  `causes_ps` is its account, in the order of Cause; empty where none is
+    known, as of a step whose next one was not recorded.
+    """
 
     number: int
     host: str
@@ -27,6 +32,7 @@ class WorkerStep:
     duration_ps: int
     parts_ps: list[int]
     complete: bool
+    causes_ps: list[int]
 
     @property
     def busy_ps(self) -> int:
@@ -34,9 +40,9 @@ class WorkerStep:
         return self.duration_ps - self.parts_ps[_WAITING]
 
     @property
-    def busy_parts_ps(self) -> list[int]:
-        """The parts of the busy time: `parts_ps` with 0 for collectives."""
-        return [0 if at == _WAITING else part for at, part in enumerate(self.parts_ps)]
+    def busy_causes_ps(self) -> list[int]:
+        """The account with 0 for communication; empty without one."""
+        return [0 if at == Cause.COMMUNICATION else ps for at, ps in enumerate(self.causes_ps)]
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class HostStep:
 class Lateness:
     """The slowest worker of a step, and how much longer it is busy than the median of the others.
 
-    In ps, in total and by category.
+    In ps, in total and by cause of the account; empty where that of a worker is not known.
     """
 
     step: WorkerStep
@@ -76,6 +82,12 @@ def slowest_worker(workers: Sequence[WorkerStep]) -> WorkerStep:
     return max(workers, key=lambda step: (step.busy_ps, step.duration_ps))
 
 
+def longest_cause(causes_ps: Sequence[float]) -> str | None:
+    """The cause that takes longest; None if nothing takes any time."""
+    at = largest_index(causes_ps) if causes_ps else 0
+    return Cause(at).name.lower() if causes_ps and causes_ps[at] > 0 else None
+
+
 def largest_index(parts: Sequence[float]) -> int:
     """The index of the largest part; the first one if several are equal."""
     return max(range(len(parts)), key=parts.__getitem__)
@@ -87,8 +99,9 @@ def lateness(workers: Sequence[WorkerStep]) -> Lateness | None:
     others = [step for step in workers if step is not worst]
     if not others:
         return None
-    usual = [statistics.median(column) for column in zip(*(step.busy_parts_ps for step in others), strict=True)]
-    more = [part - typical for part, typical in zip(worst.busy_parts_ps, usual, strict=True)]
+    known = all(step.causes_ps for step in workers)
+    usual = [statistics.median(each) for each in zip(*(step.busy_causes_ps for step in others if known), strict=True)]
+    more = [ps - typical for ps, typical in zip(worst.busy_causes_ps, usual, strict=False)]
     return Lateness(worst, worst.busy_ps - statistics.median(step.busy_ps for step in others), more)
 
 

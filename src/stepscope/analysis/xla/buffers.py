@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.hlo.fields import Fields, fields_of
-from stepscope.analysis.hlo.module import Module, rows_of_ids
+from stepscope.analysis.hlo.module import Module, find_ids
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 
@@ -69,18 +69,25 @@ class Buffers:
     Attributes:
         ids, nbytes, space: number, size and memory of each.
         row: the instruction that makes it, -1 if it is not there.
-        unpadded: bytes of its elements alone, -1 if its shape is unknown.
+        is_table: bool of shape (buffers,), the pointers of a tuple, which have no elements of their own.
         allocation: place in `Allocations`, -1 if it has none.
-        index: the place in its instruction's result, for results of several parts.
+        index_offsets, indices: int64 of shape (buffers + 1,) and (parts,), the place of each in its instruction's
+            result, for results of several parts.
     """
 
     ids: I64
     nbytes: I64
     space: I64
     row: I64
-    unpadded: I64
+    is_table: Mask
     allocation: I64
-    index: list[tuple[int, ...]]
+    index_offsets: I64
+    indices: I64
+
+    def index_of(self, at: int) -> list[int]:
+        """The place of a buffer in its instruction's result."""
+        found: list[int] = self.indices[self.index_offsets[at] : self.index_offsets[at + 1]].tolist()
+        return found
 
 
 @dataclass(frozen=True)
@@ -168,26 +175,18 @@ def _allocations(fields: Fields) -> Allocations:
 def _buffers(module: Module, fields: Fields, allocations: Fields) -> Buffers:
     ids = fields.scalar(_BUFFER_ID)
     places = fields_of(module.buf, *fields.range(_DEFINED_AT))
-    row = rows_of_ids(module.ids, places.scalar(_AT_ID, -1))
+    row = find_ids(module.ids, places.scalar(_AT_ID, -1))
     start, stop = places.range(_AT_NAME)
     named = np.flatnonzero((row < 0) & (stop > start))
     row[named] = module.find_rows(module.buf, start[named], stop[named])
     offsets, numbers = places.numbers(_AT_INDEX)
-    index = [tuple(numbers[a:b].tolist()) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
-    shapes = module.shapes
-    unpadded = np.where(row >= 0, shapes.nbytes[np.maximum(row, 0)] if len(shapes.nbytes) else 0, -1)
-    for at in np.flatnonzero(np.diff(offsets) > 0).tolist():
-        if row[at] >= 0:
-            unpadded[at] = shapes.nbytes[shapes.leaf(int(row[at]), list(index[at]))]
     owner, starts, stops = allocations.ranges(_ASSIGNED)
-    held = rows_of_ids(ids, fields_of(module.buf, starts, stops).scalar(_ASSIGNED_BUFFER))
+    held = find_ids(ids, fields_of(module.buf, starts, stops).scalar(_ASSIGNED_BUFFER))
     allocation = np.full(len(ids), -1, np.int64)
     allocation[held[held >= 0]] = owner[held >= 0]
     sizes = np.maximum(fields.scalar(_BUFFER_SIZE), 0)
-    # The table of pointers of a tuple has no elements of its own.
     is_table = np.append(allocations.scalar(_IS_TUPLE) != 0, False)[allocation]
-    unpadded = np.where(is_table, sizes, unpadded)
-    return Buffers(ids, sizes, fields.scalar(_BUFFER_SPACE), row, unpadded, allocation, index)
+    return Buffers(ids, sizes, fields.scalar(_BUFFER_SPACE), row, is_table, allocation, offsets, numbers)
 
 
 def _heap(module: Module, parts: Fields, allocations: Allocations, buffers: Buffers) -> Heap | None:
@@ -207,7 +206,7 @@ def _heap(module: Module, parts: Fields, allocations: Allocations, buffers: Buff
 
 def _trace_of_main_memory(traces: Fields, owner: I64, allocations: Allocations) -> int:
     """The trace of the allocation that holds the temporaries; -1 if there is none."""
-    wanted = rows_of_ids(allocations.index, traces.scalar(_EVENT_ALLOCATION))
+    wanted = find_ids(allocations.index, traces.scalar(_EVENT_ALLOCATION))
     counts = np.bincount(owner, minlength=traces.count)
     best = -1
     for at in range(traces.count):
@@ -223,8 +222,8 @@ def _trace_of_main_memory(traces: Fields, owner: I64, allocations: Allocations) 
 def _replay(events: Fields, buffers: Buffers) -> Heap:
     """Counts who holds each buffer's memory: it is in use from the first holder to the last."""
     kind = events.scalar(_KIND)
-    own = rows_of_ids(buffers.ids, events.scalar(_EVENT_BUFFER))
-    shared = rows_of_ids(buffers.ids, events.scalar(_CANONICAL))
+    own = find_ids(buffers.ids, events.scalar(_EVENT_BUFFER))
+    shared = find_ids(buffers.ids, events.scalar(_CANONICAL))
     canonical = np.arange(len(buffers.ids))
     for at in np.flatnonzero((kind == SHARE) & (own >= 0) & (shared >= 0)).tolist():
         canonical[own[at]] = canonical[shared[at]]

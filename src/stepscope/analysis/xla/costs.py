@@ -8,7 +8,7 @@ The rules are those of XLA's own cost analysis, so that figures can be compared:
 - a reduction counts its function once for each element that it takes away;
 - a fusion counts what is inside; its memory is what it reads of its parameters, of which a slice reads a part, and what
   it writes;
-- a loop, a condition and a call count nothing: what they run is measured by itself;
+- a loop, a condition and a call count nothing: the ops they run are counted on their own;
 - a custom call is counted where it is known to be a matrix product, a convolution or attention, and unknown elsewhere.
 """
 
@@ -63,17 +63,17 @@ def program_costs(programs: Programs, place: int) -> Costs:
 
 def costs_of(module: Module) -> Costs:
     """The costs of all instructions of a program, those inside fusions too."""
-    own = _own_flops(module)
-    flops = _with_called(module, own)
-    nbytes = _bytes(module)
-    return Costs(flops, nbytes, _matrix_rows(module, own))
+    own = _count_own_flops(module)
+    flops = _add_called_flops(module, own)
+    nbytes = _count_bytes(module)
+    return Costs(flops, nbytes, _find_matrix_rows(module, own))
 
 
 # -- operations ------------------------------------------------------------------------------------------------------
 
 
-def _own_flops(module: Module) -> F64:
-    """Operations of each instruction by itself: what it calls counts one operation a call."""
+def _count_own_flops(module: Module) -> F64:
+    """Operations of each instruction without those of the computations that it calls."""
     elements = module.shapes.elements[: len(module)].astype(np.float64)
     flops = np.zeros(len(module), np.float64)
     counted = module.is_opcode(*_ELEMENTWISE, "all-reduce", "all-reduce-start", "reduce-scatter")
@@ -85,7 +85,7 @@ def _own_flops(module: Module) -> F64:
         known = custom_flops(module, row)
         flops[row] = np.nan if known is None else known
     for row in np.flatnonzero(module.is_opcode("sort", "fft", "cholesky", "triangular-solve")).tolist():
-        flops[row] = _rare_flops(module, row)
+        flops[row] = _count_rare_flops(module, row)
     return flops
 
 
@@ -114,7 +114,7 @@ def first_operands(module: Module, rows: I64, place: int = 0) -> I64:
 
 def convolution_flops(module: Module, row: int) -> float:
     """Operations of a convolution, or of a custom call that is described as one."""
-    operands = module.operands.of(row)
+    operands = module.operands.linked(row)
     if len(operands) < 2:
         return float("nan")
     shapes = module.shapes
@@ -170,9 +170,9 @@ def valid_positions(
 _LARGEST = 1 << 16
 
 
-def _rare_flops(module: Module, row: int) -> float:
+def _count_rare_flops(module: Module, row: int) -> float:
     """Operations of a sort, a transform or a solver."""
-    operands = module.operands.of(row)
+    operands = module.operands.linked(row)
     if not operands:
         return float("nan")
     shapes, opcode = module.shapes, module.opcode_of(row)
@@ -190,9 +190,9 @@ def _rare_flops(module: Module, row: int) -> float:
     return 2.0 * elements * (columns[-1] if columns else 1)
 
 
-def _with_called(module: Module, own: F64) -> F64:
+def _add_called_flops(module: Module, own: F64) -> F64:
     """Operations with those of the computations that are called: a fusion's body once, a reducer once an element."""
-    times = _calls(module)
+    times = _count_calls(module)
     links = module.called
     counts = (links.rows >= 0) & (times[links.owner] > 0)
     owner, called = links.owner[counts], links.rows[counts]
@@ -204,11 +204,11 @@ def _with_called(module: Module, own: F64) -> F64:
         if np.array_equal(more, flops, equal_nan=True):
             return flops
         flops = more
-    flops[owner] = np.nan  # functions that call themselves: nobody knows how often
+    flops[owner] = np.nan  # functions that call themselves: the number of calls is unknown
     return flops
 
 
-def _calls(module: Module) -> F64:
+def _count_calls(module: Module) -> F64:
     """How often each instruction calls its computations; 0 for those whose computations are measured by themselves."""
     times = np.zeros(len(module), np.float64)
     elements = module.shapes.elements
@@ -217,31 +217,31 @@ def _calls(module: Module) -> F64:
     times[mapped] = elements[: len(module)][mapped]
     rows = np.flatnonzero(module.is_opcode("reduce"))
     first = first_operands(module, rows)
-    result = np.array([_elements_of_one(module, row) for row in rows.tolist()], np.float64)
+    result = np.array([_count_elements(module, row) for row in rows.tolist()], np.float64)
     times[rows] = np.where(first >= 0, np.maximum(elements[first] - result, 0), 0)
     for row in np.flatnonzero(module.is_opcode("reduce-window", "select-and-scatter", "scatter")).tolist():
-        times[row] = _window_calls(module, row)
+        times[row] = _count_window_calls(module, row)
     return times
 
 
-def _elements_of_one(module: Module, row: int) -> float:
+def _count_elements(module: Module, row: int) -> float:
     """Elements of a result; of several results of a reduction, those of one."""
     shapes = module.shapes
     return float(shapes.elements[shapes.leaf(row, [0])])
 
 
-def _window_calls(module: Module, row: int) -> float:
-    operands = module.operands.of(row)
+def _count_window_calls(module: Module, row: int) -> float:
+    operands = module.operands.linked(row)
     if module.opcode_of(row) == "scatter":
         return float(module.shapes.elements[operands[-1]]) if operands else 0.0
     _, starts, stops = module.part_of(row, WINDOW).ranges(1)
     size = float(np.prod(fields_of(module.buf, starts, stops).scalar(1, 1).astype(np.float64)))
     if module.opcode_of(row) == "reduce-window":
-        return (size - 1) * _elements_of_one(module, row)
+        return (size - 1) * _count_elements(module, row)
     return size * float(module.shapes.elements[operands[1]]) if len(operands) > 1 else 0.0
 
 
-def _matrix_rows(module: Module, own: F64) -> I64:
+def _find_matrix_rows(module: Module, own: F64) -> I64:
     """The dot or convolution that most operations of an instruction belong to."""
     matrix = np.full(len(module), -1, np.int64)
     rows = np.flatnonzero(module.is_opcode("dot", "convolution") | (module.is_opcode("custom-call") & (own > 0)))
@@ -265,7 +265,7 @@ def _matrix_rows(module: Module, own: F64) -> I64:
 # -- memory ----------------------------------------------------------------------------------------------------------
 
 
-def _bytes(module: Module) -> F64:
+def _count_bytes(module: Module) -> F64:
     size = module.shapes.nbytes[: len(module)].astype(np.float64)
     links = module.operands
     known = links.rows >= 0
@@ -278,22 +278,22 @@ def _bytes(module: Module) -> F64:
     whole[rows] = np.where(first >= 0, size[first], 0)
     nbytes[slices] = 2 * size[slices] + read[slices] - whole[slices]
     updates = np.flatnonzero(module.is_opcode("dynamic-update-slice", "scatter"))
-    nbytes[updates] = _update_bytes(module, updates, size)
+    nbytes[updates] = _count_update_bytes(module, updates, size)
     starts = np.flatnonzero(module.is_opcode("copy-start"))
     nbytes[starts] = 2 * read[starts]
     for row in np.flatnonzero(module.is_opcode("custom-call")).tolist():
         if has_scratch(module, row):
             nbytes[row] -= module.shapes.nbytes[module.shapes.children_of(row)[-1]]
     nbytes[module.is_opcode(*_MOVES_NOTHING)] = 0
-    _fusion_bytes(module, size, slices, nbytes)
+    _count_fusion_bytes(module, size, slices, nbytes)
     return nbytes
 
 
-def _update_bytes(module: Module, rows: I64, size: F64) -> F64:
+def _count_update_bytes(module: Module, rows: I64, size: F64) -> F64:
     """What is put into an array is read and written, with its indices; the rest of the array stays where it is."""
     found = np.zeros(len(rows), np.float64)
     for at, row in enumerate(rows.tolist()):
-        operands = module.operands.of(row)
+        operands = module.operands.linked(row)
         if module.opcode_of(row) == "scatter":
             arrays = (len(operands) - 1) // 2
             found[at] = 2 * size[operands[arrays + 1 :]].sum() + size[operands[arrays : arrays + 1]].sum()
@@ -302,10 +302,12 @@ def _update_bytes(module: Module, rows: I64, size: F64) -> F64:
     return found
 
 
-def _fusion_bytes(module: Module, size: F64, slices: Mask, nbytes: F64) -> None:
+def _count_fusion_bytes(module: Module, size: F64, slices: Mask, nbytes: F64) -> None:
     """What fusions read of their parameters and write, in place."""
     read = np.bincount(
-        module.computation, weights=_parameter_reads(module, size, slices), minlength=len(module.computation_names)
+        module.computation,
+        weights=_count_parameter_reads(module, size, slices),
+        minlength=len(module.computation_names),
     )
     links = module.called
     at = np.flatnonzero(module.is_opcode("fusion")[links.owner] & (links.rows >= 0))
@@ -315,7 +317,7 @@ def _fusion_bytes(module: Module, size: F64, slices: Mask, nbytes: F64) -> None:
     special = np.flatnonzero(np.isin(module.opcode[roots], _codes(module, "dynamic-update-slice", "tuple", "bitcast")))
     for place in special.tolist():
         if roots[place] >= 0:
-            written[place] = _written(module, int(roots[place]), size, 0)
+            written[place] = _count_written(module, int(roots[place]), size, 0)
     nbytes[fusion] = read[body] + written
 
 
@@ -323,17 +325,17 @@ def _codes(module: Module, *opcodes: str) -> list[int]:
     return [at for at, opcode in enumerate(module.opcodes) if opcode in opcodes]
 
 
-def _written(module: Module, row: int, size: F64, depth: int) -> float:
+def _count_written(module: Module, row: int, size: F64, depth: int) -> float:
     """Bytes that the root of a fusion writes: of an array that is updated in place only the update."""
-    opcode, operands = module.opcode_of(row), module.operands.of(row)
+    opcode, operands = module.opcode_of(row), module.operands.linked(row)
     if opcode == "dynamic-update-slice" and len(operands) > 1:
         return float(size[operands[1]])
     if opcode in ("tuple", "bitcast") and operands and depth < _DEEPEST_CALLS:
-        return sum(_written(module, each, size, depth + 1) for each in operands)
+        return sum(_count_written(module, each, size, depth + 1) for each in operands)
     return float(size[row])
 
 
-def _parameter_reads(module: Module, size: F64, slices: Mask) -> F64:
+def _count_parameter_reads(module: Module, size: F64, slices: Mask) -> F64:
     """What the users of each parameter read of it, at most all of it: float64 of shape (instructions,)."""
     links = module.operands
     owner, place = links.owner, np.arange(len(links.rows)) - links.offsets[links.owner]

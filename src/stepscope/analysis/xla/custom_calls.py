@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def custom_flops(module: Module, row: int) -> float | None:
-    """Operations of a custom call; None if nothing tells what it computes."""
+    """Operations of a custom call; None if it is unknown what it computes."""
     kind = kind_of_call(module.target_of(row))
     if kind == custom_calls.CONVOLUTION:
         return _convolution(module, row)
@@ -38,7 +38,7 @@ def _convolution(module: Module, row: int) -> float | None:
 
 def _product(module: Module, row: int) -> float | None:
     """2 m n k of each product of a batch, by the dimensions that the backend noted."""
-    operands = module.operands.of(row)
+    operands = module.operands.linked(row)
     dimensions = product_dimensions(_parsed(module.backend_config_of(row)))
     if len(operands) < 2 or not isinstance(dimensions, dict):
         return None

@@ -86,7 +86,7 @@ def _cost(name: str, shapes: list[Any], types: list[str], values: list[Any]) -> 
 
 
 def tensorflow_cost(op_type: str, shapes_text: str) -> Cost:
-    """What a TensorFlow op costs, by its type and the shapes that its annotation tells: `(half[8,4];half[4])`."""
+    """What a TensorFlow op costs, by its type and the shapes in its annotation: `(half[8,4];half[4])`."""
     found = shapes_in_annotation(shapes_text)
     types, shapes = [name for name, _ in found], [dims for _, dims in found]
     if op_type == "MatMul" and len(shapes) == 2:
@@ -95,7 +95,7 @@ def tensorflow_cost(op_type: str, shapes_text: str) -> Cost:
 
 
 def _tensorflow_product(shapes: list[Shape], types: list[str]) -> Cost:
-    """Which dimension is summed over is known if the operands share one size alone, since transposes are not told."""
+    """Transposes are not recorded: the dimension summed over is known if the operands share exactly one size."""
     left, right = shapes
     if len(left) != 2 or len(right) != 2:
         return UNKNOWN

@@ -39,13 +39,13 @@ def framework_ops(trace: HostTrace) -> list[FrameworkOp]:
     found, xla = attribute(trace), op_time(trace)
     free = ~np.isin(found.rows, xla.rows)
     annotated = (trace.stat_strings(_SHAPE, rows=found.rows) > 0) | (found.run < 0)
-    launched = _from_runs(trace, np.flatnonzero(free & ~annotated))
-    named = _from_annotations(trace, np.flatnonzero(free & annotated))
+    launched = _find_launched_ops(trace, np.flatnonzero(free & ~annotated))
+    named = _find_annotated_ops(trace, np.flatnonzero(free & annotated))
     return sorted([*launched, *named], key=lambda op: (-op.time_ps, op.name, op.shapes))[:MOST_OPS]
 
 
-def _from_runs(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
-    """Ops whose run on the host is in the trace, as in PyTorch's: the run tells the shapes."""
+def _find_launched_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
+    """Ops whose run on the host is in the trace, as in PyTorch's: the run has the shapes."""
     found = attribute(trace)
     run = found.run[pieces]
     names = (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES, _CONCRETE)
@@ -62,11 +62,11 @@ def _from_runs(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
         cost = torch_cost(name, *texts)
         costs.append(cost if stated[at] <= 0 else cost._replace(flops=float(stated[at])))
         labels.append((name, op_name(name, EventKind.OP)[1], texts[0]))
-    return _added_up(trace, pieces, group.astype(np.int64), run, labels, costs)
+    return _sum_ops(trace, pieces, group.astype(np.int64), run, labels, costs)
 
 
-def _from_annotations(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
-    """Ops that kernels name themselves, as TensorFlow's do; some tell the shapes of their inputs."""
+def _find_annotated_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
+    """Ops that kernels name themselves, as TensorFlow's do; some give the shapes of their inputs."""
     found = attribute(trace)
     pieces = pieces[found.op[pieces] >= 0]
     shapes = trace.stat_strings(_SHAPE, rows=found.rows[pieces])
@@ -77,10 +77,10 @@ def _from_annotations(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
         text = trace.strings[shapes[at]] if shapes[at] > 0 else ""
         costs.append(tensorflow_cost(op_type, text) if text else UNKNOWN)
         labels.append((name, op_type, text))
-    return _added_up(trace, pieces, group.astype(np.int64), None, labels, costs)
+    return _sum_ops(trace, pieces, group.astype(np.int64), None, labels, costs)
 
 
-def _added_up(
+def _sum_ops(
     trace: HostTrace,
     pieces: I64,
     group: I64,
@@ -91,23 +91,27 @@ def _added_up(
     found, size = attribute(trace), len(labels)
     time = np.zeros(size, np.int64)
     np.add.at(time, group, found.time_ps[pieces])
-    runs = _distinct(group, run, size) if run is not None else _rarest_kernel(trace, found.rows[pieces], group, size)
+    runs = (
+        _count_distinct(group, run, size)
+        if run is not None
+        else _count_rarest_kernel(trace, found.rows[pieces], group, size)
+    )
     inside = share_in_steps(trace, found.rows[pieces], group, size)
     return [
         FrameworkOp(
-            *label, int(count), int(ps), _times(cost.flops, count), _times(cost.bytes, count), float(share),
+            *label, int(count), int(ps), _scale(cost.flops, count), _scale(cost.bytes, count), float(share),
             cost.precision, cost.matrix,
         )
         for label, count, ps, share, cost in zip(labels, runs, time, inside, costs, strict=True)
     ]  # fmt: skip
 
 
-def _distinct(group: I64, run: I64, size: int) -> I64:
+def _count_distinct(group: I64, run: I64, size: int) -> I64:
     _, first = number_pairs(group, run)
     return np.bincount(group[first], minlength=size)
 
 
-def _rarest_kernel(trace: HostTrace, rows: I64, group: I64, size: int) -> I64:
+def _count_rarest_kernel(trace: HostTrace, rows: I64, group: I64, size: int) -> I64:
     """An op launches the same kernels whenever it runs with the same shapes."""
     kernel, first = number_pairs(group, event_name_rows(trace, rows))
     runs = np.full(size, np.iinfo(np.int64).max, np.int64)
@@ -115,5 +119,5 @@ def _rarest_kernel(trace: HostTrace, rows: I64, group: I64, size: int) -> I64:
     return runs
 
 
-def _times(amount: float | None, count: int) -> float | None:
+def _scale(amount: float | None, count: int) -> float | None:
     return None if amount is None else amount * int(count)

@@ -11,7 +11,7 @@ from stepscope.analysis.hlo.texts import number_texts, texts_of
 from stepscope.model.arrays import I64, run_rows
 from stepscope.records import dataclass
 
-MOST_NODES = 400  # of a picture; more is no picture
+MOST_NODES = 400  # of a picture; more cannot be read
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Neighbourhood:
 
 
 def neighbourhood(module: Module, seeds: Sequence[int], hops: int, most: int = MOST_NODES) -> Neighbourhood:
-    """What is at most so many hops from some instructions, by way of operands and users, within their computation."""
+    """The instructions within `hops` of some instructions, along operands and users, in the same computation."""
     distance = np.full(len(module), -1, np.int64)
     front = np.unique(np.array([row for row in seeds if 0 <= row < len(module)], np.int64))
     distance[front] = 0
@@ -54,7 +54,9 @@ def _linked(offsets: I64, rows: I64, front: I64) -> I64:
 def edges_among(module: Module, rows: Sequence[int]) -> list[tuple[int, int]]:
     """Which of some instructions take the result of which: (producer, user), in the order of the users."""
     inside = set(rows)
-    return [(each, row) for row in sorted(inside) for each in dict.fromkeys(module.operands.of(row)) if each in inside]
+    return [
+        (each, row) for row in sorted(inside) for each in dict.fromkeys(module.operands.linked(row)) if each in inside
+    ]
 
 
 def search(module: Module, text: str, most: int = 200) -> list[int]:

@@ -11,7 +11,7 @@ text: for each instruction its result, opcode, operands and what it calls.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -169,7 +169,7 @@ NOT_COMPARABLE = "it shows how a program is put together; hlo-stats compares the
 
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes: the surroundings of the slowest instruction of each program that ran."""
-    programs, times = programs_of(trace), _times(trace)
+    programs, times = programs_of(trace), _program_times(trace)
     slowest = sorted(times, key=lambda place: -int(times[place].self_ps.sum()))[:MOST_PROGRAMS]
     graphs = [_graph(trace, place, times[place], [], HOPS, _MOST_NODES) for place in slowest if programs.entries]
     return Partial(origin_of(trace), graphs)
@@ -189,19 +189,19 @@ def graph_around(trace: HostTrace, program: str = "", node: str = "", hops: int 
     """
     place = find_program(trace, program)
     module = programs_of(trace).module(place)
-    times = _times(trace).get(place, _NO_TIMES)
+    times = times_of_program(trace, place)
     if find:
         seeds, hops = search(module, find), 0
         if not seeds:
             raise UsageError(f"no instruction of {programs_of(trace).entries[place].label} holds {find!r}")
     else:
-        seeds = _seeds(module, node)
+        seeds = seeds_of(module, node)
     return Partial(origin_of(trace), [_graph(trace, place, times, seeds, hops, None)])
 
 
 def find_program(trace: HostTrace, program: str) -> int:
     """The place of a program by label or module; of the slowest if the text is empty.  Raises UsageError."""
-    programs, times = programs_of(trace), _times(trace)
+    programs, times = programs_of(trace), _program_times(trace)
     order = sorted(range(len(programs)), key=lambda at: -int(times[at].self_ps.sum()) if at in times else 0)
     fits = [at for at in order if program in ("", programs.entries[at].label, programs.entries[at].module)]
     if not fits:
@@ -213,7 +213,8 @@ def find_program(trace: HostTrace, program: str) -> int:
     return fits[0]
 
 
-def _seeds(module: Module, node: str) -> list[int]:
+def seeds_of(module: Module, node: str) -> list[int]:
+    """The instruction of a name, empty if no name is given.  Raises UsageError with instructions of similar names."""
     if not node:
         return []
     row = module.row_of(node.removeprefix("%"))
@@ -247,7 +248,12 @@ class Times:
 _NO_TIMES = Times(*(np.zeros(0, np.int64) for _ in range(3)))
 
 
-def _times(trace: HostTrace) -> dict[int, Times]:
+def times_of_program(trace: HostTrace, place: int) -> Times:
+    """The instructions of a program, by place, that ran."""
+    return _program_times(trace).get(place, _NO_TIMES)
+
+
+def _program_times(trace: HostTrace) -> dict[int, Times]:
     return trace.derived("xla times of instructions", _find_times)
 
 
@@ -283,23 +289,30 @@ def _graph(trace: HostTrace, place: int, times: Times, seeds: list[int], hops: i
         int((module.operands.rows >= 0).sum()),
         int(self_ps.sum()),
         int(self_ps[path].sum()),
-        _nodes(trace, place, around.rows, around.hops, times, set(path)),
+        nodes_of(trace, place, around.rows, around.hops, set(path)),
         [(one, other, int(module.shapes.nbytes[one])) for one, other in edges_among(module, around.rows)],
         [(module.instruction_name(row), category_of(module, row), int(self_ps[row])) for row in path[:_MOST_PATH]],
         around.cut,
     )
 
 
-def _nodes(trace: HostTrace, place: int, rows: list[int], hops: list[int], times: Times, path: set[int]) -> list[Node]:
-    programs = programs_of(trace)
+def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[int], path: Set[int]) -> list[Node]:
+    """Instructions as nodes.
+
+    Args:
+        place: of the program.
+        rows, hops: the instructions, and how far each is from the middle.
+        path: the instructions on the longest path.
+    """
+    programs, times = programs_of(trace), times_of_program(trace, place)
     module, costs = programs.module(place), program_costs(programs, place)
     self_ps, runs = (times.column(values, len(module)) for values in (times.self_ps, times.runs))
-    sources = module.sources.of(rows) if rows else []
+    sources = module.sources.read(list(rows)) if rows else []
     return [
         Node(
             row, module.instruction_name(row), category_of(module, row), module.shapes.text(row, layout=True), hop,
             int(runs[row]), int(self_ps[row]), row in path,
-            next((module.computation_names[each] for each in module.called.of(row)), ""),
+            next((module.computation_names[each] for each in module.called.linked(row)), ""),
             source.op_name, source.line, known(costs.flops[row]), known(costs.nbytes[row]),
         )
         for row, hop, source in zip(rows, hops, sources, strict=True)

@@ -6,6 +6,11 @@ do. A dot counts two operations for each product, a convolution leaves out what 
 library counts all pairs of a query and a key, and transcendental functions count none. What a custom call computes is
 unknown unless it is a matrix product, a convolution or attention of a known library.
 
+Programs that were compiled during the capture are listed with their cost and with what changed: the arguments of a
+program are compared with those of the program of the same function before it. What is not in a program cannot be
+compared: values of static arguments, weak types, and settings of JAX. The cache on disk is JAX's persistent compilation
+cache: a function that is lowered and not compiled was loaded from it, and one that is written to it was not there.
+
 Total time includes what runs inside an op, such as the body of a loop; self time does not. Where programs run on the
 host's own threads, as on a CPU, each thread's time counts.
 """
@@ -16,6 +21,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from stepscope.analysis.trace.origin import header
+from stepscope.analysis.xla.compiled import (
+    COMPILATION_FIELDS,
+    FUNCTION_FIELDS,
+    compilation_cells,
+    function_cells,
+)
 from stepscope.analysis.xla.merged import (
     PROGRAM_FIELDS,
     STEP_FIELDS,
@@ -107,6 +118,8 @@ class HloStatsReport(Report):
     programs: tuple[dict[str, Cell], ...]
     steps: dict[str, Cell]
     devices: tuple[dict[str, Cell], ...]
+    compiled: tuple[dict[str, Cell], ...]
+    compilations: tuple[dict[str, Cell], ...]
     empty: str
 
     def body(self) -> dict[str, Any]:
@@ -117,6 +130,8 @@ class HloStatsReport(Report):
             "programs": list(self.programs),
             "steps": self.steps,
             "devices": list(self.devices),
+            "compiled": list(self.compiled),
+            "compilations": list(self.compilations),
         }
 
     def sections(self) -> Sequence[Section]:
@@ -125,9 +140,14 @@ class HloStatsReport(Report):
             Rows("rows", "HLO ops", FIELDS, self.rows, self.empty, _PARTS),
             Rows("programs", "Programs", PROGRAM_FIELDS, self.programs, self.empty),
             Figures("steps", "Use of the hardware by steps", STEP_FIELDS, self.steps),
+            Rows("compiled", "Functions compiled during the capture", FUNCTION_FIELDS, self.compiled, _NONE_COMPILED),
+            Rows("compilations", "Why they were compiled", COMPILATION_FIELDS, self.compilations, _NONE_COMPILED),
             Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
             Figures("totals", "How device work is matched to instructions", TOTAL_FIELDS, self.totals),
         ]
+
+
+_NONE_COMPILED = "nothing was compiled during the capture"
 
 
 def merge(partials: Sequence[Partial]) -> HloStatsReport:
@@ -141,6 +161,8 @@ def merge(partials: Sequence[Partial]) -> HloStatsReport:
         programs=tuple(program_rows(partials, ops)),
         steps=step_figures(partials),
         devices=tuple(device_rows([(part.origin.host, part.devices) for part in partials])),
+        compiled=tuple(function_cells([(part.origin.host, part.compiled) for part in partials])),
+        compilations=tuple(compilation_cells([(part.origin.host, part.compiled) for part in partials])),
         empty=why_empty(partials),
     )
 

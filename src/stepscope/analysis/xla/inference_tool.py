@@ -2,8 +2,7 @@
 
 A run is a batch that a server marks (SGLang, vLLM, TensorFlow Serving), else a run of an XLA program, else a step. It
 lasts until the work that it launched on devices is done; a program that runs on several devices has a run on each.
-Percentiles are of nearest rank: `p99_ms` is the time that at
-most one in a hundred runs exceeds.
+Percentiles are of nearest rank: `p99_ms` is the time that at most one in a hundred runs exceeds.
 
 Slow runs are those at or above the 90th percentile, where there are ten runs or more. The table of differences shows
 their mean beside that of the others; the factor with the largest difference in time stands first.

@@ -247,13 +247,13 @@ def _figures(memory: Memory, buffers: Sequence[BufferRow]) -> dict[str, int]:
         "temporary_bytes": memory.heap_peak,
         "set_aside_bytes": memory.temporary_bytes,
         "padding_bytes": sum(row.padding_bytes or 0 for row in buffers),
-        "aliased_bytes": int(allocations.nbytes[here & _taken(memory)].sum()),
+        "aliased_bytes": int(allocations.nbytes[here & _is_aliased_parameter(memory)].sum()),
         "donation_bytes": sum(row.bytes for row in buffers if row.would_free == "donation"),
         "other_spaces_bytes": int(allocations.nbytes[~here].sum()),
     }
 
 
-def _taken(memory: Memory) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _is_aliased_parameter(memory: Memory) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Parameters whose memory a result takes."""
     allocations = memory.allocations
     taken: np.ndarray[Any, np.dtype[np.bool_]] = (allocations.parameter >= 0) & (
@@ -268,7 +268,7 @@ def _buffers_at_peak(module: Module, memory: Memory) -> list[BufferRow]:
     here = np.flatnonzero(allocations.lasting & (allocations.space == MAIN_MEMORY) & (allocations.nbytes > 0))
     largest = _largest_buffers(memory)
     kinds = allocations.kinds()
-    donated = _could_be_donated(memory)
+    donated = _find_donations(memory)
     chosen = [(int(largest[at]), kinds[at], int(allocations.nbytes[at]), at in donated) for at in here.tolist()]
     chosen += [(at, "temporary", int(buffers.nbytes[at]), False) for at in memory.alive_at_peak().tolist()]
     if memory.heap is None and memory.temporary_bytes:
@@ -277,9 +277,9 @@ def _buffers_at_peak(module: Module, memory: Memory) -> list[BufferRow]:
     listed, rest = chosen[:MOST_BUFFERS], chosen[MOST_BUFFERS:]
     rows = [int(buffers.row[at]) if at >= 0 else -1 for at, *_ in listed]
     known = sorted({row for row in rows if row >= 0})
-    sources = dict(zip(known, module.sources.of(known), strict=True)) if known else {}
+    makers = _Makers(module, memory, known)
     found = [
-        _row(module, memory, at, row, sources.get(row, Source()), kind, size, donation)
+        makers.buffer_row(at, row, kind, size, donation)
         for (at, kind, size, donation), row in zip(listed, rows, strict=True)
     ]
     if rest:
@@ -298,11 +298,13 @@ def _largest_buffers(memory: Memory) -> np.ndarray[Any, np.dtype[np.int64]]:
     return largest
 
 
-def _could_be_donated(memory: Memory) -> set[int]:
+def _find_donations(memory: Memory) -> set[int]:
     """Parameters whose place a result of the same size could take; each result takes one place."""
     allocations = memory.allocations
     here = allocations.space == MAIN_MEMORY
-    free = np.flatnonzero(here & (allocations.parameter >= 0) & ~_taken(memory) & (allocations.nbytes > 0))
+    free = np.flatnonzero(
+        here & (allocations.parameter >= 0) & ~_is_aliased_parameter(memory) & (allocations.nbytes > 0)
+    )
     results = np.flatnonzero(here & allocations.live_out & (allocations.parameter < 0) & ~allocations.is_tuple)
     sizes = allocations.nbytes[results].tolist()
     found = set()
@@ -314,33 +316,49 @@ def _could_be_donated(memory: Memory) -> set[int]:
     return found
 
 
-def _row(
-    module: Module, memory: Memory, at: int, row: int, source: Source, kind: str, size: int, donation: bool
-) -> BufferRow:
-    buffers, heap = memory.buffers, memory.heap
-    if at < 0:
-        return BufferRow("(not recorded)", kind, "", size, None, "", "", "", None, None, "")
-    index = buffers.index[at]
-    name = module.instruction_name(row) if row >= 0 else f"buffer {int(buffers.ids[at])}"
-    shape = module.shapes.text(module.shapes.leaf(row, list(index)), layout=True) if row >= 0 else ""
-    unpadded = int(buffers.unpadded[at])
-    in_heap = heap is not None and kind == "temporary"
-    waits = kind == "temporary" and row >= 0 and _waits_for_backward(module, row, source)
-    return BufferRow(
-        name + (f"{{{','.join(map(str, index))}}}" if index else ""), kind, shape, size,
-        max(size - unpadded, 0) if unpadded >= 0 and kind == "temporary" else None,
-        module.opcode_of(row) if row >= 0 else "", source.op_name, source.line,
-        int(heap.start[at]) if heap and in_heap else None, int(heap.stop[at]) if heap and in_heap else None,
-        "donation" if donation else "rematerialization" if waits else "",
-    )  # fmt: skip
+class _Makers:
+    """The instructions that make some buffers: only their shapes and sources are decoded."""
+
+    def __init__(self, module: Module, memory: Memory, rows: list[int]) -> None:
+        self.module, self.memory = module, memory
+        self.shapes = module.shapes_of_rows(np.array(rows, np.int64))
+        self.place = {row: at for at, row in enumerate(rows)}
+        self.sources = module.sources.read(rows) if rows else []
+
+    def buffer_row(self, at: int, row: int, kind: str, size: int, donation: bool) -> BufferRow:
+        """The row of a buffer; `at` is -1 for memory that no buffer is known of, `row` if its instruction is not."""
+        module, heap = self.module, self.memory.heap
+        if at < 0:
+            return BufferRow("(not recorded)", kind, "", size, None, "", "", "", None, None, "")
+        index = self.memory.buffers.index_of(at)
+        name = module.instruction_name(row) if row >= 0 else f"buffer {int(self.memory.buffers.ids[at])}"
+        source = self.sources[self.place[row]] if row >= 0 else Source()
+        is_temporary = kind == "temporary"
+        waits = is_temporary and row >= 0 and _is_used_by_backward(module, row, source)
+        return BufferRow(
+            name + (f"{{{','.join(map(str, index))}}}" if index else ""), kind, self._shape(row, index), size,
+            self._padding(at, row, index, size) if is_temporary else None,
+            module.opcode_of(row) if row >= 0 else "", source.op_name, source.line,
+            int(heap.start[at]) if heap and is_temporary else None,
+            int(heap.stop[at]) if heap and is_temporary else None,
+            "donation" if donation else "rematerialization" if waits else "",
+        )  # fmt: skip
+
+    def _shape(self, row: int, index: list[int]) -> str:
+        return self.shapes.text(self.shapes.leaf(self.place[row], index), layout=True) if row >= 0 else ""
+
+    def _padding(self, at: int, row: int, index: list[int], size: int) -> int | None:
+        if self.memory.buffers.is_table[at]:
+            return max(size - int(self.memory.buffers.nbytes[at]), 0)
+        return max(size - int(self.shapes.nbytes[self.shapes.leaf(self.place[row], index)]), 0) if row >= 0 else None
 
 
-def _waits_for_backward(module: Module, row: int, source: Source) -> bool:
+def _is_used_by_backward(module: Module, row: int, source: Source) -> bool:
     """Whether the forward pass made it and the backward pass uses it."""
     if phase_of(source.op_name, True, True) != "forward":
         return False
-    users = module.users.of(row)
-    sources = module.sources.of(users) if users else []
+    users = module.users.linked(row)
+    sources = module.sources.read(users) if users else []
     return any(phase_of(each.op_name, True, True) == "backward" for each in sources)
 
 

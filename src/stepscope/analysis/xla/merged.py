@@ -1,4 +1,4 @@
-"""The XLA ops of all hosts together, and what every tool that speaks of them says beside its own."""
+"""The XLA ops of all hosts together, and the tables and warnings that the XLA tools share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stepscope.analysis.xla.use import UsedOp, least_seconds, step_use
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, percent, round_us
 
-WORTH_SAYING_PERCENT = 1.0
+REPORTED_FROM_PERCENT = 1.0
 
 TOTAL_FIELDS: tuple[Field, ...] = (
     Field("busy_us", "us", "time of all work of all devices; of all XLA ops where the host is the device"),
@@ -70,11 +70,11 @@ def host_ops(partials: Sequence[Partial]) -> list[HostOp]:
             label = part.programs[op.program].label
             key = (label, op.name, op.category)
             before = found.get(key)
-            found[key] = HostOp(op if before is None else _added(before.op, op), label, peaks)
+            found[key] = HostOp(op if before is None else _add_runs(before.op, op), label, peaks)
     return sorted(found.values(), key=lambda each: (-each.op.self_ps, each.program, each.op.name))
 
 
-def _added(one: OpRow, other: OpRow) -> OpRow:
+def _add_runs(one: OpRow, other: OpRow) -> OpRow:
     def sum_of(a: float | None, b: float | None) -> float | None:
         return None if a is None or b is None else a + b
 
@@ -146,10 +146,10 @@ def _use(ops: Sequence[UsedOp], self_ps: float) -> dict[str, Cell]:
 
 def step_figures(partials: Sequence[Partial]) -> dict[str, Cell]:
     """The figures of STEP_FIELDS, over the hosts that have steps."""
-    return step_use([(part.steps, _used(part), part.devices) for part in partials])
+    return step_use([(part.steps, _list_used_ops(part), part.devices) for part in partials])
 
 
-def _used(part: Partial) -> list[UsedOp]:
+def _list_used_ops(part: Partial) -> list[UsedOp]:
     peaks = peaks_of_host(part)
     return [UsedOp(op, part.programs[op.program].label, "", peaks) for op in part.ops]
 
@@ -166,7 +166,7 @@ def warnings_of(partials: Sequence[Partial]) -> list[str]:
     damaged = dict.fromkeys(program.label for part in partials for program in part.programs if program.damaged)
     found += [f"the record of {name} is damaged; a part of its instructions is missing" for name in damaged]
     unmatched = totals(partials)["unmatched_percent"]
-    if isinstance(unmatched, float) and unmatched >= WORTH_SAYING_PERCENT:
+    if isinstance(unmatched, float) and unmatched >= REPORTED_FROM_PERCENT:
         found.append(f"{unmatched:.1f} % of the device time belongs to no instruction of an XLA program")
     left_out = sum(op.instructions for part in partials for op in part.ops if op.instructions > 1)
     if left_out:

@@ -113,16 +113,16 @@ def op_time(trace: HostTrace) -> OpTime:
 def _op_time(trace: HostTrace) -> OpTime:
     work = _work_on_devices(trace)
     if len(work.rows):
-        return _matched(trace, work, on_host=False)
-    return _matched(trace, _work_on_host(trace), on_host=True)
+        return _match_work(trace, work, on_host=False)
+    return _match_work(trace, _work_on_host(trace), on_host=True)
 
 
 def _work_on_devices(trace: HostTrace) -> _Work:
     done = device_work(trace)
-    return _Work(done.rows, done.time_ps, done.own_ps, *_carried(trace, done.rows))
+    return _Work(done.rows, done.time_ps, done.own_ps, *_read_carried(trace, done.rows))
 
 
-def _carried(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
+def _read_carried(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
     """Instruction, module and program number that events carry."""
     instruction, module = (trace.stat_strings(names, rows=rows) for names in (stat_names.HLO_OP, stat_names.HLO_MODULE))
     number = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
@@ -136,10 +136,10 @@ def _work_on_host(trace: HostTrace) -> _Work:
     own = np.empty(len(trace.events), np.int64)
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, chosen, own)
     rows = np.flatnonzero(chosen)
-    return _Work(rows, trace.events.duration_ps[rows], np.maximum(own[rows], 0), *_carried(trace, rows))
+    return _Work(rows, trace.events.duration_ps[rows], np.maximum(own[rows], 0), *_read_carried(trace, rows))
 
 
-def _matched(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:
+def _match_work(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:
     how: dict[str, Mask] = {"carried": work.instruction > 0}
     if not on_host:
         how["launch"] = _match_launches(trace, work, work.instruction <= 0)
@@ -148,7 +148,7 @@ def _matched(trace: HostTrace, work: _Work, on_host: bool) -> OpTime:
     program = np.where(name >= 0, _name_programs(trace, work, names), -1)
     if not on_host:
         how["name"] = _match_names(trace, work, name, program, names)
-    return _numbered(trace, work, name, program, names, how, on_host)
+    return _number_ops(trace, work, name, program, names, how, on_host)
 
 
 def _name_instructions(trace: HostTrace, instruction: I64, names: _Names) -> I64:
@@ -245,7 +245,7 @@ def _kernel_rows(module: Module, wanted: U8, offsets: I64) -> tuple[I64, I64]:
     return rows[first], rows[last]
 
 
-def _numbered(
+def _number_ops(
     trace: HostTrace, work: _Work, name: I64, program: I64, names: _Names, how: dict[str, Mask], on_host: bool
 ) -> OpTime:
     """The same with each instruction of each program once."""

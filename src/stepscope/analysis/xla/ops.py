@@ -15,6 +15,7 @@ from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.hlo.sources import Source
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.origin import Origin, origin_of
+from stepscope.analysis.xla.compiled import Compiled, compiled_programs
 from stepscope.analysis.xla.costs import first_operands, program_costs
 from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
 from stepscope.analysis.xla.op_time import OpTime, op_runs, op_time, rows_of_ops
@@ -52,7 +53,7 @@ class OpRow(NamedTuple):
         precision: element type of its matrix product, else of its result, as XLA writes it.
         in_steps: share of its runs that belong to whole steps, 0 to 1.
         matrix: it multiplies matrices or convolves.
-        instructions: how many ops the row stands for.
+        instructions: number of ops in the row.
     """
 
     program: int
@@ -96,6 +97,7 @@ class Partial:
         matched_ps: time by how its instruction is known: `carried`, `launch`, `name`.
         unmatched_ps, copies_ps: time of device work that belongs to no instruction.
         recorded_programs: programs that the capture holds.
+        compiled: programs that were compiled during the capture.
     """
 
     origin: Origin
@@ -108,6 +110,7 @@ class Partial:
     recorded_programs: int
     devices: list[DeviceFacts]
     steps: StepTime | None
+    compiled: list[Compiled]
 
     @property
     def busy_ps(self) -> int:
@@ -134,6 +137,7 @@ def _partial(trace: HostTrace) -> Partial:
         recorded_programs=len(programs),
         devices=device_facts(trace, done.rows),
         steps=step_time(trace),
+        compiled=compiled_programs(trace),
     )
 
 
@@ -189,7 +193,7 @@ class _OpTable:
     def _count_stated(self) -> None:
         """What the trace itself states wins."""
         for target, names in ((self.flops, stat_names.FLOPS), (self.bytes, stat_names.BYTES_ACCESSED)):
-            stated = _stated(self.trace, self.done, names, len(self.done))
+            stated = _sum_stated(self.trace, self.done, names, len(self.done))
             known = ~np.isnan(stated)
             target[known] = stated[known]
 
@@ -232,12 +236,12 @@ class _OpTable:
             entry = self.programs.entries[place] if place >= 0 else None
             label = entry.label if entry else module if number is None else f"{module or 'program'}({number})"
             ops = self.of_program[program]
-            runs = int(np.median(self.runs[self._outermost(place, ops)])) if len(ops) else 0
+            runs = int(np.median(self.runs[self._find_outermost(place, ops)])) if len(ops) else 0
             damaged = place >= 0 and self.programs.module(place).damaged
             rows.append(ProgramRow(label, entry.module if entry else module, max(runs, 1), entry is not None, damaged))
         return rows
 
-    def _outermost(self, place: int, ops: I64) -> I64:
+    def _find_outermost(self, place: int, ops: I64) -> I64:
         """Those of a program's ops that run once in each of its runs; all if it is not known which do."""
         if place < 0:
             return ops
@@ -285,7 +289,7 @@ class _OpTable:
         """Where ops come from: as their program says, else as their events do."""
         rows = [int(self.row[op]) for op in ops]
         there = [row for row in rows if row >= 0]
-        by_row = dict(zip(there, module.sources.of(there), strict=True)) if module and there else {}
+        by_row = dict(zip(there, module.sources.read(there), strict=True)) if module and there else {}
         events = self.first[ops]
         texts = [self.trace.stat_strings(names, rows=events) for names in (("tf_op",), _SOURCE, _STACK)]
         core = (self.trace.lines.kind == LineKind.DEVICE_OPS)[self.trace.events.line[events]]
@@ -307,12 +311,12 @@ class _OpTable:
         flops = program_costs(self.programs, place).flops
         body = [
             each
-            for called in module.called.of(row)
+            for called in module.called.linked(row)
             for each in range(*module.computation_offsets[called : called + 2].tolist())
         ]
         body = [each for each in body if module.opcode_of(each) not in ("parameter", "constant", "tuple")]
         body = sorted(body, key=lambda each: -np.nan_to_num(flops[each]))[:_MOST_INSIDE]
-        sources = module.sources.of(body) if body else []
+        sources = module.sources.read(body) if body else []
         runs = int(self.runs[op])
         return [
             Inside(module.instruction_name(each), module.opcode_of(each), source.op_name, known(flops[each] * runs))
@@ -370,7 +374,7 @@ def _sums(op: I64 | I32, values: I64, size: int) -> I64:
     return out
 
 
-def _stated(trace: HostTrace, done: OpTime, names: tuple[str, ...], size: int) -> F64:
+def _sum_stated(trace: HostTrace, done: OpTime, names: tuple[str, ...], size: int) -> F64:
     """What the trace itself states for the runs of each op, NaN where it states nothing for one of them."""
     out = np.full(size, np.nan)
     if not trace.has_stat(names) or not len(done.rows):

@@ -1,4 +1,4 @@
-"""What a device can do at most: from the user's table, the table that comes along, or the trace itself.
+"""What a device can do at most: from the user's table, the table that comes with Stepscope, or the trace itself.
 
 The table is `devices.toml` beside this module.  A user's own, in the same form, is named by STEPSCOPE_DEVICES or lies
 as `devices.toml` in the user's configuration folder for Stepscope; its entries come first.
@@ -67,7 +67,10 @@ class Peaks:
             for wanted in (*_MATRIX_FALLBACKS.get(name, (name,)), name):
                 if wanted in self.matrix:
                     return self.matrix[wanted]
-        return self.plain.get(name) or self.plain.get("fp32") or self.matrix.get(name)
+        if name in self.plain:
+            return self.plain[name]
+        # Narrower types run at least as fast as single precision; double precision may be 64 times slower.
+        return (None if name == "fp64" else self.plain.get("fp32")) or self.matrix.get(name)
 
     @property
     def highest_flops(self) -> float | None:
@@ -92,7 +95,7 @@ def peaks_of(facts: DeviceFacts, entries: Sequence[Mapping[str, Any]] | None = N
 
 
 def table() -> list[Mapping[str, Any]]:
-    """The entries of the user's table, then those that come along.  Raises UsageError."""
+    """The entries of the user's table, then those that come with Stepscope.  Raises UsageError."""
     own = os.environ.get(VARIABLE)
     path = Path(own) if own else user_config_path("stepscope") / _FILE
     users = _read(path) if own or path.is_file() else []

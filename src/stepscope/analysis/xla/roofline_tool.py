@@ -149,7 +149,7 @@ def partial(trace: HostTrace) -> Partial:
 
 # -- all hosts -----------------------------------------------------------------------------------------------------
 
-_EMPTY = "no work on a device whose cost is known: XLA programs tell it by themselves, PyTorch with record_shapes=True"
+_EMPTY = "no device work with a known cost: XLA programs state it, PyTorch records shapes with record_shapes=True"
 
 
 def merge(partials: Sequence[Partial]) -> RooflineReport:

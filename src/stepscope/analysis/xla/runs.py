@@ -53,17 +53,17 @@ def _server_runs(trace: HostTrace) -> list[Runs]:
     on_thread = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
     marks = np.array([batch is not None for batch in named], np.bool_)
     rows = np.flatnonzero(marks[trace.events.type] & on_thread) if len(named) else np.zeros(0, np.int64)
-    rows = _outermost(trace, rows)
+    rows = _find_outermost(trace, rows)
     batches = [named[int(trace.events.type[row])] or Batch("") for row in rows.tolist()]
     found = []
     for kind in dict.fromkeys(batch.kind for batch in batches):
         here = np.array([at for at, batch in enumerate(batches) if batch.kind == kind])
-        found.append(_marked(trace, kind, rows[here], [batches[at] for at in here.tolist()]))
+        found.append(_build_marked_runs(trace, kind, rows[here], [batches[at] for at in here.tolist()]))
     return found
 
 
-def _outermost(trace: HostTrace, rows: I64) -> I64:
-    """Marks that lie in no other mark of their thread, in order of time: a server may say the same twice."""
+def _find_outermost(trace: HostTrace, rows: I64) -> I64:
+    """Marks that lie in no other mark of their thread, in order of time: a server may mark the same batch twice."""
     order = rows[np.lexsort((-trace.events.duration_ps[rows], trace.events.start_ps[rows], trace.events.line[rows]))]
     kept, line, until = [], -1, 0
     for row in order.tolist():
@@ -75,7 +75,7 @@ def _outermost(trace: HostTrace, rows: I64) -> I64:
     return found[np.argsort(trace.events.start_ps[found], kind="stable")]
 
 
-def _marked(trace: HostTrace, kind: str, rows: I64, batches: list[Batch]) -> Runs:
+def _build_marked_runs(trace: HostTrace, kind: str, rows: I64, batches: list[Batch]) -> Runs:
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
     device, queue, last = _device_work(trace, rows, start, end)
@@ -117,14 +117,14 @@ def _program_runs(trace: HostTrace) -> list[Runs]:
 
 
 def _runs_of_modules(trace: HostTrace, rows: I64) -> list[Runs]:
-    """The device itself says when its programs run."""
+    """The device records when its programs run."""
     name = event_name_rows(trace, rows)
     found = []
     for each in dict.fromkeys(name.tolist()):
         here = rows[name == each]
         here = here[np.argsort(trace.events.start_ps[here], kind="stable")]
         start, time = trace.events.start_ps[here], trace.events.duration_ps[here]
-        found.append(_plain("program", trace.strings[each], start, start + time, time))
+        found.append(_build_runs("program", trace.strings[each], start, start + time, time))
     return found
 
 
@@ -139,11 +139,11 @@ def _runs_by_number(trace: HostTrace, done: OpTime) -> list[Runs]:
     np.minimum.at(start, run, begin)
     np.maximum.at(end, run, begin + trace.events.duration_ps[done.rows])
     np.add.at(busy, run, done.self_ps)
-    return _by_program(trace, done, program[first], start, end, busy)
+    return _split_by_program(trace, done, program[first], start, end, busy)
 
 
 def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
-    """Kernels carry no number of a run: those that run once in each run of their program are told by their order."""
+    """Kernels carry no number of a run: the n-th kernel of each name belongs to the n-th run."""
     program = done.program
     plane = trace.lines.plane[trace.events.line[done.rows]].astype(np.int64)
     group, first = number_pairs(done.op, event_name_rows(trace, done.rows))
@@ -162,10 +162,10 @@ def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
     np.minimum.at(start, run, begin)
     np.maximum.at(end, run, begin + trace.events.duration_ps[done.rows[chosen]])
     np.add.at(busy, run, done.self_ps[chosen])
-    return _by_program(trace, done, program[done.op[chosen[first_piece]]], start, end, busy)
+    return _split_by_program(trace, done, program[done.op[chosen[first_piece]]], start, end, busy)
 
 
-def _by_program(trace: HostTrace, done: OpTime, program: I64, start: I64, end: I64, busy: I64) -> list[Runs]:
+def _split_by_program(trace: HostTrace, done: OpTime, program: I64, start: I64, end: I64, busy: I64) -> list[Runs]:
     found = []
     for each in np.unique(program).tolist():
         here = np.flatnonzero(program == each)
@@ -173,7 +173,7 @@ def _by_program(trace: HostTrace, done: OpTime, program: I64, start: I64, end: I
         number, module = done.programs[each]
         place = programs_of(trace).find(number, module)
         label = programs_of(trace).entries[place].label if place >= 0 else module
-        found.append(_plain("program", label, start[here], end[here], busy[here]))
+        found.append(_build_runs("program", label, start[here], end[here], busy[here]))
     return found
 
 
@@ -181,9 +181,9 @@ def _step_runs(trace: HostTrace) -> list[Runs]:
     steps = steps_of(trace)
     if steps.source == "none" or not len(steps.number):
         return []
-    return [_plain("steps", "step", steps.start_ps, steps.end_ps, np.full(len(steps.number), -1, np.int64))]
+    return [_build_runs("steps", "step", steps.start_ps, steps.end_ps, np.full(len(steps.number), -1, np.int64))]
 
 
-def _plain(source: str, name: str, start: I64, end: I64, device: I64) -> Runs:
+def _build_runs(source: str, name: str, start: I64, end: I64, device: I64) -> Runs:
     unknown = np.full(len(start), -1, np.int64)
     return Runs(source, name, start, end, unknown, unknown, unknown, device, unknown)

@@ -11,7 +11,7 @@ _MOST_OPERANDS = 64
 def instruction_text(module: Module, row: int) -> str:
     """Result, opcode, operands, and what it calls: `%dot.1 = f32[2,4]{1,0} dot(f32[2,3]{1,0} %a, ...)`."""
     opcode = module.opcode_of(row)
-    operands = module.operands.of(row)
+    operands = module.operands.linked(row)
     shown = [
         f"{module.shapes.text(each, layout=True)} %{module.instruction_name(each)}"
         for each in operands[:_MOST_OPERANDS]
@@ -35,7 +35,7 @@ def _attributes(module: Module, row: int, opcode: str) -> str:
         parts.append(f"index={int(module.tuple_index[row])}")
     if opcode == "custom-call":
         parts.append(f'custom_call_target="{module.target_of(row)}"')
-    called = [f"%{module.computation_names[each]}" for each in module.called.of(row)]
+    called = [f"%{module.computation_names[each]}" for each in module.called.linked(row)]
     if called:
         parts.append(f"calls={', '.join(called)}" if opcode == "fusion" else f"to_apply={', '.join(called)}")
     return "".join(f", {part}" for part in parts)

@@ -27,9 +27,10 @@ _PS_PER_US = 1_000_000
 
 def is_phase(raw: Raw, letters: str) -> Mask:
     """Which rows have one of these phases: bool of shape (rows,)."""
-    wanted = np.zeros(256, np.bool_)
-    wanted[list(letters.encode())] = True
-    return wanted[raw.phase]
+    found: Mask = raw.phase == ord(letters[0])
+    for letter in letters[1:]:
+        found |= raw.phase == ord(letter)
+    return found
 
 
 @dataclass(frozen=True)
@@ -118,15 +119,18 @@ def keep_events(raw: Raw, classes: EventClasses) -> Kept:
     row = np.flatnonzero(usable)
     start_ps = _join_ps(raw.us[row] - zero_ns // 1000, raw.frac_ps[row]) - zero_ns % 1000 * 1000
     duration_ps, end_row, single = _find_durations(raw, row, start_ps, odd)
+    if not single.all():
+        row, end_row, start_ps, duration_ps = (column[single] for column in (row, end_row, start_ps, duration_ps))
+    event_class = classes.of_row[row]
     kept = Kept(
-        row=row[single],
-        end_row=end_row[single],
-        start_ps=start_ps[single],
-        duration_ps=duration_ps[single],
-        event_class=classes.of_row[row[single]],
-        place=classes.place[classes.of_row[row[single]]],
-        kind=classes.kind[classes.of_row[row[single]]],
-        traits=classes.traits[classes.of_row[row[single]]],
+        row=row,
+        end_row=end_row,
+        start_ps=start_ps,
+        duration_ps=duration_ps,
+        event_class=event_class,
+        place=classes.place[event_class],
+        kind=classes.kind[event_class],
+        traits=classes.traits[event_class],
         zero_ns=zero_ns,
         oddities=odd,
     )
@@ -212,7 +216,7 @@ def _apply_phases(raw: Raw, classes: EventClasses, kept: Kept) -> None:
     loose = is_phase(raw, "bS")[kept.row]
     kept.traits[loose] |= np.uint8(Trait.ASYNC)
     # One of PyTorch's exporters gives allocations a duration that lasts to the end of the trace.
-    memory = np.isin(classes.name, [raw.texts.add(MEMORY_NAME)])[kept.event_class]
+    memory = (classes.name == raw.texts.add(MEMORY_NAME))[kept.event_class]
     kept.duration_ps[memory] = 0
     both = np.uint8(scan.HAS_PID | scan.HAS_TID)
     kept.oddities.no_thread = int((((raw.flags[kept.row] & both) != both) & ~counter).sum())

@@ -102,7 +102,8 @@ def read_labels(raw: Raw) -> Labels:
     thread: dict[tuple[int, int], str] = {}
     texts = raw.texts
     key, kinds = texts.add("name"), {texts.add("process_name"): False, texts.add("thread_name"): True}
-    rows = np.flatnonzero(is_phase(raw, "M") & np.isin(raw.name, list(kinds)))
+    rows = np.flatnonzero(is_phase(raw, "M"))
+    rows = rows[np.isin(raw.name[rows], list(kinds))]
     for row in rows.tolist():
         begin, end = raw.stat_offsets[row : row + 2]
         found = np.flatnonzero((raw.stat_name[begin:end] == key) & (raw.stat_tag[begin:end] == StatTag.STRING))
@@ -122,7 +123,7 @@ def lay_out(raw: Raw, kept: Kept, kineto: bool) -> Layout:
     pid = raw.pid[kept.row]
     tid = np.where(kept.place == Place.COUNTER, raw.name[kept.row], raw.tid[kept.row])
     code, first = number_pairs((kept.place.astype(np.int64) << 32) | pid, tid)
-    planes = _Planes(raw, labels, kineto, len(np.unique(pid)))
+    planes = _Planes(raw, labels, kineto or bool((pid == pid[:1]).all()))
     lines = [_make_line(raw, kept, labels, planes, row, int(tid[row])) for row in first.tolist()]
     _name_streams(lines, code, kept)
     order = sorted(planes.found.values(), key=lambda plane: (plane.kind != PlaneKind.HOST, plane.kind, plane.ordinal))
@@ -138,11 +139,11 @@ def lay_out(raw: Raw, kept: Kept, kineto: bool) -> Layout:
 class _Planes:
     """Creates planes on first use."""
 
-    def __init__(self, raw: Raw, labels: Labels, kineto: bool, processes: int) -> None:
+    def __init__(self, raw: Raw, labels: Labels, one_host: bool) -> None:
         self.found: dict[str, Plane] = {}
         self._texts = raw.texts
         self._labels = labels
-        self._one_host = kineto or processes <= 1
+        self._one_host = one_host
 
     def gpu_plane(self, ordinal: int) -> Plane:
         return self._get_plane(f"/device:GPU:{ordinal}", PlaneKind.GPU, ordinal)

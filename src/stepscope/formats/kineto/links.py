@@ -11,13 +11,14 @@ from dataclasses import field
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope import kernels
 from stepscope.formats.kineto.classify import Place, is_op, kernel_computes_16bit
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import EventClasses, Kept, is_phase
 from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, StatTag, Trait
-from stepscope.model.arrays import I32, I64, U8, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
 from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
 from stepscope.records import dataclass
 from stepscope.vocabulary.precision import inputs_are_16bit
@@ -29,6 +30,9 @@ FLOW_ID = "fwdbwd_id"
 # Spellings of older releases, and the names that the model uses instead.
 _SPELLINGS = {"correlation": CORRELATION_ID[0], "external id": EXTERNAL_ID}
 _MISSING = -1
+
+_BYTES, _COLLECTIVE, _INPUT_TYPE = "Bytes", "Collective name", "Input type"
+_LINKING = (EXTERNAL_ID, CORRELATION_ID[0], _BYTES, _COLLECTIVE, _INPUT_TYPE)
 
 
 @dataclass
@@ -48,47 +52,52 @@ class Extra:
         self.value.append(np.asarray(value, np.int64))
 
 
-def respell(raw: Raw) -> None:
-    """Decodes the escapes of all texts and gives stats their canonical names, in place."""
+def unescape(raw: Raw) -> None:
+    """Decodes the escapes of all texts, in place."""
     became = raw.texts.unescape()
     if not np.array_equal(became, np.arange(len(became))):
         for column in (raw.cat, raw.name, raw.pid, raw.tid, raw.stat_name):
             column[:] = became[column]
         texts = raw.stat_tag == StatTag.STRING
         raw.stat_value[texts] = became[raw.stat_value[texts]]
-    new_name = np.arange(len(raw.texts), dtype=np.int32)
+
+
+def canonical_names(raw: Raw) -> I32:
+    """The name to give to a stat that has one of these texts for its name in the file: int32 of shape (texts,)."""
+    names = np.arange(len(raw.texts), dtype=np.int32)
     for old, new in _SPELLINGS.items():
         row = raw.texts.add(old)
-        if row < len(new_name):
-            new_name[row] = raw.texts.add(new)
-    raw.stat_name[:] = new_name[raw.stat_name]
+        if row < len(names):
+            names[row] = raw.texts.add(new)
+    return names
 
 
 class StatColumns:
-    """Stats of the file as dense columns over the kept events."""
+    """Stats of the file that links are made of, as dense columns over the kept events; found in one walk."""
 
-    def __init__(self, raw: Raw, kept: Kept) -> None:
-        self._raw = raw
-        self._kept = kept
-
-    def _find_stat(self, name: str, *tags: StatTag) -> tuple[I64, I64]:
-        raw = self._raw
-        hits = np.flatnonzero(raw.stat_name == raw.texts.add(name))
-        hits = hits[np.isin(raw.stat_tag[hits], [int(tag) for tag in tags])]
-        return np.searchsorted(raw.stat_offsets, hits, side="right") - 1, raw.stat_value[hits]
+    def __init__(self, raw: Raw, kept: Kept, names: I32) -> None:
+        self._slots = {name: slot for slot, name in enumerate(_LINKING)}
+        slot_of_name = np.full(len(names), _MISSING, np.int16)
+        for name, slot in self._slots.items():
+            slot_of_name[names == raw.texts.add(name)] = slot
+        self._value = np.empty((len(_LINKING), len(kept)), np.int64)
+        self._tag = np.zeros((len(_LINKING), len(kept)), np.uint8)
+        kernels.stats.gather(
+            raw.stat_offsets, kept.row, raw.stat_name, raw.stat_tag, raw.stat_value, slot_of_name,
+            self._value, self._tag,
+        )  # fmt: skip
 
     def ints(self, name: str) -> I64:
         """An integer stat of each event, -1 where there is none."""
-        return self._dense(*self._find_stat(name, StatTag.INT, StatTag.UINT))
+        tag = self._tag[self._slots[name]]
+        return self._dense(name, (tag == StatTag.INT) | (tag == StatTag.UINT))
 
     def texts(self, name: str) -> I64:
         """A text stat of each event, -1 where there is none."""
-        return self._dense(*self._find_stat(name, StatTag.STRING))
+        return self._dense(name, self._tag[self._slots[name]] == StatTag.STRING)
 
-    def _dense(self, owners: I64, values: I64) -> I64:
-        out = np.full(len(self._raw), _MISSING, np.int64)
-        out[owners] = values
-        return out[self._kept.row]
+    def _dense(self, name: str, known: Mask) -> I64:
+        return np.where(known, self._value[self._slots[name]], _MISSING)
 
 
 class Lookup:
@@ -106,10 +115,13 @@ class Lookup:
         return np.where((self._ids[at] == ids) & (ids > 0), self._events[at], _MISSING)
 
 
-def link(raw: Raw, classes: EventClasses, kept: Kept) -> Extra:
-    """Finds all links.  Corrects kinds and traits in place, and returns the other results as stats."""
+def link(raw: Raw, classes: EventClasses, kept: Kept, names: I32) -> Extra:
+    """Finds all links.  Corrects kinds and traits in place, and returns the other results as stats.
+
+    `names` is what `canonical_names` returns.
+    """
     extra = Extra()
-    stats = StatColumns(raw, kept)
+    stats = StatColumns(raw, kept, names)
     _mark_deallocations(raw, classes, kept, stats)
     _mark_collectives(kept, stats)
     _number_steps(raw, classes, kept, extra)
@@ -129,14 +141,14 @@ def link(raw: Raw, classes: EventClasses, kept: Kept) -> Extra:
 
 def _mark_deallocations(raw: Raw, classes: EventClasses, kept: Kept, stats: StatColumns) -> None:
     """Allocations of negative bytes become deallocations, in place."""
-    memory = np.isin(classes.name, [raw.texts.add(MEMORY_NAME)])[kept.event_class] & (kept.kind == EventKind.ALLOCATION)
+    memory = (classes.name == raw.texts.add(MEMORY_NAME))[kept.event_class] & (kept.kind == EventKind.ALLOCATION)
     if memory.any():
-        kept.kind[memory & (stats.ints("Bytes") < 0)] = EventKind.DEALLOCATION
+        kept.kind[memory & (stats.ints(_BYTES) < 0)] = EventKind.DEALLOCATION
 
 
 def _mark_collectives(kept: Kept, stats: StatColumns) -> None:
     """Kernels with the details of a collective become collectives, whatever their name, in place."""
-    kept.kind[(kept.kind == EventKind.KERNEL) & (stats.texts("Collective name") >= 0)] = EventKind.COLLECTIVE
+    kept.kind[(kept.kind == EventKind.KERNEL) & (stats.texts(_COLLECTIVE) >= 0)] = EventKind.COLLECTIVE
 
 
 def _number_steps(raw: Raw, classes: EventClasses, kept: Kept, extra: Extra) -> None:
@@ -184,16 +196,18 @@ def _mark_16bit(
     raw: Raw, classes: EventClasses, kept: Kept, stats: StatColumns, device: I64, ops: I64, op_of: I64
 ) -> None:
     """Marks work in 16 bits, in place: ops by their input types, kernels by their names or else by their op."""
-    types = stats.texts("Input type")
+    types = stats.texts(_INPUT_TYPE)
     known = {text: _has_narrow_types(raw.texts.raw(text)) for text in np.unique(types[ops]).tolist() if text >= 0}
     narrow = np.zeros(len(kept), np.bool_)
     narrow[ops] = np.isin(types[ops], [text for text, yes in known.items() if yes])
     kernel = kept.kind[device] == EventKind.KERNEL
     rows, its_op = device[kernel], op_of[kernel]
-    different, which = np.unique(kept.event_class[rows], return_inverse=True)
-    answers = [kernel_computes_16bit(raw.texts[name]) for name in classes.name[different].tolist()]
-    by_name = np.array([answer is True for answer in answers], np.bool_)[which]
-    silent = np.array([answer is None for answer in answers], np.bool_)[which]
+    event_class = kept.event_class[rows]
+    different = np.flatnonzero(np.bincount(event_class, minlength=len(classes.name)))
+    answer = np.zeros(len(classes.name), np.int8)
+    answers = (kernel_computes_16bit(raw.texts[name]) for name in classes.name[different].tolist())
+    answer[different] = [_MISSING if known is None else known for known in answers]
+    by_name, silent = (answer == 1)[event_class], (answer == _MISSING)[event_class]
     narrow[rows] = by_name | (silent & (its_op >= 0) & narrow[its_op])
     kept.traits[narrow] |= np.uint8(Trait.COMPUTES_16BIT)
 

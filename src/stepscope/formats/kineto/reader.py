@@ -8,6 +8,7 @@ Each stage is a module:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,8 @@ from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
 from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classify_rows, keep_events
 from stepscope.formats.kineto.lines import Layout, lay_out, time_order
-from stepscope.formats.kineto.links import Extra, link, respell
+from stepscope.formats.kineto.links import Extra, canonical_names, link, unescape
+from stepscope.formats.kineto.threads import in_runs
 from stepscope.formats.xspace import classify as xspace
 from stepscope.kernels import trace_events
 from stepscope.model import (
@@ -66,13 +68,16 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
             variable, to more than 200 times its size.
     """
     raw = decode(data, source)
-    respell(raw)
+    unescape(raw)
+    names = canonical_names(raw)
     classes = classify_rows(raw)
     kept = keep_events(raw, classes)
     kineto = _is_kineto(raw, classes)
     layout = lay_out(raw, kept, kineto)
-    extra = link(raw, classes, kept)
-    order = time_order(layout, kept)
+    with ThreadPoolExecutor(1) as other_thread:
+        order_in_time = other_thread.submit(time_order, layout, kept)
+        extra = link(raw, classes, kept, names)
+        order = order_in_time.result()
     planes, plane_stats = _plane_table(raw, layout)
     types, type_of, type_stats = _type_table(raw, classes, kept, layout)
     events = _event_table(raw, kept, layout, types, type_of, order)
@@ -86,7 +91,7 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
         lines=lines,
         events=events,
         event_types=types,
-        event_stats=_event_stats(raw, kept, extra, order),
+        event_stats=_event_stats(raw, kept, extra, order, names),
         type_stats=type_stats,
         plane_stats=plane_stats,
         strings=strings,
@@ -225,13 +230,13 @@ def _line_table(raw: Raw, layout: Layout, events: Events) -> Lines:
     )
 
 
-def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64) -> Stats:
-    """The file's stats in the order of the events; derived stats follow each event's own."""
+def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64, names: I32) -> Stats:
+    """The file's stats by their canonical names, in the order of the events; derived stats follow each event's own."""
     place = np.empty(len(kept), np.int64)
     place[order] = np.arange(len(kept))
     owner = place[_join_columns(extra.event, np.int64)]
     by_owner = np.argsort(owner, kind="stable")
-    extra_offsets = np.searchsorted(owner[by_owner], np.arange(len(kept) + 1))
+    extra_counts = np.bincount(owner, minlength=len(kept))
     columns = (
         _join_columns(extra.name, np.int32)[by_owner],
         _join_columns(extra.tag, np.uint8)[by_owner],
@@ -239,17 +244,26 @@ def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64) -> Stats:
     )
     row, end_row = kept.row[order], kept.end_row[order]
     counts = np.diff(raw.stat_offsets)
-    total = int(counts[row].sum() + counts[end_row[end_row >= 0]].sum() + len(owner))
+    total = counts[row] + extra_counts
+    two_ended = np.flatnonzero(end_row >= 0)
+    total[two_ended] += counts[end_row[two_ended]]
+    offsets = offsets_of(total)
     stats = Stats(
-        name=np.empty(total, np.int32),
-        tag=np.empty(total, np.uint8),
-        value=np.empty(total, np.int64),
-        offsets=np.zeros(len(kept) + 1, np.int64),
+        name=np.empty(offsets[-1], np.int32),
+        tag=np.empty(offsets[-1], np.uint8),
+        value=np.empty(offsets[-1], np.int64),
+        offsets=offsets,
     )
-    trace_events.gather_stats(
-        row, end_row, raw.stat_offsets, raw.stat_name, raw.stat_tag, raw.stat_value,
-        extra_offsets, columns, stats.offsets, stats.name, stats.tag, stats.value,
-    )  # fmt: skip
+
+    extra_offsets = offsets_of(extra_counts)
+
+    def move(first: int, last: int) -> None:
+        trace_events.gather_stats(
+            first, last, row, end_row, raw.stat_offsets, raw.stat_name, raw.stat_tag, raw.stat_value,
+            names, extra_offsets, columns, offsets, stats.name, stats.tag, stats.value,
+        )  # fmt: skip
+
+    in_runs(len(kept), move)
     return stats
 
 

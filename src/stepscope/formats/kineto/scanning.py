@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import pairwise
 
+from stepscope.formats.kineto.threads import MOST_THREADS, cores
 from stepscope.kernels import trace_json as scan
 from stepscope.model.arrays import U8
 from stepscope.records import dataclass
 
 _PART_BYTES = 1 << 20  # a smaller part is not worth a thread
-_MOST_THREADS = 8
 _MOST_MISTAKES = 4
 _OWN_SHARE = 0.7  # of a part of the others: whoever calls also takes over what they read
 
@@ -45,7 +44,7 @@ class PartScanner:
         self.whole = scan.Scanner()
         self.at = 0
         self._part_bytes = part_bytes
-        self._threads = min(_count_cores(), _MOST_THREADS) if threads is None else threads
+        self._threads = min(cores(), MOST_THREADS) if threads is None else threads
         self._idle: list[scan.Scanner] = []
         self._pending: list[scan.Scanner] = []  # what they read comes after what `whole` read
         self._pool: ThreadPoolExecutor | None = None
@@ -124,10 +123,3 @@ class PartScanner:
         self._pending.append(part.scanner)
         self.at = part.scanner.at
         return part.done.result()
-
-
-def _count_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -161,7 +161,7 @@ class Text:
         return self._pool.submit(self._next_block)
 
     def _next_block(self) -> tuple[U8, int] | None:
-        """The next piece after `_ROOM_BYTES` of room, and where it ends; it reuses memory of an earlier one if it can."""
+        """The next piece after `_ROOM_BYTES` of room, and where it ends; it reuses earlier memory if it can."""
         piece = next(self._pieces, None)
         if piece is None:
             return None

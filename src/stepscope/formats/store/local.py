@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from typing import BinaryIO
 
+from stepscope import kernels
 from stepscope.errors import AccessError, InputError, NotFoundError
 from stepscope.formats.store.base import MAX_ENTRIES, Entry, Identity, Kind, Store, too_large
 
@@ -49,7 +49,7 @@ class _LocalStore:
 
     def buffer(self, path: str) -> memoryview:
         with _local_errors(path), open(path, "rb", buffering=0, opener=_open_at_once) as file:
-            memory = _large_pages(_file_size(path, file))
+            memory = memoryview(kernels.memory.Memory(_file_size(path, file)))
             done = 0
             while count := file.readinto(memory[done:]):
                 done += count
@@ -74,19 +74,6 @@ class _LocalStore:
 
     def forget(self, path: str) -> None:
         pass
-
-
-def _large_pages(size: int) -> memoryview:
-    """Memory in pages of 2 MB if the system has them: with pages of 4 KB, allocating took half of the reading time."""
-    if not size or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return memoryview(bytearray(size))
-    try:
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
-    except OSError as error:
-        raise MemoryError(f"no room for {size:,} bytes") from error
-    with suppress(OSError):  # a system without large pages
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return memoryview(memory)
 
 
 def _file_size(path: str, file: BinaryIO) -> int:

@@ -141,6 +141,8 @@ def classify_events(
 ) -> tuple[U8, U8]:
     """Kind and traits of each event: those of its type, corrected by its line and its stats.
 
+    Events share few combinations of these, so the rules are applied to the combinations.
+
     Args:
         flags: the bits of `FLAG_OF_STAT` that each event has.
 
@@ -148,43 +150,35 @@ def classify_events(
         Two uint8 of shape (events,).
     """
     kinds, traits = np.empty(len(event_type), np.uint8), np.empty(len(event_type), np.uint8)
+    found = np.zeros(1 << 16, np.uint8)
+    kernels.combine.seen(flags, found)
+    known_flags = np.flatnonzero(found)
+    shape = (len(known_flags), len(LineKind), 2, _KINDS)
+    marks = (type_traits & np.uint8(Trait.MARKS_IF_ROOT)) != 0
+    own = type_traits & np.uint8(0xFF - Trait.MARKS_IF_ROOT)
+    of_type, of_line = marks * np.int32(_KINDS) + type_kind, line_kind * np.int32(2 * _KINDS)
+    of_flags = np.zeros(1 << 16, np.int32)
+    of_flags[known_flags] = np.arange(len(known_flags)) * (len(LineKind) * 2 * _KINDS)
+    cell = np.empty(_BLOCK, np.int32)
     for begin in range(0, len(event_type), _BLOCK):
-        rows = slice(begin, begin + _BLOCK)
-        kinds[rows], traits[rows] = _classify_block(
-            event_type[rows], event_line[rows], flags[rows], type_kind, type_traits, line_kind
+        rows = slice(begin, min(begin + _BLOCK, len(event_type)))
+        cells, here = cell[: rows.stop - begin], np.zeros(math.prod(shape), np.uint8)
+        kernels.combine.combine(
+            event_type[rows], event_line[rows], flags[rows], of_type, of_line, of_flags, cells, here
         )
+        by_cell = _classify_combinations(np.flatnonzero(here), shape, known_flags)
+        kernels.combine.apply(cells, event_type[rows], *by_cell, own, kinds[rows], traits[rows])
     return kinds, traits
 
 
-def _classify_block(
-    event_type: I32,
-    event_line: I32,
-    flags: NDArray[np.uint16],
-    type_kind: U8,
-    type_traits: U8,
-    line_kind: U8,
-) -> tuple[U8, U8]:
-    """Kind and traits of a block of events.
-
-    Few combinations of type, line and flags occur, so the rules are applied to each combination once.
-    """
-    known_flags = np.flatnonzero(np.bincount(flags))
-    rank = np.zeros(1 << 16, np.int32)
-    rank[known_flags] = np.arange(len(known_flags))
-    shape = (len(known_flags), len(LineKind), 2, _KINDS)
-    marks = (type_traits & np.uint8(Trait.MARKS_IF_ROOT)) != 0
-    cell = (marks * np.int32(_KINDS) + type_kind).take(event_type)
-    cell += (line_kind * np.int32(2 * _KINDS)).take(event_line)
-    cell += (rank * np.int32(len(LineKind) * 2 * _KINDS)).take(flags)
-
-    cells = np.flatnonzero(np.bincount(cell))
+def _classify_combinations(cells: I64, shape: tuple[int, ...], known_flags: I64) -> tuple[U8, U8]:
+    """Kind and traits of those combinations that there are: two uint8 of shape (combinations,)."""
     flag, line, mark, kind = np.unravel_index(cells, shape)
     kinds, traits = np.zeros(math.prod(shape), np.uint8), np.zeros(math.prod(shape), np.uint8)
     kinds[cells], traits[cells] = _refine_kinds(
         kind.astype(np.uint8), mark.astype(np.bool_), line, known_flags[flag].astype(np.uint16)
     )
-    own = type_traits & np.uint8(0xFF - Trait.MARKS_IF_ROOT)
-    return kinds.take(cell), own.take(event_type) | traits.take(cell)
+    return kinds, traits
 
 
 def _refine_kinds(kind: U8, marks_if_root: Mask, place: I64, flags: NDArray[np.uint16]) -> tuple[U8, U8]:
@@ -233,12 +227,10 @@ def mark_16bit(strings: Strings, events: Events, types: EventTypes, stats: Stats
     rows = np.flatnonzero(computes.take(events.kind))
     if not len(rows):
         return
-    text = types.name.take(events.type.take(rows))
-    owners, shapes = _find_text_stat(strings, stats, "shape")
-    if len(owners):
-        shape = np.zeros(len(events), np.int32)
-        shape[owners] = shapes
-        text = np.where(shape[rows] > 0, shape[rows], text)
+    text = types.name.take(events.type.take(rows)).astype(np.int64)
+    shape = np.zeros(len(rows), np.int64)
+    _put_texts(strings, stats, "shape", rows, shape)
+    text = np.where(shape > 0, shape, text)
     narrow = np.zeros(len(strings), np.bool_)
     for row in np.flatnonzero(np.bincount(text)).tolist():
         narrow[row] = is_narrow(strings.raw(row))
@@ -247,19 +239,21 @@ def mark_16bit(strings: Strings, events: Events, types: EventTypes, stats: Stats
 
 def mark_compiles(strings: Strings, events: Events, stats: Stats) -> None:
     """Marks the calls of traced functions that caused a new trace."""
-    owners, modes = _find_text_stat(strings, stats, "tf_function_call")
+    name = strings.find("tf_function_call")
+    rows = np.flatnonzero(stats.name == name) if name > 0 else np.empty(0, np.int64)
     traced = [strings.find("traced-xla"), strings.find("traced-nonXla")]
-    events.traits[owners[np.isin(modes, traced)]] |= np.uint8(Trait.COMPILES)
+    rows = rows[(stats.tag[rows] == StatTag.STRING) & np.isin(stats.value[rows], traced)]
+    owners = np.searchsorted(stats.offsets, rows, side="right") - 1
+    events.traits[owners] |= np.uint8(Trait.COMPILES)
 
 
-def _find_text_stat(strings: Strings, stats: Stats, name: str) -> tuple[I64, I64]:
-    """The owners that have a text stat with this name, and the row of the text."""
+def _put_texts(strings: Strings, stats: Stats, name: str, rows: I64, out: I64) -> None:
+    """Puts the text that some events have under a name into a column, as its row in the string table."""
     wanted = strings.find(name)
-    rows = np.flatnonzero(stats.name == wanted) if wanted > 0 else np.empty(0, np.int64)
-    rows = rows[stats.tag[rows] == StatTag.STRING]
-    owners = np.empty(len(rows), np.int64)
-    kernels.stats.owners(stats.offsets, rows, owners)
-    return owners, stats.value[rows]
+    if wanted > 0:
+        kernels.stats.put_some(
+            stats.offsets, rows, stats.name, stats.tag, stats.value, wanted, 1 << StatTag.STRING, out
+        )
 
 
 def detect_framework(strings: Strings) -> str:

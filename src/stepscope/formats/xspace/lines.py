@@ -17,6 +17,7 @@ from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
 from stepscope.formats.xspace.damage import Damage
 from stepscope.formats.xspace.names import NO_ROWS, Interner
+from stepscope.formats.xspace.pages import Pages
 from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, take_columns
 from stepscope.kernels import wire
 from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
@@ -92,8 +93,11 @@ class LineReader:
         session_start_ns: the zero of all times, in ns since 1970; None if unknown.
     """
 
-    def __init__(self, buf: Bytes, planes: Sequence[Plane], lines: Ranges, told_start: int | None) -> None:
+    def __init__(
+        self, buf: Bytes, pages: Pages, planes: Sequence[Plane], lines: Ranges, told_start: int | None
+    ) -> None:
         self.buf = buf
+        self._pages = pages
         self.header = np.zeros((len(lines[0]), wire.HEADER_WIDTH), np.int64)
         self._lines = lines
         self._planes = planes
@@ -146,6 +150,7 @@ class LineReader:
     def release_buffer(self) -> None:
         """Lets go of the file, after which nothing more can be decoded."""
         self.buf = self.buf[:0].copy()
+        self._pages.release_buffer()
 
     # -- finding ------------------------------------------------------------------------------------------------------
 
@@ -220,8 +225,10 @@ class LineReader:
         columns.stat_offsets[begin + 1 : end + 1] += by
 
     def _advance(self, first: int, last: int) -> None:
-        ranges = self._ranges[first:last]
-        progress.advance(int((ranges[:, wire.RANGE_STOP] - ranges[:, wire.RANGE_START]).sum()))
+        """Tells that some ranges are decoded, and gives back the memory of their bytes."""
+        starts, stops = self._ranges[first:last, wire.RANGE_START], self._ranges[first:last, wire.RANGE_STOP]
+        progress.advance(int((stops - starts).sum()))
+        self._pages.release(starts, stops)
 
     def _close_gaps(self, columns: EventColumns) -> None:
         """Removes the gaps left by damaged events, in place."""

@@ -15,6 +15,7 @@ from stepscope.formats.xspace.damage import Damage, unreadable_error
 from stepscope.formats.xspace.kinds import restore_kinds
 from stepscope.formats.xspace.lines import EventColumns, LineReader
 from stepscope.formats.xspace.names import Interner
+from stepscope.formats.xspace.pages import Pages
 from stepscope.formats.xspace.planes import Bytes, Fields, PlaneReader
 from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, StatTag, Strings
@@ -36,7 +37,9 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     Raises:
         UnreadableError: nothing in the file can be used.
     """
-    buf = np.frombuffer(next(data) if isinstance(data, Iterator) else data, np.uint8)
+    content = next(data) if isinstance(data, Iterator) else data
+    pages = Pages(content if isinstance(data, Iterator) else None)
+    buf = np.frombuffer(content, np.uint8)
     buf.flags.writeable = False  # as it is for bytes; the kernels accept one type of array
     damage = Damage(len(buf))
     space = _scan_space(buf, damage)
@@ -47,7 +50,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
         raise unreadable_error(buf, source)
     plane_stats = planes.plane_stats()
     told_start, stop = _session_times(planes, plane_stats)
-    lines = LineReader(buf, planes.planes, planes.lines[1:], told_start)
+    lines = LineReader(buf, pages, planes.planes, planes.lines[1:], told_start)
     line_names = strings.add(lines.header[:, wire.LINE_NAME]), strings.add(lines.header[:, wire.DISPLAY_NAME])
     columns = lines.decode(strings)
     types = _type_table(planes, lines, columns)
@@ -60,7 +63,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     texts = {number: _read_texts(buf, space, number) for number in schema.SPACE_TEXTS}
     planes.release_buffer()
     lines.release_buffer()
-    del data, buf, strings  # frees the file's memory for the columns below
+    del data, content, buf, strings  # frees the file's memory for the columns below
     events = _event_table(table, columns, lines, types, line_table, planes, of_events)
     of_types = restore_kinds(events, of_types, table)
     return HostTrace(

@@ -8,6 +8,12 @@ cdef struct Text:
     int64_t length
     uint64_t hash
 
+cdef struct Chunk:
+    # Memory for texts; how much of it is free, and the chunk that was filled before it.
+    Chunk* before
+    int64_t free
+    uint8_t* at
+
 cdef struct Slot:
     int32_t text  # -1 if it is free
     uint32_t hash  # the upper half
@@ -52,12 +58,14 @@ cdef class Interner:
     cdef const uint8_t* buf
     cdef Text* texts
     cdef Slot* slots
+    cdef Chunk* chunk
     cdef int64_t room, n_slots
     cdef readonly int64_t count
     cdef readonly int64_t size
     cdef uint64_t seed
 
     cdef int64_t give(self, const Text* text) except -1 nogil
+    cdef const uint8_t* _keep(self, const Text* text) except NULL nogil
     cdef int _grow_texts(self) except -1 nogil
     cdef int _grow_slots(self) except -1 nogil
     cdef void _enter(self, int32_t id) noexcept nogil

@@ -10,10 +10,13 @@ from stepscope.kernels.varint cimport read_varint
 cdef enum:
     _FIRST_ROOM = 1024  # texts
     _SLOTS_PER_TEXT = 4  # keeps the chains of a full table short
+    _CHUNK_BYTES = 256 << 10
 
 
 cdef class Interner:
     """Gives equal texts of a buffer equal ids, in the order in which they come.  Id 0 is the empty text.
+
+    It keeps a copy of each text, so that what was decoded of a large file need not stay in memory.
 
     Args:
         buf: uint8 of shape (bytes,).
@@ -35,6 +38,11 @@ cdef class Interner:
         self._grow_slots()
 
     def __dealloc__(self):
+        cdef Chunk* before
+        while self.chunk != NULL:
+            before = self.chunk.before
+            free(self.chunk)
+            self.chunk = before
         free(self.texts)
         free(self.slots)
 
@@ -93,11 +101,26 @@ cdef class Interner:
             at = (at + 1) & mask
         if self.count == self.room:
             self._grow_texts()
-        self.texts[self.count] = text[0]
+        self.texts[self.count] = Text(self._keep(text), text.length, text.hash)
         self.size += text.length
         self.count += 1
         self._enter(<int32_t>(self.count - 1))
         return self.count - 1
+
+    cdef const uint8_t* _keep(self, const Text* text) except NULL nogil:
+        """A copy of a text's bytes."""
+        cdef Chunk* chunk = self.chunk
+        cdef int64_t size = max(text.length, <int64_t>_CHUNK_BYTES)
+        cdef uint8_t* at
+        if chunk == NULL or chunk.free < text.length:
+            chunk = <Chunk*>grown(NULL, <int64_t>sizeof(Chunk) + size, 1)
+            chunk.before, chunk.free, chunk.at = self.chunk, size, <uint8_t*>chunk + sizeof(Chunk)
+            self.chunk = chunk
+        at = chunk.at
+        memcpy(at, text.start, <size_t>text.length)
+        chunk.at += text.length
+        chunk.free -= text.length
+        return at
 
     cdef int _grow_texts(self) except -1 nogil:
         if self.room > INT32_MAX // 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
@@ -41,7 +42,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     where = context.intervals(Activity.CHECKPOINT)
     name = next((place.name.lstrip("$") for place in where if place.name), "")
-    return predict_without(context, saving, "saving", parts=(Activity.CHECKPOINT,), competes_ms=saving).advice(
+    advised = predict_without(context, saving, "saving", parts=(Activity.CHECKPOINT,), competes_ms=saving).advice(
         rule="checkpoint.stall",
         kind="checkpoint_stall",
         title="Save less often, or in the background",
@@ -53,6 +54,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=(Row("steps", "other", round(saving, 3)),),
         intervals=where,
     )
+    return name_culprit(context, advised, "checkpoint", "python")
 
 
 RULE = Rule(id="checkpoint.stall", threshold_percent=5.0, evaluate=_evaluate, yields_to=("recompilation",))

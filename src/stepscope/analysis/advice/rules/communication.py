@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Interval, Row
+from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
@@ -53,7 +54,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     gain = predict_without(
         context, exposed, "exposed communication", parts=(Activity.COLLECTIVE,), competes_ms=competes
     )
-    return gain.advice(
+    advised = gain.advice(
         rule="communication.exposed",
         kind="communication_bound",
         title="Communicate in fewer, larger messages" if many else "Overlap or shrink the communication",
@@ -65,6 +66,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=(Row("steps", "device_collectives", round(exposed, 3)),),
         intervals=_collective_intervals(context),
     )
+    return name_culprit(context, advised, "communication")
 
 
 def _collective_intervals(context: Context) -> tuple[Interval, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_culprit, name_share
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
@@ -64,7 +65,7 @@ def _evaluate_layouts(context: Context, threshold: float) -> Advice | None:
     time = _critical_path_ms(device, device.layout_ps)
     if context.percent(time) < threshold:
         return None
-    return predict_without(context, time, "layout conversion").advice(
+    advised = predict_without(context, time, "layout conversion").advice(
         rule="layout.transposes",
         kind="memory_churn",
         title="Keep data in the layout that the kernels need",
@@ -75,6 +76,7 @@ def _evaluate_layouts(context: Context, threshold: float) -> Advice | None:
         rows=_evidence_rows(device, device.layout),
         intervals=context.work_places(device.layout),
     )
+    return name_share(context, advised, device.layout[0], device.steps)
 
 
 def _evaluate_copies(context: Context, threshold: float) -> Advice | None:
@@ -84,7 +86,7 @@ def _evaluate_copies(context: Context, threshold: float) -> Advice | None:
     time = _critical_path_ms(device, device.copying_ps)
     if context.percent(time) < threshold:
         return None
-    return predict_without(context, time, "copying inside the device").advice(
+    advised = predict_without(context, time, "copying inside the device").advice(
         rule="memory.device-copies",
         kind="memory_churn",
         title="Write in place instead of copying",
@@ -95,6 +97,7 @@ def _evaluate_copies(context: Context, threshold: float) -> Advice | None:
         rows=_evidence_rows(device, device.copying),
         intervals=context.work_places(device.copying),
     )
+    return name_share(context, advised, device.copying[0], device.steps)
 
 
 def _evaluate_pageable(context: Context, threshold: float) -> Advice | None:
@@ -105,7 +108,7 @@ def _evaluate_pageable(context: Context, threshold: float) -> Advice | None:
     time = (device.exposed_pageable_ps + sum(call.total_ps for call in waits)) / device.steps / MS
     if context.percent(time) < threshold:
         return None
-    return predict_without(context, time, "copies from pageable memory").advice(
+    advised = predict_without(context, time, "copies from pageable memory").advice(
         rule="input.pageable",
         kind="input_transfer",
         title="Copy the next batch from pinned memory while the step runs",
@@ -117,6 +120,7 @@ def _evaluate_pageable(context: Context, threshold: float) -> Advice | None:
         rows=_evidence_rows(device, waits) or (Row("overview", "input", round(time, 3)),),
         intervals=context.work_places(waits),
     )
+    return name_culprit(context, advised, "copy")
 
 
 def _critical_path_ms(device: DeviceFacts, time_ps: int) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Bound, predict_without
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
@@ -93,7 +94,7 @@ def _evaluate_launches(context: Context, threshold: float) -> Advice | None:
     if small:
         actions = (_GATHER, *actions)
     gain = predict_without(context, idle, "idle time between launches", [_busy_bound(device)])
-    return gain.advice(
+    advised = gain.advice(
         rule="launch.bound",
         kind="small_batch" if compiled or small else "eager_dispatch",
         title="Give each launch more to compute" if compiled or small else "Launch fewer, larger pieces of device work",
@@ -104,6 +105,7 @@ def _evaluate_launches(context: Context, threshold: float) -> Advice | None:
         rows=(Row("steps", "kernel_launch", round(idle, 3)), *_evidence_rows(device, device.calls[:2])),
         intervals=context.idle_places(),
     )
+    return name_culprit(context, advised, "launch")
 
 
 def _small_batch_evidence(context: Context) -> str:
@@ -123,7 +125,7 @@ def _advise_larger_programs(context: Context, device: DeviceFacts) -> Advice | N
     idle = min(_launch_idle_ms(context, device), _loop_ms(context, Activity.PROGRAM, Activity.RUNTIME))
     if not calls or device.compiled < _MOST_COMPILED * device.kernels or context.percent(idle) < _OF_PROGRAMS:
         return None
-    return predict_without(context, idle, "starting programs", [_busy_bound(device)]).advice(
+    advised = predict_without(context, idle, "starting programs", [_busy_bound(device)]).advice(
         rule="launch.programs",
         kind="small_batch",
         title="Give each launch more to compute",
@@ -135,6 +137,7 @@ def _advise_larger_programs(context: Context, device: DeviceFacts) -> Advice | N
         rows=_evidence_rows(device, device.calls[:2]),
         intervals=context.idle_places(),
     )
+    return name_culprit(context, advised, "launch")
 
 
 def _launch_idle_ms(context: Context, device: DeviceFacts) -> float:
@@ -191,7 +194,7 @@ def _evaluate_waits(context: Context, threshold: float) -> Advice | None:
     )
     whole = "each step" if device.marked else "the time"
     seldom = "; this does not occur in every step, so check whether it matters" if once else ""
-    return predict_without(context, idle, "idle time around waits for the device", [_busy_bound(device)]).advice(
+    advised = predict_without(context, idle, "idle time around waits for the device", [_busy_bound(device)]).advice(
         rule="device.sync",
         kind="host_sync",
         title="Stop waiting for the device within the step",
@@ -202,6 +205,7 @@ def _evaluate_waits(context: Context, threshold: float) -> Advice | None:
         rows=_evidence_rows(device, blocked or device.calls[:2]),
         intervals=context.work_places(blocked) or context.idle_places(),
     )
+    return name_culprit(context, advised, "sync", "copy")
 
 
 def _busy_bound(device: DeviceFacts) -> Bound:

@@ -19,6 +19,7 @@ from stepscope.analysis.advice.gain import (
     uncontended_share,
 )
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
@@ -194,7 +195,7 @@ def _advise_fetching_rarely(context: Context, work: WorkFacts, confidence: float
         f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
     )
     gain = _predict_without_fetches(context, work, "fetching values one by one")
-    return gain.advice(
+    advised = gain.advice(
         rule="host.sync",
         kind="host_sync",
         title="Fetch values rarely, and all at once",
@@ -205,6 +206,7 @@ def _advise_fetching_rarely(context: Context, work: WorkFacts, confidence: float
         rows=_evidence_rows(context),
         intervals=context.intervals(Activity.SYNC),
     )
+    return name_culprit(context, advised, "sync", "python", "launch")
 
 
 def _advise_larger_batch(context: Context, work: WorkFacts, repeats: float) -> Advice:
@@ -213,7 +215,7 @@ def _advise_larger_batch(context: Context, work: WorkFacts, repeats: float) -> A
     how = f"the same work runs {repeats:.0f} times per step" if repeats >= _REPEATS else "its ops are tiny"
     left = _merged_ms(context, work, max(repeats, _REPEATS))
     gain = predict_with_only(context, left, "starting work and ops that are all overhead")
-    return gain.advice(
+    advised = gain.advice(
         rule="batch.small",
         kind="small_batch",
         title="Give each call more to compute",
@@ -224,11 +226,12 @@ def _advise_larger_batch(context: Context, work: WorkFacts, repeats: float) -> A
         rows=_evidence_rows(context),
         intervals=context.intervals(Activity.PROGRAM) or context.intervals(Activity.OP),
     )
+    return name_culprit(context, advised, "launch", "python", "host_compute")
 
 
 def _advise_compiling(context: Context, work: WorkFacts, starts: float, unfused: bool) -> Advice:
     gain = _predict_compiled(context, work, unfused)
-    return gain.advice(
+    advised = gain.advice(
         rule="eager.ops",
         kind="eager_dispatch",
         title="Compile the step instead of running it op by op",
@@ -240,6 +243,7 @@ def _advise_compiling(context: Context, work: WorkFacts, starts: float, unfused:
         rows=_evidence_rows(context),
         intervals=context.intervals(Activity.EAGER) or context.intervals(Activity.PROGRAM),
     )
+    return name_culprit(context, advised, "launch", "python", "host_compute")
 
 
 def _compute_and_start_ms(context: Context, work: WorkFacts) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_op
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
@@ -47,7 +48,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     top = work.moves[0]
     rows = tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3])
-    return predict_without(context, moves, "moving data and freeing memory", competes_ms=moves, computes=True).advice(
+    gain = predict_without(context, moves, "moving data and freeing memory", competes_ms=moves, computes=True)
+    advised = gain.advice(
         rule="memory.churn",
         kind="memory_churn",
         title="Write in place instead of copying",
@@ -59,6 +61,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=rows,
         intervals=context.intervals(Activity.OP) if context.framework == "pytorch" else (),
     )
+    return name_op(context, advised, top.name, top.calls / work.steps, top.self_ps / work.steps)
 
 
 def _release_ms(context: Context, work: WorkFacts, moves: float) -> float:

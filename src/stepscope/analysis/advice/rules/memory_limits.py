@@ -8,6 +8,7 @@ from typing import Any
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_share
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.vocabulary.lookup import name_has
@@ -90,7 +91,7 @@ def _evaluate_driver_calls(context: Context, threshold: float) -> Advice | None:
     if context.percent(idle) < threshold:
         return None
     count = sum(call.calls for call in calls) / device.steps
-    return predict_without(context, idle, "memory calls to the driver").advice(
+    advised = predict_without(context, idle, "memory calls to the driver").advice(
         rule="memory.driver-calls",
         kind="memory_churn",
         title="Allocate memory from the driver once",
@@ -102,6 +103,7 @@ def _evaluate_driver_calls(context: Context, threshold: float) -> Advice | None:
         rows=tuple(Row("op-stats", call.name, round(call.total_ps / device.steps / MS, 3)) for call in calls),
         intervals=context.work_places(calls),
     )
+    return name_share(context, advised, calls[0], device.steps)
 
 
 RULE = Rule(id="memory.nearly-full", threshold_percent=95.0, evaluate=_evaluate_capacity)

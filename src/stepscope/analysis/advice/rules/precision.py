@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_share
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.report import amount
@@ -38,7 +39,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(products) < threshold:
         return None
     top = device.wide_products[0]
-    return predict_without(context, products * _FASTER, "half the time of 32-bit products").advice(
+    advised = predict_without(context, products * _FASTER, "half the time of 32-bit products").advice(
         rule="precision.low",
         kind="low_precision",
         title="Compute in 16 bits",
@@ -53,6 +54,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         ),
         intervals=context.work_places(device.wide_products),
     )
+    return name_share(context, advised, top, device.steps)
 
 
 def _describe_tensor_cores(context: Context) -> str:

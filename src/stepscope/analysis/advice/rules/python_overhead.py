@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Interval, Row
+from stepscope.analysis.advice.naming import name_culprit, name_op
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop import LoopFacts
@@ -46,7 +47,7 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
     name = context.hottest_python or next((gap.name.lstrip("$") for gap in context.loop.gaps if gap.name), "")
     if running < threshold or not name:
         return None
-    return Advice(
+    advised = Advice(
         id="python.plain",
         kind="python_overhead",
         title="Make the Python of the step faster",
@@ -62,6 +63,7 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
         reasoning="no trace shows how fast the same work is without Python loops",
         intervals=tuple(_name_intervals(context.intervals(Activity.PYTHON))),
     )
+    return name_culprit(context, advised, "python")
 
 
 _OUT_OF_PROGRAM: Actions = {
@@ -86,7 +88,7 @@ def _evaluate_callbacks(context: Context, threshold: float) -> Advice | None:
     name = work.callback.rpartition(":")[0] or work.callback
     # The loop's thread waits for the program at that time: its recording cost is removed with the calls.
     parts = (Activity.PROGRAM, Activity.WAIT)
-    return predict_without(context, called, "Python callbacks", parts=parts, computes=True).advice(
+    advised = predict_without(context, called, "Python callbacks", parts=parts, computes=True).advice(
         rule="python.callback",
         kind="python_overhead",
         title="Remove Python callbacks from the compiled step",
@@ -98,6 +100,7 @@ def _evaluate_callbacks(context: Context, threshold: float) -> Advice | None:
         rows=(Row("op-stats", name, round(called, 3)),),
         intervals=context.intervals(Activity.PROGRAM),
     )
+    return name_op(context, advised, name, 1, called * MS)
 
 
 def _evaluate_gaps(context: Context, loop: LoopFacts, threshold: float, rule: str) -> Advice | None:
@@ -108,7 +111,7 @@ def _evaluate_gaps(context: Context, loop: LoopFacts, threshold: float, rule: st
     where = f", mostly in {named[0].name.lstrip('$')}" if named else ""
     hint = () if named or context.python_recorded else (_recording_hint(context),)
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
-    return predict_without(context, idle, "Python while nothing computes", parts=(Activity.PYTHON,)).advice(
+    advised = predict_without(context, idle, "Python while nothing computes", parts=(Activity.PYTHON,)).advice(
         rule=rule,
         kind="python_overhead",
         title="Reduce the Python that runs while nothing computes",
@@ -119,6 +122,7 @@ def _evaluate_gaps(context: Context, loop: LoopFacts, threshold: float, rule: st
         rows=tuple(rows),
         intervals=tuple(_name_intervals(context.intervals(Activity.PYTHON))),
     )
+    return name_culprit(context, advised, "python")
 
 
 def _recording_hint(context: Context) -> str:
@@ -147,7 +151,7 @@ def _evaluate_between_steps(context: Context, threshold: float) -> Advice | None
         return None
     gap = context.step_ms * share / (100.0 - share) if share < 100.0 else 0.0
     now = context.step_ms + gap
-    return Advice(
+    advised = Advice(
         id="python.between-steps",
         kind="python_overhead",
         title="Do less between steps",
@@ -160,6 +164,7 @@ def _evaluate_between_steps(context: Context, threshold: float) -> Advice | None
         predicted_step_time_ms=round(context.step_ms, 3),
         reasoning=f"{now:.2f} ms from step to step, minus {gap:.2f} ms between steps",
     )
+    return name_culprit(context, advised, "python")
 
 
 _EXPLAINED_BY = (

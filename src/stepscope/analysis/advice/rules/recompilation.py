@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Bound, predict_without, uncontended_share
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
@@ -48,7 +49,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     removed = compiling + max(around - context.compute_ms, 0.0) + first
     times = context.calls(Activity.COMPILE)
     changed = _describe_change(context)
-    return predict_without(
+    advised = predict_without(
         context, removed, "tracing, compiling and starting new programs",
         [Bound(_uncontended_ms(context, computing, compiling), "the computation")],
         (Activity.COMPILE, Activity.PROGRAM, Activity.RUNTIME), competes_ms=removed, computes=True,
@@ -64,6 +65,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=(Row("steps", "compilation", round(compiling, 3)),),
         intervals=context.intervals(Activity.COMPILE),
     )  # fmt: skip
+    return name_culprit(context, advised, "compile")
 
 
 def _uncontended_ms(context: Context, computing: float, compiling: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_culprit, name_op
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.vocabulary.python import is_training_function
@@ -32,7 +33,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.framework == "tensorflow":  # a function that is left out saves all its work, not only the forward pass
         extra_ms = max(extra_ms, _other_functions_ms(context))
     key = program or context.largest_op(OpTrait.MULTIPLIES)
-    return predict_without(context, extra_ms, "forward computation without a backward pass", computes=True).advice(
+    advised = predict_without(context, extra_ms, "forward computation without a backward pass", computes=True).advice(
         rule="compute.redundant",
         kind="redundant_compute",
         title="Remove computation that the update does not need",
@@ -42,6 +43,15 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         confidence=confidence,
         rows=(Row("op-stats", key, round(extra_ms, 3)),) if key else (),
     )
+    return _name_work(context, advised, work, program)
+
+
+def _name_work(context: Context, advised: Advice, work: WorkFacts, program: str | None) -> Advice:
+    """The advice with the program as its culprit, else with the op that takes most of the time."""
+    share = next((module for module in work.modules if module.name == program), None)
+    if share is None:
+        return name_culprit(context, advised, "host_compute")
+    return name_op(context, advised, share.name, 1, share.self_ps / work.steps * work.critical_path_share)
 
 
 def _other_functions_ms(context: Context) -> float:

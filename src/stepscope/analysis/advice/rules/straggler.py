@@ -10,6 +10,7 @@ import numpy as np
 from stepscope.analysis.advice.context import MS, Context, busy_ps
 from stepscope.analysis.advice.gain import Bound, predict_without
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop_events import Activity
@@ -42,7 +43,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     what = f"work that only {slow.host} does" if extra else f"work of {slow.host} beyond its share"
     more = _describe_extra_work(ops, usual_ops, extra)
     rows = tuple(Row("pod-viewer", host, round(time, 3)) for host, time in busy.items())
-    return predict_without(context, removed, what, [Bound(usual, "the work of the others")], computes=True).advice(
+    advised = predict_without(context, removed, what, [Bound(usual, "the work of the others")], computes=True).advice(
         rule="straggler",
         kind="straggler",
         title=f"Take work off {slow.host}",
@@ -56,6 +57,16 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         confidence=0.9,
         rows=rows,
     )  # fmt: skip
+    return name_culprit(context, advised, *_causes_of_lag(slow, others), account=slow.account)
+
+
+def _causes_of_lag(slow: HostFacts, others: Sequence[HostFacts]) -> tuple[str, ...]:
+    """The causes in the account of the slow worker, the one that it spends most time on beyond the others first."""
+    if slow.account is None:
+        return ()
+    usual = [{row.cause: row.ps for row in other.account.rows} for other in others if other.account is not None]
+    more = {row.cause: row.ps - _median(each.get(row.cause, 0) for each in usual or [{}]) for row in slow.account.rows}
+    return tuple(sorted((cause for cause in more if cause != "communication"), key=lambda cause: -more[cause]))
 
 
 def _median(values: Iterable[float]) -> float:

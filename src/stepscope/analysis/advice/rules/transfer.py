@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
@@ -41,7 +42,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     gain = predict_without(
         context, copies + casts, "copying data in", parts=(Activity.TRANSFER,), competes_ms=copies + casts
     )
-    return gain.advice(
+    advised = gain.advice(
         rule="input.transfer",
         kind="input_transfer",
         title="Copy data in once, not in every step",
@@ -52,6 +53,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=(_evidence_row(context, copies, casts),),
         intervals=context.intervals(Activity.TRANSFER if copies >= casts else Activity.OP),
     )
+    return name_culprit(context, advised, "copy", "host_compute")
 
 
 def _evidence_row(context: Context, copies: float, casts: float) -> Row:

@@ -11,6 +11,7 @@ from stepscope.analysis.advice.gain import (
     uncontended_share,
 )
 from stepscope.analysis.advice.items import Advice, Interval, Row
+from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
@@ -146,7 +147,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
     actions = _UNKNOWN_READER_ACTIONS if why == _UNKNOWN_READER else _general_actions(context, kind)
-    return gain.advice(
+    advised = gain.advice(
         rule=f"input.{kind.removeprefix('input_')}",
         kind=kind,
         title=_UNKNOWN_READER_TITLE if why == _UNKNOWN_READER else _TITLES[kind],
@@ -157,6 +158,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=_wait_intervals(context, unnamed),
     )
+    return name_culprit(context, advised, *(("python",) if unnamed else ("input",)))
 
 
 def _evaluate_contention(context: Context, waits: float) -> Advice | None:
@@ -174,7 +176,7 @@ def _evaluate_contention(context: Context, waits: float) -> Advice | None:
     # The input costs the step at most its own run time.
     taken = min((1 - estimate_uncontended_share(context, _cores_per_thread(context))) * context.compute_ms, busy)
     activity = "Python prepares it" if kind == "input_python" else "its files are read"
-    return predict_without(context, taken, "contention from the input's threads", computes=True).advice(
+    advised = predict_without(context, taken, "contention from the input's threads", computes=True).advice(
         rule="input.python-competes" if kind == "input_python" else "input.reading-competes",
         kind=kind,
         title=_TITLES[kind],
@@ -187,6 +189,7 @@ def _evaluate_contention(context: Context, waits: float) -> Advice | None:
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=context.intervals(Activity.PROGRAM),
     )
+    return name_culprit(context, advised, "input")
 
 
 def _replaceable(feed: FeedFacts) -> str:

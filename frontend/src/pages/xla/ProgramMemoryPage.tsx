@@ -1,0 +1,240 @@
+/** The memory of an XLA program as its compiler laid it out: live bytes over its order, and what fills the peak. */
+import { useMemo } from "preact/hooks";
+import type { Report, ToolAnswer } from "../../api";
+import { Chart } from "../../charts/Chart";
+import { type MemoryPoint, PROGRAM_MEMORY_COLOUR, programMemory } from "../../charts/programMemory";
+import { palette } from "../../design/theme";
+import { bytes, percent } from "../../format";
+import { linkTo, route, setParams } from "../../router";
+import { docOf, fieldOf, type RowOf, type Sections, tableOf } from "../../sections";
+import type { TableData } from "../../table/model";
+import type { Rows } from "../../table/rows";
+import { Table, type TableProps } from "../../table/Table";
+import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+import { useOwnRows } from "./ownRows";
+import "./xla.css";
+
+type Program = RowOf<"memory-viewer", "programs">;
+
+interface ProgramMemoryReport extends Report {
+  readonly programs?: readonly Program[];
+}
+
+export default function ProgramMemoryPage() {
+  return (
+    <ToolPage<"memory-viewer", ProgramMemoryReport> tool="memory-viewer">
+      {(answer) => <ProgramMemory {...answer} />}
+    </ToolPage>
+  );
+}
+
+const GROUPS = [
+  { value: "op", label: "By op" },
+  { value: "shape", label: "By shape" },
+  { value: "source", label: "By line" },
+] as const;
+type Grouping = (typeof GROUPS)[number]["value"];
+
+function ProgramMemory({ report, sections }: ToolAnswer<"memory-viewer", ProgramMemoryReport>) {
+  const programs = report.programs ?? [];
+  const params = route.value.params;
+  const chosen = programs.find((each) => each.program === params.program) ?? programs[0];
+  const name = chosen?.program ?? "";
+  const by = GROUPS.find((each) => each.value === params.by)?.value ?? "op";
+  const own = { program: name };
+  const points = useOwnRows("memory-viewer", tableOf(sections, "timeline"), own);
+  const buffers = useOwnRows("memory-viewer", tableOf(sections, "rows"), own);
+  const groups = useOwnRows("memory-viewer", tableOf(sections, "groups"), { program: name, by });
+  if (!chosen) return null;
+  return (
+    <>
+      <Card title="Memory of a program" actions={<ProgramPicker programs={programs} chosen={name} />}>
+        <Peak program={chosen} sections={sections} buffers={buffers} />
+      </Card>
+      <OverOrder program={chosen} rows={points} />
+      <OwnTable
+        id="buffers"
+        title="What is alive at the peak"
+        rows={buffers}
+        columns={USUAL}
+        links={graphLink(name)}
+        main
+      />
+      <OwnTable
+        id="groups"
+        title="What the peak is made of"
+        rows={groups}
+        actions={
+          <Segmented<Grouping>
+            label="Memory by"
+            value={by}
+            options={GROUPS}
+            onChange={(value) => setParams({ by: value === "op" ? null : value })}
+          />
+        }
+      />
+      <TableCard
+        section={tableOf(sections, "programs")}
+        tool="memory-viewer"
+        id="programs"
+        links={(row, data) => [
+          {
+            label: "Show its memory",
+            href: linkTo("memory-viewer", { program: String(data.columns.program?.[row] ?? "") }),
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+const USUAL = ["rank", "buffer", "kind", "shape", "bytes", "percent", "padding_bytes", "would_free", "source"];
+
+function ProgramPicker({ programs, chosen }: { programs: readonly Program[]; chosen: string }) {
+  return (
+    <label class="select">
+      <span class="muted">Program</span>
+      <select value={chosen} onChange={(event) => setParams({ program: event.currentTarget.value }, "push")}>
+        {programs.map((each) => (
+          <option key={each.program} value={String(each.program)}>
+            {`${each.program}: ${bytes(Number(each.peak_bytes))}`}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+const NAMED = 3;
+const FIGURES = [
+  ...(["peak_bytes", "parameter_bytes", "output_bytes", "constant_bytes", "temporary_bytes"] as const),
+  ...(["set_aside_bytes", "fragmentation_percent", "padding_bytes", "aliased_bytes", "donation_bytes"] as const),
+];
+
+/** How much the program needs at its fullest moment, of what, and what would free some of it. */
+function Peak({
+  program,
+  sections,
+  buffers,
+}: {
+  program: Program;
+  sections: Sections<"memory-viewer">;
+  buffers: Rows;
+}) {
+  const table = tableOf(sections, "programs");
+  const largest = buffers.state === "ready" ? Math.min(NAMED, buffers.data.rowCount) : 0;
+  const cell = (name: string, row: number) =>
+    buffers.state === "ready" ? (buffers.data.columns[name]?.[row] ?? null) : null;
+  const share = (value: number | null) => percent((100 * Number(value)) / Math.max(Number(program.peak_bytes), 1));
+  return (
+    <>
+      <p
+        class="verdict-line"
+        tabIndex={0}
+        {...hint("At the peak", docOf(table, "peak_bytes"), `${program.peak_bytes} bytes`)}
+      >
+        At its peak, {bytes(Number(program.peak_bytes))} {"is in use, "}
+        {share(program.temporary_bytes)} of it temporaries
+        {program.peak_at && <span class="muted">{`, at ${program.peak_at}`}</span>}
+      </p>
+      <ul class="prose spaced">
+        {Array.from({ length: largest }, (_, row) => (
+          <li
+            key={row}
+            tabIndex={0}
+            {...hint(
+              String(cell("buffer", row)),
+              docOf(tableOf(sections, "rows"), "bytes"),
+              `${cell("bytes", row)} bytes`,
+            )}
+          >
+            <strong>{bytes(Number(cell("bytes", row)))}</strong> {String(cell("buffer", row))}{" "}
+            <span class="muted">{[cell("kind", row), cell("shape", row)].filter(Boolean).join(", ")}</span>
+          </li>
+        ))}
+        {Number(program.donation_bytes) > 0 && (
+          <li>
+            Donating arguments (<code>donate_argnums</code>) would save up to {bytes(Number(program.donation_bytes))}
+          </li>
+        )}
+      </ul>
+      <div class="figures">
+        {FIGURES.map((name) => (
+          <Figure key={name} field={fieldOf(table, name)} value={program[name]} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+function OverOrder({ program, rows }: { program: Program; rows: Rows }) {
+  const points = useMemo(() => toPoints(rows), [rows]);
+  const look = palette.value;
+  const lasting = Number(program.peak_bytes) - Number(program.temporary_bytes);
+  const option = useMemo(() => programMemory(points, { palette: look, lasting }), [points, look, lasting]);
+  if (points.length < 2)
+    return (
+      <Card title="In use over the program's order">
+        <p class="muted">The compiler recorded no order of allocations, only what is set aside.</p>
+      </Card>
+    );
+  return (
+    <Card title="In use over the program's order" note={`${points.length.toLocaleString("en-US")} points`}>
+      <Chart
+        label={`Memory in use of ${program.program}, at most ${bytes(Number(program.peak_bytes))}`}
+        option={option}
+        height={300}
+        marks={points.length}
+      />
+      <ul class="legend inline">
+        <li>
+          <span class="swatch" style={{ background: PROGRAM_MEMORY_COLOUR.lasting }} />
+          Whole run: arguments, results, constants
+        </li>
+        <li>
+          <span class="swatch" style={{ background: PROGRAM_MEMORY_COLOUR.temporary }} />
+          Temporaries
+        </li>
+      </ul>
+    </Card>
+  );
+}
+
+interface OwnTableProps extends Partial<Pick<TableProps, "columns" | "main">> {
+  id: string;
+  title: string;
+  rows: Rows;
+  links?: (data: TableData, row: number) => { label: string; href: string }[];
+  actions?: preact.ComponentChildren;
+}
+
+function OwnTable({ rows, links, actions, ...rest }: OwnTableProps) {
+  return (
+    <Card title={rest.title} class="table-card" actions={actions}>
+      {rows.state === "loading" && <Loading what="Fetching the rows" />}
+      {rows.state === "failed" && <Failed error={rows.error} />}
+      {rows.state === "ready" && (
+        <Table {...rest} data={rows.data} links={(row) => links?.(rows.data, row) ?? []} empty="no buffer is known" />
+      )}
+    </Card>
+  );
+}
+
+/** Leads a buffer to the instruction that makes it. */
+function graphLink(program: string) {
+  return (data: TableData, row: number) => {
+    const buffer = data.columns.buffer?.[row];
+    if (typeof buffer !== "string" || data.columns.opcode?.[row] === null) return [];
+    const node = buffer.replace(/\{[\d,]*\}$/, "");
+    return [{ label: "Show in the graph", href: linkTo("graph-viewer", { program, node, view: "around" }) }];
+  };
+}
+
+function toPoints(rows: Rows): MemoryPoint[] {
+  if (rows.state !== "ready") return [];
+  const { position, bytes: size } = rows.data.columns;
+  return (position ?? []).map((at, row) => ({ position: Number(at), bytes: Number(size?.[row] ?? 0) }));
+}

@@ -1,0 +1,193 @@
+/** How near each op comes to what its device can do: the roofline, and the rows behind it. */
+import { useMemo } from "preact/hooks";
+import type { Report, ToolAnswer } from "../../api";
+import { Chart } from "../../charts/Chart";
+import { drawable, type Roof, type RoofPoint, rate, rooflineChart, usedRoofs } from "../../charts/roofline";
+import { palette } from "../../design/theme";
+import { duration, percent } from "../../format";
+import { findInTimeline } from "../../links";
+import { linkTo, route, setParams } from "../../router";
+import { figuresOf, type RowOf, tableOf } from "../../sections";
+import { answerAddress } from "../../session";
+import type { TableData } from "../../table/model";
+import { useRows } from "../../table/rows";
+import { Card, Empty, FigureRow, Segmented } from "../../ui/basics";
+import { Icon } from "../../ui/icons";
+import { findLinks, TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+import "./xla.css";
+
+interface RooflineReport extends Report {
+  readonly roofs?: readonly RowOf<"roofline", "roofs">[];
+}
+
+export default function RooflinePage() {
+  return <ToolPage<"roofline", RooflineReport> tool="roofline">{(answer) => <RooflineView {...answer} />}</ToolPage>;
+}
+
+const MOST_POINTS = 3000;
+
+function RooflineView({ report, sections }: ToolAnswer<"roofline", RooflineReport>) {
+  return (
+    <>
+      <RooflineCard report={report} sections={sections} />
+      <TableCard
+        section={tableOf(sections, "rows")}
+        tool="roofline"
+        id="rows"
+        main
+        height="page"
+        columns={USUAL}
+        links={opLinks}
+      />
+      <Card title="Use of the hardware by steps">
+        <FigureRow section={figuresOf(sections, "steps")} />
+      </Card>
+      <TableCard section={tableOf(sections, "roofs")} tool="roofline" id="roofs" />
+      <TableCard section={tableOf(sections, "devices")} tool="roofline" id="devices" />
+    </>
+  );
+}
+
+const USUAL = [
+  ...["rank", "category", "name", "self_us", "self_percent", "gflop_per_s", "gib_per_s", "flop_per_byte"],
+  ...["bound_by", "roof_gflop_per_s", "efficiency_percent"],
+];
+
+function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", RooflineReport>, "report" | "sections">) {
+  const params = route.value.params;
+  const shown = params.show === "programs" ? "program" : "op";
+  const rows = useRows(tableOf(sections, "rows"), (suffix) => answerAddress("roofline", suffix));
+  const all = useMemo(() => (rows.state === "ready" ? toPoints(rows.data) : []), [rows]);
+  const ofKind = useMemo(() => all.filter((point) => point.kind === shown), [all, shown]);
+  const points = useMemo(() => drawable(ofKind).slice(0, MOST_POINTS), [ofKind]);
+  const devices = [...new Set((report.roofs ?? []).map((roof) => roof.device))];
+  const device = devices.find((each) => each === params.device) ?? devices[0];
+  const roofs = useMemo(
+    () => usedRoofs((report.roofs ?? []).filter((roof) => roof.device === device) as readonly Roof[], points),
+    [report, device, points],
+  );
+  const picked = points.find((point) => String(point.rank) === params.at) ?? null;
+  const look = palette.value;
+  const option = useMemo(
+    () => rooflineChart(points, roofs, { palette: look, picked: picked?.rank ?? null }),
+    [points, roofs, look, picked],
+  );
+  const left = ofKind.length - points.length;
+  const some = all.some((point) => point.kind === "program");
+  return (
+    <Card
+      title="Roofline"
+      note={device ?? "the device's peaks are unknown, so there are no roofs"}
+      actions={
+        <>
+          {devices.length > 1 && (
+            <label class="select">
+              <span class="muted">Device</span>
+              <select value={device ?? ""} onChange={(event) => setParams({ device: event.currentTarget.value })}>
+                {devices.map((each) => (
+                  <option key={each}>{each}</option>
+                ))}
+              </select>
+            </label>
+          )}
+          {some && (
+            <Segmented
+              label="What is drawn"
+              value={shown}
+              options={[
+                { value: "op", label: "Ops" },
+                { value: "program", label: "Programs" },
+              ]}
+              onChange={(value) => setParams({ show: value === "program" ? "programs" : null, at: null })}
+            />
+          )}
+        </>
+      }
+    >
+      {points.length === 0 ? (
+        <Empty
+          title="No op has a place in the chart"
+          text="neither operations nor bytes of any op are known; for PyTorch, record with record_shapes=True"
+        />
+      ) : (
+        <>
+          <Chart
+            label={`${points.length} ${shown === "op" ? "ops" : "programs"} by operations a second and operations a byte`}
+            option={option}
+            height={420}
+            marks={points.length}
+            onPick={({ dataIndex, seriesIndex }) => {
+              const point = seriesIndex === 0 ? points[dataIndex] : undefined;
+              if (point) setParams({ at: String(point.rank) });
+            }}
+          />
+          <div class="graph-foot">
+            <span class="muted">
+              Larger marks take more time.{" "}
+              {left > 0 && `${left.toLocaleString("en-US")} without known operations or bytes are in the table only. `}
+              {!picked && "Click a mark to see its row."}
+            </span>
+          </div>
+        </>
+      )}
+      {picked && <Picked point={picked} />}
+    </Card>
+  );
+}
+
+function Picked({ point }: { point: RoofPoint }) {
+  const showRow = () => {
+    setParams({ "rows.filter": `rank = ${point.rank}` });
+    document.querySelector('[data-table="rows"]')?.scrollIntoView({ behavior: "smooth", block: "center" });
+  };
+  return (
+    <div class="picked" role="status">
+      <strong>{point.name}</strong>
+      <span>{duration(point.self_us / 1e3)}</span>
+      <span class="muted">
+        {rate(point.gflop_per_s)}
+        {point.roof_gflop_per_s !== null && ` of at most ${rate(point.roof_gflop_per_s)}`}
+        {point.efficiency_percent !== null && `, ${percent(point.efficiency_percent)} of its limit`}
+      </span>
+      <button type="button" class="button" onClick={showRow}>
+        Show its row <Icon name="arrow" size={16} />
+      </button>
+      {point.kind === "op" && (
+        <a class="button quiet" href={findInTimeline(point.name)}>
+          In the timeline <Icon name="arrow" size={16} />
+        </a>
+      )}
+      <button
+        type="button"
+        class="icon-button small"
+        aria-label="Clear the selection"
+        onClick={() => setParams({ at: null, "rows.filter": null })}
+      >
+        <Icon name="close" size={14} />
+      </button>
+    </div>
+  );
+}
+
+function toPoints({ columns, rowCount, fields }: TableData): RoofPoint[] {
+  return Array.from(
+    { length: rowCount },
+    (_, row) =>
+      Object.fromEntries(
+        fields.map((field) => [field.name, columns[field.name]?.[row] ?? null]),
+      ) as unknown as RoofPoint,
+  );
+}
+
+function opLinks(row: number, data: TableData) {
+  const [program, name] = [data.columns.program?.[row], data.columns.name?.[row]];
+  if (data.columns.kind?.[row] !== "op") return [];
+  const rank = data.columns.rank?.[row];
+  const inChart = { label: "Show in the chart", href: linkTo("roofline", { at: String(rank) }) };
+  const inGraph =
+    typeof program === "string" && typeof name === "string"
+      ? [{ label: "Show in the graph", href: linkTo("graph-viewer", { program, node: name, view: "around" }) }]
+      : [];
+  return [inChart, ...inGraph, ...findLinks(row, data)];
+}

@@ -1,0 +1,167 @@
+"""What every step of a host waited for: the same account as that of the median step, for tools that list steps.
+
+It walks back through each step, so it costs more than `account_of`, which is all that the overview needs. Where no
+steps were found, the whole capture counts as one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.build import build_graph, graph_of
+from stepscope.analysis.account.causes import Cause, causes_of, causes_of_work
+from stepscope.analysis.account.devices import busy_by_device
+from stepscope.analysis.account.graph import Graph
+from stepscope.analysis.account.model import median_step
+from stepscope.analysis.account.pieces import Pieces, pieces_of_steps
+from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.device_steps import device_name
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I64, U8, Mask
+from stepscope.records import dataclass
+
+_FIRST_ON_DEVICES = {Cause.DEVICE_COMPUTE, Cause.COMMUNICATION}
+
+
+@dataclass(frozen=True)
+class EveryStep:
+    """The pieces of all steps of a host; each step lasts from its start to the start of the next.
+
+    Attributes:
+        graph: the model.
+        pieces: of all steps, not sorted.
+        step: int64 of shape (pieces,), the place of each piece's step among `graph.steps`.
+        cause: uint8 of shape (pieces,), see Cause.
+        median: the place of the step whose account `account_of` gives.
+    """
+
+    graph: Graph
+    pieces: Pieces
+    step: I64
+    cause: U8
+    median: int
+
+    @property
+    def length_ps(self) -> I64:
+        """How long each piece is: int64 of shape (pieces,)."""
+        return self.pieces.end_ps - self.pieces.start_ps
+
+    def causes_ps(self) -> I64:
+        """The time of each step by cause: int64 of shape (steps, causes)."""
+        return self.causes_of_part(self.length_ps)
+
+    def causes_of_part(self, ps: I64) -> I64:
+        """A part of each piece's time, added up by step and cause: int64 of shape (steps, causes)."""
+        found = np.zeros((len(self.graph.steps), len(Cause)), np.int64)
+        np.add.at(found, (self.step, self.cause), ps)
+        return found
+
+    def longest_causes(self, start_ps: I64, end_ps: I64) -> list[str | None]:
+        """The cause that takes most of each of a few intervals; None where half of one is outside of steps."""
+        order = np.argsort(self.pieces.start_ps, kind="stable")
+        low, high = self.pieces.start_ps[order], self.pieces.end_ps[order]
+        found: list[str | None] = []
+        for start, end in zip(start_ps.tolist(), end_ps.tolist(), strict=True):
+            here = slice(int(np.searchsorted(high, start, side="right")), int(np.searchsorted(low, end)))
+            shared = np.minimum(high[here], end) - np.maximum(low[here], start)
+            spent = np.bincount(self.cause[order[here]], weights=shared, minlength=len(Cause))
+            inside = 2 * spent.sum() > end - start
+            found.append(Cause(int(np.argmax(spent))).name.lower() if inside else None)
+        return found
+
+    def part_within(self, spans: Spans) -> I64:
+        """The part of each piece in which some spans last: int64 of shape (pieces,), ps."""
+        return spans.overlap_ps(self.pieces.start_ps, self.pieces.end_ps)
+
+
+@dataclass(frozen=True)
+class CausesOfStep:
+    """The account of one step without culprits: ps by cause, in the order of Cause.
+
+    `place` is the step's among all steps of the host.
+    """
+
+    number: int
+    place: int
+    complete: bool
+    is_median: bool
+    start_ps: int
+    causes_ps: list[int]
+
+    @property
+    def step_ps(self) -> int:
+        """How long the step took, to the start of the next one."""
+        return sum(self.causes_ps)
+
+
+def every_step(trace: HostTrace) -> EveryStep | None:
+    """The pieces of all steps of a host, made once per trace; None where nothing takes time."""
+    return trace.derived("account of every step", _every_step)
+
+
+def causes_of_steps(trace: HostTrace) -> list[CausesOfStep]:
+    """The account of every step of a host, in order of time; empty where nothing takes time."""
+    found = every_step(trace)
+    if found is None:
+        return []
+    return _as_steps(trace, found, found.causes_ps())
+
+
+def causes_by_device(trace: HostTrace) -> dict[str, list[CausesOfStep]]:
+    """The same for each device of a host alone: what it does itself, and while it idles what the step waits for."""
+    found = every_step(trace)
+    if found is None:
+        return {}
+    return {
+        device_name(trace, plane): _as_steps(trace, found, _causes_on_device(trace, found, plane, busy))
+        for plane, busy in busy_by_device(trace).items()
+    }
+
+
+def _causes_on_device(trace: HostTrace, found: EveryStep, plane: int, busy: Spans) -> I64:
+    """The time of each step on a device by cause: int64 of shape (steps, causes), ps.
+
+    While it does several things at once, it computes, else it communicates.
+    """
+    causes = found.causes_of_part(found.length_ps - found.part_within(busy))
+    rows = np.flatnonzero(is_device_work(trace) & (trace.lines.plane[trace.events.line] == plane))
+    cause, counted = causes_of_work(trace)[trace.events.kind[rows]], Spans.union(rows[:0], rows[:0])
+    bounds = found.graph.end_ps[found.graph.bounds]
+    for each in (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, *(set(Cause) - _FIRST_ON_DEVICES)):
+        spans = spans_of(trace, rows[cause == each])
+        causes[:, each] += (spans | counted).overlap_ps(bounds[:-1], bounds[1:])
+        causes[:, each] -= counted.overlap_ps(bounds[:-1], bounds[1:])
+        counted = counted | spans
+    return causes
+
+
+def _as_steps(trace: HostTrace, found: EveryStep, causes_ps: I64) -> list[CausesOfStep]:
+    steps, rows = steps_of(trace), found.graph.steps
+    columns = (
+        steps.number[rows].tolist(),
+        rows.tolist(),
+        steps.complete[rows].tolist(),
+        (np.arange(len(rows)) == found.median).tolist(),
+        found.graph.end_ps[found.graph.bounds[:-1]].tolist(),
+        causes_ps.tolist(),
+    )
+    return [CausesOfStep(*row) for row in zip(*columns, strict=True)]
+
+
+def _every_step(trace: HostTrace) -> EveryStep | None:
+    graph = graph_of(trace) or build_graph(trace)
+    if graph is None or not len(graph.steps):
+        return None
+    pieces = pieces_of_steps(trace, graph)
+    cause = causes_of(trace, graph, pieces, threads_of(trace))
+    bounds = graph.end_ps[graph.bounds]
+    step = np.searchsorted(bounds, pieces.start_ps, side="right") - 1
+    lasts = pieces.end_ps > pieces.start_ps
+    return EveryStep(graph, _take(pieces, lasts), step[lasts], cause[lasts], median_step(trace, graph))
+
+
+def _take(pieces: Pieces, rows: Mask) -> Pieces:
+    return Pieces(*(column[rows] for column in vars(pieces).values()))

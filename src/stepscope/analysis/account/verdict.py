@@ -1,0 +1,193 @@
+"""What limits a run, read from the account of its median step.
+
+Causes that the same changes shorten are one limit. Thresholds are XProf's, and so is their order: a limit above its
+threshold decides, the longest first; without one the run is bound by its computation. No limit is named alone within
+the noise: then the sentence says which two the verdict is between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from stepscope.analysis.account.account import AccountRow, Rival, StepAccount
+from stepscope.analysis.account.shown import cause_sentence, cause_words
+from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, LARGE_SHARE, MODERATELY_INPUT_BOUND, Verdict
+from stepscope.records import dataclass
+
+COMPUTE, INPUT = "compute_bound", "input_bound"
+VERDICT_OF_CAUSE: Mapping[str, str] = {
+    "input": INPUT,
+    "launch": "launch_bound",
+    "communication": "communication_bound",
+    "compile": "compile_bound",
+    "python": "host_bound",
+    "sync": "host_bound",
+    "checkpoint": "host_bound",
+    "unknown": "host_bound",
+    "host_compute": "host_bound",  # where a device takes part; else it is the computation
+    "device_compute": COMPUTE,
+    "device_gap": COMPUTE,
+    "copy": COMPUTE,  # but for copies to a device, which bring the input
+}
+_OF_RANGE = 0.25
+_AS_LONG = 0.8  # of the longest cause: a rival that takes its place
+_WORTH_SAYING = 1.0  # percent of the step
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """Causes that mean the same verdict, the longest first, with the part of each that does, in ps."""
+
+    verdict: str
+    parts: list[tuple[AccountRow, int]]
+    percent: float
+    noise: float
+
+    @property
+    def longest(self) -> AccountRow:
+        """The cause that most of it is."""
+        return max(self.parts, key=lambda part: part[1])[0]
+
+    @property
+    def threshold(self) -> float | None:
+        """The share from which it decides; None for computation."""
+        if self.verdict == COMPUTE:
+            return None
+        if self.verdict != INPUT:
+            return LARGE_SHARE
+        return HIGHLY_INPUT_BOUND if self.percent >= HIGHLY_INPUT_BOUND else MODERATELY_INPUT_BOUND
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether it is long enough to decide."""
+        return self.threshold is None or self.percent >= self.threshold
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The limits above their thresholds come first, then input above its lower one, then computation."""
+        if not self.is_passed:
+            return 3, -self.percent
+        if self.verdict == COMPUTE:
+            return 2, 0.0
+        return 1 if self.threshold == MODERATELY_INPUT_BOUND else 0, -self.percent
+
+
+def judge_account(account: StepAccount) -> Verdict:
+    """The verdict on a run by the account of its median step."""
+    limits = sorted(_limits(account), key=lambda limit: limit.rank)
+    first = limits[0]
+    sentence = _limit_sentence(first, account)
+    share, threshold = round(first.percent, 4), first.threshold
+    if near := _close_second(limits):
+        also = f"{_share(near.longest, account)} is {cause_words(near.longest.cause)}"
+        words = f"between {_label(first)} and {_label(near)}, which is within the noise: {sentence}; {also}"
+        return Verdict(first.verdict, share, threshold, words, (first.verdict, near.verdict))
+    if rival := _rival(first, account):
+        verdict = _verdict_of(rival.cause, account)
+        label = f"between {_label(first)} and {verdict.replace('_', '-')}"
+        gain = f"without it a step would be only {_gain_percent(first, account):.1f} % shorter"
+        words = f"{label}: {sentence}; {gain}, as {cause_words(rival.cause)} takes about as long at the same time"
+        return Verdict(first.verdict, share, threshold, words, (first.verdict, verdict))
+    words = f"{_label(first)}{_whole_share(first, account)}: {sentence}{_longer_cause(first, account)}"
+    return Verdict(first.verdict, share, threshold, words)
+
+
+def _rival(first: _Limit, account: StepAccount) -> Rival | None:
+    """What takes the place of the longest cause and is another limit, if it is nearly as long and removing that cause
+    gains less than half of its time."""
+    row = first.longest
+    if row is not account.rows[0] or row.gain_ps is None or 2 * row.gain_ps >= row.ps:
+        return None
+    return next(
+        (
+            rival
+            for rival in account.rivals
+            if _verdict_of(rival.cause, account) != first.verdict and rival.then_ps >= _AS_LONG * row.ps
+        ),
+        None,
+    )
+
+
+def _gain_percent(limit: _Limit, account: StepAccount) -> float:
+    return 100.0 * (limit.longest.gain_ps or 0) / account.step_ps
+
+
+def _limit_sentence(limit: _Limit, account: StepAccount) -> str:
+    """The sentence of its longest cause."""
+    row, ps = max(limit.parts, key=lambda part: part[1])
+    if limit.verdict == INPUT and row.cause == "copy":
+        return f"{100.0 * ps / account.step_ps:.1f} % of each step is copies to the device"
+    return cause_sentence(account, row)
+
+
+def _limits(account: StepAccount) -> Iterator[_Limit]:
+    parts: dict[str, list[tuple[AccountRow, int]]] = {COMPUTE: []}
+    for row in account.rows:
+        for verdict, ps in _verdicts_of(row, account):
+            parts.setdefault(verdict, []).append((row, ps))
+    for verdict, own in parts.items():
+        if own:
+            share = 100.0 * sum(ps for _, ps in own) / account.step_ps
+            yield _Limit(verdict, own, share, _noise_percent(account, [row.cause for row, _ in own]))
+
+
+def _verdicts_of(row: AccountRow, account: StepAccount) -> Iterator[tuple[str, int]]:
+    """The limits that a cause belongs to, each with its part of the time: copies to a device bring the input."""
+    if row.cause == "copy" and account.to_devices_ps:
+        yield INPUT, account.to_devices_ps
+        yield COMPUTE, row.ps - account.to_devices_ps
+    else:
+        yield _verdict_of(row.cause, account), row.ps
+
+
+def _verdict_of(cause: str, account: StepAccount) -> str:
+    return COMPUTE if cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[cause]
+
+
+def _noise_percent(account: StepAccount, causes: Sequence[str]) -> float:
+    """How far the share of some causes may be off, in percent of the step.
+
+    As far as the replay is, and as far as steps differ: the median of nine is known to about a quarter of their range
+    (two standard errors of 0.42 deviations, of which the range has three).
+    """
+    ranges = [high - low for low, high in (account.spread.get(cause, (0.0, 0.0)) for cause in causes)]
+    return max(account.replay_error_percent or 0.0, _OF_RANGE * max(ranges, default=0.0))
+
+
+def _close_second(limits: Sequence[_Limit]) -> _Limit | None:
+    """What the verdict would be if shares were a little different; None if it would be the same."""
+    first, others = limits[0], limits[1:]
+    if first.threshold is None:
+        near = [limit for limit in others if (limit.threshold or 0.0) - limit.percent < limit.noise]
+        return max(near, key=lambda limit: limit.percent, default=None)
+    if not others:
+        return None
+    second = others[0]
+    is_near = first.percent - first.threshold < first.noise
+    both = second.is_passed and second.threshold is not None and first.percent - second.percent < first.noise
+    return second if both or is_near else None
+
+
+def _label(limit: _Limit) -> str:
+    name = limit.verdict.replace("_", "-")
+    if limit.verdict != INPUT:
+        return name
+    return f"{'highly' if limit.threshold == HIGHLY_INPUT_BOUND else 'moderately'} {name}"
+
+
+def _whole_share(limit: _Limit, account: StepAccount) -> str:
+    """The share of all its causes, if the longest is not nearly all of it."""
+    alone = 100.0 * max(ps for _, ps in limit.parts) / account.step_ps
+    return f" ({limit.percent:.1f} % of each step)" if limit.percent - alone >= _WORTH_SAYING else ""
+
+
+def _longer_cause(first: _Limit, account: StepAccount) -> str:
+    """The longest cause of all, if it is another one."""
+    longest = account.rows[0]
+    if any(row is longest for row, _ in first.parts):
+        return ""
+    return f"; {_share(longest, account)} is {cause_words(longest.cause)}"
+
+
+def _share(row: AccountRow, account: StepAccount) -> str:
+    return f"{100.0 * row.ps / account.step_ps:.1f} %"

@@ -1,0 +1,174 @@
+"""What the page draws of a program's graph: the expensive path, or what is around an instruction, with open fusions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from stepscope.analysis.hlo.module import Module
+from stepscope.analysis.hlo.programs import programs_of
+from stepscope.analysis.xla.graph import edges_among, expensive_path, neighbourhood, search
+from stepscope.analysis.xla.graph_viewer_tool import (
+    Node,
+    Times,
+    find_program,
+    nodes_of,
+    seeds_of,
+    times_of_program,
+)
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+
+MOST_ON_PATH = 100
+MOST_INSIDE = 150  # instructions of an open fusion
+MOST_FOUND = 100
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A result that is taken; `skipped` instructions between the two are not drawn."""
+
+    start: int
+    end: int
+    bytes: int
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """Nodes and the edges between them; `cut` if there are more than are listed."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class ProgramSize:
+    """A program as a list shows it: its label, the bytes of its serialized form, and the time of its ops."""
+
+    label: str
+    bytes: int
+    self_ps: int
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A part of a program's graph.
+
+    Attributes:
+        program: its label.
+        instructions: how many it holds.
+        self_ps, path_ps: time of its ops, and of those on its longest path.
+        centre: the instruction in the middle; -1 for the longest path.
+        part: what is drawn.
+        inside: what is inside the open nodes, by id.
+    """
+
+    program: str
+    instructions: int
+    self_ps: int
+    path_ps: int
+    centre: int
+    part: Part
+    inside: dict[int, Part]
+
+
+def list_programs(trace: HostTrace) -> list[ProgramSize]:
+    """All programs of a trace, those that took most time first; decodes only those that ran."""
+    found = [
+        ProgramSize(entry.label, entry.stop - entry.start, int(times_of_program(trace, place).self_ps.sum()))
+        for place, entry in enumerate(programs_of(trace).entries)
+    ]
+    return sorted(found, key=lambda program: (-program.self_ps, program.label))
+
+
+def draw_path(trace: HostTrace, program: str, opened: Collection[int] = ()) -> Picture:
+    """The expensive path of a program: its instructions that take time, at most the MOST_ON_PATH longest.
+
+    Args:
+        program: label or module of a program; the one that took most time if empty.
+        opened: ids of the nodes whose inside is wanted.
+
+    Raises:
+        UsageError: there is no such program.
+    """
+    place = find_program(trace, program)
+    module = programs_of(trace).module(place)
+    self_ps = _self_times(trace, place)
+    path = expensive_path(module, self_ps)
+    shown = _longest(path, self_ps)
+    at = [path.index(row) for row in shown]
+    edges = [
+        Edge(path[one], path[other], int(module.shapes.nbytes[path[other - 1]]), other - one - 1)
+        for one, other in pairwise(at)
+    ]
+    nodes = nodes_of(trace, place, shown, [0] * len(shown), set(path))
+    return _picture(trace, place, path, -1, Part(nodes, edges, len(shown) < len(path)), opened)
+
+
+def draw_around(trace: HostTrace, program: str, node: str, hops: int, opened: Collection[int] = ()) -> Picture:
+    """What is at most `hops` from an instruction; the slowest if `node` is empty.  Raises UsageError."""
+    place = find_program(trace, program)
+    module = programs_of(trace).module(place)
+    self_ps = _self_times(trace, place)
+    path = expensive_path(module, self_ps)
+    seeds = seeds_of(module, node) or _slowest(module, self_ps)
+    around = neighbourhood(module, seeds, hops)
+    nodes = nodes_of(trace, place, around.rows, around.hops, set(path))
+    part = Part(nodes, _edges(module, around.rows), around.cut)
+    return _picture(trace, place, path, seeds[0] if seeds else -1, part, opened)
+
+
+def find_nodes(trace: HostTrace, program: str, text: str) -> list[Node]:
+    """The instructions that hold a text in name, opcode, target or framework op.  Raises UsageError."""
+    place = find_program(trace, program)
+    rows = search(programs_of(trace).module(place), text, MOST_FOUND)
+    return nodes_of(trace, place, rows, [0] * len(rows), set())
+
+
+def _self_times(trace: HostTrace, place: int) -> I64:
+    times: Times = times_of_program(trace, place)
+    return times.column(times.self_ps, len(programs_of(trace).module(place)))
+
+
+def _longest(path: Sequence[int], self_ps: I64) -> list[int]:
+    """The instructions of a path that take most time, in its order."""
+    times = self_ps[list(path)]
+    kept = np.sort(np.argsort(-times, kind="stable")[:MOST_ON_PATH])
+    return [path[at] for at in kept.tolist() if times[at] > 0]
+
+
+def _slowest(module: Module, self_ps: I64) -> list[int]:
+    if not len(module):
+        return []
+    return [int(np.argmax(self_ps)) if self_ps.any() else int(max(module.roots[module.entry], 0))]
+
+
+def _edges(module: Module, rows: Sequence[int]) -> list[Edge]:
+    return [Edge(one, other, int(module.shapes.nbytes[one])) for one, other in edges_among(module, rows)]
+
+
+def _picture(
+    trace: HostTrace, place: int, path: Sequence[int], centre: int, part: Part, opened: Collection[int]
+) -> Picture:
+    entry, module = programs_of(trace).entries[place], programs_of(trace).module(place)
+    self_ps = _self_times(trace, place)
+    inside = {row: _inside(trace, place, row) for row in opened if 0 <= row < len(module) and module.called.linked(row)}
+    path_ps = int(self_ps[list(path)].sum())
+    return Picture(entry.label, len(module), int(self_ps.sum()), path_ps, centre, part, inside)
+
+
+def _inside(trace: HostTrace, place: int, row: int) -> Part:
+    """What is in the computations that an instruction calls: of a fusion its body."""
+    module = programs_of(trace).module(place)
+    rows = [
+        each
+        for called in module.called.linked(row)
+        for each in range(*module.computation_offsets[called : called + 2].tolist())
+    ]
+    shown = rows[:MOST_INSIDE]
+    return Part(nodes_of(trace, place, shown, [0] * len(shown), set()), _edges(module, shown), len(shown) < len(rows))

@@ -1,0 +1,235 @@
+"""What if: changes of a user's choice on drawn traces, and through the API and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from draw import Sort, draw
+from framework_captures import FrameworkCapture
+
+import stepscope
+from stepscope.analysis.account.model import StepModel, model_of
+from stepscope.analysis.advice.whatif import MOVE, OVERLAP, REMOVE, SCALE, Change, WhatIfReport, what_if
+from stepscope.errors import InputError, UsageError
+from stepscope.model import EventKind as K
+
+STEPS = """
+    host main | M0--      M1--      M2--
+    host main | I---a---b-I---a---b-I---
+"""
+CODE = """
+    host main | M0--      M1--      M2--
+    host main | Y---Z-----Y---Z-----Y---
+    host main |  a-    b-  a-    b-  a-
+"""
+DEVICE_BOUND = """
+    host main | M0---------M1---------
+    host main | L1L2S------L3L4S------
+    gpu0 s    |   a1-b2---   a3-b4---
+"""
+LAUNCH_BOUND = """
+    host main | M0--------M1--------
+    host main | L1---L2---L3---L4---
+    gpu0 s    |      a1-  b2-- a3-  b4-
+"""
+HELPED = """
+    host main | M0--------M1--------M2--------
+    host main | aR------  aR------  aR------
+    host pool |   P!        P!        P!
+    host pool |    o--u-     o--u-     o--u-
+"""
+UNCONNECTED = """
+    tpu0 Steps | W0------W1------
+    tpu0 ops   | k--    kk--    k
+"""
+SORTS = {
+    "S": Sort(K.SYNC, "cudaStreamSynchronize"),
+    "Y": Sort(K.PYTHON_CALL, "data/set.py(9): __getitem__"),
+    "Z": Sort(K.PYTHON_CALL, "$train.py:20 train_step"),
+}
+
+
+def model(picture: str) -> StepModel:
+    found = model_of(draw(picture, SORTS))
+    assert found is not None
+    return found
+
+
+def ask(picture: str, *changes: Change, ops: Sequence[str] = ()) -> WhatIfReport:
+    return what_if([model(picture)], changes, lambda _: ops)
+
+
+def then(picture: str, part: str, scale: float = 0.0) -> Any:
+    """The step after one part was scaled."""
+    return ask(picture, Change(SCALE, part, scale)).figures["predicted_step_time_ms"]
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("input", 6.0),  # a cause, and a category
+        ("kernel_launch", 10.0),  # a category that no time has
+        ("input_file_read", 6.0),  # a class of advice
+        ("a", 6.0),  # an op
+        ("host_compute", 4.0),
+    ],
+)
+def test_a_part_is_a_cause_a_category_a_class_or_an_op(part: str, expected: float) -> None:
+    assert then(STEPS, part) == expected
+
+
+@pytest.mark.parametrize(
+    "part", ["__getitem__", "data/set.py:9", "set.py:9", "data/set.py(9): __getitem__", "data/set.py:9 __getitem__"]
+)
+def test_a_part_is_a_function_or_a_place_in_the_code(part: str) -> None:
+    assert then(CODE, part) == 6.0
+
+
+def test_a_part_may_take_less_or_more_of_its_time() -> None:
+    assert (then(STEPS, "a", 0.5), then(STEPS, "a", 2.0)) == (8.0, 14.0)
+
+
+def test_several_changes_act_together() -> None:
+    found = ask(STEPS, Change(REMOVE, "a"), Change(SCALE, "b", 0.5), Change(MOVE, "input", 4))
+
+    assert found.figures["predicted_step_time_ms"] == 1.0
+    assert [(row["change"], row["part"], row["number"], row["part_ms"]) for row in found.changes] == [
+        ("remove", "a", None, 4.0),
+        ("scale", "b", 0.5, 2.0),
+        ("move", "input", 4, 4.0),
+    ]
+
+
+def test_input_on_one_worker_takes_at_least_as_long_as_before() -> None:
+    fast = Change(SCALE, "host_compute", 0.1)
+
+    assert ask(STEPS, Change(MOVE, "input", 1), fast).figures["predicted_step_time_ms"] == 4.0
+    assert ask(STEPS, Change(OVERLAP, "input"), fast).figures["predicted_step_time_ms"] == 4.0
+    assert ask(STEPS, Change(MOVE, "input", 4), fast).figures["predicted_step_time_ms"] == 1.0
+
+
+def test_what_a_class_without_a_cause_stands_for_are_the_ops_of_its_advice() -> None:
+    assert ask(STEPS, Change(REMOVE, "memory_churn"), ops=["b"]).figures["predicted_step_time_ms"] == 8.0
+
+
+def test_a_kernel_on_the_critical_path_gains_what_it_takes() -> None:
+    assert (then(DEVICE_BOUND, "b"), then(DEVICE_BOUND, "b", 2.0)) == (6.0, 16.0)
+
+
+def test_a_kernel_that_the_host_outlasts_gains_nothing() -> None:
+    assert ask(LAUNCH_BOUND, Change(REMOVE, "a")).figures["removed_ms"] == 0.0
+
+
+def test_an_op_that_another_thread_computes_gains_what_the_loop_waits_for_it() -> None:
+    assert (then(HELPED, "o"), then(HELPED, "u")) == (7.0, 8.0)  # 3 ms and 2 ms
+
+
+def test_the_report_says_what_is_critical_then_and_why() -> None:
+    found = ask(STEPS, Change(REMOVE, "input")).to_dict()
+
+    assert found["critical"] == [{"cause": "host_compute", "ms": 6.0, "percent": 100.0}]
+    assert found["predicted_least_ms"] <= found["predicted_step_time_ms"] <= found["predicted_most_ms"]
+    assert found["reasoning"] == (
+        "the recorded steps were replayed with the changes made; most of the step is then spent on computation on the"
+        " host; the replayed step differs from the recorded one by 0.0 %; 2 steps were replayed; the range holds what"
+        " most of them gain"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (Change(REMOVE, "c"), "'c' is not a cause, a class of advice, a category, an op, a function or a place"),
+        (Change(REMOVE, "redundant_compute"), "no advice of the class redundant_compute names an op"),
+        (Change(SCALE, "a", -1.0), "negative"),
+        (Change(SCALE, "a", float("nan")), "not a number"),
+        (Change(MOVE, "a", 0), "0 workers cannot do anything"),
+    ],
+)
+def test_wrong_changes_are_refused(change: Change, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ask(STEPS, change)
+
+
+def test_a_change_a_step_and_a_model_that_carries_are_needed() -> None:
+    with pytest.raises(UsageError, match="no change is given"):
+        ask(STEPS)
+    with pytest.raises(UsageError, match="the profile holds no steps"):
+        what_if([], [Change(REMOVE, "input")], lambda _: ())
+    with pytest.raises(
+        InputError, match=r"cannot be replayed well enough to predict a change: 50\.0 % of the step has"
+    ):
+        ask(UNCONNECTED, Change(REMOVE, "k"))
+
+
+def test_similar_names_are_offered() -> None:
+    with pytest.raises(UsageError, match="similar names: input"):
+        ask(STEPS, Change(REMOVE, "inptu"))
+
+
+@pytest.mark.parametrize("part", ["kernel launch", "device compute"])
+def test_a_category_has_the_name_that_the_summary_gives_it(part: str) -> None:
+    assert then(DEVICE_BOUND, part) == then(DEVICE_BOUND, part.replace(" ", "_")) < 11.0
+
+
+def test_of_several_hosts_the_one_that_is_longest_then_counts() -> None:
+    slow = model(STEPS)
+    fast = model("host main | M0--  M1--  M2--\nhost main | I---a-I---a-I---")
+
+    found = what_if([slow, fast], [Change(REMOVE, "input")], lambda _: ())
+
+    assert found.figures["step_time_ms"] == 10.0
+    assert "of 2 hosts, host has the longest step then" in found.reasoning
+
+
+# -- the cost of recording -----------------------------------------------------------------------------------------
+
+
+def test_steps_count_as_long_as_they_are_without_a_profiler(monkeypatch) -> None:
+    from stepscope.analysis.account import foretell
+    from stepscope.analysis.steps.profiling_cost import ProfilingCost
+
+    monkeypatch.setattr(foretell, "profiling_cost", lambda _: ProfilingCost(5.0, 10.0, 20, 10))
+    found = ask(STEPS, Change(REMOVE, "input"))
+
+    assert found.figures["step_time_ms"] == 5.0
+    assert found.figures["predicted_step_time_ms"] == pytest.approx(3.0, rel=0.01)
+    assert "steps were shorter before the capture, so the work of threads counts 0.50 times" in found.reasoning
+
+
+# -- captures ------------------------------------------------------------------------------------------------------
+
+
+def test_what_if_of_a_fresh_capture_through_the_api(tf_slow_map_capture: FrameworkCapture) -> None:
+    profile = stepscope.load(tf_slow_map_capture.logdir)
+
+    found = profile.whatif("input_python").to_dict()
+    half = profile.whatif("input_python", 0.5).to_dict()
+
+    assert found["predicted_step_time_ms"] == pytest.approx(found["step_time_ms"] - found["removed_ms"], abs=0.01)
+    assert 1 < half["predicted_speedup"] < found["predicted_speedup"]
+
+
+def test_what_if_through_the_api(bottleneck_captures: Path) -> None:
+    profile = stepscope.load(bottleneck_captures / "torch_memory_bank" / "slow")
+
+    found = profile.whatif("aten::cat").to_dict()
+    half = profile.whatif("memory_churn", 0.5).to_dict()
+    both = profile.whatif(scales={"aten::cat": 0.5}, move={"input": 2}).to_dict()
+
+    assert found["removed_ms"] == pytest.approx(39.5, abs=0.5)
+    assert found["predicted_step_time_ms"] == pytest.approx(found["step_time_ms"] - found["removed_ms"], abs=0.01)
+    assert 1.4 < half["predicted_speedup"] < 1.8
+    assert both["predicted_step_time_ms"] < found["step_time_ms"] - 18
+
+
+def test_workers_of_a_real_job_are_predicted(corpus: Path) -> None:
+    """The same job was recorded without workers (177 ms a step) and with four (127 ms)."""
+    profile = stepscope.load(corpus / "torch-v100-resnet50-workers0")
+    found = profile.whatif(move={"input": 4}).to_dict()
+
+    assert found["step_time_ms"] == pytest.approx(177.4, abs=0.5)
+    assert found["predicted_step_time_ms"] == pytest.approx(126.7, rel=0.1)

@@ -144,7 +144,7 @@ def tf_gzip_shards(run: Run) -> Iterator[None]:
     names = _write_shards(8, "GZIP" if run.slow else "")
     data = tf.data.TFRecordDataset(names, "GZIP" if run.slow else "").repeat()
     data = data.batch(128).map(lambda raw: tf.reshape(tf.io.decode_raw(raw, tf.float32), (128, 4096))).prefetch(2)
-    model, targets = _dense(16, 1, depth=1), tf.zeros((128, 1))
+    model, targets = _dense(64, 1, depth=1), tf.zeros((128, 1))
     train_step = _compile_step(model, keras.losses.MeanSquaredError())
     for number, signals in enumerate(data):
         with run.mark(number):

@@ -19,6 +19,12 @@ ELSEWHERE = ("browser", "web")  # the page's tests draw what they show
 
 # The test on private profiles -> the tests of the same claim; one of another file with the path of that.
 SIBLINGS: dict[str, dict[str, str]] = {
+    "analysis/account/test_pages_agree.py": {
+        "test_pages_agree_on_real_profiles": "test_pages_agree_on_a_picture test_pages_agree_whatever_was_recorded",
+        "test_a_comparison_shows_the_account_of_both_sides": (
+            "analysis/compare/test_compare.py::test_the_parts_of_the_step_add_up_to_its_difference"
+        ),
+    },
     "analysis/account/test_replay.py": {
         "test_the_replay_of_a_real_profile_is_within_a_tenth_of_it": (
             "test_the_replay_of_a_fresh_capture_is_within_a_fifth_of_it"

@@ -38,6 +38,10 @@ NAMES: dict[tuple[str, str], str] = {
         "compile the step as a whole: tf.function(jit_compile=True), which fuses small kernels",
     ): "advice",
     (
+        "advice/rules/kernels.py",
+        "tf.function(jit_compile=True) fuses elementwise ops into their neighbours",
+    ): "advice",
+    (
         "hlo/programs.py",
         "the capture holds no XLA program; JAX records them with jax.profiler.trace or ProfilerOptions(), TensorFlow "
         "with jit_compile=True, unless the option enable_hlo_proto is off",
@@ -103,7 +107,7 @@ def test_every_pattern_in_the_analysis_is_listed_with_its_reason():
 
 def test_every_framework_name_in_the_analysis_is_listed_with_its_reason():
     assert sorted(names_in(ANALYSIS)) == sorted(NAMES)
-    assert len(NAMES) == 4
+    assert len(NAMES) == 5
 
 
 def test_tools_for_text_are_not_imported_under_another_name():

@@ -349,7 +349,7 @@ def test_tables_say_under_which_key_the_json_has_them(client):
         sections = client.get(f"/api/sessions/{session}/tools/{tool}").json["sections"]
         return {section["id"]: section["key"] for section in sections if section["kind"] == "table"}
 
-    assert keys("idle") == {name: name for name in ("rows", "gaps", "devices", "queues")}
+    assert keys("idle") == {name: name for name in ("causes", "rows", "gaps", "devices", "queues")}
     assert keys("overview") == {"step_account": None, "breakdown": None, "top_ops": "top_ops"}
 
 

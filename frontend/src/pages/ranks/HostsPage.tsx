@@ -82,7 +82,10 @@ function OneStep({
   return (
     <Card
       title={`Step ${step}`}
-      note={`${workersText(shown)}${isWorst ? "; in this step they differ most" : ""}; categories as the guide defines them`}
+      note={
+        `${workersText(shown)}${isWorst ? "; in this step they differ most" : ""}; ` +
+        "categories as the guide defines them"
+      }
       actions={
         numbers.length > 1 && (
           <label class="slider">

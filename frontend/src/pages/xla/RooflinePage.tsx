@@ -113,7 +113,10 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
       ) : (
         <>
           <Chart
-            label={`${points.length} ${shown === "op" ? "ops" : "programs"} by operations a second and operations a byte`}
+            label={
+              `${points.length} ${shown === "op" ? "ops" : "programs"} ` +
+              "by operations per second and operations per byte"
+            }
             option={option}
             height={420}
             marks={points.length}

@@ -70,6 +70,7 @@ NAMES: tuple[NameTable, ...] = (
             (KernelTrait.REORDERS, reorders),
             (KernelTrait.COPIES, copies),
             (KernelTrait.WIDE_PRODUCT, is_wide_product),
+            (KernelTrait.ELEMENTWISE, r".*\b(?:vectorized_|unrolled_)?elementwise_kernel(?:_\w+)?<"),
         )
     ),
 )

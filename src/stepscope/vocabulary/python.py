@@ -26,8 +26,8 @@ _LIBRARY = Pattern(
     r"|pxla|ufuncs|source_info_util|polymorphic_function|tracing_compilation|concrete_function|atomic_function"
     r"|def_function|tensor_conversion_registry|function_type_utils)\.py:)"
 )
-# Names of training functions, which the rules for input exclude.
-_TRAINS = r"(?!.*(?:train|test|eval|update|on_|optim|loss|backward|step))"
+# Names of functions that train, or that write something: these make no input.
+_TRAINS = r"(?!.*[ .]\w*(?:train|test|eval|update|on_|optim|loss|backward|step|write|report|print|dump|log_)\w*$)"
 _TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step)")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from stepscope.model import EventKind, Trait
 from stepscope.vocabulary.collectives import HOST_CALLS, KERNELS
@@ -19,6 +20,7 @@ MODULE_PREFIX = "nn.Module: "
 LIFTS_VALUES = "aten::lift_fresh"
 RECOMPUTES = tuple(f"{prefix}CheckpointFunctionBackward" for prefix in ("", "autograd::engine::evaluate_function: "))
 """The names that show recomputation of activations."""
+_WRAPPERS = (("ddp", "DistributedDataParallel.forward"), ("fsdp", "FullyShardedDataParallel"), ("fsdp", "FSDP::"))
 ONLY_HERE = Pattern(rb"aten::|ProfilerStep#")
 """In names that only this framework writes."""
 
@@ -113,6 +115,8 @@ NAMES: tuple[NameTable, ...] = (
                 r"|index_put_|slice_scatter|index_copy_|resize_|tile|expand_copy|masked_scatter_)$",
             ),
             (OpTrait.CONVERTS, r"(?:to|_to_copy)$"),
+            (OpTrait.SOFTMAX, r"_softmax(?:_backward_data)?$"),
+            (OpTrait.BATCHED_PRODUCT, r"(?:bmm|baddbmm)$"),
             (
                 OpTrait.MULTIPLIES,
                 r"(?:(?:add|ba?dd?)?b?mm|addmv|mv|dot|linear|_?conv\w*|mkldnn_\w+|thnn_\w+|_scaled_dot\w+|einsum|matmul"
@@ -168,3 +172,13 @@ NAMES: tuple[NameTable, ...] = (
         )
     ),
 )
+
+
+def is_update(name: str) -> bool:
+    """True for the call in which an optimizer updates the parameters."""
+    return name.startswith("Optimizer.step#")
+
+
+def wrapper_of(names: Iterable[str]) -> str:
+    """How a model is trained in parallel, by the names of what was recorded: "ddp", "fsdp" or ""."""
+    return next((kind for name in names for kind, prefix in _WRAPPERS if name.startswith(prefix)), "")

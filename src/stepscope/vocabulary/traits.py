@@ -22,6 +22,8 @@ class OpTrait(IntFlag):
     SETS_STORAGE = auto()  # gives a tensor existing memory, as unpickling does
     COPIES_OUT = auto()  # occurs between parameters that are copied out of the framework
     ADDS_GRADIENT = auto()  # adds to the gradient of a parameter
+    SOFTMAX = auto()
+    BATCHED_PRODUCT = auto()
     CALLS_PYTHON = auto()  # runs a Python function from a graph
     CALLS_BACK = auto()  # runs a Python function from a compiled program
     READS_FILE = auto()
@@ -98,5 +100,6 @@ class KernelTrait(IntFlag):
 
     REORDERS = auto()  # reorders data, and computes nothing
     COPIES = auto()  # copies or joins data, and computes nothing
+    ELEMENTWISE = auto()  # of one elementwise op; its operands come from memory and its result goes there
     WIDE_PRODUCT = auto()  # a product or convolution in 32 bits or more
     FROM_PAGEABLE = auto()  # copies from memory that is not pinned

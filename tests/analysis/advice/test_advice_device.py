@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
@@ -58,6 +59,21 @@ def two_steps(host: str, stream: str, **more: str) -> HostTrace:
     return draw("\n".join([marks, *(f"{name} | {row:<{length}}{row:<{length}}" for name, row in rows)]), SORTS)
 
 
+def linked(host: str, stream: str) -> HostTrace:
+    """Three steps, each as drawn, whose launches and work have numbers of their own."""
+    rows = [("host main", host), ("gpu0 s", stream)]
+    marks = "".join(f"M{number}{'-' * (len(host) - 2)}" for number in range(3))
+    lines = [f"{name} | {''.join(renumber(row, 3 * step) for step in range(3))}" for name, row in rows]
+    return draw(
+        "\n".join([f"host main | {marks}", *lines]), SORTS | {"f": replace(SORTS["f"], number="correlation_id")}
+    )
+
+
+def renumber(row: str, by: int) -> str:
+    """The row with its numbers in the range of a step: 1 to 3 become 4 to 6 in the second."""
+    return re.sub(r"\d", lambda found: str(int(found[0]) + by), row)
+
+
 def first(*hosts: HostTrace, **more: Any) -> tuple[str, str, float | None]:
     """Name, class and predicted speed-up of what is said first."""
     item = said(*hosts, **more)[0]
@@ -70,13 +86,13 @@ def first(*hosts: HostTrace, **more: Any) -> tuple[str, str, float | None]:
 def test_a_device_that_waits_before_each_of_many_kernels_is_bound_by_launches() -> None:
     trace = two_steps("a" + "-" * 119, "k " * 60)
 
-    assert first(trace) == ("launch.bound", "eager_dispatch", 2.0)
+    assert first(trace) == ("launch.bound", "eager_dispatch", None)
 
 
 def test_kernels_of_compiled_programs_want_larger_batches() -> None:
     trace = two_steps("a" + "-" * 119, "b " * 60)
 
-    assert first(trace) == ("launch.bound", "small_batch", 2.0)
+    assert first(trace) == ("launch.bound", "small_batch", None)
 
 
 @pytest.mark.parametrize(("gaps", "speaks"), [(21, True), (19, False)])
@@ -138,7 +154,7 @@ def test_steps_that_no_thread_marks_leave_no_python_between_them() -> None:
 def test_few_kernels_of_a_program_that_takes_long_to_start_want_larger_batches() -> None:
     trace = two_steps("F--------a", "       bbb")
 
-    assert first(trace) == ("launch.programs", "small_batch", 3.33)
+    assert first(trace) == ("launch.programs", "small_batch", None)
 
 
 def test_a_step_that_waits_for_input_is_not_bound_by_launches() -> None:
@@ -164,7 +180,7 @@ def test_threads_of_tf_data_that_compete_with_launches_are_told_to_keep_away(len
 def test_gaps_after_the_host_has_waited_for_the_device_are_the_price_of_waiting() -> None:
     trace = two_steps("aas-- aas-- aas-- aas-- ", "kkkk  kkkk  kkkk  kkkk  ")
 
-    assert first(trace) == ("device.sync", "host_sync", 1.5)
+    assert first(trace) == ("device.sync", "host_sync", None)
 
 
 @pytest.mark.parametrize(("length", "speaks"), [(38, True), (42, False)])
@@ -205,7 +221,7 @@ def test_layout_advice_names_the_kernel_and_the_api_of_the_framework() -> None:
     trace = two_steps("a" * 10, "ttt" + "k" * 7)
     (item,) = said(trace, framework="pytorch")
 
-    assert (item.kind, item.predicted_speedup) == ("memory_churn", 1.43)
+    assert item.kind == "memory_churn"
     assert "nchwToNhwcKernel" in item.evidence and "30.0 %" in item.evidence
     assert "channels_last" in item.actions[0]
     assert [(row.tool, row.value_ms) for row in item.rows] == [("kernel-stats", 3.0)]
@@ -222,7 +238,7 @@ def test_copies_inside_a_device_count_from_a_tenth_of_the_step(length: int, spea
 def test_copies_and_layouts_count_once_where_streams_overlap() -> None:
     trace = two_steps("a" * 10, "cccccccccc", gpu0_other="kkkkkkkkkk")
 
-    assert first(trace) == ("memory.device-copies", "memory_churn", 2.0)  # half of the work, so half of the time
+    assert said(trace)[0].evidence.split("; ")[1].startswith("for 50.0 % of each step")
 
 
 @pytest.mark.parametrize(("letter", "ids"), [("u", ["input.pageable"]), ("v", ["none"])])
@@ -253,8 +269,11 @@ def test_products_in_32_bits_count_from_a_quarter_of_the_step(stream: str, ids: 
     assert [item.id for item in said(trace)] == ids
 
 
-def test_half_of_the_products_time_is_what_16_bits_gain_at_most() -> None:
-    assert first(two_steps("a" * 10, "ffff" + "k" * 6)) == ("precision.low", "low_precision", 1.25)
+def test_half_of_the_products_time_is_what_16_bits_gain() -> None:
+    trace = linked("L1L2s-----------", "  f1------K2----")
+
+    assert first(trace) == ("precision.low", "low_precision", 1.33)
+    assert said(trace)[0].speedup_range == (1.11, 1.48)
 
 
 def memories(used: int, fragmentation: float = 0.0) -> dict[str, Any]:
@@ -297,7 +316,7 @@ def worker(name: str, stream: str) -> HostTrace:
 
 
 def test_collectives_that_no_kernel_hides_bind_by_communication() -> None:
-    assert first(worker("a", "kkkkkkNNNN")) == ("communication.exposed", "communication_bound", 1.67)
+    assert first(worker("a", "kkkkkkNNNN")) == ("communication.exposed", "communication_bound", None)
 
 
 def test_advice_on_communication_leads_to_the_longest_collective() -> None:
@@ -330,7 +349,7 @@ def test_slow_collectives_of_which_few_ranks_are_recorded_may_be_waiting_for_the
 
     assert "; all_reduce of 16 MiB reaches 3.45 GB/s of bus bandwidth" in item.evidence
     assert item.tool == "distributed"
-    assert item.actions[0].startswith("record all 8 ranks (1 is present): ")
+    assert item.actions[1].startswith("record all 8 ranks (1 is present): ")
 
 
 def test_with_all_ranks_recorded_none_is_asked_for() -> None:
@@ -440,9 +459,11 @@ TAKES = {
     ],
 )
 def test_recompilation_names_the_argument_of_a_program_that_changes(takes: str, told: str, first_action: str) -> None:
-    known = Mock(parameters={"jit_move": list(map(tuple, TAKES[takes]))}.get)
+    taken = [SimpleNamespace(parameters=[("x", shape) for shape in shapes]) for shapes in TAKES[takes]]
+    entries = [SimpleNamespace(module="jit_move", number=number) for number in range(len(taken))]
+    known = Mock(entries=entries, module=taken.__getitem__)
     trace = draw("host main | M0--------M1--------\nhost main | PX--a-----PX--a-----", {**COMPILES, "P": PJIT})
-    trace.derived("programs", lambda _: known)
+    trace.derived("xla programs", lambda _: known)
     (item,) = said(trace, framework="jax")
 
     assert item.evidence.endswith(f"; jit_move 2 times in total{told}")

@@ -411,32 +411,6 @@ def test_forward_backward_and_what_has_no_gradient() -> None:
     assert work.backward_passes == 1
 
 
-SIZES = "Input Dims"
-GENERATED = {
-    "z": Sort(K.OP, "aten::linear", stats={SIZES: "[[96,64],[256,64],[256]]"}),  # makes samples, learns nothing
-    "w": Sort(K.OP, "aten::linear", "Sequence number", {SIZES: "[[96,64],[256,64],[256]]"}),  # learns
-    "c": Sort(K.OP, "aten::linear", "Sequence number", {SIZES: "[[96,256],[192,256],[192]]"}),  # takes samples of 256
-    "v": Sort(K.OP, "aten::linear", "Sequence number", {SIZES: "[[96,128],[192,128],[192]]"}),  # takes others
-    "k": Sort(K.OP, "aten::linear", stats={SIZES: "[[96,64],[512,64],[512]]"}),  # of sizes that nothing learns
-    "B": NETWORK["B"],
-}
-
-
-@pytest.mark.parametrize(
-    ("ops", "no_grad_ms"),
-    [
-        ("z---- c7-- w8-- B7- B8-", 0.0),  # what makes the samples is trained too, and its samples are used
-        ("z---- v7-- w8-- B7- B8-", 5.0),  # the next product takes something else
-        ("k---- c7-- w8-- B7- B8-", 5.0),  # nothing trains what makes them: it could be kept
-    ],
-)
-def test_samples_for_a_product_that_learns_are_needed(ops: str, no_grad_ms: float) -> None:
-    work = work_of(draw(f"host main | M0{'-' * 22}\nhost main | {ops}", GENERATED))
-
-    assert work.no_grad_ps is not None
-    assert work.no_grad_ps / MS == no_grad_ms
-
-
 def test_what_ops_lose_to_others_is_the_time_beyond_their_best_quarter() -> None:
     work = work_of(
         draw("""

@@ -9,11 +9,13 @@ from typing import Any
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.advice.items import Interval
 from stepscope.analysis.advice.reading import Read, read_nothing
+from stepscope.analysis.facts.changes import Changes
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts
+from stepscope.analysis.steps.profiling_cost import ProfilingCost
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import name_has
@@ -21,12 +23,20 @@ from stepscope.vocabulary.traits import OpTrait
 
 MS = 10**9  # picoseconds
 _MOST_PLACES = 3
+_DISTURBED = 2.0  # times as long as without recording
 
 # Categories of the step breakdown that measure the same as an activity of the loop's thread.
 _CATEGORY: Mapping[Activity, str] = {
     Activity.INPUT: "input",
     Activity.COMPILE: "compilation",
     Activity.COLLECTIVE: "device_collectives",
+}
+# Causes of the account that measure the same as an activity, where a device takes part: what the loop's thread does
+# while a device works costs the step nothing.
+_CAUSE: Mapping[Activity, str] = {
+    Activity.INPUT: "input",
+    Activity.CHECKPOINT: "checkpoint",
+    Activity.PYTHON: "python",
 }
 
 
@@ -43,6 +53,8 @@ class Context:
         has_device: an accelerator took part.
         top_ops: the overview's list.
         python_recorded: some host recorded Python function calls.
+        device_type: the model of the devices.
+        profiling: what recording cost the steps, if it was measured.
         read: returns another tool's report, None if there is none.
     """
 
@@ -57,6 +69,8 @@ class Context:
     top_ops: Sequence[Mapping[str, Any]] = ()
     share_verdict: str = ""
     python_recorded: bool = False
+    device_type: str = ""
+    profiling: ProfilingCost | None = None
     read: Read = read_nothing
 
     def largest_op(self, trait: OpTrait) -> str | None:
@@ -93,6 +107,17 @@ class Context:
         return next((host.account for host in (*paced, *self.hosts) if host.account is not None), None)
 
     @property
+    def is_disturbed(self) -> bool:
+        """Whether recording changed the steps so much that shares of them may be the recorder's."""
+        cost = self.profiling
+        return cost is not None and cost.is_clear and cost.ms_inside >= _DISTURBED * cost.ms_before
+
+    @property
+    def changes(self) -> Changes | None:
+        """What changes give the host of `account`."""
+        return next((host.changes for host in self.hosts if host.account is self.account), None)
+
+    @property
     def hottest_python(self) -> str:
         """The Python function with the largest self time; empty if none was recorded."""
         functions = (op for op in self.top_ops if op["category"] == "Python" and op["self_percent"] is not None)
@@ -109,6 +134,9 @@ class Context:
         return sum(self._part_ms(activity) for activity in activities)
 
     def _part_ms(self, activity: Activity) -> float:
+        if self.has_device and self.account is not None and activity in _CAUSE:
+            on_path = self.cause_share(_CAUSE[activity]) * self.period_ms
+            return on_path if activity == Activity.INPUT else min(on_path, self._loop_ms(activity))
         category = _CATEGORY.get(activity)
         copies = sum(host.copies_in_ps for host in self.hosts) / max(self._steps, 1) / MS
         if (self.has_device or self.loop is None) and activity == Activity.TRANSFER:
@@ -116,7 +144,17 @@ class Context:
         if (self.has_device or self.loop is None) and category is not None:
             whole = self.shares.get(category, 0.0) * self.step_ms / 100
             return max(whole - copies, 0.0) if activity == Activity.INPUT else whole
-        return self.loop.activity_ps.get(activity.name.lower(), 0) / self.loop.steps / MS if self.loop else 0.0
+        return self._loop_ms(activity)
+
+    def _loop_ms(self, activity: Activity) -> float:
+        return self.per_step(self.loop.activity_ps.get(activity.name.lower(), 0)) / MS if self.loop else 0.0
+
+    def cause_share(self, *causes: str) -> float:
+        """The share of the median step that the account gives some causes, 0 to 1; 0 without an account."""
+        account = self.account
+        if account is None or not account.step_ps:
+            return 0.0
+        return sum(row.ps for row in account.rows if row.cause in causes) / account.step_ps
 
     @property
     def _steps(self) -> int:

@@ -24,31 +24,41 @@ _PYTHON_CALL_PS = 450_000
 _OF_PYTHON = 1 - 1 / 1.5
 
 
+_OF_LAUNCHING = ("graph", "waits", "optimizer")  # changes of how device work is launched
+
+
 @dataclass(frozen=True)
 class Gain:
     """A predicted step time.
 
     Attributes:
         now_ms: the step time now, without the cost of recording the removed part.
-        then_ms: the step time after the change.
+        then_ms: the step time after the change; None if nothing can be foretold.
         reasoning: how `then_ms` is computed.
         eased: time of the remaining work without contention, as a share of its time now.
+        least_ms, most_ms: the range of `then_ms`; None to estimate it.
+        part_ms: time of the part, as measured; None if that is the gain.
     """
 
     now_ms: float
-    then_ms: float
+    then_ms: float | None
     reasoning: str
     eased: float = 1.0
+    least_ms: float | None = None
+    most_ms: float | None = None
+    part_ms: float | None = None
 
     @property
     def speedup(self) -> float | None:
         """Step time now over step time then; None if nothing is left."""
-        return round(self.now_ms / self.then_ms, 2) if self.then_ms > 0 else None
+        return round(self.now_ms / self.then_ms, 2) if self.then_ms else None
 
     @property
     def percent(self) -> float:
         """Percent of the step that the change saves."""
-        return 100.0 * (self.now_ms - self.then_ms) / self.now_ms if self.now_ms > 0 else 0.0
+        return (
+            100.0 * (self.now_ms - self.then_ms) / self.now_ms if self.now_ms > 0 and self.then_ms is not None else 0.0
+        )
 
     def advice(
         self,
@@ -69,8 +79,13 @@ class Gain:
         return Advice(
             id=rule, kind=kind, title=title, evidence=evidence, actions=actions, tool=tool, confidence=confidence,
             rows=rows, intervals=intervals, predicted_speedup=self.speedup, step_time_ms=round(self.now_ms, 3),
-            predicted_step_time_ms=round(self.then_ms, 3), reasoning=self.reasoning,
+            predicted_step_time_ms=_round(self.then_ms), least_step_time_ms=_round(self.least_ms),
+            most_step_time_ms=_round(self.most_ms), part_ms=_round(self.part_ms), reasoning=self.reasoning,
         )  # fmt: skip
+
+
+def _round(ms: float | None) -> float | None:
+    return None if ms is None else round(ms, 3)
 
 
 @dataclass(frozen=True)
@@ -181,10 +196,14 @@ def predict_without(
     recorded_ms: float = 0.0,
     computes: bool = False,
     crowded: float | None = None,
+    change: str = "",
 ) -> Gain:
     """The gain if a part of the step's critical path is removed.
 
+    With a device it is that of a change in the replay, see `replayed`.
+
     Args:
+        change: its name among `facts.changes`; empty if no change is like it.
         removed_ms: time of the part on the critical path, per step.
         what: the part, in words.
         bounds: what may become critical then.
@@ -195,6 +214,8 @@ def predict_without(
         computes: the part is computation itself, or `bounds` say how much computation remains.
         crowded: a second estimate of the uncontended share, from the number of cores; None if unknown.
     """
+    if change and context.has_device:
+        return replayed(context, change, removed_ms, what)
     period = context.period_ms
     left = max(period - removed_ms, 0.0)
     eased = _share_after_removal(context, left, competes_ms, crowded)
@@ -213,6 +234,28 @@ def predict_without(
     then = min(critical.ms, now)
     reasoning = _reasoning(period, removed_ms, what, critical, eased=eased, gone=gone, stays=stays, then=then)
     return Gain(now, then, reasoning, eased)
+
+
+def replayed(context: Context, change: str, part_ms: float, what: str) -> Gain:
+    """The gain of a change by the replay of the step's model; unknown if the model does not carry it.
+
+    Args:
+        change: its name among `facts.changes`.
+        part_ms: time per step of the part that the change is about.
+        what: the part, in words.
+    """
+    changes = context.changes
+    why = "no steps were found, so none can be replayed" if changes is None else changes.why_not
+    if changes is not None and change in _OF_LAUNCHING and not changes.are_launches_linked:
+        why = "the trace does not link device work to its launches"
+    if changes is None or why is not None:
+        return Gain(context.period_ms, None, f"no gain is foretold: {why}", part_ms=part_ms)
+    found = changes.foretold.get(change)
+    if found is None:
+        return Gain(context.period_ms, context.period_ms, f"the step does not wait for {what}", part_ms=part_ms)
+    now, then = found.now_ps / MS, min(found.then_ps, found.now_ps) / MS
+    text = f"{now:.2f} ms in the median step, replayed without {what}: {then:.2f} ms; {'; '.join(found.reasons)}"
+    return Gain(now, then, text, least_ms=found.least_ps / MS, most_ms=found.most_ps / MS, part_ms=part_ms)
 
 
 def _other_threads_ms(context: Context) -> float:

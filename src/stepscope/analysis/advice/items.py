@@ -75,7 +75,9 @@ class Advice:
         tool: the tool that shows the details.
         confidence: 0 to 1, how sure the rule is of the class.
         step_time_ms: time from step to step now, without recording cost where that is known.
-        predicted_step_time_ms: the same without the cause.
+        predicted_step_time_ms: the same without the cause; None if nothing can be foretold.
+        least_step_time_ms, most_step_time_ms: its range; None to estimate it.
+        part_ms: time per step that the advice is about, which ranks it if no gain is known.
         reasoning: how the prediction is computed.
         rows, intervals: where the evidence is found.
         culprit: what a person can edit, in the median step; None where the trace names nothing.
@@ -91,6 +93,9 @@ class Advice:
     confidence: float = 0.8
     step_time_ms: float | None = None
     predicted_step_time_ms: float | None = None
+    least_step_time_ms: float | None = None
+    most_step_time_ms: float | None = None
+    part_ms: float | None = None
     reasoning: str = ""
     rows: tuple[Row, ...] = ()
     intervals: tuple[Interval, ...] = ()
@@ -112,6 +117,12 @@ class Advice:
         now, then = self.step_time_ms, self.predicted_step_time_ms
         if not now or not then or self.predicted_speedup is None:
             return None
+        if self.least_step_time_ms is not None and self.most_step_time_ms is not None:
+            least, most = (
+                now / max(self.most_step_time_ms, 1e-9),
+                now / max(self.least_step_time_ms, _LEAST_REST * then),
+            )
+            return max(round(least, 2), 1.0), max(round(most, 2), 1.0)
         off = _OFF_OF_REST * then + _OFF_OF_GAIN * max(now - then, 0.0)
         least, most = now / (then + off), now / max(then - off, _LEAST_REST * then)
         return max(round(least, 2), 1.0), round(most, 2)
@@ -125,6 +136,8 @@ class Advice:
         """The item as in JSON."""
         item = asdict(self)
         item["class"] = item.pop("kind")
+        for name in ("least_step_time_ms", "most_step_time_ms", "part_ms"):  # the range of the speed-up says as much
+            del item[name]
         least, most = self.speedup_range or (None, None)
         return item | {
             "predicted_speedup_least": least,

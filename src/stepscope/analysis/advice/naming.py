@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import AccountRow, StepAccount
 from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.account.shown import cause_sentence
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.facts.device_facts import Share
@@ -35,7 +36,7 @@ def name_culprit(context: Context, advice: Advice, *causes: str, account: StepAc
     if culprit.ps < _MOST_OF * row.ps:
         evidence = f"{advice.evidence}; the largest part is {describe_culprit(culprit)}"
     else:
-        evidence = f"{_share_text(culprit, found.step_ps)}; {advice.evidence}"
+        evidence = f"{cause_sentence(found, row)}; {advice.evidence}"
     return replace(advice, culprit=culprit, evidence=evidence, actions=actions)
 
 
@@ -45,11 +46,12 @@ def name_op(context: Context, advice: Advice, name: str, calls: float, ps: float
     Args:
         calls, ps: per step.
     """
-    culprit = Culprit(name, None, None, name, None, max(round(calls), 1), round(ps))
+    culprit = Culprit(name, None, None, name, None, max(round(calls), 1), round(ps), None)
     step_ps = context.period_ms * 1e9
     if not step_ps or not ps:
         return replace(advice, culprit=culprit)
-    return replace(advice, culprit=culprit, evidence=f"{_share_text(culprit, step_ps)}; {advice.evidence}")
+    share = f"{100.0 * ps / step_ps:.1f} % of each step is {describe_culprit(culprit)}"
+    return replace(advice, culprit=culprit, evidence=f"{share}; {advice.evidence}")
 
 
 def name_share(context: Context, advice: Advice, share: Share, steps: int) -> Advice:
@@ -64,10 +66,6 @@ def describe_culprit(culprit: Culprit) -> str:
     each = number_text(round_ms(culprit.ps / max(culprit.calls, 1)))
     calls = f"{culprit.calls} calls" if culprit.calls != 1 else "1 call"
     return f"`{where}` ({calls} of {each} ms)"
-
-
-def _share_text(culprit: Culprit, step_ps: float) -> str:
-    return f"{100.0 * culprit.ps / step_ps:.1f} % of each step is {describe_culprit(culprit)}"
 
 
 def _row_of_cause(account: StepAccount | None, causes: tuple[str, ...]) -> AccountRow | None:

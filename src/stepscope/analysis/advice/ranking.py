@@ -14,6 +14,7 @@ from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.records import dataclass
 
 LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
+_DISTURBED_CONFIDENCE = 0.5
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 Candidate = tuple[Rule, Advice]
@@ -44,12 +45,26 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     kept.sort(key=_rank_key)
     if not kept and context.verdict != "unknown":
         kept = [_advise_nothing(context)]
-    return Advised(tuple(kept), (*warnings, *failed))
+    if context.is_disturbed:
+        kept = [replace(advice, confidence=min(advice.confidence, _DISTURBED_CONFIDENCE)) for advice in kept]
+    return Advised(tuple(kept), (*warnings, *failed, *_disturbance(context)))
+
+
+def _disturbance(context: Context) -> tuple[str, ...]:
+    """The warning that recording changed the steps so much that shares of it are doubtful."""
+    if not context.is_disturbed or context.profiling is None:
+        return ()
+    cost = context.profiling
+    return (
+        f"recorded steps took {cost.ms_inside / cost.ms_before:.1f} times as long as those before the capture"
+        f" ({cost.ms_inside:.3g} ms instead of {cost.ms_before:.3g} ms): recording lengthens short ops and Python most,"
+        " so verdict and advice may be about the recorder; record without Python calls, stacks and memory",
+    )
 
 
 def _gain_ms(advice: Advice) -> float:
     if advice.step_time_ms is None or advice.predicted_step_time_ms is None:
-        return 0.0
+        return advice.part_ms or 0.0
     return advice.step_time_ms - advice.predicted_step_time_ms
 
 

@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from stepscope.analysis.account.parts import work_launched_by
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
-from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
-from stepscope.vocabulary.lookup import has_trait, names_have
-from stepscope.vocabulary.traits import CallTrait, KernelTrait
+from stepscope.vocabulary.lookup import has_trait, names_have, type_names
+from stepscope.vocabulary.torch import is_update
+from stepscope.vocabulary.traits import CallTrait, KernelTrait, OpTrait
 from stepscope.vocabulary.xla import instruction_name
 
 K = EventKind
@@ -43,6 +45,24 @@ class Share:
 
 
 @dataclass(frozen=True)
+class WorkOfKind:
+    """Device work of one kind: how many pieces, their total time in ps, and the largest by name."""
+
+    calls: int
+    total_ps: int
+    largest: list[Share]
+
+
+@dataclass(frozen=True)
+class Update:
+    """The calls of an optimizer in whole steps: its name, their total time in ps, and how much work they launch."""
+
+    name: str
+    total_ps: int
+    launches: int
+
+
+@dataclass(frozen=True)
 class DeviceFacts:
     """The devices of one host in its steps, summed over the steps, in ps.
 
@@ -54,9 +74,8 @@ class DeviceFacts:
         work_ps: sum of all work, which exceeds `busy_ps` if devices or streams work in parallel.
         kernels, short_kernels: number of kernels, and of those shorter than SHORT_KERNEL_PS.
         compiled: kernels that belong to a compiled program or a recorded graph.
-        layout_ps, layout: time of kernels that only reorder data, and the largest of them.
-        copying_ps, copying: time of kernels and copies that move data within a device, and the largest of them.
-        wide_products_ps, wide_products: time of matrix products and convolutions in 32 bits or more, and the largest.
+        update: the calls that update the parameters; None if they are not named.
+        kinds: the work of each kind in `work_by_kind`, and the largest of it.
         pageable: copies to a device from memory that is not pinned.
         exposed_pageable_ps: time in which a device does nothing but such copies.
         collectives, collective_ps: number and median duration of collectives.
@@ -78,12 +97,8 @@ class DeviceFacts:
     kernels: int
     short_kernels: int
     compiled: int
-    layout_ps: int
-    layout: list[Share]
-    copying_ps: int
-    copying: list[Share]
-    wide_products_ps: int
-    wide_products: list[Share]
+    update: Update | None
+    kinds: dict[str, WorkOfKind]
     pageable: int
     exposed_pageable_ps: int
     collectives: int
@@ -109,20 +124,12 @@ def _find_device_facts(trace: HostTrace) -> DeviceFacts | None:
     if not len(steps.number) or not device.any():
         return None
     whole = observed_time(trace)
-    rows = np.flatnonzero(device)
-    in_steps = whole.touches(*_start_and_end(trace, rows))
-    rows = rows if in_steps.all() else rows[in_steps]
+    rows = _work_in_steps(trace)
     if not len(rows):
         return None
     kind, length = trace.events.kind[rows], trace.events.duration_ps[rows]
-    narrow = (trace.events.traits[rows] & np.uint8(Trait.COMPUTES_16BIT)) != 0
     computes, talks = is_any_kind(kind, _COMPUTES), is_any_kind(kind, (K.COLLECTIVE,))
-    types = trace.events.type[rows]
-    layout = computes & has_trait(trace, types, KernelTrait.REORDERS)
-    copying, wide = has_trait(trace, types, KernelTrait.COPIES), has_trait(trace, types, KernelTrait.WIDE_PRODUCT)
-    copying = (copying & computes & ~layout) | is_any_kind(kind, (K.COPY_DEVICE_TO_DEVICE,))
     pageable = _is_pageable_copy(trace, rows)
-    wide &= computes & ~narrow & ~layout & ~copying
     busy = Spans.union(*_start_and_end(trace, rows)) & whole
     return DeviceFacts(
         steps=len(steps.number),
@@ -133,12 +140,8 @@ def _find_device_facts(trace: HostTrace) -> DeviceFacts | None:
         kernels=int(computes.sum()),
         short_kernels=int((length[computes] < SHORT_KERNEL_PS).sum()),
         compiled=int((computes & _is_compiled(trace, rows)).sum()),
-        layout_ps=int(length[layout].sum()),
-        layout=_largest_shares(trace, rows[layout]),
-        copying_ps=int(length[copying].sum()),
-        copying=_largest_shares(trace, rows[copying]),
-        wide_products_ps=int(length[wide].sum()),
-        wide_products=_largest_shares(trace, rows[wide]),
+        update=_find_update(trace),
+        kinds={name: _sum_of_kind(trace, each) for name, each in work_by_kind(trace).items() if len(each)},
         pageable=int(pageable.sum()),
         exposed_pageable_ps=_exposed_time(trace, rows, pageable, whole),
         collectives=int(talks.sum()),
@@ -147,6 +150,79 @@ def _find_device_facts(trace: HostTrace) -> DeviceFacts | None:
         communicating=_largest_shares(trace, rows[talks]),
         **_idle_facts(trace, whole - busy),
     )
+
+
+def _work_in_steps(trace: HostTrace) -> I64:
+    """Device work that runs in whole steps: rows of events."""
+    rows = np.flatnonzero(is_device_work(trace))
+    in_steps = observed_time(trace).touches(*_start_and_end(trace, rows))
+    return rows if in_steps.all() else rows[in_steps]
+
+
+def work_by_kind(trace: HostTrace) -> dict[str, I64]:
+    """Device work in whole steps that could be less, by kind: rows of events.
+
+    The kinds: `layout` only reorders data, `device_copies` moves data within a device, `wide_products` are matrix
+    products and convolutions in 32 bits or more, `elementwise` are kernels of single elementwise ops, `attention` is
+    what ops launch that compute attention in several steps, `copies_in` come from the host, `pageable` those of them
+    from memory that is not pinned.
+    """
+    return trace.derived("device work by kind", _find_work_by_kind)
+
+
+def _find_work_by_kind(trace: HostTrace) -> dict[str, I64]:
+    rows = _work_in_steps(trace)
+    kind, types = trace.events.kind[rows], trace.events.type[rows]
+    computes = is_any_kind(kind, _COMPUTES)
+    layout = computes & has_trait(trace, types, KernelTrait.REORDERS)
+    copying = has_trait(trace, types, KernelTrait.COPIES) & computes & ~layout
+    copying |= is_any_kind(kind, (K.COPY_DEVICE_TO_DEVICE,))
+    narrow = (trace.events.traits[rows] & np.uint8(Trait.COMPUTES_16BIT)) != 0
+    wide = computes & ~narrow & ~layout & ~copying & has_trait(trace, types, KernelTrait.WIDE_PRODUCT)
+    single = computes & ~layout & ~copying & has_trait(trace, types, KernelTrait.ELEMENTWISE)
+    return {
+        "layout": rows[layout],
+        "device_copies": rows[copying],
+        "wide_products": rows[wide],
+        "elementwise": rows[single],
+        "attention": _unfused_attention(trace),
+        "copies_in": rows[is_any_kind(kind, (K.COPY_HOST_TO_DEVICE,))],
+        "pageable": rows[_is_pageable_copy(trace, rows)],
+    }
+
+
+def _unfused_attention(trace: HostTrace) -> I64:
+    """Device work launched by the batched products and softmaxes of attention, if there are at least two products for
+    each softmax: a fused kernel leaves none of them."""
+    ops = events_of_kind(trace, K.OP)
+    ops = ops[whole_steps(trace).label[ops] >= 0]
+    softmax, product = (
+        has_trait(trace, trace.events.type[ops], trait) for trait in (OpTrait.SOFTMAX, OpTrait.BATCHED_PRODUCT)
+    )
+    if not softmax.any() or product.sum() < 2 * softmax.sum():
+        return ops[:0]
+    return work_launched_by(trace, ops[softmax | product])
+
+
+def update_calls(trace: HostTrace) -> I64:
+    """The calls of an optimizer in whole steps: rows of events."""
+    rows = events_of_kind(trace, K.ANNOTATION)
+    rows = rows[whole_steps(trace).label[rows] >= 0]
+    types = np.unique(trace.events.type[rows]).astype(np.int64)
+    updates = [kind for kind, name in zip(types.tolist(), type_names(trace, types), strict=True) if is_update(name)]
+    return rows[np.isin(trace.events.type[rows], updates)]
+
+
+def _find_update(trace: HostTrace) -> Update | None:
+    rows = update_calls(trace)
+    if not len(rows):
+        return None
+    launched = work_launched_by(trace, rows)
+    return Update(trace.name_of(int(rows[0])), int(trace.events.duration_ps[rows].sum()), len(launched))
+
+
+def _sum_of_kind(trace: HostTrace, rows: I64) -> WorkOfKind:
+    return WorkOfKind(len(rows), int(trace.events.duration_ps[rows].sum()), _largest_shares(trace, rows))
 
 
 def _start_and_end(trace: HostTrace, rows: I64) -> tuple[I64, I64]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.facts.changes import Changes, changes_of
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
@@ -11,8 +14,11 @@ from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.steps.breakdown import Rank
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
 from stepscope.analysis.steps.session_steps import breakdown_of
-from stepscope.model import HostTrace
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import type_names
+from stepscope.vocabulary.torch import wrapper_of
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,8 @@ class HostFacts:
         copies_in_ps: time in all steps in which data is copied to a device and nothing more important happens.
         warm_up: number of warm-up steps, which all these facts leave out.
         account: where the time of the median step goes, with the culprit of each cause; None without steps.
+        changes: what changes give that step, by the replay of its model; None without steps.
+        wrapper: how PyTorch trains the model in parallel: "ddp", "fsdp", or "" for neither.
     """
 
     host: str
@@ -37,6 +45,8 @@ class HostFacts:
     copies_in_ps: int
     warm_up: int = 0
     account: StepAccount | None = None
+    changes: Changes | None = None
+    wrapper: str = ""
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
@@ -51,7 +61,16 @@ def facts_of(trace: HostTrace) -> HostFacts:
         copies_in_ps=_copy_in_time(trace),
         warm_up=count_warm_up_steps(trace),
         account=account_of(trace),
+        changes=changes_of(trace),
+        wrapper=_wrapper_of(trace),
     )
+
+
+def _wrapper_of(trace: HostTrace) -> str:
+    if trace.framework != "pytorch":
+        return ""
+    types = np.unique(trace.events.type[events_of_kind(trace, EventKind.ANNOTATION)]).astype(np.int64)
+    return wrapper_of(type_names(trace, types))
 
 
 def _copy_in_time(trace: HostTrace) -> int:

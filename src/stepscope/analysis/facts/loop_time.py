@@ -263,21 +263,40 @@ def _gaps_after_detached(loop: Loop, ops: I64, least: int, rest: Spans) -> Spans
 
 
 def _saves_after_reads(loop: Loop, rest: Spans) -> Spans:
-    """Time around bursts of variable reads, if mostly long gaps: Keras reads all variables, then writes without ops."""
+    """Time around bursts of variable reads, if mostly long gaps: Keras reads all variables, then writes without ops.
+
+    A burst of fewer reads than the step has variables is no save: a callback looks at some of them.
+    """
     ops = loop.kind_events(K.EAGER_EXECUTE)
     ops = ops[has_trait(loop.trace, loop.type[ops], CallTrait.DISPATCHES)]
     reads = has_trait(loop.trace, loop.type[ops], CallTrait.READS_VARIABLE)
-    run = _run_lengths(reads)
-    first, last = np.flatnonzero(run == STATE_DICT_OPS), np.flatnonzero(run >= STATE_DICT_OPS)
+    run = np.minimum(_run_lengths(reads), _places_in_steps(loop, loop.start[ops]))
+    least = max(STATE_DICT_OPS, _count_written_variables(loop))
+    first, last = np.flatnonzero(run == least), np.flatnonzero(run >= least)
     if not len(last):
         return Spans.union(loop.start[:0], loop.end[:0])
-    begin = np.concatenate([loop.start[ops[first - STATE_DICT_OPS + 1]], loop.start[ops[last]]])
+    begin = np.concatenate([loop.start[ops[first - least + 1]], loop.start[ops[last]]])
     end = np.concatenate([loop.end[ops[first]], loop.end[ops[last]]])
     around = _extend_saves(loop, Spans.union(begin, end), rest)
     busy = loop.mask_spans(loop.activity > 0)
     idle = (around - busy).drop_shorter(LONG_GAP_PS)
     mostly = idle.overlap_ps(around.start, around.end) >= _LITTLE * (around.end - around.start)
     return Spans(around.start[mostly], around.end[mostly])
+
+
+def _places_in_steps(loop: Loop, times: I64) -> I64:
+    """For each of the ascending times, how many of them are in its step up to it, itself included."""
+    step = np.searchsorted(loop.start[loop.kind_events(K.STEP_MARK)], times, side="right")
+    first = np.searchsorted(step, step)
+    places: I64 = np.arange(len(times)) - first + 1
+    return places
+
+
+def _count_written_variables(loop: Loop) -> int:
+    """Number of variables that a step writes, on any thread; 0 if that was not recorded."""
+    ops = events_of_kind(loop.trace, K.OP)
+    written = int(has_trait(loop.trace, loop.trace.events.type[ops], OpTrait.WRITES_VARIABLE).sum())
+    return written // max(len(loop.kind_events(K.STEP_MARK)), 1)
 
 
 def _run_lengths(flags: Mask) -> I64:

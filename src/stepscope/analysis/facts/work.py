@@ -83,7 +83,8 @@ class WorkFacts:
         moves_ps: self time of ops that only move or set data, or needlessly make large tensors again.
         moves: the largest of these ops and of those in `eager_moves_ps`.
         eager_moves_ps: time of such ops that TensorFlow runs outside any graph, in or between steps.
-        casts_ps: time of conversions to another type or device.
+        casts_ps: time of conversions to another type or device; those of single numbers, which an optimizer makes for
+            each parameter, are shorter than SHORT_OP_PS and do not count.
         taken_in_ps: self time of separate programs that take in or convert an array; not part of `moves_ps`.
         forward_ps, backward_ps: time of matrix products and convolutions, forward and backward.
         contention_ps: time that ops on the critical path take beyond the best quarter of the steps.
@@ -160,8 +161,8 @@ def _find_work_facts(trace: HostTrace) -> WorkFacts:
         steps=len(steps.number), compute_ps=_compute_time(trace, ops, device), self_ps=int(own.sum()), ops=len(outer)
     )
     if device.any():
-        trains = len(events_of_kind(trace, K.BACKWARD)) > 0
-        return replace(found, **_batch_facts(trace, steps, ops, _kinds_of_work(trace, ops))) if trains else found
+        known = trace.has_stat(stat_names.INPUT_DIMS) or len(events_of_kind(trace, K.BACKWARD)) > 0
+        return replace(found, **_batch_facts(trace, steps, ops, _kinds_of_work(trace, ops))) if known else found
     return replace(found, **_facts_without_device(trace, steps, found, ops, own, outer))
 
 
@@ -191,7 +192,7 @@ def _facts_without_device(
         "moves_ps": int(own[moves].sum()),
         "moves": _merge_shares(_largest_ops(trace, ops[moves], own[moves]), _eager_shares(trace, eager)),
         "eager_moves_ps": int(trace.events.duration_ps[eager].sum()),
-        "casts_ps": _outer_time(trace, ops[kinds["casts"]]),
+        "casts_ps": _outer_time(trace, ops[kinds["casts"] & (trace.events.duration_ps[ops] >= SHORT_OP_PS)]),
         "taken_in_ps": int(own[taken_in].sum()),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
@@ -373,7 +374,7 @@ def _find_forward_only(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_bac
     number = _sequence_numbers(trace, ops)
     learned = np.unique(trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=events_of_kind(trace, K.BACKWARD)))
     learns = (number >= 0) & np.isin(number, learned)
-    idle = ~in_backward & ~_makes_data(trace, ops, heavy, learns, in_backward)
+    idle = ~in_backward
     free = (number < 0) & idle & ~is_inside(trace, ops, K.ANNOTATION)
     unlearned = (number >= 0) & idle & ~learns
     computes = _is_forward(own, free, heavy)
@@ -383,52 +384,6 @@ def _find_forward_only(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_bac
         unlearned_ps=int(own[unlearned].sum()) if len(learned) and _is_forward(own, unlearned, heavy) else 0,
         remade=free & makes & (not computes),
     )
-
-
-def _makes_data(trace: HostTrace, ops: I64, heavy: Mask, learns: Mask, in_backward: Mask) -> Mask:
-    """Whether each op makes data for training, such as a generator that makes samples for a critic.
-
-    These are runs of ops without learning, while ops of the same sizes learn elsewhere.  Their result is the first
-    operand of the next product that learns.
-    """
-    found = np.zeros(len(ops), np.bool_)
-    if not trace.has_stat(stat_names.INPUT_DIMS):
-        return found
-    forward = np.flatnonzero(~is_inside_another(trace, ops, K.OP) & ~in_backward)
-    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=ops[forward])
-    learned = np.flatnonzero(learns[forward] & heavy[forward])
-    trained = np.isin(dims, dims[learned]) & heavy[forward] & ~learns[forward]
-    changes = np.flatnonzero(np.diff(learns[forward].astype(np.int8), prepend=1, append=1))
-    runs = changes.reshape(-1, 2)  # of ops without learning: first, and one after the last
-    runs = runs[np.diff(np.searchsorted(np.flatnonzero(trained), runs))[:, 0] > 0]
-    following = np.searchsorted(learned, runs[:, 1])
-    runs, following = runs[following < len(learned)], following[following < len(learned)]
-    made, used = dims[runs[:, 1] - 1].tolist(), dims[learned[following]].tolist()
-    for (begin, end), result, operand in zip(runs.tolist(), made, used, strict=True):
-        if _first_operand(trace.strings[operand]) in _result_sizes(trace.strings[result]):
-            found[forward[begin] : forward[end - 1] + 1] = True
-    return found & ~learns & ~in_backward
-
-
-def _first_operand(dims: str) -> str:
-    """The sizes of the first operand.
-
-    >>> _first_operand("[[96,256],[640,256],[640]]")
-    '96,256'
-    """
-    return dims.lstrip("[").partition("]")[0]
-
-
-def _result_sizes(dims: str) -> tuple[str, ...]:
-    """Possible sizes of the result of an op: those of its first operand, or those of a layer's output.
-
-    >>> _result_sizes("[[96,256],[640,256],[640]]")
-    ('96,256', '96,640')
-    """
-    first = _first_operand(dims)
-    rows, _, _ = first.rpartition(",")
-    second = _first_operand(dims.partition("],")[2])
-    return (first, f"{rows},{second.partition(',')[0]}") if rows and second else (first,)
 
 
 def _is_forward(own: I64, chosen: Mask, heavy: Mask) -> bool:

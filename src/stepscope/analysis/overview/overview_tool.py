@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
+
+import numpy as np
 
 from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import StepAccount, account_of
@@ -299,7 +300,7 @@ class OverviewReport(Report):
     def _outliers(self) -> tuple[dict[str, Cell], ...]:
         """Complete steps that last much longer than the median one."""
         rows = [row for row in self.step_rows if row["complete"]]
-        usual = statistics.median(_number_value(row["duration_ms"]) for row in rows) if rows else 0.0
+        usual = float(np.median([_number_value(row["duration_ms"]) for row in rows])) if rows else 0.0
         return tuple(row for row in rows if _number_value(row["duration_ms"]) > OUTLIER * usual)
 
     def _culprit_lines(self) -> Iterator[str]:
@@ -604,4 +605,6 @@ def _rule_context(partials: Sequence[Partial], session: SessionFigures, verdict:
         python_recorded=any(
             PYTHON_CALLS_MISSING not in [each.what for each in part.environment.missing] for part in partials
         ),
+        device_type=str(session.environment["device_type"] or ""),
+        profiling=highest_cost([part.profiling for part in partials]),
     )

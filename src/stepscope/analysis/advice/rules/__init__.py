@@ -6,6 +6,7 @@ from stepscope.analysis.advice.rules import (
     device_copies,
     device_idle,
     dispatch,
+    kernels,
     memory_churn,
     memory_limits,
     precision,
@@ -39,4 +40,7 @@ RULES = (
     memory_limits.RULE,
     memory_limits.ALLOCATING,
     precision.RULE,
+    kernels.CHAINS,
+    kernels.ATTENTION,
+    kernels.UPDATE,
 )

@@ -42,7 +42,9 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     where = context.intervals(Activity.CHECKPOINT)
     name = next((place.name.lstrip("$") for place in where if place.name), "")
-    advised = predict_without(context, saving, "saving", parts=(Activity.CHECKPOINT,), competes_ms=saving).advice(
+    advised = predict_without(
+        context, saving, "saving", parts=(Activity.CHECKPOINT,), competes_ms=saving, change="checkpoint"
+    ).advice(
         rule="checkpoint.stall",
         kind="checkpoint_stall",
         title="Save less often, or in the background",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
+from stepscope.analysis.advice.hardware import fit_actions
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
@@ -32,7 +33,7 @@ _ACTIONS: Actions = {
     ),
     "pytorch": (
         "torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=25) reduces buckets of gradients during the"
-        " backward pass; if you use it already, try larger buckets",
+        " backward pass",
         "or flatten all gradients into one buffer and reduce it once:"
         " torch.distributed.all_reduce(buffer, async_op=True)",
         "communicate in 16 bits: model.register_comm_hook(None, default_hooks.bf16_compress_hook), of"
@@ -40,6 +41,38 @@ _ACTIONS: Actions = {
     ),
     "": ("reduce gradients in large buckets while the backward pass runs", "communicate in 16 bits"),
 }
+
+
+# What remains to do for a model that is wrapped already.
+_WRAPPED: Actions = {
+    "ddp": (
+        "other sizes of buckets: DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True);"
+        " larger ones for many small messages, smaller ones if only the last is exposed",
+        "if a step accumulates gradients: run all micro-batches but the last under"
+        " torch.nn.parallel.DistributedDataParallel.no_sync, which reduces nothing",
+        "communicate in 16 bits: model.register_comm_hook(None, default_hooks.fp16_compress_hook), of"
+        " torch.distributed.algorithms.ddp_comm_hooks",
+        "static_graph=True, and no find_unused_parameters=True, let the reduction start earlier",
+    ),
+    "fsdp": (
+        "wrap larger blocks (auto_wrap_policy), so that fewer and larger messages are sent",
+        "fetch the next block early: forward_prefetch=True, limit_all_gathers=True",
+        "shard within a machine only (ShardingStrategy.HYBRID_SHARD), or communicate in 16 bits (MixedPrecision)",
+    ),
+}
+_ACCUMULATES = 2.0  # backward passes per step
+
+
+def _choose_actions(context: Context) -> tuple[str, ...]:
+    """The actions that the trace does not show to be done already; no_sync first if the step accumulates."""
+    wrapper = context.pace.wrapper if context.pace else ""
+    if wrapper not in _WRAPPED:
+        return actions_for(context.framework, _ACTIONS)
+    actions = _WRAPPED[wrapper]
+    work = context.work
+    if wrapper == "ddp" and work is not None and work.backward_passes >= _ACCUMULATES * max(work.steps, 1):
+        actions = (actions[1], actions[0], *actions[2:])
+    return fit_actions(context.device_type, actions)
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
@@ -51,8 +84,14 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     compared = context.read("distributed")
     collectives = compared.collectives if compared else ()
     competes = exposed if many else 0.0
+    actions = _choose_actions(context)
     gain = predict_without(
-        context, exposed, "exposed communication", parts=(Activity.COLLECTIVE,), competes_ms=competes
+        context,
+        exposed,
+        "exposed communication",
+        parts=(Activity.COLLECTIVE,),
+        competes_ms=competes,
+        change="overlap",
     )
     advised = gain.advice(
         rule="communication.exposed",
@@ -60,7 +99,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         title="Communicate in fewer, larger messages" if many else "Overlap or shrink the communication",
         evidence=f"exposed communication takes {context.percent(exposed):.1f} % of each step"
         f"{count}{_describe_bandwidth(collectives)}",
-        actions=(*_record_all_ranks(compared), *actions_for(context.framework, _ACTIONS)),
+        actions=(actions[0], *_record_all_ranks(compared), *actions[1:]),
         tool="distributed" if collectives else "pod-viewer",
         confidence=0.9 if many else 0.7,
         rows=(Row("steps", "device_collectives", round(exposed, 3)),),
@@ -85,7 +124,7 @@ def _describe_bandwidth(collectives: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _record_all_ranks(compared: DistributedReport | None) -> Sequence[str]:
-    """The first action if ranks that may be late were not recorded."""
+    """What to record if ranks that may be late were not; never first, since only the tool `advice` compares ranks."""
     here = len(compared.rows) if compared else 0
     world = round(max((amount(each["ranks"]) for each in compared.collectives), default=0)) if compared else 0
     if not 0 < here < world:

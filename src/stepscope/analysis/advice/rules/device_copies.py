@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import predict_without
+from stepscope.analysis.advice.gain import replayed
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit, name_share
 from stepscope.analysis.advice.rule import Rule
@@ -60,44 +60,46 @@ _PINNED: Actions = {
 
 def _evaluate_layouts(context: Context, threshold: float) -> Advice | None:
     device = context.device
-    if device is None or not device.layout_ps:
+    layout = device and device.kinds.get("layout")
+    if device is None or not layout:
         return None
-    time = _critical_path_ms(device, device.layout_ps)
+    time = _critical_path_ms(device, layout.total_ps)
     if context.percent(time) < threshold:
         return None
-    advised = predict_without(context, time, "layout conversion").advice(
+    advised = replayed(context, "layout", time, "layout conversion").advice(
         rule="layout.transposes",
         kind="memory_churn",
         title="Keep data in the layout that the kernels need",
-        evidence=f"{_describe_work(context, device, device.layout, time)} only change the order of data",
+        evidence=f"{_describe_work(context, device, layout.largest, time)} only change the order of data",
         actions=actions_for(context.framework, _LAYOUT),
         tool="kernel-stats",
         confidence=0.75,
-        rows=_evidence_rows(device, device.layout),
-        intervals=context.work_places(device.layout),
+        rows=_evidence_rows(device, layout.largest),
+        intervals=context.work_places(layout.largest),
     )
-    return name_share(context, advised, device.layout[0], device.steps)
+    return name_share(context, advised, layout.largest[0], device.steps)
 
 
 def _evaluate_copies(context: Context, threshold: float) -> Advice | None:
     device = context.device
-    if device is None or not device.copying_ps:
+    copying = device and device.kinds.get("device_copies")
+    if device is None or not copying:
         return None
-    time = _critical_path_ms(device, device.copying_ps)
+    time = _critical_path_ms(device, copying.total_ps)
     if context.percent(time) < threshold:
         return None
-    advised = predict_without(context, time, "copying inside the device").advice(
+    advised = replayed(context, "device_copies", time, "copying inside the device").advice(
         rule="memory.device-copies",
         kind="memory_churn",
         title="Write in place instead of copying",
-        evidence=f"{_describe_work(context, device, device.copying, time)} only copy or join data",
+        evidence=f"{_describe_work(context, device, copying.largest, time)} only copy or join data",
         actions=actions_for(context.framework, _CHURN),
         tool="kernel-stats",
         confidence=0.65,
-        rows=_evidence_rows(device, device.copying),
-        intervals=context.work_places(device.copying),
+        rows=_evidence_rows(device, copying.largest),
+        intervals=context.work_places(copying.largest),
     )
-    return name_share(context, advised, device.copying[0], device.steps)
+    return name_share(context, advised, copying.largest[0], device.steps)
 
 
 def _evaluate_pageable(context: Context, threshold: float) -> Advice | None:
@@ -108,7 +110,7 @@ def _evaluate_pageable(context: Context, threshold: float) -> Advice | None:
     time = (device.exposed_pageable_ps + sum(call.total_ps for call in waits)) / device.steps / MS
     if context.percent(time) < threshold:
         return None
-    advised = predict_without(context, time, "copies from pageable memory").advice(
+    advised = replayed(context, "pageable", time, "copies from pageable memory").advice(
         rule="input.pageable",
         kind="input_transfer",
         title="Copy the next batch from pinned memory while the step runs",

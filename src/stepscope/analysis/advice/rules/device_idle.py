@@ -6,11 +6,12 @@ Idle time caused by input, saving, compiling or Python belongs to other rules.
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, predict_without
+from stepscope.analysis.advice.gain import replayed
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.vocabulary.lookup import name_has
@@ -69,22 +70,23 @@ _SYNC: Actions = {
 
 def _evaluate_launches(context: Context, threshold: float) -> Advice | None:
     device = context.device
-    if device is None or not device.marked:
+    if device is None:
         return None
     if device.kernels < _MANY_KERNELS * device.steps:
         return _advise_larger_programs(context, device)
     idle = _launch_idle_ms(context, device)
     of_one_gap = device.longest_gap_ps * device.steps >= _LARGEST_GAP * device.idle_ps and not _happens_once(device)
-    if context.percent(idle) < threshold or device.gaps < _MANY_GAPS * device.steps or of_one_gap:
+    if _idle_percent(context, device, idle) < threshold or device.gaps < _MANY_GAPS * device.steps or of_one_gap:
         return None
     kernels = device.kernels / device.steps
     compiled = device.compiled >= _MOST_COMPILED * device.kernels
     small = _small_batch_evidence(context)
     threads = _has_input_contention(context)
     short = f", {100 * device.short_kernels / device.kernels:.0f} % of them shorter than 20 us"
+    whole = "each step" if device.marked else "the time"
     evidence = (
-        f"the device is idle for {context.percent(idle):.1f} % of each step while the host launches {kernels:.0f}"
-        f" kernels{short}"
+        f"the device is idle for {_idle_percent(context, device, idle):.1f} % of {whole} while the host launches"
+        f" {kernels:.0f} kernels{short}"
     )
     if small:
         evidence += f"; {small}"
@@ -93,7 +95,7 @@ def _evaluate_launches(context: Context, threshold: float) -> Advice | None:
     actions = actions_for(context.framework, _LARGER if compiled else _FEWER)
     if small:
         actions = (_GATHER, *actions)
-    gain = predict_without(context, idle, "idle time between launches", [_busy_bound(device)])
+    gain = replayed(context, "graph", idle, "dispatching kernel by kernel")
     advised = gain.advice(
         rule="launch.bound",
         kind="small_batch" if compiled or small else "eager_dispatch",
@@ -108,15 +110,23 @@ def _evaluate_launches(context: Context, threshold: float) -> Advice | None:
     return name_culprit(context, advised, "launch")
 
 
+def _idle_percent(context: Context, device: DeviceFacts, idle_ms: float) -> float:
+    """Idle time per step in percent; of the whole capture if no steps are marked."""
+    return context.percent(idle_ms) if device.marked else 100.0 * idle_ms * MS * device.steps / device.observed_ps
+
+
 def _small_batch_evidence(context: Context) -> str:
     """Evidence that kernels are small because batches are; empty if there is none."""
     work = context.work
-    if work is None or not work.backward_passes:
+    if work is None:
         return ""
+    tiny = f"matrix products have {work.rows} rows" if work.rows is not None and work.rows <= _TINY_BATCH else ""
+    if not work.backward_passes:
+        return f"inference, and {tiny}" if tiny else ""
     passes = work.backward_passes / max(work.steps, 1)
     if passes >= _MANY_PASSES:
         return f"forward and backward run {passes:.0f} times per step"
-    return f"matrix products have {work.rows} rows" if work.rows is not None and work.rows <= _TINY_BATCH else ""
+    return tiny
 
 
 def _advise_larger_programs(context: Context, device: DeviceFacts) -> Advice | None:
@@ -125,7 +135,7 @@ def _advise_larger_programs(context: Context, device: DeviceFacts) -> Advice | N
     idle = min(_launch_idle_ms(context, device), _loop_ms(context, Activity.PROGRAM, Activity.RUNTIME))
     if not calls or device.compiled < _MOST_COMPILED * device.kernels or context.percent(idle) < _OF_PROGRAMS:
         return None
-    advised = predict_without(context, idle, "starting programs", [_busy_bound(device)]).advice(
+    advised = replayed(context, "graph", idle, "starting programs").advice(
         rule="launch.programs",
         kind="small_batch",
         title="Give each launch more to compute",
@@ -145,7 +155,8 @@ def _launch_idle_ms(context: Context, device: DeviceFacts) -> float:
     once = device.longest_gap_ps if _happens_once(device) else 0
     if once >= _LARGEST_GAP * device.idle_ps:
         return 0.0
-    idle = (device.idle_ps - once - device.after_sync_ps) / device.steps / MS
+    blocked = sum(call.total_ps for call in _blocking_calls(device))
+    idle = (device.idle_ps - once - max(device.after_sync_ps, blocked)) / device.steps / MS
     others = context.part_ms(Activity.INPUT, Activity.TRANSFER, Activity.COMPILE) + _loop_ms(
         context, Activity.CHECKPOINT, Activity.PYTHON
     )
@@ -176,13 +187,9 @@ def _evaluate_waits(context: Context, threshold: float) -> Advice | None:
     device = context.device
     if device is None:
         return None
-    blocked = [
-        call
-        for call in device.calls
-        if call.total_ps >= _LARGEST_GAP * device.idle_ps and name_has(call.name, CallTrait.MAY_BLOCK)
-    ]
+    blocked = _blocking_calls(device)
     after = device.after_sync_ps if device.syncs > device.steps else 0
-    idle_ps = max(after, blocked[0].total_ps if blocked else 0)
+    idle_ps = max(after, sum(call.total_ps for call in blocked))
     idle = idle_ps / device.steps / MS
     if context.percent(idle) < threshold:
         return None
@@ -194,7 +201,7 @@ def _evaluate_waits(context: Context, threshold: float) -> Advice | None:
     )
     whole = "each step" if device.marked else "the time"
     seldom = "; this does not occur in every step, so check whether it matters" if once else ""
-    advised = predict_without(context, idle, "idle time around waits for the device", [_busy_bound(device)]).advice(
+    advised = replayed(context, "waits", idle, "waits for the device").advice(
         rule="device.sync",
         kind="host_sync",
         title="Stop waiting for the device within the step",
@@ -208,8 +215,14 @@ def _evaluate_waits(context: Context, threshold: float) -> Advice | None:
     return name_culprit(context, advised, "sync", "copy")
 
 
-def _busy_bound(device: DeviceFacts) -> Bound:
-    return Bound(device.busy_ps / device.steps / MS, "the device")
+def _blocking_calls(device: DeviceFacts) -> list[Share]:
+    """Calls that copy or wait, during which the devices are idle for most of the idle time or for long each time: that
+    is no launching."""
+    calls = [call for call in device.calls if name_has(call.name, CallTrait.MAY_BLOCK)]
+    return [
+        call for call in calls
+        if call.total_ps >= _LARGEST_GAP * device.idle_ps or call.total_ps >= LONG_CALL_PS * call.calls
+    ]  # fmt: skip
 
 
 def _evidence_rows(device: DeviceFacts, calls: list[Share]) -> tuple[Row, ...]:

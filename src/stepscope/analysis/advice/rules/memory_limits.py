@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import predict_without
+from stepscope.analysis.advice.gain import replayed
+from stepscope.analysis.advice.hardware import fit_actions
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_share
 from stepscope.analysis.advice.rule import Rule
@@ -20,15 +21,18 @@ _HOLES_MATTER = 75.0  # percent of the capacity in use: from here on fragmentati
 _ROOM: Actions = {
     "tensorflow": (
         "recompute activations: tf.recompute_grad around large blocks",
-        "keras.config.set_dtype_policy('mixed_bfloat16') halves activations, or use a smaller batch",
+        "keras.config.set_dtype_policy('mixed_bfloat16') halves activations",
+        "use a smaller batch",
     ),
     "jax": (
         "recompute activations: jax.checkpoint (jax.remat) around large blocks",
-        "donate arrays that the step replaces: jax.jit(..., donate_argnums=...), and keep activations in jnp.bfloat16",
+        "donate arrays that the step replaces: jax.jit(..., donate_argnums=...)",
+        "keep activations in jnp.bfloat16",
     ),
     "pytorch": (
         "recompute activations: torch.utils.checkpoint.checkpoint around large blocks",
-        "torch.autocast('cuda', dtype=torch.bfloat16) halves most activations, or use a smaller batch",
+        "torch.autocast('cuda', dtype=torch.bfloat16) halves most activations",
+        "use a smaller batch",
     ),
     "": ("recompute activations, use 16 bits, or a smaller batch",),
 }
@@ -72,7 +76,7 @@ def _check_memory(context: Context, memory: Mapping[str, Any], threshold: float)
         + (f", and {holes:.0f} % of its free memory is fragmented" if torn else ""),
         predicted_speedup=None,
         actions=(
-            *(actions_for(context.framework, _ROOM) if full else ()),
+            *(fit_actions(context.device_type, actions_for(context.framework, _ROOM)) if full else ()),
             *(actions_for(context.framework, _HOLES) if torn else ()),
         ),
         tool="memory-profile",
@@ -91,7 +95,7 @@ def _evaluate_driver_calls(context: Context, threshold: float) -> Advice | None:
     if context.percent(idle) < threshold:
         return None
     count = sum(call.calls for call in calls) / device.steps
-    advised = predict_without(context, idle, "memory calls to the driver").advice(
+    advised = replayed(context, "driver_calls", idle, "memory calls to the driver").advice(
         rule="memory.driver-calls",
         kind="memory_churn",
         title="Allocate memory from the driver once",

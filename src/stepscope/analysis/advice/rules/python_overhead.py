@@ -111,7 +111,9 @@ def _evaluate_gaps(context: Context, loop: LoopFacts, threshold: float, rule: st
     where = f", mostly in {named[0].name.lstrip('$')}" if named else ""
     hint = () if named or context.python_recorded else (_recording_hint(context),)
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
-    advised = predict_without(context, idle, "Python while nothing computes", parts=(Activity.PYTHON,)).advice(
+    advised = predict_without(
+        context, idle, "Python while nothing computes", parts=(Activity.PYTHON,), change="python"
+    ).advice(
         rule=rule,
         kind="python_overhead",
         title="Reduce the Python that runs while nothing computes",

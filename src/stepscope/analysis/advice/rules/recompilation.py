@@ -52,7 +52,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     advised = predict_without(
         context, removed, "tracing, compiling and starting new programs",
         [Bound(_uncontended_ms(context, computing, compiling), "the computation")],
-        (Activity.COMPILE, Activity.PROGRAM, Activity.RUNTIME), competes_ms=removed, computes=True,
+        (Activity.COMPILE, Activity.PROGRAM, Activity.RUNTIME), competes_ms=removed, computes=True, change="compile",
     ).advice(
         rule="compile.again",
         kind="recompilation",

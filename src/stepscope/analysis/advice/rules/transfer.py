@@ -40,7 +40,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     what = "copying data in" if copies >= casts else "converting data to another dtype or device"
     gain = predict_without(
-        context, copies + casts, "copying data in", parts=(Activity.TRANSFER,), competes_ms=copies + casts
+        context,
+        copies + casts,
+        "copying data in",
+        parts=(Activity.TRANSFER,),
+        competes_ms=copies + casts,
+        change="copies_in",
     )
     advised = gain.advice(
         rule="input.transfer",

@@ -21,6 +21,7 @@ _MOST_OF = 50.0  # percent of the input time: from this share one cause explains
 # Without prefetching, input and computation take turns.  Up to this ratio of the two, overlapping them gains more than
 # making the input faster.
 _PREFETCH_SUFFICES = 2.0
+_HIDDEN = 0.5  # of the step: input that takes no longer than the rest fits beside it
 _OF_GAPS = 0.6  # of the long gaps: if this much lies before the step's first work, it is taken for input
 # Input that no step waits for still matters if its threads are busy for this much of the step and the step's ops take
 # this much less time in steps without contention.
@@ -142,7 +143,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     bounds = _bounds(context, kind, max(waits - recorded, 0.0))
     gain = predict_without(
         context, waits, "waiting for input", bounds, parts, _contention_ms(context, waits), recorded,
-        crowded=_cores_per_thread(context),
+        crowded=_cores_per_thread(context), change="python" if unnamed else "workers",
     )  # fmt: skip
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
@@ -311,6 +312,12 @@ def _python_cause(context: Context) -> tuple[str, str, float]:
     if reads >= _MOST_OF:
         return "input_file_read", f"{reads:.0f} % of that is reading files, in {name}", 0.85
     calls = context.per_step(loop.python_calls) if loop else 0.0
+    if native >= _MOST_OF and context.part_ms(Activity.INPUT) <= _HIDDEN * context.period_ms:
+        return (
+            "input_no_prefetch",
+            f"{name} and the step take turns, though they fit beside it",
+            0.7,
+        )
     if native >= _MOST_OF or calls < _CALLS_PER_MS * context.part_ms(Activity.INPUT):
         return "input_preprocessing", f"{name} processes whole arrays on the loop's thread", 0.7
     return "input_python", f"{name} runs on the loop's thread", 0.85

@@ -1,0 +1,169 @@
+"""Advice that was wrong once: each a picture of the program that it was wrong about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from draw import MS, Sort, draw
+
+from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.advice.hardware import fit_actions, has_bfloat16
+from stepscope.analysis.overview import overview_tool as overview
+from stepscope.analysis.steps.profiling_cost import ProfilingCost
+from stepscope.analysis.workers import distributed_tool as distributed
+from stepscope.model import EventKind, HostTrace
+
+K = EventKind
+
+SORTS: dict[str, Sort] = {
+    "g": Sort(K.PYTHON_CALL, "$train.py:9 __getitem__"),
+    "n": Sort(K.PYTHON_CALL, "numpy/core.py(3): augment_batch"),
+    "s": Sort(K.SYNC, "cudaStreamSynchronize"),
+    "m": Sort(K.RUNTIME_CALL, "cudaMemcpyAsync", "correlation_id"),
+    "z": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: ReadVariableOp"),
+    "w": Sort(K.OP, "weights:AssignVariableOp"),
+    "d": Sort(K.ANNOTATION, "DistributedDataParallel.forward"),
+    "f": Sort(K.KERNEL, "volta_sgemm_128x64_tn", "correlation_id"),
+}
+
+
+def context_of(*hosts: HostTrace) -> Context:
+    return overview.merge([overview.partial(host) for host in hosts]).context
+
+
+def said(*hosts: HostTrace, **more: object) -> list[Advice]:
+    return list(advise(replace(context_of(*hosts), **more)).items)  # type: ignore[arg-type]
+
+
+def test_input_that_a_device_waits_for_is_not_blamed_on_the_sync_that_ends_in_it() -> None:
+    trace = draw(
+        """
+        host main | M0------------------M1------------------M2------------------
+        host main | g-----------L1s-----g-----------L2s-----g-----------L3s-----
+        gpu0 s    |              K1---                K2---               K3---
+        """,
+        SORTS,
+    )
+
+    assert said(trace)[0].kind.startswith("input_")
+
+
+def test_variables_that_a_callback_reads_are_no_checkpoint() -> None:
+    sorts = SORTS | {"F": Sort(K.TRACED_FUNCTION, "train_step")}
+
+    def kinds(written: str) -> list[str]:
+        marks = "".join(f"M{step}{'-' * 18}" for step in range(3))
+        thread, pool = "F-------zzzz        " * 3, f"  {written:<18}" * 3
+        trace = draw(f"host main | {marks}\nhost main | {thread}\nhost pool | {pool}", sorts)
+        return [item.kind for item in said(trace)]
+
+    assert "checkpoint_stall" in kinds("www")
+    assert "checkpoint_stall" not in kinds("wwwwww")
+
+
+def test_a_device_that_stands_idle_in_a_capture_without_steps_is_spoken_of() -> None:
+    trace = draw(f"host main | {'a' + '-' * 599}\ngpu0 s | {IRREGULAR}", SORTS)
+    (item, *_) = said(trace)
+
+    assert (item.id, item.predicted_speedup) == ("launch.bound", None)
+    assert "of the time while the host launches" in item.evidence
+    assert item.reasoning.startswith("no gain is foretold: ")
+
+
+def test_a_disturbed_capture_comes_with_a_warning_and_little_confidence() -> None:
+    context = context_of(draw("host main | M0--------M1--------\nhost main | I-----aaaaI-----aaaa", SORTS))
+    disturbed = replace(context, profiling=ProfilingCost(10.0, 70.0, 20, 10))
+
+    assert advise(context).warnings == ()
+    (warning,) = advise(disturbed).warnings
+    assert warning.startswith("recorded steps took 7.0 times as long as those before the capture")
+    assert advise(disturbed).items[0].confidence <= 0.5
+
+
+IRREGULAR = "".join("bcehijklopqrtuvxy"[(at * at * 7 + at) // 3 % 17] + " " * (at * at % 11 + 1) for at in range(70))
+DDP = """
+    host main | M0----------M1----------M2----------
+    host main | d-----------d-----------d-----------
+    host main | L1L2s-------L3L4s-------L5L6s-------
+    gpu0 s    |   K1          K3          K5
+    gpu0 c    |     N2-----     N4-----     N6-----
+"""
+
+
+def test_who_uses_ddp_is_not_told_to_use_it() -> None:
+    trace = draw(DDP, SORTS)
+    object.__setattr__(trace, "framework", "pytorch")
+    item = next(item for item in said(trace) if item.kind == "communication_bound")
+
+    assert "bucket_cap_mb=100" in item.actions[0]
+    assert any("no_sync" in action for action in item.actions)
+
+
+@pytest.mark.parametrize(
+    ("device", "known"),
+    [
+        ("Tesla V100-DGXS-32GB", False),
+        ("Tesla T4", False),
+        ("NVIDIA GPU (Volta, compute capability 7.0)", False),
+        ("NVIDIA A100-SXM4-80GB", True),
+        ("NVIDIA GeForce RTX 4090", True),
+        ("AMD Instinct MI300X", True),
+        ("TPU v5e", True),
+        ("", True),
+    ],
+)
+def test_a_device_is_told_only_of_the_formats_that_it_has(device: str, known: bool) -> None:
+    actions = ("torch.autocast('cuda', dtype=torch.bfloat16)", "torch.autocast('cuda', dtype=torch.float16)")
+
+    assert has_bfloat16(device) == known
+    assert fit_actions(device, actions) == (actions if known else actions[1:])
+
+
+def test_a_copy_that_blocks_for_long_is_no_launch() -> None:
+    trace = draw(
+        """
+        host main | M0------------------M1------------------M2------------------
+        host main | L1 m2-------------  L3 m4-------------  L5 m6-------------
+        gpu0 s    |  K1             D2   K3             D4   K5             D6
+        """,
+        SORTS,
+    )
+    (item, *_) = said(trace)
+
+    assert item.id == "device.sync"
+    assert "cudaMemcpyAsync" in item.evidence
+
+
+def test_collectives_of_different_sizes_are_not_compared() -> None:
+    def worker(name: str, sizes: tuple[int, int], lengths: tuple[int, int]) -> HostTrace:
+        sorts = {
+            letter: Sort(K.COLLECTIVE, "ncclAllReduce", stats={"In msg nelems": size, "dtype": "Float"})
+            for letter, size in zip("no", sizes, strict=True)
+        }
+        stream = "".join(letter + "-" * (length - 1) for letter, length in zip("no", lengths, strict=True))
+        return draw(f"host main | M0--------M1--------\ngpu0 s    | {stream:<10}{stream:<10}", sorts, host=name)
+
+    one, other = worker("a", (768, 81_000_000), (1, 8)), worker("b", (81_000_000, 768), (8, 1))
+    report = distributed.merge([distributed.partial(host) for host in (one, other)])
+
+    assert [row["compared"] for row in report.collectives if "compared" in row] in ([], [0, 0])
+    assert report.slowest_rank is None
+
+
+def test_large_conversions_are_transfers_and_tiny_ones_are_not() -> None:
+    from stepscope.analysis.facts.work import work_of
+    from stepscope.model import PlaneKind, TraceBuilder
+
+    def casts(length_ps: int, count: int) -> int:
+        builder = TraceBuilder("host")
+        builder.framework = "pytorch"
+        thread = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+        for step in range(2):
+            thread.event("ProfilerStep", step * 10 * MS, 10 * MS, K.STEP_MARK, {"step_num": step})
+            for at in range(count):
+                thread.event("aten::to", step * 10 * MS + at * MS // 10, length_ps, K.OP)
+        return work_of(builder.build()).casts_ps
+
+    assert casts(MS // 100, 60) == 0
+    assert casts(MS // 20, 60) > 0

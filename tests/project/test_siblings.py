@@ -40,6 +40,12 @@ SIBLINGS: dict[str, dict[str, str]] = {
         "test_what_if_through_the_api": "test_what_if_of_a_fresh_capture_through_the_api",
         "test_workers_of_a_real_job_are_predicted": "test_input_on_one_worker_takes_at_least_as_long_as_before",
     },
+    "analysis/account/test_pages_agree.py": {
+        "test_pages_agree_on_real_profiles": "test_pages_agree_on_a_picture test_pages_agree_whatever_was_recorded",
+        "test_a_comparison_shows_the_account_of_both_sides": (
+            "analysis/compare/test_compare.py::test_the_parts_of_the_step_add_up_to_its_difference"
+        ),
+    },
     "analysis/advice/test_advice_agrees.py": {
         "test_verdict_and_advice_of_real_profiles_go_together": (
             "test_verdict_and_advice_of_fresh_captures_go_together"

@@ -42,7 +42,6 @@ NAMES: dict[tuple[str, str], str] = {
         "the capture holds no XLA program; JAX records them with jax.profiler.trace or ProfilerOptions(), TensorFlow "
         "with jit_compile=True, unless the option enable_hlo_proto is off",
     ): "what would record it",
-    ("advice/rules/kernels.py", "tf.function(jit_compile=True) fuses elementwise ops into their neighbours"): "advice",
     (
         "advice/rules/dispatch.py",
         "fuse its ops: tf.function(jit_compile=True), or model.compile(jit_compile=True)",

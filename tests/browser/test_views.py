@@ -246,7 +246,7 @@ def test_distributed_bars_are_the_spans_of_the_ranks(page, page_server, corpus, 
 
 # The page's table, the list of the command's JSON that it shows, and what names a row of it.
 OF_THE_COMMAND = {
-    "overview": ("breakdown", "category"),
+    "overview": ("breakdown", "cause"),
     "steps": ("spread", "step_time"),
     "op-stats": ("rows", "name"),
     "kernel-stats": ("kernels", "kernel"),
@@ -465,7 +465,9 @@ def test_the_list_of_sessions_stays_in_the_window_and_goes_by_arrows(page, page_
 
 def test_terms_are_in_words_and_their_csv_as_the_report_has_them(page, page_server, corpus, capsys):
     show(page, page_server, "pod-viewer", TF)
-    assert {"Device compute"} == {row[-1] for row in shown_rows(page, "workers")}
+    assert {"Device compute", "Launch"} == {
+        row[-2] for row in shown_rows(page, "workers")
+    }  # before the time of that cause
     cells = downloaded(page, "rows")
     rows = said(capsys, "pod-viewer", page_server.logdir / TF)["rows"]
     assert [cell["bottleneck"] for cell in cells] == [row["bottleneck"] for row in rows]
@@ -475,13 +477,13 @@ def test_steps_of_one_session_are_compared(page, page_server, corpus, capsys):
     session = page_server.session(TORCH)
     show(page, page_server, "overview", TORCH, steps="5-6", withSteps="9-10", **{"with": session})
     page.locator(".comparison .stacked").wait_for()
-    shown = [(row["before_ms"], row["after_ms"]) for row in side_by_side(page) if row["category"] == "Input"]
+    shown = [(row["before_ms"], row["after_ms"]) for row in side_by_side(page) if row["cause"] == "Input"]
 
-    means = [
-        said(capsys, "overview", page_server.logdir / TORCH, "--steps", steps)["breakdown_ms"]["input"]
-        for steps in ("9-10", "5-6")
+    accounts = [
+        said(capsys, "overview", page_server.logdir / TORCH, "--steps", steps)["account"] for steps in ("9-10", "5-6")
     ]
-    assert [tuple(map(float, row)) for row in shown] == [pytest.approx(tuple(means))]
+    times = [next(row["ms"] for row in account if row["cause"] == "input") for account in accounts]
+    assert [tuple(map(float, row)) for row in shown] == [pytest.approx(tuple(times))]
 
 
 def test_every_page_shows_its_comparison_however_many_were_looked_at_before(page, page_server):

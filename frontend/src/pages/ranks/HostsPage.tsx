@@ -82,10 +82,9 @@ function OneStep({
   return (
     <Card
       title={`Step ${step}`}
-      note={
-        `${workersText(shown)}${isWorst ? "; in this step they differ most" : ""}; ` +
-        "categories as the guide defines them"
-      }
+      note={[workersText(shown), isWorst && "in this step they differ most", "categories as the guide defines them"]
+        .filter(Boolean)
+        .join("; ")}
       actions={
         numbers.length > 1 && (
           <label class="slider">

@@ -172,3 +172,11 @@ export function visible(text: string): string {
 export function words(name: string): string {
   return /^[a-z]+(_[a-z]+)+$/.test(name) ? name.replaceAll("_", " ") : name;
 }
+
+const FLOP_UNITS = ["", "k", "M", "G", "T", "P"];
+
+/** 171798691840 as 172 GFLOP. */
+export function operations(flops: number): string {
+  const step = Math.min(FLOP_UNITS.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(flops, 1)) / 3)));
+  return `${Number((flops / 1000 ** step).toPrecision(3))} ${FLOP_UNITS[step]}FLOP`;
+}

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type MemoryPoint, peakOf, programMemory } from "../src/charts/programMemory";
 import { boundsOf, drawable, power, type Roof, type RoofPoint, roofLines, usedRoofs } from "../src/charts/roofline";
 import { PALETTES } from "../src/design/colours";
-import { operations } from "../src/pages/xla/GraphPage";
+import { operations } from "../src/format";
 import { type GraphNode, type GraphPart, hloAddress, type Picture } from "../src/pages/xla/graphData";
 import { BOX, curve, placePart, placePicture } from "../src/pages/xla/graphLayout";
 import { ownRows } from "../src/pages/xla/ownRows";

@@ -1,7 +1,7 @@
 /** An XLA program as a graph: its expensive path first, then what is around any instruction. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Report, type Resource, type ToolAnswer, useResource } from "../../api";
-import { bytes, duration, percent } from "../../format";
+import { bytes, duration, operations, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, type RowOf, tableOf } from "../../sections";
@@ -305,14 +305,6 @@ function Search({ session, query, onPick }: QueryProps & { onPick: (node: GraphN
       )}
     </div>
   );
-}
-
-const UNITS = ["", "k", "M", "G", "T", "P"];
-
-/** 171798691840 as 172 GFLOP. */
-export function operations(flops: number): string {
-  const step = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(flops, 1)) / 3)));
-  return `${Number((flops / 1000 ** step).toPrecision(3))} ${UNITS[step]}FLOP`;
 }
 
 interface DetailsProps {

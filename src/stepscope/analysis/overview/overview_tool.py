@@ -382,7 +382,9 @@ class OverviewReport(Report):
         first = self.advice[0]
         gain = f"; removing it makes steps about {first.predicted_speedup:g}x faster" if first.predicted_speedup else ""
         actions = (f"           - {action}" for action in first.actions[:2])
-        return [f"do first   {first.title} ({first.evidence}{gain})", *actions]
+        said = shown.account_sentence(self.account)  # the verdict's own words
+        evidence = first.evidence.removeprefix(f"{said}; ")
+        return [f"do first   {first.title} ({evidence}{gain})", *actions]
 
     def breakdown_rows(self) -> tuple[dict[str, Cell], ...]:
         """The breakdown as table rows, in the order of the categories."""

@@ -217,9 +217,9 @@ def make_section(verdicts: Sequence[Verdict], known: Sequence[str]) -> str:
             TITLE,
             "",
             "Made by `python -m bench.gains`. Nobody who wrote these programs knew the rules. The slow and the fixed"
-            " variant of each take turns in short blocks of one run, and both are recorded in that run. “Real” is the"
+            " variant of each take turns in short blocks of one run, and both are recorded in that run. `real` is the"
             " ratio of the elapsed times per step of neighbouring blocks, the median of up to twelve pairs, with its"
-            " 95 % bootstrap interval; “traces” is the ratio of the step times in the two traces; “CPU” is"
+            " 95 % bootstrap interval; `traces` is the ratio of the step times in the two traces; `CPU` is"
             " that of the CPU times of the training process, which the load of the machine does not stretch.",
             "",
             *(f"- Known: {score}" for score in known),

@@ -1,8 +1,9 @@
 """Breaks files on purpose, guided by what code each file reaches: `python fuzz/run.py xspace|trace_json [options]`.
 
-Builds a copy of the package whose loops are instrumented, for which it needs clang, makes seeds, and hands over to
-`target.py`, which runs libFuzzer by way of atheris (`pip install atheris`).  Options such as `-max_total_time=600` go
-to libFuzzer.  It ends at the first finding and writes the file that causes it beside the corpus, in `build/fuzz/`.
+Builds a copy of the package with instrumented loops, for which it needs clang; each target has its own, so that both
+can run at once.  Then it makes seeds and hands over to `target.py`, which runs libFuzzer by way of atheris (`pip
+install atheris`).  Options such as `-max_total_time=600` go to libFuzzer.  It ends at the first finding and writes the
+file that causes it beside the corpus, in `build/fuzz/`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def main() -> int:
         print("fuzzing needs clang, and atheris (pip install atheris) for this Python", file=sys.stderr)
         return 1
     os.environ["CC"] = "clang"
-    copy, corpus = ROOT / "build" / "native-fuzz", ROOT / "build" / "fuzz" / name
+    copy, corpus = ROOT / "build" / f"native-fuzz-{name}", ROOT / "build" / "fuzz" / name
     native.build_copy(copy, "fuzz")
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds.MAKERS[name]()):

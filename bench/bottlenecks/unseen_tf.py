@@ -85,6 +85,7 @@ def _load_thumbnail(name: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Te
     "input_preprocessing",
     culprits=("_load_thumbnail", "ResizeBicubic", "DecodeJpeg", "ParallelMap", "Map"),
     fix="cache() after the decoding",
+    lead=12,
 )
 def tf_thumbnails(run: Run) -> Iterator[None]:
     """Pictures that are decoded and resized again in each epoch."""
@@ -143,7 +144,7 @@ def tf_gzip_shards(run: Run) -> Iterator[None]:
     names = _write_shards(8, "GZIP" if run.slow else "")
     data = tf.data.TFRecordDataset(names, "GZIP" if run.slow else "").repeat()
     data = data.batch(128).map(lambda raw: tf.reshape(tf.io.decode_raw(raw, tf.float32), (128, 4096))).prefetch(2)
-    model, targets = _dense(16, 1, depth=1), tf.zeros((128, 1))
+    model, targets = _dense(64, 1, depth=1), tf.zeros((128, 1))
     train_step = _compile_step(model, keras.losses.MeanSquaredError())
     for number, signals in enumerate(data):
         with run.mark(number):
@@ -167,8 +168,12 @@ def _query_rows(batch: int = 64, width: int = 512) -> Iterator[tuple[np.ndarray,
 def tf_database_rows(run: Run) -> Iterator[None]:
     """Each step waits for the answer of a database, which nobody asks in advance."""
     signature = (tf.TensorSpec((64, 512), tf.float32), tf.TensorSpec((64,), tf.int64))
-    rows = data = tf.data.Dataset.from_generator(_query_rows, output_signature=signature)
-    if not run.slow:
+    rows = tf.data.Dataset.from_generator(_query_rows, output_signature=signature)
+    if run.slow:
+        options = tf.data.Options()
+        options.autotune.enabled = False  # "it once took all memory"; with it, TensorFlow adds a prefetch of its own
+        data = rows.with_options(options)
+    else:
         data = tf.data.Dataset.range(4).interleave(lambda _: rows, cycle_length=4, num_parallel_calls=4).prefetch(2)
     model = _dense(768, 7)
     train_step = _compile_step(model, keras.losses.SparseCategoricalCrossentropy(from_logits=True))

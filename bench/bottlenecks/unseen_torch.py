@@ -358,7 +358,7 @@ def torch_reduce_each_micro_batch(run: Run) -> Iterator[None]:
     """Gradients of a wide model are reduced after each of six micro-batches."""
     model = DistributedDataParallel(_mlp(256, 512, 512, 16))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    micro_batches = torch.randn(6, 4, 256)
+    micro_batches = torch.randn(6, 32, 256)
     for _ in range(10**6):
         optimizer.zero_grad()
         for number, batch in enumerate(micro_batches):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -23,6 +24,7 @@ print(sum(map(int, kept)))
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is another one")
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the sanitizer has a heap of its own")
 def test_the_heap_keeps_what_is_freed_in_large_pages() -> None:
     if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
         pytest.skip("this system has no large pages")

@@ -80,7 +80,7 @@ WINGS: dict[str, set[str]] = {
     "trace": {"hlo"},
     "steps": {"trace"},
     "ops": {"trace", "steps"},
-    "input": {"trace", "steps"},
+    "input": {"trace", "steps", "account"},
     "resources": {"trace", "steps"},
     "workers": {"trace", "steps", "account"},
     "waits": {"trace", "steps", "account", "ops"},

@@ -125,6 +125,7 @@ export interface Reports {
         verdict: string | null;
         level: string | null;
         input_percent: number | null;
+        median_step_percent: number | null;
         between_steps_percent: number | null;
         input_time_ms: number | null;
         largest: string | null;

@@ -215,6 +215,17 @@ def test_programs_are_found_by_number_and_name() -> None:
     assert programs.find(9, "jit_g") == 2
 
 
+def test_programs_from_a_cache_on_disk_are_matched_in_order() -> None:
+    labels = ("jit_f(11)", "jit_f(47)", "jit_f(23)", "jit_g(8)", "jit_g(9)")
+    entries = tuple(program_at(label, 0, 0) for label in labels)
+    programs = Programs(np.zeros(0, np.uint8), entries)
+
+    assert programs.find_all([(45, "jit_f"), (9, "jit_f"), (21, "jit_f")]) == [1, 0, 2]
+    assert programs.find_all([(45, "jit_f"), (9, "jit_f")]) == [-1, -1]  # one of the three did not run
+    assert programs.find_all([(9, "jit_g"), (3, "jit_g")]) == [4, -1]  # some numbers fit: they are no old ones
+    assert programs.find_all([(None, "jit_g"), (None, "jit_g")]) == [-1, -1]
+
+
 def test_numbers_of_64_bits_are_the_ones_of_the_events() -> None:
     assert program_at("jit_f(12190760917235803885)", 0, 0).number == 12190760917235803885 - (1 << 64)
 

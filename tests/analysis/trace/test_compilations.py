@@ -176,3 +176,8 @@ def test_a_fresh_capture_of_jax(tmp_path: Path) -> None:
     changes = [("shape", "batch", "f32[8,16]", "f32[9,16]"), ("type", "batch", "f32[9,16]", "bf16[9,16]")]
     assert found[0] == [("", change) for change in changes]  # nothing in this capture says that there is a cache
     assert found[1] == [("hit", change) for change in changes]
+    # Programs from the cache run under the numbers of the process that compiled them, and are found all the same.
+    stats = stepscope.load(tmp_path / "second").hlo_stats()
+    steps = {str(row["program"]) for row in stats.rows if str(row["program"]).startswith("jit_step(")}
+    assert steps == {each.program for each in compiled if each.function == "step"} | {min(steps)}
+    assert all(row["flops"] is not None for row in stats.rows if "dot" in str(row["text"]))

@@ -8,6 +8,7 @@ from stepscope import kernels
 from stepscope.analysis.account.contacts import Contacts, contacts_of
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Edges, Graph, NodeKind
 from stepscope.analysis.account.nodes import NodeFinder, Nodes, cut_line
+from stepscope.analysis.account.producers import Producers, producers_of
 from stepscope.analysis.account.queues import Queues, queues_of
 from stepscope.analysis.account.stream_waits import queue_edges
 from stepscope.analysis.account.threads import threads_of
@@ -33,22 +34,26 @@ def build_graph(trace: HostTrace) -> Graph | None:
     zero = trace.span_ps()[0]
     queues, threads = queues_of(trace, zero), threads_of(trace)
     bounds = bounds_of(trace, steps)
-    contacts = contacts_of(trace, threads, queues, bounds)
+    producers = producers_of(trace, threads, zero)
+    contacts = contacts_of(trace, threads, queues, bounds, producers)
     host = _host_nodes(contacts, threads.lines)
-    nodes = _with_work(host, queues, bounds)
+    nodes = _with_work(host, queues, producers, bounds)
+    batches = len(host) + len(queues)
     finder = NodeFinder(host.line, host.start_ps, host.end_ps)
     edges = Edges.joined(
         [
             *_launch_edges(trace, finder, queues, len(host)),
             *contacts.edges(finder, len(host)),
             queue_edges(trace, queues, len(host)),
-            *bounds.edges(finder, queues, len(host), len(host) + len(queues)),
+            producers.edges(finder, threads.main, batches),
+            *bounds.edges(finder, queues, len(host), batches + len(producers)),
         ]
     )
     step = np.concatenate(
         [
             bounds.step_of(host.line, host.start_ps),
             _steps_of_work(steps, queues, bounds),
+            bounds.step_of(trace.events.line[producers.call], producers.ready_ps),
             np.arange(len(bounds.time_ps)) - 1,
         ]
     )
@@ -56,7 +61,7 @@ def build_graph(trace: HostTrace) -> Graph | None:
         nodes,
         step.astype(np.int32),
         edges,
-        _pauses(host, finder, contacts, threads.main, queues, bounds, zero),
+        _pauses(host, finder, contacts, threads.main, queues, producers, bounds, zero),
         bounds,
         zero,
     )
@@ -73,16 +78,17 @@ def _host_nodes(contacts: Contacts, lines: list[int]) -> Nodes:
     return nodes
 
 
-def _with_work(host: Nodes, queues: Queues, bounds: StepBounds) -> Nodes:
+def _with_work(host: Nodes, queues: Queues, producers: Producers, bounds: StepBounds) -> Nodes:
     count = len(bounds.time_ps)
+    kinds = ((len(queues), NodeKind.WORK), (len(producers), NodeKind.BATCH), (count, NodeKind.BOUND))
     return Nodes(
-        np.concatenate([host.line, queues.line, np.full(count, NO_LINE, np.int32)]),
-        np.concatenate([host.start_ps, queues.start_ps, bounds.time_ps]),
-        np.concatenate([host.end_ps, queues.end_ps, bounds.time_ps]),
+        np.concatenate([host.line, queues.line, np.full(len(producers) + count, NO_LINE, np.int32)]),
+        np.concatenate([host.start_ps, queues.start_ps, producers.start_ps, bounds.time_ps]),
+        np.concatenate([host.end_ps, queues.end_ps, producers.ready_ps, bounds.time_ps]),
+        np.concatenate([host.kind, *(np.full(number, kind, np.uint8) for number, kind in kinds)]),
         np.concatenate(
-            [host.kind, np.full(len(queues), NodeKind.WORK, np.uint8), np.full(count, NodeKind.BOUND, np.uint8)]
+            [host.event, queues.event.astype(np.int32), producers.call.astype(np.int32), np.full(count, -1, np.int32)]
         ),
-        np.concatenate([host.event, queues.event.astype(np.int32), np.full(count, -1, np.int32)]),
     )
 
 
@@ -110,7 +116,14 @@ class _Pauses:
 
 
 def _pauses(
-    host: Nodes, finder: NodeFinder, contacts: Contacts, main: int, queues: Queues, bounds: StepBounds, zero_ps: int
+    host: Nodes,
+    finder: NodeFinder,
+    contacts: Contacts,
+    main: int,
+    queues: Queues,
+    producers: Producers,
+    bounds: StepBounds,
+    zero_ps: int,
 ) -> _Pauses:
     """What runs before each node, and the least pause after it."""
     first = np.diff(host.line, prepend=-2) != 0
@@ -120,16 +133,23 @@ def _pauses(
     unknown = contacts.starts_unexplained(finder, len(host)) | (first & (host.line == main))
     unexplained = np.where(unknown, np.maximum(gap, 0), 0)
     count = len(bounds.time_ps)
-    chain = np.append(-1, len(host) + len(queues) + np.arange(count - 1))
-    none = np.zeros(count, np.int64)
+    batches = len(host) + len(queues)
+    chains = [_chain(batches, len(producers)), _chain(batches + len(producers), count)]
+    none = np.zeros(len(producers) + count, np.int64)
+    making = producers.ready_ps - producers.start_ps
     return _Pauses(
-        np.concatenate([host.end_ps - host.start_ps, queues.own_ps, none]),
-        np.concatenate([before, np.where(queues.previous >= 0, queues.previous + len(host), -1), chain]).astype(
+        np.concatenate([host.end_ps - host.start_ps, queues.own_ps, making, none[:count]]),
+        np.concatenate([before, np.where(queues.previous >= 0, queues.previous + len(host), -1), *chains]).astype(
             np.int32
         ),
         np.concatenate([unexplained, queues.pause_ps, none]),
         np.concatenate([np.where(first, 0, unexplained), queues.unexplained_ps, none]),
     )
+
+
+def _chain(first: int, count: int) -> I64:
+    """The node before each of some nodes that follow each other."""
+    return np.append(-1, first + np.arange(count - 1))[:count]
 
 
 def _graph(nodes: Nodes, step: I32, edges: Edges, pauses: _Pauses, bounds: StepBounds, zero_ps: int) -> Graph:

@@ -7,6 +7,7 @@ import numpy as np
 from stepscope.analysis.account.graph import Edges
 from stepscope.analysis.account.handovers import Meetings, handovers, inferred_meetings
 from stepscope.analysis.account.nodes import NodeFinder, distinct
+from stepscope.analysis.account.producers import Producers
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.returns import Waits, waits_of
 from stepscope.analysis.account.threads import Quiet, Threads
@@ -61,7 +62,9 @@ class Contacts:
         return found
 
 
-def contacts_of(trace: HostTrace, threads: Threads, queues: Queues, bounds: StepBounds) -> Contacts:
+def contacts_of(
+    trace: HostTrace, threads: Threads, queues: Queues, bounds: StepBounds, producers: Producers
+) -> Contacts:
     """The points of contact of all threads of a host."""
     waits = waits_of(trace, queues)
     stated = handovers(trace, threads)
@@ -78,11 +81,13 @@ def contacts_of(trace: HostTrace, threads: Threads, queues: Queues, bounds: Step
             *(_Marks(each.source_line, each.source_ps) for each in (stated, meetings)),
             *(_Marks(each.target_line, each.target_ps) for each in (stated, meetings)),
             _line_bounds(trace, threads),
+            _Marks(np.full(len(producers), threads.main, np.int32), producers.end_ps),
             *(_Marks(*each) for each in bounds.cuts()),
         ]
     )
     known = waits.is_explained
-    gap_line = np.concatenate([waits.line[known], quiet.line])
+    late = producers.waited
+    gap_line = np.concatenate([waits.line[known], quiet.line, np.full(int(late.sum()), threads.main, np.int32)])
     gaps = np.argsort(gap_line, kind="stable")
     order = np.argsort(cuts.line, kind="stable")
     return Contacts(
@@ -92,8 +97,8 @@ def contacts_of(trace: HostTrace, threads: Threads, queues: Queues, bounds: Step
         cut_line=cuts.line[order],
         cut_ps=cuts.time_ps[order],
         gap_line=gap_line[gaps],
-        gap_start_ps=np.concatenate([waits.own_end_ps[known], quiet.start_ps])[gaps],
-        gap_end_ps=np.concatenate([waits.end_ps[known], quiet.end_ps])[gaps],
+        gap_start_ps=np.concatenate([waits.own_end_ps[known], quiet.start_ps, producers.own_end_ps[late]])[gaps],
+        gap_end_ps=np.concatenate([waits.end_ps[known], quiet.end_ps, producers.end_ps[late]])[gaps],
         lone=lone,
         waits=waits,
         meetings=(stated, meetings),

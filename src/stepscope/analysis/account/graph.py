@@ -24,6 +24,7 @@ class NodeKind(Kind):
     CALL = 1  # a call that starts device work, or the own part of one that waits
     WORK = 2  # work of a device
     BOUND = 3  # where a step ends and the next one starts
+    BATCH = 4  # work of worker processes, which are not in the trace, for a batch
 
 
 class EdgeKind(Kind):
@@ -91,7 +92,7 @@ class Graph:
     """The model of one host's steps.
 
     Attributes:
-        line: int32 of shape (nodes,), row of the trace's lines; NO_LINE for the bounds.
+        line: int32 of shape (nodes,), row of the trace's lines; NO_LINE for bounds and batches.
         step: int32 of shape (nodes,), the step that the node is for, -1 for none.
         event: int32 of shape (nodes,), the event that the node is; -1 for a segment, which may hold many.
         kind: uint8 of shape (nodes,), see NodeKind.

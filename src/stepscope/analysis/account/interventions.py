@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
+from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.parts import Part
@@ -183,8 +183,8 @@ def _longest_line(graph: Graph, part: F64) -> I64:
     """The time of the line on which a part takes longest in each step: int64 of shape (steps,), ps."""
     some = np.flatnonzero((part > 0) & (graph.step >= 0))
     longest = np.zeros(len(graph.steps), np.int64)
-    for line in numbers_in(graph.line[some]):
-        here = some[graph.line[some] == line]
+    for line in numbers_in(graph.line[some] - NO_LINE):  # batches of worker processes have no line
+        here = some[graph.line[some] - NO_LINE == line]
         sums = np.bincount(graph.step[here], weights=part[here], minlength=len(graph.steps))
         longest = np.maximum(longest, sums[: len(graph.steps)].astype(np.int64))
     return longest

@@ -37,7 +37,7 @@ class _Parts:
 
 def _parts(trace: HostTrace, graph: Graph) -> _Parts:
     """All own time of all nodes, cut by events."""
-    work = np.flatnonzero(graph.kind == NodeKind.WORK)
+    work = np.flatnonzero((graph.kind == NodeKind.WORK) | (graph.kind == NodeKind.BATCH))
     found = [_Parts(work, graph.event[work].astype(np.int64), graph.own_ps[work])]
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
     for line in numbers_in(graph.line[host]):

@@ -56,7 +56,7 @@ def part_of_events(model: StepModel, rows: I64) -> Part:
     chosen = np.zeros(len(trace.events), np.uint8)
     chosen[rows] = 1
     part = np.zeros_like(own)
-    work = np.flatnonzero(graph.kind == NodeKind.WORK)
+    work = np.flatnonzero((graph.kind == NodeKind.WORK) | (graph.kind == NodeKind.BATCH))
     work = work[chosen[graph.event[work]] > 0]
     part[work] = own[work]
     lines = numbers_in(trace.events.line[rows[is_thread_event(trace)[rows]]])

@@ -42,6 +42,8 @@ def shares_of(trace: HostTrace, graph: Graph) -> Shares:
     own = np.zeros((len(graph), len(Cause)))
     work = np.flatnonzero(graph.kind == NodeKind.WORK)
     own[work, causes_of_work(trace)[trace.events.kind[graph.event[work]]]] = graph.own_ps[work]
+    batch = np.flatnonzero(graph.kind == NodeKind.BATCH)
+    own[batch, Cause.INPUT] = graph.own_ps[batch]
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
     unrecorded = unrecorded_causes(trace, threads)
     for line in numbers_in(graph.line[host]):

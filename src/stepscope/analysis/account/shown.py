@@ -114,17 +114,16 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
         share = f"{percent_of_step * row.ps:.1f} % of each step is"
         return f"{share} {cause_words(row.cause)}{_while_idle(account, row, ',')}"
-    called = f"`{_called(culprit)}` ({_calls_text(culprit)}"
+    called, inside = f"`{_called(culprit)}` ({_calls_text(culprit)}", _inside_text(culprit)
     if culprit.ps >= _NEARLY_ALL * row.ps:
         is_its_own = culprit.file is not None and row.cause not in _NOT_OF_THE_CULPRIT
         work = "" if is_its_own else f"{cause_words(row.cause)}: "
         share = f"{percent_of_step * culprit.ps:.1f} % of each step is {work}"
-        return f"{share}{called}){_while_idle(account, row, ', which runs' if is_its_own else ',')}"
+        return f"{share}{called}){inside}{_while_idle(account, row, ', which runs' if is_its_own else ',')}"
     part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
     share = f"{percent_of_step * row.ps:.1f} % of each step is {cause_words(row.cause)}"
-    return (
-        f"{share}{_while_idle(account, row, ',')}; {part} {called}, {percent_of_step * culprit.ps:.1f} % of the step)"
-    )
+    part_share = f"{percent_of_step * culprit.ps:.1f} % of the step"
+    return f"{share}{_while_idle(account, row, ',')}; {part} {called}, {part_share}){inside}"
 
 
 def cause_words(cause: str) -> str:
@@ -139,8 +138,12 @@ def _called(culprit: Culprit) -> str:
 
 def _calls_text(culprit: Culprit) -> str:
     each = number_text(round_ms(culprit.ps / max(culprit.calls, 1)))
-    calls = f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
-    return f"{calls}, inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else calls
+    return f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
+
+
+def _inside_text(culprit: Culprit) -> str:
+    """The function of a library that most of the culprit's time is in."""
+    return f", inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else ""
 
 
 def _while_idle(account: StepAccount, row: AccountRow, words: str) -> str:

@@ -7,13 +7,15 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import InputTrait
 
 K = EventKind
 
@@ -117,7 +119,23 @@ def _works(trace: HostTrace) -> Mask:
     """Events while which their thread works, or is in a call whose waiting is told apart: bool of shape (events,)."""
     works = is_any_kind(trace.events.kind, _WORKING) & is_thread_event(trace)
     works[blocking_calls(trace)] = True
+    works[_calls_to_workers(trace)] = True  # what they wait for is a model of its own, see producers.py
     return works
+
+
+def worker_waits(trace: HostTrace, line: int) -> I64:
+    """Calls of a thread that take batches from worker processes, in order: rows of events."""
+    calls = _calls_to_workers(trace)
+    calls = calls[trace.events.line[calls] == line]
+    taken = np.zeros(len(trace.events), np.bool_)
+    taken[calls] = True
+    outer: I64 = calls[enclosing_events(trace, taken)[calls] == calls] if len(calls) else calls
+    return outer
+
+
+def _calls_to_workers(trace: HostTrace) -> I64:
+    calls = events_of_kind(trace, K.INPUT_WAIT)
+    return calls[has_trait(trace, trace.events.type[calls], InputTrait.MULTI_PROCESS)] if len(calls) else calls
 
 
 def _working_spans(trace: HostTrace, line: int, works: Mask) -> Spans:

@@ -92,6 +92,12 @@ def judge_account(account: StepAccount) -> Verdict:
     return Verdict(first.verdict, share, threshold, words)
 
 
+def input_percent(account: StepAccount) -> float:
+    """The share of the step that goes into input and copies to a device."""
+    waits = sum(row.ps for row in account.rows if row.cause == "input")
+    return 100.0 * (waits + account.to_devices_ps) / account.step_ps
+
+
 def _rival(first: _Limit, account: StepAccount) -> Rival | None:
     """What takes the place of the longest cause and is another limit, if it is nearly as long and removing that cause
     gains less than half of its time."""

@@ -51,10 +51,12 @@ def places_of_events(trace: HostTrace, events: I64) -> I64:
     module = trace.stat_strings(stat_names.HLO_MODULE, rows=events)
     number = trace.stat_ints(stat_names.PROGRAM_ID, _NO_NUMBER, rows=events)
     code, first = number_pairs(module, number)
-    places = []
-    for name, each in zip(module[first].tolist(), number[first].tolist(), strict=True):
-        has_number = each != _NO_NUMBER or name <= 0
-        places.append(programs.find(each if has_number else None, trace.strings[name]))
+    pairs = zip(module[first].tolist(), number[first].tolist(), strict=True)
+    wanted = [
+        (each if each != _NO_NUMBER or name <= 0 else None, trace.strings[name] if name > 0 else "")
+        for name, each in pairs
+    ]
+    places = programs.find_all(wanted)
     found: I64 = np.array(places, np.int64)[code]
     return found
 

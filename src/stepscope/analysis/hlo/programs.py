@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from typing import TypeVar, cast
@@ -107,15 +107,35 @@ class Programs:
     def find(self, number: int | None, module: str) -> int:
         """The place of a program by its number and its module's name, -1 if it is not there.
 
-        Numbers may repeat after a restart and names do often: what fits both wins, then the number, then a name that
-        only one program has.
+        Numbers may repeat after a restart and names do often: what fits both wins, then a name that only one program
+        has.  The number alone counts if no program has the name.
         """
-        fits_name = [at for at, entry in enumerate(self.entries) if entry.module == module]
-        fits_number = [at for at, entry in enumerate(self.entries) if entry.number == number and number is not None]
-        for fits in ([at for at in fits_number if at in fits_name], fits_number):
-            if fits:
-                return fits[-1]
-        return fits_name[0] if len(fits_name) == 1 else -1
+        named = [at for at, entry in enumerate(self.entries) if entry.module == module]
+        fits = [at for at in named or range(len(self)) if number is not None and self.entries[at].number == number]
+        if fits:
+            return fits[-1]
+        return named[0] if len(named) == 1 else -1
+
+    def find_all(self, wanted: Sequence[tuple[int | None, str]]) -> list[int]:
+        """The places of several programs by number and module, -1 for what is not there.
+
+        A program that JAX loads from its cache on disk runs under the number that it had when it was compiled, and is
+        recorded under a new one.  If no number of a module fits and as many of its programs ran as are recorded, they
+        are matched in the order of their numbers, in which both were made.
+        """
+        places = [self.find(*each) for each in wanted]
+        lost: dict[str, list[int]] = {}
+        for at, ((_, module), place) in enumerate(zip(wanted, places, strict=True)):
+            if place < 0 and module:
+                lost.setdefault(module, []).append(at)
+        for module, mine in lost.items():
+            recorded = [at for at, entry in enumerate(self.entries) if entry.module == module]
+            if len(mine) == len(recorded) and len({wanted[at] for at in mine}) == len(mine):
+                mine.sort(key=lambda at: wanted[at][0] or 0)
+                recorded.sort(key=lambda at: self.entries[at].number or 0)
+                for at, place in zip(mine, recorded, strict=True):
+                    places[at] = place
+        return places
 
 
 def programs_of(trace: HostTrace) -> Programs:

@@ -5,8 +5,9 @@ host side, which shows how the host provides it. The input ops are the calls of 
 copy to a device, and the stages that an instrumented pipeline names. Without iterators, they include the calls of a
 PyTorch DataLoader and the ops inside them.
 
-Only exposed waits in a step count for the verdict. Host time that overlaps the step's computation costs nothing,
-however long it is.
+The verdict reads the account of the median step, which lasts to the start of the next one, so that a batch which is
+fetched between the marks counts. Only exposed waits count. Host time that overlaps the step's computation costs
+nothing, however long it is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.shown import account_shown
+from stepscope.analysis.account.verdict import input_percent, judge_account
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
 from stepscope.analysis.input.input_waits import CoreWait, core_waits
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
@@ -61,7 +65,7 @@ from stepscope.vocabulary.traits import InputTrait
 SUMMARY_FIELDS: tuple[Field, ...] = (
     Field(
         "verdict", "text",
-        "input_bound from 5 % of the step time; otherwise what limits the run instead",
+        "input_bound from 5 % of the median step by its account, else of the step time; otherwise what limits the run",
         "str", role=Role.TERM,
     ),
     Field(
@@ -70,6 +74,11 @@ SUMMARY_FIELDS: tuple[Field, ...] = (
         "str", role=Role.TERM,
     ),
     Field("input_percent", "percent", "share of the step time spent waiting for input; each step on its slowest host"),
+    Field(
+        "median_step_percent", "percent",
+        "share of the median step that its account puts down to input and to copies to a device; the step lasts to the "
+        "start of the next, so what is fetched between the marks belongs to it",
+    ),
     Field(
         "between_steps_percent", "percent",
         "time spent waiting for input between steps, as a share of the time from the first step to the last; a loop "
@@ -211,6 +220,7 @@ class Partial:
     """The part of one host; `fetch_ps` is the time of each step in calls that wait for a batch."""
 
     steps: StepsOfHost
+    account: StepAccount | None
     framework: str
     has_iterators: bool
     waits: list[CoreWait]
@@ -307,6 +317,7 @@ def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     return Partial(
         steps=steps_of_host(trace),
+        account=account_of(trace),
         framework=trace.framework,
         has_iterators=bool(np.any(trace.events.kind == EventKind.ITERATOR)),
         waits=core_waits(trace),
@@ -331,7 +342,8 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     ops = add_ops(op for part in partials for op in part.ops)
     breakdown = {key: round_ms(time) for key, time in work_by_category(ops).items()}
     taking = aligned.participants(hosts)
-    figures = _input_figures(whole, taking, breakdown)
+    account = account_shown([part.account for part in partials if part.steps.host in aligned.hosts])
+    figures = _input_figures(whole, taking, breakdown, account)
     framework = next((part.framework for part in partials if part.framework), "")
     return InputPipelineReport(
         hosts=tuple(part.host for part in hosts),
@@ -407,7 +419,10 @@ def _waiting_statistics(
 
 
 def _input_figures(
-    steps: Sequence[dict[str, Cell]], hosts: Sequence[StepsOfHost], breakdown: dict[str, float]
+    steps: Sequence[dict[str, Cell]],
+    hosts: Sequence[StepsOfHost],
+    breakdown: dict[str, float],
+    account: StepAccount | None,
 ) -> dict[str, Cell]:
     whole = math.fsum(_number_value(step["duration_ms"]) for step in steps)
     shares = {
@@ -417,15 +432,19 @@ def _input_figures(
     }
     between = gap_shares(hosts)
     stepped = any(host.source != "none" for host in hosts)
-    verdict = judge(shares, any(host.has_device for host in hosts), between, stepped)
     share, gap = shares.get("input"), between.get("input", 0.0)
-    waits = None if share is None else share * (1 - sum(between.values()) / 100) + gap
-    level = None if waits is None else _level(max(waits, share or 0.0))
+    waits = None if share is None else max(share * (1 - sum(between.values()) / 100) + gap, share)
+    if account is not None and account.carries:
+        verdict, waits = judge_account(account), input_percent(account)
+    else:
+        verdict = judge(shares, any(host.has_device for host in hosts), between, stepped)
+    level = None if waits is None else _level(waits)
     work = math.fsum(breakdown.values())
     return {
         "verdict": "input_bound" if level in ("highly", "moderately") else verdict.name,
         "level": level,
         "input_percent": None if share is None else round(share, 4),
+        "median_step_percent": None if account is None else round(input_percent(account), 4),
         "between_steps_percent": round(gap, 4) if between else None,
         "input_time_ms": round(work, 6),
         "largest": max(breakdown, key=lambda key: breakdown[key]) if work else None,
@@ -528,12 +547,12 @@ def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
 
 def _verdict_line(figures: dict[str, Cell]) -> str:
     level, gap = figures["level"], _number_value(figures["between_steps_percent"])
+    median = figures["median_step_percent"]
     if level is None:
         return "unknown: the capture contains no steps that take time"
-    line = (
-        f"{level} input-bound: {_number_value(figures['input_percent']):.1f} % of each step is spent waiting for input"
-    )
-    if gap >= 1:
+    share = _number_value(figures["input_percent"] if median is None else median)
+    line = f"{level} input-bound: {share:.1f} % of each step is spent waiting for input"
+    if gap >= 1 and median is None:
         line += f", and {gap:.1f} % of the time from the first step to the last is spent waiting for it between steps"
     threshold = {"highly": HIGHLY_INPUT_BOUND, "moderately": MODERATELY_INPUT_BOUND}.get(str(level))
     return line if threshold is None else f"{line} (threshold {threshold:g} %)"

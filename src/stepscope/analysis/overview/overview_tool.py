@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
+
+import numpy as np
 
 from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import StepAccount, account_of
@@ -54,7 +55,6 @@ _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary li
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
 OUTLIER = 1.5  # times the median step
 DISTURBED = 1.5  # times the step before the capture
-_NEEDS_PYTHON = ("python", "input")  # causes whose culprit is a line of the program
 BREAKDOWN_TITLE = "Step-time breakdown as the guide defines it"
 BREAKDOWN_NOTE = (
     "The mean of the complete steps; work that overlaps counts once, by a fixed priority, as XProf counts it. The "
@@ -300,18 +300,13 @@ class OverviewReport(Report):
     def _outliers(self) -> tuple[dict[str, Cell], ...]:
         """Complete steps that last much longer than the median one."""
         rows = [row for row in self.step_rows if row["complete"]]
-        usual = statistics.median(_number_value(row["duration_ms"]) for row in rows) if rows else 0.0
+        usual = float(np.median([_number_value(row["duration_ms"]) for row in rows])) if rows else 0.0
         return tuple(row for row in rows if _number_value(row["duration_ms"]) > OUTLIER * usual)
 
     def _culprit_lines(self) -> Iterator[str]:
         """What to record where nothing recorded names a line of the program."""
-        first = self.account.rows[0] if self.account and self.account.rows else None
-        if first is None or first.cause not in _NEEDS_PYTHON or (first.culprit and first.culprit.file):
-            return
-        yield from (f"To see the line of the program, {item.remedy}." for item in self._python_remedies())
-
-    def _python_remedies(self) -> list[Missing]:
-        return [item for item in self.missing if item.what == PYTHON_CALLS_MISSING]
+        if self.account is not None and self.account.to_record is not None:
+            yield f"To see the line of the program, {self.account.to_record}."
 
     def _breakdown_lines(self) -> tuple[str, ...]:
         return (BREAKDOWN_NOTE,) if self.breakdown_rows() else ()

@@ -262,7 +262,7 @@ def _find_times(trace: HostTrace) -> dict[int, Times]:
     self_ps = np.zeros(len(done), np.int64)
     np.add.at(self_ps, done.op, done.self_ps)
     runs = op_runs(trace, done)
-    places = [programs.find(*program) for program in done.programs]
+    places = programs.find_all(done.programs)
     programs.read(places)
     found: dict[int, Times] = {}
     for program, place in enumerate(places):

@@ -161,7 +161,7 @@ class _OpTable:
         self.in_steps = in_steps(trace, done)
         self.first = np.zeros(size, np.int64)
         self.first[done.op[::-1]] = done.rows[::-1]
-        self.place = np.array([programs.find(*program) for program in done.programs], np.int64)
+        self.place = np.array(programs.find_all(done.programs), np.int64)
         programs.read(self.place.tolist())
         order = np.argsort(done.program, kind="stable")
         bounds = np.searchsorted(done.program[order], np.arange(len(done.programs) + 1))

@@ -167,11 +167,11 @@ def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
 
 def _split_by_program(trace: HostTrace, done: OpTime, program: I64, start: I64, end: I64, busy: I64) -> list[Runs]:
     found = []
+    places = programs_of(trace).find_all(done.programs)
     for each in np.unique(program).tolist():
         here = np.flatnonzero(program == each)
         here = here[np.argsort(start[here], kind="stable")]
-        number, module = done.programs[each]
-        place = programs_of(trace).find(number, module)
+        place, module = places[each], done.programs[each][1]
         label = programs_of(trace).entries[place].label if place >= 0 else module
         found.append(_build_runs("program", label, start[here], end[here], busy[here]))
     return found

@@ -882,7 +882,7 @@ def test_an_item_in_json() -> None:
         ],
         "docs": "advice.md#checkpoint_stall",
         "culprit": {
-            "name": "save_weights", "file": "utils.py", "line": 3, "op": None, "layer": None, "calls": 1, "ms": 6.0,
+            "name": "save_weights", "file": "utils.py", "line": 3, "op": None, "layer": None, "calls": 1, "ms": 6.0, "inside": None,
         },
     }  # fmt: skip
 
@@ -944,6 +944,6 @@ def test_an_advice_that_counts_more_than_the_breakdown_s_input_says_so(bottlenec
 
     evidence = overview["advice"][0]["evidence"]
     assert evidence.startswith(
-        "60.6 % of each step is `H2D Dispatch` (2 calls of 14.44 ms); 71.5 % of each step is spent"
+        "60.6 % of each step is copies: `H2D Dispatch` (2 calls of 14.44 ms); 71.5 % of each step is spent"
     )
     assert f"the breakdown counts {overview['input_bound_percent']:.1f} % as input" in evidence

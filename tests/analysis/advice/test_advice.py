@@ -882,7 +882,8 @@ def test_an_item_in_json() -> None:
         ],
         "docs": "advice.md#checkpoint_stall",
         "culprit": {
-            "name": "save_weights", "file": "utils.py", "line": 3, "op": None, "layer": None, "calls": 1, "ms": 6.0, "inside": None,
+            "name": "save_weights", "file": "utils.py", "line": 3, "op": None, "layer": None, "calls": 1, "ms": 6.0,
+            "inside": None,
         },
     }  # fmt: skip
 

@@ -212,3 +212,18 @@ def test_ops_in_a_python_call_that_crosses_two_marks_belong_to_the_step_in_which
     label = steps_of(trace).label[trace.events.kind == K.OP]
 
     assert label.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_function_about_what_was_saved_saves_nothing() -> None:
+    sorts = SORTS | {
+        "r": Sort(K.PYTHON_CALL, "train.py(8): step_on_saved_scans"),
+        "v": Sort(K.PYTHON_CALL, "utils.py(3): save"),
+    }
+    lines = ("M0--------M1--------M2--------", " {0}------- " * 3, "  aa      " * 3)
+
+    def kinds(letter: str) -> list[str]:
+        picture = "\n".join(f"host main | {line.format(letter)}" for line in lines)
+        return [item.kind for item in said(draw(picture, sorts))]
+
+    assert "checkpoint_stall" in kinds("v")
+    assert "checkpoint_stall" not in kinds("r")

@@ -77,7 +77,7 @@ NAMES: tuple[NameTable, ...] = (
         rules=(
             (
                 CallTrait.SAVES_STATE,
-                r".*[ .](?:\w*(?:save|checkpoint|ckpt|snapshot|serialize|savez)\w*|to_bytes)$|.*pickle\w* \w*dumps?$"
+                r".*[ .](?:\w*(?:save(?!d)|checkpoint|ckpt|snapshot|serialize)\w*|to_bytes)$|.*pickle\w* \w*dumps?$"
                 r"|.*(?:orbax|checkpoint)\w*/",
             ),
             (

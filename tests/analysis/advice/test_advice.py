@@ -945,6 +945,6 @@ def test_an_advice_that_counts_more_than_the_breakdown_s_input_says_so(bottlenec
 
     evidence = overview["advice"][0]["evidence"]
     assert evidence.startswith(
-        "60.6 % of each step is `H2D Dispatch` (2 calls of 14.44 ms); 71.5 % of each step is spent"
+        "60.6 % of each step is copies: `H2D Dispatch` (2 calls of 14.44 ms); 71.5 % of each step is spent"
     )
     assert f"the breakdown counts {overview['input_bound_percent']:.1f} % as input" in evidence

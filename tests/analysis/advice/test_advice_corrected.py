@@ -10,6 +10,7 @@ from draw import MS, Sort, draw
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.hardware import fit_actions, has_bfloat16
 from stepscope.analysis.overview import overview_tool as overview
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.profiling_cost import ProfilingCost
 from stepscope.analysis.workers import distributed_tool as distributed
 from stepscope.model import EventKind, HostTrace
@@ -167,3 +168,62 @@ def test_large_conversions_are_transfers_and_tiny_ones_are_not() -> None:
 
     assert casts(MS // 100, 60) == 0
     assert casts(MS // 20, 60) > 0
+
+
+@pytest.mark.parametrize(("number", "speaks"), [("7", True), ("", False)])
+def test_activations_that_are_computed_again_may_be_kept(number: str, speaks: bool) -> None:
+    sorts = {
+        "l": Sort(K.OP, "aten::linear", "Sequence number"),
+        "c": Sort(K.OP, "aten::mm", "Sequence number"),
+        "B": Sort(K.BACKWARD, "autograd::engine::evaluate_function: AddmmBackward0", "Sequence number"),
+    }
+    step = f"l{number}--B{number}--------------".ljust(20, "-")
+    again = f"      l{number}---c--- ".ljust(20)
+    marks = "".join(f"M{at}{'-' * 18}" for at in range(3))
+    trace = draw(f"host main | {marks}\nhost main | {step[:20] * 3}\nhost main | {again[:20] * 3}", SORTS | sorts)
+
+    assert ("compute.recomputed" in [item.id for item in said(trace)]) == speaks
+
+
+def test_a_function_around_whole_steps_makes_no_input_whatever_its_name() -> None:
+    sorts = SORTS | {"r": Sort(K.PYTHON_CALL, "bench.py(86): record")}
+    trace = draw(
+        """
+        host main | r-------------------------------
+        host main |  M0--------M1--------M2--------
+        host main |  aaa       aaa       aaa
+        """,
+        sorts,
+    )
+
+    assert "input_preprocessing" not in [item.kind for item in said(trace)]
+    assert context_of(trace).cause_share("input") == 0.0
+
+
+def test_ops_in_a_python_call_that_crosses_two_marks_belong_to_the_step_in_which_they_start() -> None:
+    trace = draw(
+        """
+        host main | M0--------M1--------M2--------
+        host main |      y---------y---------
+        host main |   a--  a--  a--  a--  a--  a--
+        """,
+        SORTS | {"y": Sort(K.PYTHON_CALL, "profiler.py(7): step")},
+    )
+    label = steps_of(trace).label[trace.events.kind == K.OP]
+
+    assert label.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_function_about_what_was_saved_saves_nothing() -> None:
+    sorts = SORTS | {
+        "r": Sort(K.PYTHON_CALL, "train.py(8): step_on_saved_scans"),
+        "v": Sort(K.PYTHON_CALL, "utils.py(3): save"),
+    }
+    lines = ("M0--------M1--------M2--------", " {0}------- " * 3, "  aa      " * 3)
+
+    def kinds(letter: str) -> list[str]:
+        picture = "\n".join(f"host main | {line.format(letter)}" for line in lines)
+        return [item.kind for item in said(draw(picture, sorts))]
+
+    assert "checkpoint_stall" in kinds("v")
+    assert "checkpoint_stall" not in kinds("r")

@@ -8,6 +8,7 @@ from stepscope import kernels
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
 from stepscope.analysis.account.threads import Threads
+from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import is_any_kind, is_call_with
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
@@ -155,13 +156,24 @@ def _enclosing_causes(trace: HostTrace, cause: U8) -> U8:
     level[list(_AROUND)] = [2 << said.index(each) for each in _AROUND.values()]
     bits = level[trace.events.kind]
     bits[blocking_calls(trace)] = 1
-    bits |= is_call_with(trace, CallTrait.MAKES_INPUT) * _IN_FUNCTION
+    bits |= _makes_input(trace) * _IN_FUNCTION
     kernels.nesting.around(bits, forest(trace).parent, np.arange(256).astype(np.uint8), bits)
     by_bits = np.zeros(256, np.uint8)
     for at, each in enumerate((Cause.SYNC, *said)):  # the most telling last
         by_bits[(np.arange(256) & (1 << at)) > 0] = each
     makes_input = (bits == _IN_FUNCTION) & (cause == Cause.PYTHON)
     return np.where(makes_input, np.uint8(Cause.INPUT), by_bits[bits])
+
+
+def _makes_input(trace: HostTrace) -> Mask:
+    """Calls whose names say that they make input: bool of shape (events,).
+
+    One that holds a whole step is a loop over steps, whatever it is called, such as `record`.
+    """
+    found = is_call_with(trace, CallTrait.MAKES_INPUT)
+    rows, start = np.flatnonzero(found), trace.events.start_ps
+    found[rows] = ~holds_step(trace, start[rows], start[rows] + forest(trace).extent_ps[rows])
+    return found
 
 
 def _dispatches(trace: HostTrace) -> Mask | None:

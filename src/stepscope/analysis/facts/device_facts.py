@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.facts.work import recomputed_ops
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
@@ -164,8 +165,8 @@ def work_by_kind(trace: HostTrace) -> dict[str, I64]:
 
     The kinds: `layout` only reorders data, `device_copies` moves data within a device, `wide_products` are matrix
     products and convolutions in 32 bits or more, `elementwise` are kernels of single elementwise ops, `attention` is
-    what ops launch that compute attention in several steps, `copies_in` come from the host, `pageable` those of them
-    from memory that is not pinned.
+    what ops launch that compute attention in several steps, `recomputed` what forward ops launch in a backward pass,
+    `copies_in` come from the host, `pageable` those of them from memory that is not pinned.
     """
     return trace.derived("device work by kind", _find_work_by_kind)
 
@@ -186,6 +187,7 @@ def _find_work_by_kind(trace: HostTrace) -> dict[str, I64]:
         "wide_products": rows[wide],
         "elementwise": rows[single],
         "attention": _unfused_attention(trace),
+        "recomputed": work_launched_by(trace, recomputed_ops(trace)),
         "copies_in": rows[is_any_kind(kind, (K.COPY_HOST_TO_DEVICE,))],
         "pageable": rows[_is_pageable_copy(trace, rows)],
     }

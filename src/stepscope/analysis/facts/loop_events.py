@@ -10,7 +10,7 @@ from operator import or_
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.steps.find_steps import HostSteps
+from stepscope.analysis.steps.find_steps import HostSteps, holds_step
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, is_outermost
@@ -208,7 +208,9 @@ def _drop_claims_on_programs(loop: Loop) -> Loop:
         return loop
     work = loop.activity_spans(Activity.PROGRAM, Activity.EAGER, Activity.OP)
     held = work.overlap_ps(loop.start[claims], loop.end[claims])
-    lost = claims[(held > 0.3 * (loop.end[claims] - loop.start[claims])) & (loop.activity[claims] != Activity.SYNC)]
+    around = holds_step(loop.trace, loop.start[claims], loop.end[claims])  # a loop over steps, whatever its name
+    busy = (held > 0.3 * (loop.end[claims] - loop.start[claims])) & (loop.activity[claims] != Activity.SYNC)
+    lost = claims[around | busy]
     activity = loop.activity.copy()
     activity[lost] = 0
     return replace(loop, activity=activity)

@@ -122,7 +122,8 @@ def parts_of(loop: Loop, helpers: Helpers, steps: HostSteps, seen: Spans) -> dic
         if activity == Activity.SYNC:
             covered = covered - helpers.compute  # the awaited work would take its time anyway
         if activity == Activity.CHECKPOINT:
-            ops = loop.mask_spans((loop.activity == activity) & (loop.kind != K.PYTHON_CALL))
+            # What is loaded while the loop waits for input is input: a sample that was saved as a file.
+            ops = loop.mask_spans((loop.activity == activity) & (loop.kind != K.PYTHON_CALL)) & rest
             talking = loop.activity_spans(Activity.COLLECTIVE) | helpers.collective
             unnamed = _drop_covered(_saves_without_ops(loop, rest), talking)
             covered = covered | _extend_saves(loop, ops, rest) | unnamed | _saves_after_reads(loop, rest)

@@ -102,6 +102,7 @@ class WorkFacts:
         rows: median number of rows in matrix products, None if not recorded.
         alike: median count of calls with equal operand shapes.
         operands: total number of elements in the first operands of these products.
+        recomputed_ps: time of forward ops that run again within the backward pass.
         callbacks_ps, callback: time in which compiled programs or graphs call Python, and the largest such op.
         modules: compiled programs with their ops, if ops name their program, longest first.
         training, multiplying: names of the programs with a backward pass, and of those with products; empty if the
@@ -133,6 +134,7 @@ class WorkFacts:
     rows: int | None = None
     alike: int = 0
     operands: int = 0
+    recomputed_ps: int = 0
     callbacks_ps: int = 0
     callback: str = ""
     modules: list[OpShare] = field(default_factory=list)
@@ -176,6 +178,28 @@ def _batch_facts(trace: HostTrace, steps: HostSteps, ops: I64, kinds: dict[str, 
     }
 
 
+def recomputed_ops(trace: HostTrace) -> I64:
+    """Forward ops that run again within the backward pass of a step, as activation checkpointing does: rows of events.
+
+    Autograd numbers the ops that it records for a backward pass, and within a backward pass there are none of these but
+    for what is computed again.
+    """
+    ops = events_of_kind(trace, K.OP)
+    ops = ops[is_thread_event(trace)[ops] & (whole_steps(trace).label[ops] >= 0)]
+    if not len(ops) or not trace.has_stat(stat_names.SEQUENCE_NUMBER) or not len(events_of_kind(trace, K.BACKWARD)):
+        return ops[:0]
+    numbered = ops[trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=ops) >= 0]
+    again = is_inside(trace, numbered, K.BACKWARD)
+    forward = numbered[~again]
+    types = np.unique(trace.events.type[forward[~is_inside_another(trace, forward, K.OP)]])
+    found = numbered[again]
+    found = found[np.isin(trace.events.type[found], types)]
+    among = np.zeros(len(trace.events), np.bool_)
+    among[found] = True
+    outermost: I64 = found[enclosing_events(trace, among)[found] == found]
+    return outermost
+
+
 def _facts_without_device(
     trace: HostTrace, steps: HostSteps, found: WorkFacts, ops: I64, own: I64, outer: I64
 ) -> dict[str, Any]:
@@ -202,6 +226,7 @@ def _facts_without_device(
         "first_runs_ps": int(_first_run_time(trace, steps, ops, own) * found.critical_path_share),
         **_program_facts(trace, steps, ops, own),
         **_batch_facts(trace, steps, ops, kinds),
+        "recomputed_ps": int(trace.events.duration_ps[recomputed_ops(trace)].sum()),
         **_start_costs(trace, outer),
         **_callback_facts(trace, ops, own),
     }

@@ -19,7 +19,7 @@ from stepscope.analysis.steps.inferred_steps import infer_steps
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, Mask
 
 __all__ = ["HostSteps", "count_warm_up_steps", "observed_time", "steps_of", "steps_of_events", "whole_steps"]
 
@@ -126,3 +126,12 @@ def _capture_as_step(trace: HostTrace) -> HostSteps:
         complete=np.ones(steps, np.bool_),
         label=np.full(len(trace.events), steps - 1, np.int32),
     )
+
+
+def holds_step(trace: HostTrace, start_ps: I64, end_ps: I64) -> Mask:
+    """Which stretches of time hold at least one step from its start to its end: bool of shape (n,)."""
+    steps = steps_of(trace)
+    order = np.argsort(steps.start_ps, kind="stable")
+    ends = np.append(steps.end_ps[order], np.iinfo(np.int64).max)
+    held: Mask = end_ps >= ends[np.searchsorted(steps.start_ps[order], start_ps)]
+    return held

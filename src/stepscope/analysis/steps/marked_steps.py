@@ -44,6 +44,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     label[marks] = np.arange(len(marks))
     spread_labels(trace, label)
     line = int(trace.events.line[marks[0]])
+    _adopt_crossing(trace, label, line, start, end)
     _adopt_helpers(trace, label, line, start, end)
     # Device work known to be launched outside all steps, such as an evaluation, stays outside.
     device, orphan = is_device_work(trace), forest(trace).cause < 0
@@ -86,6 +87,19 @@ def _outer_marks(trace: HostTrace) -> I64:
         return marks
     marks = drop_enclosed(trace, marks, is_mark)
     return keep_fullest_line(trace, marks)
+
+
+def _adopt_crossing(trace: HostTrace, label: I32, line: int, start: I64, end: I64) -> None:
+    """Assigns what starts during a mark on its thread but is not nested in it to that step.
+
+    PyTorch ends a mark and starts the next one inside a call: recorded Python calls then cross the marks, and all that
+    they hold is nested in them and not in a mark.
+    """
+    rows = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    rows = rows[label[rows] < 0]
+    at = np.searchsorted(start, trace.events.start_ps[rows], side="right") - 1
+    inside = (at >= 0) & (trace.events.start_ps[rows] < end[at])
+    label[rows[inside]] = at[inside]
 
 
 def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, end: I64) -> None:

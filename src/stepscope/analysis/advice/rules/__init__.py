@@ -36,6 +36,7 @@ RULES = (
     straggler.RULE,
     communication.RULE,
     redundant_compute.RULE,
+    redundant_compute.RECOMPUTATION,
     memory_churn.RULE,
     memory_limits.RULE,
     memory_limits.ALLOCATING,

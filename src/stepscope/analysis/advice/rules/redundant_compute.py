@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_culprit, name_op
+from stepscope.analysis.advice.naming import name_culprit, name_op, name_share
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.vocabulary.python import is_training_function
@@ -105,6 +105,39 @@ def _find_other_programs(work: WorkFacts) -> tuple[int, str, float, str | None]:
     return sum(module.self_ps for module in beside), text, 0.5, largest.name
 
 
+_RECOMPUTING = (
+    "if the memory suffices: take torch.utils.checkpoint from the layers, or from all but the largest",
+    "keep what is expensive to compute and small: torch.utils.checkpoint.create_selective_checkpoint_contexts",
+    "in 16 bits activations take half of the memory, so that fewer have to be computed again",
+)
+
+
+def _evaluate_recomputation(context: Context, threshold: float) -> Advice | None:
+    """Advice on forward ops that run again within the backward pass."""
+    device, work = context.device, context.work
+    again = device.kinds.get("recomputed") if device else None
+    if device is not None and again is not None:
+        time = again.total_ps * min(device.busy_ps / max(device.work_ps, 1), 1.0) / device.steps / MS
+    else:
+        time = work.recomputed_ps / max(work.steps, 1) / MS if work else 0.0
+    if context.percent(time) < threshold:
+        return None
+    gain = predict_without(context, time, "computing activations again", computes=True, change="recomputed")
+    advised = gain.advice(
+        rule="compute.recomputed",
+        kind="redundant_compute",
+        title="Recompute fewer activations",
+        evidence=f"{context.percent(time):.1f} % of each step computes activations again within the backward pass"
+        " (activation checkpointing)",
+        actions=_RECOMPUTING,
+        tool="op-stats",
+        confidence=0.7,
+    )
+    if device is not None and again is not None:
+        return name_share(context, advised, again.largest[0], device.steps)
+    return name_culprit(context, advised, "host_compute")
+
+
 _FEW_PROGRAMS = 8  # more programs are single ops of a step that is not compiled as a whole
 
 RULE = Rule(
@@ -112,4 +145,10 @@ RULE = Rule(
     threshold_percent=15.0,
     evaluate=_evaluate,
     yields_to=("straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch"),
+)
+RECOMPUTATION = Rule(
+    id="compute.recomputed",
+    threshold_percent=10.0,
+    evaluate=_evaluate_recomputation,
+    yields_to=("eager_dispatch", "small_batch", "straggler"),
 )

@@ -7,7 +7,9 @@ import numpy as np
 from stepscope import kernels
 from stepscope.model.arrays import I64
 
-_LARGE_FILE_BYTES = 256 << 20  # a smaller file's memory is better kept for the tables of the analysis
+# The memory of a smaller file is better kept for the tables of the analysis: giving back 834 MB and getting as much again
+# took a second of the system's time, and the overview's peak stayed the same.
+_LARGE_FILE_BYTES = 1 << 30
 _WORTH_BYTES = 8 << 20  # per call of the system
 _LARGE_PAGE_BYTES = 2 << 20
 

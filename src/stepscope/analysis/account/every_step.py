@@ -111,14 +111,20 @@ def causes_of_steps(trace: HostTrace) -> list[CausesOfStep]:
 
 
 def causes_by_device(trace: HostTrace) -> dict[str, list[CausesOfStep]]:
-    """The same for each device of a host alone: what it does itself, and while it idles what the step waits for."""
+    """The same for each device of a host alone: what it does itself, and while it idles what the step waits for.
+
+    Steps during which a device does nothing are left out: their work on it, if any, ran at another time.
+    """
     found = every_step(trace)
     if found is None:
         return {}
-    return {
-        device_name(trace, plane): _as_steps(trace, found, _causes_on_device(trace, found, plane, busy))
-        for plane, busy in busy_by_device(trace).items()
-    }
+    bounds = found.graph.end_ps[found.graph.bounds]
+    accounts = {}
+    for plane, busy in busy_by_device(trace).items():
+        works = busy.overlap_ps(bounds[:-1], bounds[1:]) > 0
+        steps = _as_steps(trace, found, _causes_on_device(trace, found, plane, busy))
+        accounts[device_name(trace, plane)] = [step for step, there in zip(steps, works.tolist(), strict=True) if there]
+    return accounts
 
 
 def _causes_on_device(trace: HostTrace, found: EveryStep, plane: int, busy: Spans) -> I64:

@@ -70,7 +70,9 @@ _HOST = Field("host", "text", "the host whose device it is", "str", role=Role.HO
 _DEVICE = Field("device", "text", "the device", "str", role=Role.PLACE)
 CAUSE_FIELDS: tuple[Field, ...] = (
     _HOST,
-    _DEVICE,
+    Field(
+        "device", "text", "the device; those that do nothing in the median step are left out", "str", role=Role.PLACE
+    ),
     Field("cause", "text", "what the median step waits for: a cause of its account", "str", role=Role.TERM),
     Field("ms", "ms", "time of the median step with that cause, as in the account"),
     Field("idle_ms", "ms", "the part of it in which the device has no work"),
@@ -313,13 +315,14 @@ def _explained(gaps: Sequence[Gap], steps: EveryStep | None) -> list[Gap]:
 
 
 def _causes(trace: HostTrace, steps: EveryStep, devices: Sequence[DeviceIdle]) -> list[DeviceCauses]:
-    """The median step by cause for each device."""
+    """The median step by cause for each device that does anything in it."""
     whole, computing = steps.causes_ps()[steps.median].tolist(), {each.device: each.computes for each in devices}
     found = []
     for plane, busy in busy_by_device(trace).items():
         idle = steps.causes_of_part(steps.length_ps - steps.part_within(busy))[steps.median]
         name = device_name(trace, plane)
-        found.append(DeviceCauses(name, computing.get(name, False), whole, idle.tolist()))
+        if int(idle.sum()) < sum(whole):
+            found.append(DeviceCauses(name, computing.get(name, False), whole, idle.tolist()))
     return found
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from stepscope import kernels
 from stepscope.model.arrays import I64
 
-# The memory of a smaller file is better kept for the tables of the analysis: giving back 834 MB and getting as much again
-# took a second of the system's time, and the overview's peak stayed the same.
+# The memory of a smaller file is better kept for the tables of the analysis: giving back 834 MB and getting as much
+# again took a second of the system's time, and the overview's peak stayed the same.
 _LARGE_FILE_BYTES = 1 << 30
 _WORTH_BYTES = 8 << 20  # per call of the system
 _LARGE_PAGE_BYTES = 2 << 20

@@ -101,7 +101,7 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
     if model.why_not is not None or cause == Cause.UNKNOWN:
         return None
     graph, lag, pause = model.graph, *waiting_of_cause(model, cause)
-    own = graph.own_ps - model.shares.own_ps[:, cause].astype(np.int64)
+    own = graph.own_ps - model.shares.own_ps.column(cause).astype(np.int64)
     after = replay(graph, own, None, graph.edges.lag_ps - lag, graph.pause_ps - pause)
     now = float(np.median(graph.recorded_step_ps[model.steps]))
     return max(round(now * (1.0 - _median_ratio(model.now.step_ps[model.steps], after.step_ps[model.steps]))), 0)
@@ -132,7 +132,7 @@ def _causes_then(model: StepModel, after: Changed) -> dict[str, int]:
     order = np.argsort(after.step_ps[model.steps], kind="stable")
     step = int(model.steps[order[(len(order) - 1) // 2]])
     way = way_through(model.graph, step, after.replayed.start_ps, after.replayed.end_ps)
-    spent = spent_on(model.graph, model.threads, after.own_ps, after.own_ps.sum(axis=1), way)
+    spent = spent_on(model.graph, model.threads, after.own_ps, after.own_ps.by_node(), way)
     order = np.argsort(-spent, kind="stable").tolist()
     return {Cause(each).name.lower(): round(float(spent[each])) for each in order if spent[each] >= 1.0}
 

@@ -11,6 +11,7 @@ from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.own_times import OwnTimes
 from stepscope.analysis.account.parts import Part
 from stepscope.analysis.account.replay import Replay, replay
 from stepscope.model.arrays import F64, I64, Mask
@@ -98,12 +99,12 @@ class Changed:
 
     Attributes:
         replayed: the times of nodes; it does not know of what limits a step as a whole, as `step_ps` does.
-        own_ps: float64 of shape (nodes, causes), what is left of the own time of nodes.
+        own_ps: what is left of the own time of nodes.
         step_ps: int64 of shape (steps,), how long each step takes.
     """
 
     replayed: Replay
-    own_ps: F64
+    own_ps: OwnTimes
     step_ps: I64
 
 
@@ -118,9 +119,9 @@ def replay_after(
     edits = _Edits(model, host_factor)
     for change in changes:
         edits.apply(change, end)
-    own = np.maximum(edits.own, 0.0)
+    own = edits.own.at_least_zero()
     again = replay(
-        model.graph, own.sum(axis=1).astype(np.int64), None, edits.lag.astype(np.int64), edits.pause.astype(np.int64)
+        model.graph, own.by_node().astype(np.int64), None, edits.lag.astype(np.int64), edits.pause.astype(np.int64)
     )
     return Changed(again, own, np.maximum(again.step_ps, edits.least.astype(np.int64)))
 
@@ -131,16 +132,16 @@ class _Edits:
     def __init__(self, model: StepModel, host_factor: float) -> None:
         self._model, graph = model, model.graph
         self._factor = np.where(graph.kind == NodeKind.WORK, 1.0, host_factor)
-        self.own, self.pause = model.shares.own_ps.copy(), graph.pause_ps.astype(np.float64)
+        self.own, self.pause = model.shares.own_ps, graph.pause_ps.astype(np.float64)
         self.lag = graph.edges.lag_ps.astype(np.float64)
         self.least = np.zeros(len(graph.steps))
         if host_factor != 1.0:
-            self.own *= self._factor[:, None]
+            self.own = self.own.scale(self._factor)
 
     def apply(self, change: Intervention, end: End) -> None:
         """Makes a change."""
         part, graph = change.part, self._model.graph
-        own = part.own_ps.sum(axis=1) * self._factor
+        own = part.own_ps.by_node() * self._factor
         self._shrink(part, 1.0 - number_at(change.factor, end) if isinstance(change, Scale) else 1.0)
         if isinstance(change, Overlap):
             self._take_at_least(_longest_line(graph, own))
@@ -150,10 +151,10 @@ class _Edits:
         elif isinstance(change, ReplayAsGraph):
             work = np.where(graph.kind == NodeKind.WORK, graph.own_ps.astype(np.float64), 0.0)
             self._take_at_least(_longest_line(graph, work))
-            self.own[_first_launches(graph), Cause.LAUNCH] += _usual_call(graph)
+            self.own = self.own.add(_first_launches(graph), Cause.LAUNCH, _usual_call(graph))
 
     def _shrink(self, part: Part, share: float) -> None:
-        self.own -= part.own_ps * (self._factor * share)[:, None]
+        self.own = self.own.subtract(part.own_ps, self._factor * share)
         if part.lag_ps is not None:
             self.lag -= part.lag_ps * share
         if part.pause_ps is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from stepscope import kernels
@@ -9,6 +11,7 @@ from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.graph import NodeKind
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.own_times import OwnTimes
 from stepscope.analysis.account.shares import time_by_label
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
@@ -22,21 +25,19 @@ class Part:
     """Time in a graph that a change is about.
 
     Attributes:
-        own_ps: float64 of shape (nodes, causes), of each node's own time, by cause.
+        own_ps: of each node's own time, by cause.
         lag_ps: int64 of shape (edges,), of the lag of each edge; None for nothing.
         pause_ps: int64 of shape (nodes,), of the pause before each node; None for nothing.
     """
 
-    own_ps: F64
+    own_ps: OwnTimes
     lag_ps: I64 | None = None
     pause_ps: I64 | None = None
 
 
 def part_of_cause(model: StepModel, cause: Cause) -> Part:
     """All time with a cause: own time of nodes, what launches and returns take, and pauses of queues."""
-    own = np.zeros_like(model.shares.own_ps)
-    own[:, cause] = model.shares.own_ps[:, cause]
-    return Part(own, *waiting_of_cause(model, cause))
+    return Part(model.shares.own_ps.only(cause), *waiting_of_cause(model, cause))
 
 
 def waiting_of_cause(model: StepModel, cause: Cause) -> tuple[I64, I64]:
@@ -52,13 +53,17 @@ def part_of_events(model: StepModel, rows: I64) -> Part:
 
     Device work counts as a whole if it is among the events; the time of threads as far as events of theirs cover it.
     """
-    trace, graph, own = model.trace, model.graph, model.shares.own_ps
+    return Part(OwnTimes.gather(len(model.graph), _times_inside(model, rows)))
+
+
+def _times_inside(model: StepModel, rows: I64) -> Iterator[tuple[I64, int, I64 | F64]]:
+    """Nodes, a cause, and what of these nodes' own time with that cause some events cover."""
+    trace, graph = model.trace, model.graph
     chosen = np.zeros(len(trace.events), np.uint8)
     chosen[rows] = 1
-    part = np.zeros_like(own)
     work = np.flatnonzero((graph.kind == NodeKind.WORK) | (graph.kind == NodeKind.BATCH))
     work = work[chosen[graph.event[work]] > 0]
-    part[work] = own[work]
+    yield from ((work, cause, model.shares.own_ps.column(cause)[work]) for cause in Cause)
     lines = numbers_in(trace.events.line[rows[is_thread_event(trace)[rows]]])
     kernels.nesting.inherit(chosen, forest(trace).parent)
     label = chosen * np.uint8(len(Cause)) + event_causes(trace)
@@ -67,10 +72,9 @@ def part_of_events(model: StepModel, rows: I64) -> Part:
         nodes = host[graph.line[host] == line]
         inside = time_by_label(trace, graph, line, nodes, label, 2 * len(Cause))[:, len(Cause) :]
         if model.threads.serves_input[line]:
-            part[nodes, Cause.INPUT] = inside.sum(axis=1)
+            yield nodes, Cause.INPUT, inside.sum(axis=1)
         else:
-            part[nodes] = inside
-    return Part(part)
+            yield from ((nodes, cause, inside[:, cause]) for cause in Cause)
 
 
 def work_launched_by(trace: HostTrace, rows: I64) -> I64:

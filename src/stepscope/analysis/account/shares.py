@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from stepscope import kernels
@@ -15,6 +17,7 @@ from stepscope.analysis.account.causes import (
 )
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.own_times import OwnTimes
 from stepscope.analysis.account.pieces import OWN, Way
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.trace.grouping import forest
@@ -28,31 +31,36 @@ class Shares:
     """Causes of all time in a graph.
 
     Attributes:
-        own_ps: float64 of shape (nodes, causes), each node's own time by cause; rows add up to it.
+        own_ps: each node's own time by cause; those of a node add up to it.
         edge_cause: uint8 of shape (edges,), the cause of waiting for each edge.
     """
 
-    own_ps: F64
+    own_ps: OwnTimes
     edge_cause: U8
 
 
 def shares_of(trace: HostTrace, graph: Graph) -> Shares:
     """The causes of all own time and of all waiting in a graph."""
     threads = threads_of(trace)
-    own = np.zeros((len(graph), len(Cause)))
+    own = OwnTimes.gather(len(graph), _own_times(trace, graph, threads))
+    return Shares(own, edge_causes(graph, threads))
+
+
+def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tuple[I64, int, I64]]:
+    """Nodes, a cause, and the own times of these nodes with that cause."""
     work = np.flatnonzero(graph.kind == NodeKind.WORK)
-    own[work, causes_of_work(trace)[trace.events.kind[graph.event[work]]]] = graph.own_ps[work]
+    yield from OwnTimes.split(work, causes_of_work(trace)[trace.events.kind[graph.event[work]]], graph.own_ps[work])
     batch = np.flatnonzero(graph.kind == NodeKind.BATCH)
-    own[batch, Cause.INPUT] = graph.own_ps[batch]
+    yield batch, Cause.INPUT, graph.own_ps[batch]
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
     unrecorded = unrecorded_causes(trace, threads)
     for line in numbers_in(graph.line[host]):
         nodes = host[graph.line[host] == line]
         if threads.serves_input[line]:
-            own[nodes, Cause.INPUT] = graph.own_ps[nodes]
+            yield nodes, Cause.INPUT, graph.own_ps[nodes]
         else:
-            own[nodes] = _thread_shares(trace, graph, line, nodes, int(unrecorded[line]))
-    return Shares(own, edge_causes(graph, threads))
+            spent = _thread_shares(trace, graph, line, nodes, int(unrecorded[line]))
+            yield from ((nodes, cause, spent[:, cause]) for cause in Cause)
 
 
 def time_by_label(trace: HostTrace, graph: Graph, line: int, nodes: I64, label: U8, labels: int) -> I64:
@@ -81,11 +89,11 @@ def _thread_shares(trace: HostTrace, graph: Graph, line: int, nodes: I64, unreco
     return spent
 
 
-def spent_on(graph: Graph, threads: Threads, own_ps: F64, whole_ps: F64 | I64, way: Way) -> F64:
+def spent_on(graph: Graph, threads: Threads, own_ps: OwnTimes, whole_ps: F64 | I64, way: Way) -> F64:
     """What a way through a step is spent on: float64 of shape (causes,), ps.
 
     Args:
-        own_ps: of shape (nodes, causes), as in Shares, or what is left of it after a change.
+        own_ps: as in Shares, or what is left of it after a change.
         whole_ps: of shape (nodes,), the same of all causes together.
     """
     length = way.end_ps - way.start_ps
@@ -95,5 +103,5 @@ def spent_on(graph: Graph, threads: Threads, own_ps: F64, whole_ps: F64 | I64, w
     node = way.node[own]
     whole = whole_ps[node]
     part = np.divide(length[own], whole, out=np.zeros(len(node)), where=whole > 0)
-    total: F64 = spent + part @ own_ps[node]
+    total: F64 = spent + part @ own_ps.rows(node)
     return total

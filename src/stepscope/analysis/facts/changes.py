@@ -82,7 +82,7 @@ def _changes(trace: HostTrace) -> Changes | None:
 def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
     """The changes that may matter: of causes and parts that the steps spend more than a little on."""
     step_ps = float(model.graph.recorded_step_ps[model.steps].sum())
-    own = model.shares.own_ps[np.isin(model.graph.step, model.steps)].sum(axis=0)
+    own = model.shares.own_ps.by_cause(np.isin(model.graph.step, model.steps))
     least = _LEAST * step_ps
     changes: list[tuple[str, list[Intervention]]] = []
     for cause in Cause:
@@ -110,8 +110,8 @@ _OTHERWISE: Mapping[Cause, tuple[str, Callable[..., Intervention]]] = {
 def _without_long_stretches(part: Part) -> Part:
     """The part without what takes so long between two launches that it waits or computes: that stays however the work
     is launched."""
-    blocked = part.own_ps.sum(axis=1) >= LONG_CALL_PS
-    return replace(part, own_ps=np.where(blocked[:, None], 0.0, part.own_ps))
+    blocked = part.own_ps.by_node() >= LONG_CALL_PS
+    return replace(part, own_ps=part.own_ps.of_nodes(~blocked))
 
 
 def _without_waits(model: StepModel) -> list[Intervention]:

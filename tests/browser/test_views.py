@@ -207,9 +207,9 @@ def test_advice_leads_to_its_rows_and_intervals(page, page_server, corpus, capsy
         for place, interval in zip(places, advice["intervals"], strict=True):
             assert float(place["begin"]) <= interval["start_ms"] < interval["end_ms"] <= float(place["end"])
     first = report["advice"][0]
-    assert f"{first['predicted_speedup']} times" in page.locator(".gain").first.get_attribute("data-hint-value")
+    assert f"{first['predicted_speedup']}× faster" in page.locator(".gain").first.get_attribute("data-hint-value")
     least, most = first["predicted_speedup_least"], first["predicted_speedup_most"]
-    assert f"{least:.2f} to {most:.2f}" in page.locator(".gain").first.inner_text()
+    assert f"likely {least:.2f}× to {most:.2f}×" in page.locator(".gain").first.inner_text()
 
 
 def test_a_module_opens_up_and_the_address_says_so(page, page_server, corpus, capsys):
@@ -379,7 +379,7 @@ def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, 
                 saved[kind] = max(saved.get(kind, 0), advice["step_time_ms"] - advice["predicted_step_time_ms"])
         shown = {row["class"]: float(row[f"{side}_ms"]) for row in rows if row[f"{side}_ms"]}
         assert shown == pytest.approx({kind: ms for kind, ms in saved.items() if ms})
-    expect(page.locator(".compare-said").first).to_contain_text("dvised only before: eager dispatch")
+    expect(page.locator(".compare-said").first).to_contain_text("dvised only after: input python")
 
 
 def counting_trace(host: str, means: Mapping[str, float]) -> HostTrace:

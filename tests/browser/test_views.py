@@ -18,7 +18,7 @@ from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
 from stepscope.model import EventKind, HostTrace, LineKind, TraceBuilder
 
-TIMES_SIGN = "\N{MULTIPLICATION SIGN}"
+TIMES = "\N{MULTIPLICATION SIGN}"
 QWEN, RANKS, WORKERS4 = "torch-h100-qwen", "torch-multirank", "torch-v100-resnet50-workers4"
 # A table of a page, and the list of the JSON that holds its rows.
 TABLES = {
@@ -208,9 +208,9 @@ def test_advice_leads_to_its_rows_and_intervals(page, page_server, corpus, capsy
         for place, interval in zip(places, advice["intervals"], strict=True):
             assert float(place["begin"]) <= interval["start_ms"] < interval["end_ms"] <= float(place["end"])
     first = report["advice"][0]
-    assert f"{first['predicted_speedup']}{TIMES_SIGN} faster" in page.locator(".gain").first.get_attribute("data-hint-value")
+    assert f"{first['predicted_speedup']}{TIMES} faster" in page.locator(".gain").first.get_attribute("data-hint-value")
     least, most = first["predicted_speedup_least"], first["predicted_speedup_most"]
-    assert f"likely {least:.2f}{TIMES_SIGN} to {most:.2f}{TIMES_SIGN}" in page.locator(".gain").first.inner_text()
+    assert f"likely {least:.2f}{TIMES} to {most:.2f}{TIMES}" in page.locator(".gain").first.inner_text()
 
 
 def test_a_module_opens_up_and_the_address_says_so(page, page_server, corpus, capsys):

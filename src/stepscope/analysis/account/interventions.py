@@ -119,9 +119,9 @@ def replay_after(
     edits = _Edits(model, host_factor)
     for change in changes:
         edits.apply(change, end)
-    own = edits.own.at_least_zero()
+    own = edits.own.drop_negative()
     again = replay(
-        model.graph, own.by_node().astype(np.int64), None, edits.lag.astype(np.int64), edits.pause.astype(np.int64)
+        model.graph, own.sum_by_node().astype(np.int64), None, edits.lag.astype(np.int64), edits.pause.astype(np.int64)
     )
     return Changed(again, own, np.maximum(again.step_ps, edits.least.astype(np.int64)))
 
@@ -141,7 +141,7 @@ class _Edits:
     def apply(self, change: Intervention, end: End) -> None:
         """Makes a change."""
         part, graph = change.part, self._model.graph
-        own = part.own_ps.by_node() * self._factor
+        own = part.own_ps.sum_by_node() * self._factor
         self._shrink(part, 1.0 - number_at(change.factor, end) if isinstance(change, Scale) else 1.0)
         if isinstance(change, Overlap):
             self._take_at_least(_longest_line(graph, own))

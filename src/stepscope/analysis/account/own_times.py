@@ -59,14 +59,14 @@ class OwnTimes:
             found[:, cause] = column[nodes]
         return found
 
-    def by_node(self) -> F64:
+    def sum_by_node(self) -> F64:
         """The times of all causes together: float64 of shape (nodes,)."""
         total = np.zeros(self._nodes)
         for cause in sorted(self._columns):
             total += self._columns[cause]
         return total
 
-    def by_cause(self, chosen: Mask) -> F64:
+    def sum_by_cause(self, chosen: Mask) -> F64:
         """The times of the chosen nodes together: float64 of shape (causes,)."""
         total = np.zeros(len(Cause))
         for cause, column in self._columns.items():
@@ -77,7 +77,7 @@ class OwnTimes:
         """All times together."""
         return float(sum(column.sum() for column in self._columns.values()))
 
-    def of_nodes(self, chosen: Mask) -> OwnTimes:
+    def select_nodes(self, chosen: Mask) -> OwnTimes:
         """The times of the chosen nodes, 0 for the others."""
         return OwnTimes(self._nodes, {cause: np.where(chosen, column, 0.0) for cause, column in self._columns.items()})
 
@@ -98,6 +98,6 @@ class OwnTimes:
         column[nodes] += ps
         return OwnTimes(self._nodes, {**self._columns, cause: column})
 
-    def at_least_zero(self) -> OwnTimes:
+    def drop_negative(self) -> OwnTimes:
         """The times without those below 0."""
         return OwnTimes(self._nodes, {cause: np.maximum(column, 0.0) for cause, column in self._columns.items()})

@@ -114,16 +114,17 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
         share = f"{percent_of_step * row.ps:.1f} % of each step is"
         return f"{share} {cause_words(row.cause)}{_while_idle(account, row, ',')}"
-    called, inside = f"`{_called(culprit)}` ({_calls_text(culprit)}", _inside_text(culprit)
+    inside = _inside_text(culprit)
     if culprit.ps >= _NEARLY_ALL * row.ps:
         is_its_own = culprit.file is not None and row.cause not in _NOT_OF_THE_CULPRIT
         work = "" if is_its_own else f"{cause_words(row.cause)}: "
         share = f"{percent_of_step * culprit.ps:.1f} % of each step is {work}"
-        return f"{share}{called}){inside}{_while_idle(account, row, ', which runs' if is_its_own else ',')}"
+        idle = _while_idle(account, row, ", which runs" if is_its_own else ",")
+        return f"{share}{describe_culprit(culprit)}{inside}{idle}"
     part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
     share = f"{percent_of_step * row.ps:.1f} % of each step is {cause_words(row.cause)}"
     part_share = f"{percent_of_step * culprit.ps:.1f} % of the step"
-    return f"{share}{_while_idle(account, row, ',')}; {part} {called}, {part_share}){inside}"
+    return f"{share}{_while_idle(account, row, ',')}; {part} {describe_culprit(culprit, part_share)}{inside}"
 
 
 def cause_words(cause: str) -> str:
@@ -131,14 +132,13 @@ def cause_words(cause: str) -> str:
     return SENTENCE_OF[cause]
 
 
-def _called(culprit: Culprit) -> str:
+def describe_culprit(culprit: Culprit, share: str = "") -> str:
+    """A culprit in words: `` `train.py:9 __getitem__` (16 calls of 1.3 ms, SHARE)``."""
     name = shorten_name(clean(culprit.name), _LONGEST_NAME)
-    return f"{_place(culprit)} {name}" if culprit.file else name
-
-
-def _calls_text(culprit: Culprit) -> str:
+    where = f"{_place(culprit)} {name}" if culprit.file else name
     each = number_text(round_ms(culprit.ps / max(culprit.calls, 1)))
-    return f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
+    calls = f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
+    return f"`{where}` ({calls}{f', {share}' if share else ''})"
 
 
 def _inside_text(culprit: Culprit) -> str:

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import AccountRow, StepAccount
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.account.shown import cause_sentence
+from stepscope.analysis.account.shown import cause_sentence, describe_culprit
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.facts.device_facts import Share
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
-from stepscope.report import clean, number_text, round_ms, shorten_name
 
-_LONGEST_NAME = 80
 _MOST_OF = 0.5  # of a cause's time: a culprit with less is only the largest part of it
 _WORTH_NAMING = 0.02  # of the step
 _LITTLE = 0.05  # of a cause's time: such a culprit explains nothing
@@ -57,15 +55,6 @@ def name_op(context: Context, advice: Advice, name: str, calls: float, ps: float
 def name_share(context: Context, advice: Advice, share: Share, steps: int) -> Advice:
     """The advice with device work or a call of one name as its culprit."""
     return name_op(context, advice, share.name, share.calls / steps, share.total_ps / steps)
-
-
-def describe_culprit(culprit: Culprit) -> str:
-    """A culprit in words: `` `train.py:9 __getitem__` (16 calls of 1.3 ms)``."""
-    name = shorten_name(clean(culprit.name), _LONGEST_NAME)
-    where = f"{culprit.file}:{culprit.line} {name}" if culprit.file else name
-    each = number_text(round_ms(culprit.ps / max(culprit.calls, 1)))
-    calls = f"{culprit.calls} calls" if culprit.calls != 1 else "1 call"
-    return f"`{where}` ({calls} of {each} ms)"
 
 
 def _row_of_cause(account: StepAccount | None, causes: tuple[str, ...]) -> AccountRow | None:

@@ -215,7 +215,7 @@ def _change_row(model: StepModel, change: Change, selection: Selection) -> dict[
         "part": change.part,
         "number": change.number if change.action in (SCALE, MOVE) else None,
         "what": selection.what,
-        "part_ms": round_ms(selection.part.own_ps.of_nodes(in_steps).sum() / max(len(model.steps), 1)),
+        "part_ms": round_ms(selection.part.own_ps.select_nodes(in_steps).sum() / max(len(model.steps), 1)),
     }
 
 

@@ -25,6 +25,7 @@ from stepscope.vocabulary.traits import CallTrait
 LONG_CALL_PS = 1_000_000_000  # launching takes a hundredth of it: such a call waits for something
 _LEAST = 0.03  # of the step: no advice is given on less
 
+# Judgements, not measurements: wide ranges that the forecast's own range shows.
 _WORKERS = Estimate(2, 4, 8, "2 to 8 workers prepare the input")
 _IN_16_BITS = Estimate(
     0.35,
@@ -82,7 +83,7 @@ def _changes(trace: HostTrace) -> Changes | None:
 def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
     """The changes that may matter: of causes and parts that the steps spend more than a little on."""
     step_ps = float(model.graph.recorded_step_ps[model.steps].sum())
-    own = model.shares.own_ps.by_cause(np.isin(model.graph.step, model.steps))
+    own = model.shares.own_ps.sum_by_cause(np.isin(model.graph.step, model.steps))
     least = _LEAST * step_ps
     changes: list[tuple[str, list[Intervention]]] = []
     for cause in Cause:
@@ -110,8 +111,8 @@ _OTHERWISE: Mapping[Cause, tuple[str, Callable[..., Intervention]]] = {
 def _without_long_stretches(part: Part) -> Part:
     """The part without what takes so long between two launches that it waits or computes: that stays however the work
     is launched."""
-    blocked = part.own_ps.by_node() >= LONG_CALL_PS
-    return replace(part, own_ps=part.own_ps.of_nodes(~blocked))
+    blocked = part.own_ps.sum_by_node() >= LONG_CALL_PS
+    return replace(part, own_ps=part.own_ps.select_nodes(~blocked))
 
 
 def _without_waits(model: StepModel) -> list[Intervention]:

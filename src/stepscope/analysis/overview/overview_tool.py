@@ -382,9 +382,8 @@ class OverviewReport(Report):
         first = self.advice[0]
         gain = f"; removing it makes steps about {first.predicted_speedup:g}x faster" if first.predicted_speedup else ""
         actions = (f"           - {action}" for action in first.actions[:2])
-        said = shown.account_sentence(self.account)  # the verdict's own words
-        evidence = first.evidence.removeprefix(f"{said}; ")
-        return [f"do first   {first.title} ({evidence}{gain})", *actions]
+        why = f"{_drop_repetition(first.evidence, self.verdict.sentence)}{gain}".removeprefix("; ")
+        return [f"do first   {first.title}{f' ({why})' if why else ''}", *actions]
 
     def breakdown_rows(self) -> tuple[dict[str, Cell], ...]:
         """The breakdown as table rows, in the order of the categories."""
@@ -419,6 +418,14 @@ class OverviewReport(Report):
         return Rows(
             "figures", "Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items())
         )
+
+
+def _drop_repetition(evidence: str, verdict: str) -> str:
+    """The evidence without the words at its start that the verdict says too."""
+    parts = evidence.split("; ")
+    while parts and parts[0] in verdict:
+        parts.pop(0)
+    return "; ".join(parts)
 
 
 def _number_value(value: Cell) -> float:

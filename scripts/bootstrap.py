@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 CANDIDATES = ("python3", "python3.13", "python3.12", "python3.11", "python3.14", "python")
 EXTRAS: Dict[str, Tuple[str, ...]] = {
-    "demo": (),
+    "demo": ("mcp",),
     "lint": ("dev",),
     "test": ("dev", "docs", "test"),
     "docs": ("docs",),

@@ -144,7 +144,7 @@ def test_set_up_installs_once_and_adds_what_another_purpose_needs(checkout):
     asked = [bootstrap.set_up(purpose, None, checkout) for purpose in ("demo", "demo", "test", "demo", "lint", "bench")]
 
     assert asked == [True, False, True, False, False, True]
-    assert installs(checkout) == ["", "[dev,docs,test]", "[bench,dev,docs,test]"]
+    assert installs(checkout) == ["[mcp]", "[dev,docs,mcp,test]", "[bench,dev,docs,mcp,test]"]
 
 
 @pytest.mark.usefixtures("node")
@@ -153,7 +153,7 @@ def test_set_up_installs_again_when_pyproject_changed(checkout):
     (checkout / "pyproject.toml").write_text("two")
 
     assert bootstrap.set_up("demo", None, checkout) is True
-    assert installs(checkout) == ["[dev,docs,test]", ""]
+    assert installs(checkout) == ["[dev,docs,test]", "[mcp]"]
 
 
 def test_a_failed_installation_leaves_no_stamp(checkout):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         stop,
         warmup,
     )
+    from stepscope.capture.watching import observe, trigger, watch
     from stepscope.errors import StepscopeError
 
 _HOME = {
@@ -56,11 +57,14 @@ _HOME = {
     "gate": "stepscope.budgets",
     "last_error": "stepscope.capture",
     "load": "stepscope.api",
+    "observe": "stepscope.capture.watching",
     "schedule": "stepscope.capture",
     "start": "stepscope.capture",
     "step": "stepscope.capture",
     "stop": "stepscope.capture",
+    "trigger": "stepscope.capture.watching",
     "warmup": "stepscope.capture",
+    "watch": "stepscope.capture.watching",
 }
 # Modules of their own, so that `from stepscope.keras import ProfilerCallback` works as well.
 _MODULES = {"client", "huggingface", "keras", "lightning", "server"}
@@ -82,12 +86,15 @@ __all__ = [
     "last_error",
     "lightning",
     "load",
+    "observe",
     "schedule",
     "server",
     "start",
     "step",
     "stop",
+    "trigger",
     "warmup",
+    "watch",
 ]
 
 

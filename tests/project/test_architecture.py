@@ -33,7 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     "shelf": {"model"},
     "meanwhile": set(),
     "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf"},
-    "stepscope": {"errors", "capture", "api"},
+    "budgets": {"errors", "report", "analysis", "formats", "capture", "api", "shelf"},
+    "stepscope": {"errors", "capture", "api", "budgets"},
     "export": {"errors", "model", "kernels", "formats", "analysis"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
@@ -65,6 +66,7 @@ ALLOWED: dict[str, set[str]] = {
         "capture",
         "demo",
         "api",
+        "budgets",
         "stepscope",
     },
     "__main__": {"cli"},
@@ -91,6 +93,7 @@ WINGS: dict[str, set[str]] = {
     "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
     "compare": {"steps", "account", "overview", "waits"},
+    "gate": {"compare", "overview"},
 }
 
 # A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.

@@ -145,21 +145,29 @@ class Target:
             drop_if_empty(self.folder.parent.parent)
 
 
-def open_target(logdir: str | os.PathLike[str]) -> Target:
+def worker_name(worker: job.Worker) -> str:
+    """The name of a worker's files: the host's, with the rank if it has one."""
+    return host_name() if worker.rank is None else f"{host_name()}_rank{worker.rank}"
+
+
+def open_target(logdir: str | os.PathLike[str], run: str = "") -> Target:
     """Makes the folder of a run that starts now, and claims this worker's name in it.
+
+    Args:
+        run: the name of the run; if it is empty, the workers of the job agree on one.
 
     Raises:
         CaptureError: nothing can be written to `logdir`.
     """
     place = resolve_logdir(logdir)
     worker = job.this_worker()
-    wanted = host_name() if worker.rank is None else f"{host_name()}_rank{worker.rank}"
+    wanted = worker_name(worker)
     if is_remote(place):
         folder = Path(tempfile.mkdtemp(prefix="stepscope-"))
-        run = os.environ.get(job.RUN_VARIABLE) or run_name()
-        return Target(folder, _claim_name(folder, wanted), f"{place}/plugins/profile/{safe_name(run)}")
+        name = run or os.environ.get(job.RUN_VARIABLE) or run_name()
+        return Target(folder, _claim_name(folder, wanted), f"{place}/plugins/profile/{safe_name(name)}")
     with translate_write_errors(Path(place, "plugins", "profile")):
-        folder = _run_folder(Path(place), worker)
+        folder = _run_folder(Path(place), worker, run)
         return Target(folder, _claim_name(folder, wanted))
 
 
@@ -178,10 +186,10 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
         tempfile.TemporaryFile(dir=existing).close()
 
 
-def _run_folder(logdir: Path, worker: job.Worker) -> Path:
-    wanted = os.environ.get(job.RUN_VARIABLE)
-    run = safe_name(wanted) if wanted else job.agree_on_run(logdir / "plugins", worker, run_name)
-    folder = logdir / "plugins" / "profile" / run
+def _run_folder(logdir: Path, worker: job.Worker, run: str) -> Path:
+    wanted = run or os.environ.get(job.RUN_VARIABLE)
+    name = safe_name(wanted) if wanted else job.agree_on_run(logdir / "plugins", worker, run_name)
+    folder = logdir / "plugins" / "profile" / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -41,6 +41,8 @@ class Capture:
         released: set when the framework's profiler has stopped.
         finished: set when the files are written, or when writing has failed.
         ended_early: why the capture ended itself; empty if it did not.
+        own_facts: what its maker wants to be kept in the profile.
+        own_note: a sentence of its maker for the reader of the profile.
         yields: True if any other capture may end and discard this one.
         gave_way: True once that has happened.
     """
@@ -61,6 +63,8 @@ class Capture:
         self.url: str | None = None
         self.is_written = False
         self.ended_early = ""
+        self.own_facts: dict[str, StatValue] = {}
+        self.own_note = ""
         self.yields = self.gave_way = False
         self.released = threading.Event()
         self.finished = threading.Event()
@@ -87,7 +91,7 @@ class Capture:
             end_early: called on one of the capture's own threads when it has reached a limit.
         """
         self._end_early = end_early
-        self._start_ns, unix_ns = _two_clocks()
+        self._start_ns, unix_ns = read_two_clocks()
         self._flushed_ns = self._start_ns
         framework = self.name if self._tracer else ""
         self._spool = self._open_spool(framework, unix_ns)
@@ -252,12 +256,14 @@ class Capture:
         self._flush()
         if self.ended_early:
             self._spool.note(self.ended_early)
+        if self.own_note:
+            self._spool.note(self.own_note)
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
         return assemble_profile(self._spool.finish(self._clock()), self._collect_framework(host), host)
 
     def _facts(self) -> dict[str, StatValue]:
-        return cost.LENGTHS.facts() | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
+        return cost.LENGTHS.facts() | self.own_facts | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
 
     def _collect_framework(self, host: str) -> Collected | None:
         if self._recording is None:
@@ -303,7 +309,7 @@ class Capture:
             probe.abandon()
 
 
-def _two_clocks() -> tuple[int, int]:
+def read_two_clocks() -> tuple[int, int]:
     """One moment on the capture's clock and on the wall clock, both in ns.
 
     The quickest of a few readings counts: the system may suspend the thread inside any of them.

@@ -180,7 +180,7 @@ function MainEvidence({ advice }: { advice: Advice }) {
     <p class="more-links">
       {tool && !tool.missing && advice.tool !== "overview" && (
         <a class="more" href={row ? evidenceLink(row) : linkTo(advice.tool)}>
-          Evidence in {tool.label} <Icon name="arrow" size={14} />
+          Evidence in {tool.heading} <Icon name="arrow" size={14} />
         </a>
       )}
       {place && (

@@ -17,7 +17,7 @@ import { useStepLinks } from "../shared/intervals";
 import type { OverviewReport } from "../shared/reports";
 import { type GraphStep, partsOfRow, StepGraph } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
-import { Origin, ToolPage } from "../shared/ToolPage";
+import { ToolPage } from "../shared/ToolPage";
 import { betweenSteps, StepBar } from "./StepBar";
 import { TELLING_PERCENT, tellingTypes } from "./topOps";
 
@@ -39,6 +39,7 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
   return (
     <div class="summary">
       <Verdict report={report} sections={sections} steps={steps} />
+      <AdviceCards report={report} />
       {report.account_step && (
         <TableCard
           section={tableOf(sections, "step_account")}
@@ -51,7 +52,6 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
           mark={(row) => colourOfCause(sections, look.surface, row)}
         />
       )}
-      <AdviceCards report={report} />
       {steps.length > 1 && (
         <Card title="Step times" note={howNote(report)} actions={<a href={linkTo("steps")}>All steps</a>}>
           <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
@@ -193,9 +193,6 @@ function Verdict({
           )}
           <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
         </h1>
-        <div class="page-controls">
-          <Origin report={report} />
-        </div>
       </div>
       {rest && (
         <p class="verdict-rest">

@@ -112,7 +112,9 @@ def take_session(browser: Any, address: str, session: str, folder: Path, options
             context.set_default_timeout(60_000)
             page = context.new_page()
             for name in page_names(page, address, session, options.pages):
-                take_page(page, f"{address}#/{name}", session, folder / f"{file_name(name)}-{size}-{theme}.png", options)
+                take_page(
+                    page, f"{address}#/{name}", session, folder / f"{file_name(name)}-{size}-{theme}.png", options
+                )
             context.close()
 
 

@@ -117,9 +117,7 @@ def _blame_others(machine: Machine, extra_ns: int) -> _Found | None:
     return OTHERS, "", float(extra_ns), words
 
 
-def _blame_place(
-    during: Sequence[Place], usually: Iterable[Place], extra_ns: int, step: StepRecord
-) -> _Found | None:
+def _blame_place(during: Sequence[Place], usually: Iterable[Place], extra_ns: int, step: StepRecord) -> _Found | None:
     """The function of the program in which the step spent a share of its samples that is unusual."""
     if not during:
         return None

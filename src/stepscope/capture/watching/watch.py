@@ -261,7 +261,9 @@ class Watch:
         others = self._ranks.steps_of_others()
         behind = [f"rank {rank} is at step {step:,}" for rank, (step, _) in sorted(others.items())
                   if step < self.steps.number]  # fmt: skip
-        return behind[:5] or [f"all {len(others)} other ranks are at step {self.steps.number:,} or later"] * bool(others)
+        return behind[:5] or [f"all {len(others)} other ranks are at step {self.steps.number:,} or later"] * bool(
+            others
+        )
 
     def _consider(self, mark: Mark) -> None:
         """Keeps a trigger, or only lists it if one was kept a moment ago or its cause is known."""
@@ -334,7 +336,9 @@ class Watch:
         if not silent or request.trigger is Trigger.REGULAR:
             return
         named = ", ".join(str(rank) for rank in silent[:8])
-        sentence = f"{'rank' if len(silent) == 1 else 'ranks'} {named} did not keep {request.run} within {_ANSWER_S:g} s"
+        sentence = (
+            f"{'rank' if len(silent) == 1 else 'ranks'} {named} did not keep {request.run} within {_ANSWER_S:g} s"
+        )
         report.warn(sentence)
         self._add_mark(replace(self._mark(Trigger.OTHER_RANK, sentence), run=request.run))
 
@@ -347,7 +351,10 @@ class Watch:
         attached = self._attach(mark)
         self._await_writer()
         self._writer = threading.Thread(
-            target=self._write, args=(mark, content, end_ns, attached, request), name=f"{THREAD_PREFIX}keep", daemon=True
+            target=self._write,
+            args=(mark, content, end_ns, attached, request),
+            name=f"{THREAD_PREFIX}keep",
+            daemon=True,
         )
         self._writer.start()
 

@@ -61,6 +61,12 @@ def host_name() -> str:
     return safe_name(socket.gethostname())
 
 
+def worker_name(worker: job.Worker | None = None) -> str:
+    """The name of this process's files: the machine's name, with the rank of this process in its job."""
+    rank = (worker or job.this_worker()).rank
+    return host_name() if rank is None else f"{host_name()}_rank{rank}"
+
+
 def safe_name(host: str) -> str:
     """A worker's name or address in a form that is safe in a file name: `10.0.0.2:6009` becomes `10.0.0.2_6009`.
 
@@ -153,7 +159,7 @@ def open_target(logdir: str | os.PathLike[str]) -> Target:
     """
     place = resolve_logdir(logdir)
     worker = job.this_worker()
-    wanted = host_name() if worker.rank is None else f"{host_name()}_rank{worker.rank}"
+    wanted = worker_name(worker)
     if is_remote(place):
         folder = Path(tempfile.mkdtemp(prefix="stepscope-"))
         run = os.environ.get(job.RUN_VARIABLE) or run_name()

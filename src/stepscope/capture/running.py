@@ -43,6 +43,7 @@ class Capture:
         ended_early: why the capture ended itself; empty if it did not.
         yields: True if any other capture may end and discard this one.
         gave_way: True once that has happened.
+        notes: sentences for the reader of the profile.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Capture:
         self.is_written = False
         self.ended_early = ""
         self.yields = self.gave_way = False
+        self.notes: list[str] = []
         self.released = threading.Event()
         self.finished = threading.Event()
         self._clock = time.perf_counter_ns
@@ -250,8 +252,8 @@ class Capture:
         assert self._spool is not None
         self._recording = recording
         self._flush()
-        if self.ended_early:
-            self._spool.note(self.ended_early)
+        for note in filter(None, (self.ended_early, *self.notes, cost.LENGTHS.window_note())):
+            self._spool.note(note)
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
         return assemble_profile(self._spool.finish(self._clock()), self._collect_framework(host), host)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
 from stepscope.cache import Cache, cache_key
-from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
+from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError, UsageError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
-from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
+from stepscope.formats.session import HostFile, Session, find_joined_session, find_sessions, pick_host
 from stepscope.meanwhile import importing
 from stepscope.records import dataclass
 from stepscope.report.kept import pack_report, unpack_report
@@ -58,8 +58,11 @@ _WORTH_PIECES_BYTES = 8 << 20
 _QUIET_PROBLEMS = frozenset({"search-depth"})
 
 
+ProfilePath = str | os.PathLike[str]
+
+
 def load(
-    path: str | os.PathLike[str],
+    path: ProfilePath | Sequence[ProfilePath],
     *,
     run: str | None = None,
     host: str | None = None,
@@ -71,6 +74,7 @@ def load(
 
     Args:
         path: a profile file, a session folder, a logdir, or any parent of these; local, or a URL that fsspec supports.
+            Several paths, or a pattern such as `logs/worker*`, are read as one session of all their hosts.
         run: the name of the session; the newest if None.
         host: the host to read; all of the session's hosts if None.
         cache: where derived data is kept; the user's cache directory if None.
@@ -82,9 +86,19 @@ def load(
         AccessError: the profile may not be read.
         UsageError: there is no such run or host; the message lists the known ones.
     """
-    session = find_session(path, run)
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    session = find_joined_session(_require_several(paths), run)
     files = session.files if host is None else (pick_host(session, host),)
-    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else path)
+    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else paths[0])
+
+
+def _require_several(paths: object) -> Sequence[ProfilePath]:
+    """Raises UsageError if this is not a list of paths with at least one."""
+    if isinstance(paths, list | tuple) and paths:
+        return paths
+    raise UsageError(
+        f"{type(paths).__name__} {paths!r:.60} is not a path", hint="give one file or folder, or a list of them"
+    )
 
 
 def compare(
@@ -130,6 +144,16 @@ def _make_side(
     return side_of(profile.run, profile.path, ask, tools)
 
 
+def _short_path(path: str) -> str:
+    """A local path as seen from the working folder, if that is shorter; anything else as it is."""
+    if store.is_remote(path):
+        return path
+    try:
+        return min(os.path.relpath(path), path, key=len)
+    except (OSError, ValueError):  # the working folder is gone, or on another drive
+        return path
+
+
 class LoadedProfile:
     """A session of one or many hosts, with a method for each tool.
 
@@ -164,6 +188,14 @@ class LoadedProfile:
     def path(self) -> str:
         """The path of the session."""
         return self._session.path
+
+    @property
+    def chosen(self) -> str:
+        """Where this session lies, and of how many it is the newest."""
+        lies = ", ".join(map(_short_path, self._session.joined or (self.path,)))
+        if self._session.choices > 1 and self._found_below is not None:
+            return f"{lies} (the newest of {self._session.choices} sessions; --run NAME reads another)"
+        return lies
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -214,7 +246,7 @@ class LoadedProfile:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self._bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes)):
-            trace = _read_trace(file)
+            trace = _mark_steps(_read_trace(file))
         self._bytes_read[file.host] = file.size or 0
         self._events_read[file.host] = len(trace.events)
         if len(trace.events) >= WORTH_KEEPING:
@@ -497,6 +529,12 @@ def _parse_range(steps: StepRange | str | int) -> StepRange:
     from stepscope.analysis.steps.step_range import StepRange
 
     return StepRange.coerce(steps)
+
+
+def _mark_steps(trace: HostTrace) -> HostTrace:
+    from stepscope.analysis.steps.named_steps import mark_named_steps
+
+    return mark_named_steps(trace)
 
 
 def _read_trace(file: HostFile) -> HostTrace:

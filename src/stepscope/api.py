@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from stepscope.analysis.steps.step_range import StepRange
     from stepscope.model import HostTrace
     from stepscope.report import Report
+    from stepscope.sql.answer import SqlReport
+    from stepscope.sql.database import Database
 
 Progress = Callable[[str], None]
 
@@ -178,6 +180,7 @@ class LoadedProfile:
         self.shelf = shelf or TraceShelf()
         self._events_read: dict[str, int] = {}
         self._bytes_read: dict[str, int] = {}
+        self._asked: tuple[object, Database] | None = None
 
     @property
     def run(self) -> str:
@@ -447,6 +450,61 @@ class LoadedProfile:
     ) -> CompareReport:
         """Compares this profile (before) with another one (after); see `stepscope.api.compare`."""
         return compare(self, after, host=host, steps=steps, tools=tools)
+
+    def sql(
+        self,
+        query: str,
+        *,
+        attach: Mapping[str, LoadedProfile | str | os.PathLike[str]] | None = None,
+        name: str = "main",
+        rows: int | None = None,
+        timeout: float | None = None,
+        memory_bytes: int | None = None,
+    ) -> SqlReport:
+        """Answers a question in SQL; the tables are in the docs, and `sql_schema` lists them.
+
+        Args:
+            query: one statement that reads, such as `SELECT name, sum(self_ps) FROM events GROUP BY name`.
+            attach: further sessions by name: the views of `before` are `before.events` and so on.
+            name: by which this session can be named too; its views need no name before them.
+            rows: the most rows of the answer; all of them if None.
+            timeout: seconds after which the query is stopped; no limit if None.
+            memory_bytes: what joins and sorts may use; 4 GiB if None.
+
+        Raises:
+            UsageError: the query is wrong, needs too much time or memory, or does more than read.
+            InputError: no host can be read.
+        """
+        from stepscope.sql.names import may_read_events
+
+        with importing("stepscope.sql.database"):
+            if len(self._files) == 1 and may_read_events(query):
+                self.trace()
+        from stepscope.sql.database import Limits
+
+        database = self._database(name, attach or {}, memory_bytes)
+        return database.ask(query, Limits(seconds=timeout, rows=rows))
+
+    def sql_schema(self) -> SqlReport:
+        """The tables and columns that `sql` can ask for, with their units and meanings."""
+        from stepscope.sql.schema import schema_report
+
+        return schema_report(self.hosts)
+
+    def _database(
+        self, name: str, attach: Mapping[str, LoadedProfile | str | os.PathLike[str]], memory_bytes: int | None
+    ) -> Database:
+        """The connection to this and other sessions; the last one is kept for the next question."""
+        from stepscope.sql.database import MEMORY_BYTES, Database
+
+        key = name, memory_bytes, tuple((each, str(path)) for each, path in attach.items())
+        if self._asked is None or self._asked[0] != key:
+            others = {
+                each: path if isinstance(path, LoadedProfile) else load(path, cache=self._cache, shelf=self.shelf)
+                for each, path in attach.items()
+            }
+            self._asked = key, Database({name: self, **others}, memory_bytes or MEMORY_BYTES)
+        return self._asked[1]
 
     def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
         """One host's part of a report, from the cache if possible; `within_steps` restricts it to the steps."""

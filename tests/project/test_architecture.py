@@ -32,7 +32,8 @@ ALLOWED: dict[str, set[str]] = {
     "huggingface": {"capture"},
     "shelf": {"model"},
     "meanwhile": set(),
-    "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf"},
+    "sql": {"errors", "model", "kernels", "report", "analysis"},
+    "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf", "sql"},
     "budgets": {"errors", "report", "analysis", "formats", "capture", "api", "shelf"},
     "stepscope": {"errors", "capture", "api", "budgets"},
     "export": {"errors", "model", "kernels", "formats", "analysis"},
@@ -49,6 +50,7 @@ ALLOWED: dict[str, set[str]] = {
         "capture",
         "shelf",
         "api",
+        "sql",
         "export",
         "vocabulary",
     },
@@ -67,6 +69,7 @@ ALLOWED: dict[str, set[str]] = {
         "demo",
         "api",
         "budgets",
+        "sql",
         "stepscope",
     },
     "__main__": {"cli"},
@@ -98,6 +101,7 @@ WINGS: dict[str, set[str]] = {
 
 # A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.
 CONFINED: dict[str, set[str]] = {
+    "duckdb": {"sql"},
     "fsspec": {"formats"},
     "google": {"capture"},
     "grpc": {"capture"},
@@ -116,7 +120,7 @@ CONFINED: dict[str, set[str]] = {
 NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart"}
 
 # Whoever imports `stepscope` pays for none of these.
-HEAVY = {"numpy", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
+HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
 HEAVY |= {"tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
 
 

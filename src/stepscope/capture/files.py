@@ -151,11 +151,6 @@ class Target:
             drop_if_empty(self.folder.parent.parent)
 
 
-def worker_name(worker: job.Worker) -> str:
-    """The name of a worker's files: the host's, with the rank if it has one."""
-    return host_name() if worker.rank is None else f"{host_name()}_rank{worker.rank}"
-
-
 def open_target(logdir: str | os.PathLike[str], run: str = "") -> Target:
     """Makes the folder of a run that starts now, and claims this worker's name in it.
 

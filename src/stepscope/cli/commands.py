@@ -185,7 +185,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "run": partial(_register_module, "stepscope.cli.run"),
         "capture": partial(_register_module, "stepscope.cli.capture"),
     },
-    "Look closer": _TOOLS,
+    "Look closer": {**_TOOLS, "sql": partial(_register_module, "stepscope.cli.sql")},
     "Take it elsewhere": {
         "gate": partial(_register_module, "stepscope.cli.gate"),
         "trace": partial(_register_module, "stepscope.cli.trace"),

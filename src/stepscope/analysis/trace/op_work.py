@@ -61,7 +61,7 @@ def host_work(trace: HostTrace) -> OpWork:
 
 
 def _recorded_twice(trace: HostTrace, chosen: Mask) -> I64:
-    """Rows of chosen events that repeat the event around them: a wait inside a wait, recorded again by the function that
+    """Rows of chosen events that repeat the one around them: a wait inside a wait, recorded again by the function that
     implements the op, and a call of a compiled function that JAX records in Python and again in C++."""
     kind, parent = trace.events.kind, forest(trace).parent
     rows = np.flatnonzero(chosen & (parent >= 0) & is_any_kind(kind, (K.INPUT_WAIT, K.TRACED_FUNCTION)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from draw import draw
+from draw import Sort, draw
 
 from stepscope.analysis.registry import tool_named
 from stepscope.errors import UnreadableError
-from stepscope.model import HostTrace
+from stepscope.model import EventKind, HostTrace
 from stepscope.report import Report
 
 TRAINING = """
@@ -42,3 +42,22 @@ class Drawn:
 
 def training(host: str = "host") -> HostTrace:
     return draw(TRAINING, host=host)
+
+
+_MEMORY = Sort(EventKind.ALLOCATION, "[memory]", "Bytes", {"Device Type": 1, "Device Id": 0, "Addr": 64})
+
+
+def rich_training(host: str = "host") -> HostTrace:
+    """The same with a second op, a wait that takes longer, an allocation and a copy."""
+    return draw(
+        """
+        host main   | M0------------M1------------------
+        host main   |  I- A----      I----- A-----
+        host main   |     bL1L2b            bL3L4bb
+        host other  |  Z7!           Z9!  c---
+        gpu0 s      |       U1K2              U3K4---
+        gpu0 c      |        N2--              N4--
+        """,
+        {"Z": _MEMORY},
+        host=host,
+    )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from draw import Sort, draw
 
 from stepscope.analysis.registry import tool_named
 from stepscope.errors import UnreadableError
 from stepscope.model import EventKind, HostTrace
 from stepscope.report import Report
+from stepscope.sql.database import MEMORY_BYTES, Database
+from stepscope.sql.source import LocalSource
 
 TRAINING = """
     host main   | M0------------M1------------
@@ -61,3 +65,8 @@ def rich_training(host: str = "host") -> HostTrace:
         {"Z": _MEMORY},
         host=host,
     )
+
+
+def open_database(sessions: Mapping[str, Drawn], memory_bytes: int = MEMORY_BYTES) -> Database:
+    """The connection that answers questions about drawn sessions."""
+    return Database({name: LocalSource(session) for name, session in sessions.items()}, memory_bytes)

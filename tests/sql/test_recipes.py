@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from sql_sessions import Drawn, rich_training
+from sql_sessions import Drawn, open_database, rich_training
 
 from stepscope.sql.database import Database
 
@@ -17,7 +17,7 @@ SESSIONS = {"before": Drawn(host=rich_training()), "after": Drawn(host=rich_trai
 
 @pytest.fixture(scope="module")
 def database() -> Database:
-    return Database(SESSIONS)
+    return open_database(SESSIONS)
 
 
 def test_there_are_twenty_recipes() -> None:

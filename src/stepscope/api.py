@@ -496,6 +496,7 @@ class LoadedProfile:
     ) -> Database:
         """The connection to this and other sessions; the last one is kept for the next question."""
         from stepscope.sql.database import MEMORY_BYTES, Database
+        from stepscope.sql.source import LocalSource
 
         key = name, memory_bytes, tuple((each, str(path)) for each, path in attach.items())
         if self._asked is None or self._asked[0] != key:
@@ -503,7 +504,8 @@ class LoadedProfile:
                 each: path if isinstance(path, LoadedProfile) else load(path, cache=self._cache, shelf=self.shelf)
                 for each, path in attach.items()
             }
-            self._asked = key, Database({name: self, **others}, memory_bytes or MEMORY_BYTES)
+            sources = {each: LocalSource(session) for each, session in {name: self, **others}.items()}
+            self._asked = key, Database(sources, memory_bytes or MEMORY_BYTES)
         return self._asked[1]
 
     def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:

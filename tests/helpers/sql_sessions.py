@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from draw import draw
+from collections.abc import Mapping
+
+from draw import Sort, draw
 
 from stepscope.analysis.registry import tool_named
 from stepscope.errors import UnreadableError
-from stepscope.model import HostTrace
+from stepscope.model import EventKind, HostTrace
 from stepscope.report import Report
+from stepscope.sql.database import MEMORY_BYTES, Database
+from stepscope.sql.source import LocalSource
 
 TRAINING = """
     host main   | M0------------M1------------
@@ -42,3 +46,27 @@ class Drawn:
 
 def training(host: str = "host") -> HostTrace:
     return draw(TRAINING, host=host)
+
+
+_MEMORY = Sort(EventKind.ALLOCATION, "[memory]", "Bytes", {"Device Type": 1, "Device Id": 0, "Addr": 64})
+
+
+def rich_training(host: str = "host") -> HostTrace:
+    """The same with a second op, a wait that takes longer, an allocation and a copy."""
+    return draw(
+        """
+        host main   | M0------------M1------------------
+        host main   |  I- A----      I----- A-----
+        host main   |     bL1L2b            bL3L4bb
+        host other  |  Z7!           Z9!  c---
+        gpu0 s      |       U1K2              U3K4---
+        gpu0 c      |        N2--              N4--
+        """,
+        {"Z": _MEMORY},
+        host=host,
+    )
+
+
+def open_database(sessions: Mapping[str, Drawn], memory_bytes: int = MEMORY_BYTES) -> Database:
+    """The connection that answers questions about drawn sessions."""
+    return Database({name: LocalSource(session) for name, session in sessions.items()}, memory_bytes)

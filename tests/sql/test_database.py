@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from draw import draw
-from sql_sessions import Drawn, training
+from sql_sessions import Drawn, open_database, training
 
 from stepscope.analysis.registry import TOOLS
 from stepscope.errors import UnreadableError, UsageError
@@ -24,7 +24,7 @@ ENDLESS = "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE
 
 @pytest.fixture(scope="module")
 def database() -> Database:
-    return Database({"main": SESSION}, memory_bytes=100 << 20)
+    return open_database({"main": SESSION}, memory_bytes=100 << 20)
 
 
 def rows(database: Database, query: str) -> list[dict[str, Any]]:
@@ -177,7 +177,7 @@ def test_a_conversion_that_fails_is_no_bug(database: Database) -> None:
 
 def test_several_sessions_are_asked_at_once() -> None:
     after = Drawn(host=draw("host main | a--"))
-    both = Database({"before": SESSION, "after": after})
+    both = open_database({"before": SESSION, "after": after})
 
     found = rows(both, "SELECT (SELECT count(*) FROM before.events) AS b, (SELECT count(*) FROM after.events) AS a")
 
@@ -191,7 +191,7 @@ def test_several_sessions_are_asked_at_once() -> None:
 @pytest.mark.parametrize("name", ["my run", "temp", "1st", "x;DROP", "system"])
 def test_a_session_has_a_name_that_sql_can_say(name: str) -> None:
     with pytest.raises(UsageError, match="cannot name a session"):
-        Database({name: SESSION})
+        open_database({name: SESSION})
 
 
 def test_a_schema_that_does_not_exist_is_a_mistake(database: Database) -> None:
@@ -202,7 +202,7 @@ def test_a_schema_that_does_not_exist_is_a_mistake(database: Database) -> None:
 def test_a_host_that_cannot_be_read_is_left_out_and_named() -> None:
     torn = Drawn(good=training("good"), bad=None)
 
-    found = Database({"main": torn}).ask("SELECT DISTINCT host FROM events")
+    found = open_database({"main": torn}).ask("SELECT DISTINCT host FROM events")
 
     assert found.table.to_pylist() == [{"host": "good"}]
     assert found.partial
@@ -213,7 +213,7 @@ def test_the_only_host_that_cannot_be_read_is_an_error() -> None:
     torn = Drawn(bad=None)
 
     with pytest.raises(UnreadableError, match="the file is torn"):
-        Database({"main": torn}).ask("SELECT count(*) FROM events")
+        open_database({"main": torn}).ask("SELECT count(*) FROM events")
 
 
 # -- tables of tools ---------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_events_inside_of_others_at_any_depth() -> None:
     """)
     )
 
-    found = rows(Database({"main": session}), "SELECT name FROM nested_under('for%') ORDER BY event")
+    found = rows(open_database({"main": session}), "SELECT name FROM nested_under('for%') ORDER BY event")
 
     assert [row["name"] for row in found] == ["b", "c", "d"]
 
@@ -288,7 +288,7 @@ def test_busy_time_merges_what_overlaps_and_overlapped_measures_it() -> None:
         gpu0 c |   N-----
     """)
     )
-    database = Database({"main": session})
+    database = open_database({"main": session})
 
     assert rows(
         database, "SELECT ms(start_ps - min(start_ps) OVER ()) AS at, ms(duration_ps) AS ms FROM busy('kernel')"

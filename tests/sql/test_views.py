@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from draw import MS, draw
-from sql_sessions import Drawn, training
+from sql_sessions import Drawn, open_database, training
 
 from stepscope.analysis.ops.op_stats_tool import merge, partial
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 from stepscope.sql.all_views import VIEWS
-from stepscope.sql.database import Database
 from stepscope.sql.event_views import EVENTS
 from stepscope.sql.names import VIEW_NAMES
 from stepscope.sql.stats_view import NAME as STATS
@@ -23,7 +22,7 @@ GIB = 1 << 30
 
 
 def ask(trace: HostTrace, query: str) -> list[dict[str, Any]]:
-    return Database({"main": Drawn(host=trace)}).ask(query).table.to_pylist()
+    return open_database({"main": Drawn(host=trace)}).ask(query).table.to_pylist()
 
 
 def test_events_are_numbered_named_and_timed() -> None:
@@ -149,7 +148,7 @@ def test_stats_are_columns_of_their_own_type() -> None:
 def test_row_numbers_are_unique_in_a_session_of_several_hosts() -> None:
     session = Drawn(a=training("a"), b=training("b"))
 
-    found = Database({"main": session}).ask(
+    found = open_database({"main": session}).ask(
         "SELECT e.host, count(*) AS n, count(DISTINCT e.event) AS different, "
         "count(*) FILTER (WHERE p.host <> e.host) AS strange FROM events e JOIN events p ON e.parent = p.event "
         "GROUP BY e.host ORDER BY e.host"
@@ -158,7 +157,7 @@ def test_row_numbers_are_unique_in_a_session_of_several_hosts() -> None:
     rows = found.table.to_pylist()
     assert [row["host"] for row in rows] == ["a", "b"]
     assert all(row["n"] == row["different"] > 0 and row["strange"] == 0 for row in rows)
-    assert Database({"main": session}).ask("SELECT count(DISTINCT event) AS n FROM events").table.to_pylist() == [
+    assert open_database({"main": session}).ask("SELECT count(DISTINCT event) AS n FROM events").table.to_pylist() == [
         {"n": 2 * len(training().events)}
     ]
 

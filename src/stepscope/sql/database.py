@@ -17,19 +17,17 @@ import duckdb
 import pyarrow as pa
 
 from stepscope.analysis.registry import TOOLS
-from stepscope.errors import StepscopeError, UsageError, counted
-from stepscope.model import HostTrace
+from stepscope.errors import UsageError, counted
 from stepscope.records import dataclass
 from stepscope.sql.all_views import VIEWS
 from stepscope.sql.answer import SqlReport, plain_table
-from stepscope.sql.dataset import LateDataset, Notes, Session, dataset_of, readable_traces
+from stepscope.sql.dataset import LateDataset
 from stepscope.sql.macros import MACROS
 from stepscope.sql.mistakes import explain_mistake, missing_table
+from stepscope.sql.source import Notes, Source
 from stepscope.sql.statement import require_reading
 from stepscope.sql.stats_view import NAME as STATS
-from stepscope.sql.stats_view import stats_view
-from stepscope.sql.tool_tables import tables_of_report, tool_of_table
-from stepscope.sql.views import View
+from stepscope.sql.tool_tables import tool_of_table
 
 MEMORY_BYTES = 4 << 30
 """What the engine may use for joins and sorts by default; the columns of the traces do not count."""
@@ -69,7 +67,7 @@ class Database:
     """Answers questions about sessions, one question at a time.
 
     Args:
-        sessions: by name.  The views of the first need no name before them; those of all can be reached as
+        sources: sessions by name.  The views of the first need no name before them; those of all can be reached as
             `before.kernels`, and by `main.kernels` for the first.
         memory_bytes: what the engine may use for joins and sorts.
 
@@ -77,15 +75,14 @@ class Database:
         UsageError: the name of a session cannot be that of a schema.
     """
 
-    def __init__(self, sessions: Mapping[str, Session], memory_bytes: int = MEMORY_BYTES) -> None:
-        self._sessions = dict(_with_schemas(sessions))
+    def __init__(self, sources: Mapping[str, Source], memory_bytes: int = MEMORY_BYTES) -> None:
+        self._sources = dict(_with_schemas(sources))
         self._memory_bytes = memory_bytes
-        self._notes = Notes()
         self._turn = threading.Lock()
         self._registered: dict[str, list[str]] = {}
         self._engine = duckdb.connect(config={**_SETTINGS, "memory_limit": f"{memory_bytes // 1000}kB"})
-        for schema, session in self._sessions.items():
-            self._add_session(schema, session)
+        for schema, source in self._sources.items():
+            self._add_source(schema, source)
         self._engine.execute("SET lock_configuration = true")
         # The engine complains about what it still holds when the interpreter ends.
         weakref.finalize(self, self._engine.close)
@@ -101,7 +98,8 @@ class Database:
         """
         limits = limits or Limits(self._memory_bytes)
         with self._turn, self._watching(limits):
-            self._notes = Notes()
+            for source in self._sources.values():
+                source.notes = Notes()
             try:
                 require_reading(self._engine, query)
                 table, more = self._answer(query, limits)
@@ -160,18 +158,20 @@ class Database:
 
     def _report(self, query: str, table: pa.Table, more: bool, limits: Limits) -> SqlReport:
         cut = (f"only the first {counted(limits.rows or 0, 'row')} of the answer",) if more else ()
+        sources = self._sources.values()
         return SqlReport(
-            hosts=tuple(dict.fromkeys(host for session in self._sessions.values() for host in session.hosts)),
-            warnings=(*cut, *self._notes.warnings),
-            partial=self._notes.partial,
+            hosts=tuple(dict.fromkeys(host for source in sources for host in source.hosts)),
+            warnings=(*cut, *dict.fromkeys(warning for source in sources for warning in source.notes.warnings)),
+            partial=any(source.notes.partial for source in sources),
             query=query,
             table=table,
             more=more,
         )
 
     def _explain(self, error: Exception, query: str) -> BaseException:
-        if self._notes.failure is not None:
-            return self._notes.failure
+        failures = [source.notes.failure for source in self._sources.values() if source.notes.failure is not None]
+        if failures:
+            return failures[0]
         names = [name for names in self._registered.values() for name in names]
         names += [STATS, *(tool.method for tool in TOOLS)]
         return explain_mistake(self._error_with_place(error, query), query, names, self._memory_bytes)
@@ -187,33 +187,13 @@ class Database:
 
     # -- tables --------------------------------------------------------------------------------------------------------
 
-    def _add_session(self, schema: str, session: Session) -> None:
+    def _add_source(self, schema: str, source: Source) -> None:
         if schema != FIRST:
             self._engine.execute(f"CREATE SCHEMA {schema}")
         for view in VIEWS:
-            self._add(schema, view.name, self._dataset(view, session))
+            self._add(schema, view.name, _dataset(source, view.name))
         for macro in MACROS:
             self._engine.execute(macro.definition(schema))
-
-    def _dataset(self, view: View, session: Session) -> LateDataset:
-        """A view of a session.  The engine holds it, and no cycle through the engine would ever be collected, so it
-        knows this object and the session by weak references."""
-        owner, asked = weakref.ref(self), weakref.ref(session)
-
-        def traces() -> Iterator[tuple[int, HostTrace]]:
-            database, found = owner(), asked()
-            if database is not None and found is not None:
-                yield from database.noting(readable_traces(found, database._notes))
-
-        return dataset_of(view, traces)
-
-    def noting(self, traces: Iterator[tuple[int, HostTrace]]) -> Iterator[tuple[int, HostTrace]]:
-        """The traces; an error is kept, since the engine only passes on its text."""
-        try:
-            yield from traces
-        except (StepscopeError, MemoryError) as error:
-            self._notes.failure = error
-            raise
 
     def _add(self, schema: str, name: str, table: LateDataset | pa.Table) -> None:
         """Adds a table to a schema.  What the engine scans lies in a schema of its own, so a view stands before it."""
@@ -232,7 +212,7 @@ class Database:
         prefix = "" if schema == FIRST else f"{schema}."
         if f"{prefix}{name}" in known:  # of a session that does not exist
             return False
-        made = self._make(self._sessions[schema], name)
+        made = _make_tables(self._sources[schema], name)
         for table, content in made.items():
             if f"{prefix}{table}" not in known:
                 self._add(schema, table, content)
@@ -240,34 +220,43 @@ class Database:
 
     def _schema_in(self, query: str, name: str) -> str:
         """The session whose table is missing: the engine's message does not say."""
-        for schema in self._sessions:
+        for schema in self._sources:
             listed = self._registered[schema]
             is_named = re.search(rf'\b{schema}"?\s*\.\s*"?{re.escape(name)}\b', query, re.IGNORECASE)
             if is_named and f"{schema}.{name}" not in listed:
                 return schema
-        return FIRST if FIRST in self._sessions else next(iter(self._sessions))
-
-    def _make(self, session: Session, name: str) -> Mapping[str, Any]:
-        """The tables that come with one that is missing."""
-        if name == STATS:
-            view = stats_view(trace for _, trace in readable_traces(session, self._notes))
-            return {STATS: self._dataset(view, session)}
-        tool = tool_of_table(name)
-        if tool is None:
-            return {}
-        report = session.report(tool.name)
-        self._notes.add_report(report)
-        return tables_of_report(tool, report)
+        return FIRST
 
 
-def _with_schemas(sessions: Mapping[str, Session]) -> Iterator[tuple[str, Session]]:
+def _dataset(source: Source, view: str) -> LateDataset:
+    """A view of a source.  The engine holds it, and no cycle through the engine would ever be collected, so it knows
+    the source by a weak reference."""
+    asked = weakref.ref(source)
+
+    def read(columns: list[str]) -> Iterator[pa.RecordBatch]:
+        found = asked()
+        if found is not None:
+            yield from found.read(view, columns)
+
+    return LateDataset.make(source.schema(view), read)
+
+
+def _make_tables(source: Source, name: str) -> Mapping[str, Any]:
+    """The tables that come with one that is made only when it is asked for; none if there is no such table."""
+    if name == STATS:
+        return {STATS: _dataset(source, STATS)}
+    tool = tool_of_table(name)
+    return {} if tool is None else source.tool_tables(tool.name)
+
+
+def _with_schemas(sources: Mapping[str, Source]) -> Iterator[tuple[str, Source]]:
     """The sessions by their schemas: the first has the engine's usual one, and its own if it has a name."""
-    for at, (name, session) in enumerate(sessions.items()):
+    for at, (name, source) in enumerate(sources.items()):
         if at == 0:
-            yield FIRST, session
+            yield FIRST, source
         if name != FIRST:
             if not _NAME.fullmatch(name) or name.lower() in _OWN_SCHEMAS:
                 raise UsageError(
                     f"{name!r} cannot name a session in SQL", hint="use letters, digits and _, such as before"
                 )
-            yield name.lower(), session
+            yield name.lower(), source

@@ -1,81 +1,16 @@
-"""A view as something that DuckDB can scan.  A column is computed when a query reads it, host after host."""
+"""A view as something that DuckDB can scan.  A column is made when a query reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset
 
-from stepscope.errors import InputError
-from stepscope.model import HostTrace
-from stepscope.report import Report
-from stepscope.sql.views import View
-
 BATCH_ROWS = 1 << 18
 """Rows that one thread of the engine takes at a time.  Each batch brings its lists of texts, so few large ones are
 quicker than many small ones."""
-
-
-class Session(Protocol):
-    """What questions are about; a loaded profile is one."""
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The names of the hosts."""
-        ...
-
-    def trace(self, host: str | None = None) -> HostTrace:
-        """The trace of one host.  Raises InputError."""
-        ...
-
-    def report(self, tool_name: str) -> Report:
-        """The report of a tool.  Raises StepscopeError."""
-        ...
-
-
-class Notes:
-    """What happened while the columns of an answer were read.
-
-    Attributes:
-        warnings: what a reader must know, each once.
-        partial: whether a part of a recording is missing.
-        failure: the error that stopped the reading; the engine only passes on its text.
-    """
-
-    def __init__(self) -> None:
-        self.warnings: dict[str, None] = {}
-        self.partial = False
-        self.failure: BaseException | None = None
-
-    def add_trace(self, trace: HostTrace) -> None:
-        """Takes over the problems of a trace that was read."""
-        self.partial |= trace.partial
-        self.warnings |= dict.fromkeys([*map(str, trace.problems), *trace.recorder_messages])
-
-    def add_report(self, report: Report) -> None:
-        """Takes over the warnings of a report whose tables were read."""
-        self.partial |= report.partial
-        self.warnings |= dict.fromkeys(report.warnings)
-
-
-def readable_traces(session: Session, notes: Notes) -> Iterator[tuple[int, HostTrace]]:
-    """The place and the trace of each host; one that cannot be read is left out and noted, unless it is the only one.
-
-    Raises InputError.
-    """
-    for place, host in enumerate(session.hosts):
-        try:
-            trace = session.trace(host)
-        except InputError as error:
-            if len(session.hosts) == 1:
-                raise
-            notes.partial = True
-            notes.warnings[str(error.problem)] = None
-        else:
-            notes.add_trace(trace)
-            yield place, trace
 
 
 class LateDataset(pyarrow.dataset.Dataset):  # type: ignore[misc]
@@ -114,18 +49,3 @@ class LateDataset(pyarrow.dataset.Dataset):  # type: ignore[misc]
 def _mentions(expression: Any, name: str) -> bool:
     """Whether a filter may need a column; one too many is only read in vain."""
     return expression is not None and name in str(expression)
-
-
-def dataset_of(view: View, traces: Callable[[], Iterable[tuple[int, HostTrace]]]) -> LateDataset:
-    """A view of some traces, which are asked for at each scan, each with its host's place in the session."""
-
-    def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        for place, trace in traces():
-            yield from _in_batches(view.read(trace, names, place))
-
-    return LateDataset.make(view.schema(), read)
-
-
-def _in_batches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    for first in range(0, rows.num_rows, BATCH_ROWS):
-        yield rows.slice(first, BATCH_ROWS)

@@ -37,6 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "export": {"errors", "model", "kernels", "formats", "analysis"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
+    "overtime": {"errors", "model", "formats", "report", "api"},
     "web": {
         "errors",
         "model",
@@ -56,6 +57,7 @@ ALLOWED: dict[str, set[str]] = {
         "export",
         "web",
         "doctor",
+        "overtime",
         "kernels",
         "model",
         "formats",

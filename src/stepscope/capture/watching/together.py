@@ -84,7 +84,7 @@ def _requests(logdir: Path) -> Path:
 def _publish(
     requests: Path, job: str, trigger: Trigger, reason: str, rank: int | None, window: str, first_step: int
 ) -> Request:
-    """Writes a request under the first free number; a request of the same moment by another rank is returned instead."""
+    """Writes a request under the first free number; returns that of another rank if it is a moment earlier."""
     number = _next_number(requests, job)
     request = Request(
         f"{job}-{number:06d}", job, trigger, reason[:_LONGEST_REASON], rank, time.time_ns(), files.run_name(), window,
@@ -116,8 +116,8 @@ _FIELDS = ("id", "job", "trigger", "reason", "rank", "unix_ns", "run", "window",
 
 
 def _next_number(requests: Path, job: str) -> int:
-    numbers = [int(found["number"]) for name in os.listdir(requests) if (found := _FORM.fullmatch(name))
-               and found["job"] == job]  # fmt: skip
+    found = (_FORM.fullmatch(path.name) for path in requests.iterdir())
+    numbers = [int(each["number"]) for each in found if each and each["job"] == job]
     return max(numbers, default=-1) + 1
 
 
@@ -175,10 +175,10 @@ class Ranks:
         self._requests.mkdir(parents=True, exist_ok=True)
         self._ranks.mkdir(exist_ok=True)
         for folder in (self._requests, self._ranks):
-            for name in os.listdir(folder):
+            for path in folder.iterdir():
                 with suppress(OSError):
-                    if time.time() - (folder / name).stat().st_mtime > _FORGOTTEN_S:
-                        (folder / name).unlink()
+                    if time.time() - path.stat().st_mtime > _FORGOTTEN_S:
+                        path.unlink()
 
     def ask(self, trigger: Trigger, reason: str, window: str, first_step: int) -> Request:
         """Asks the other ranks to keep the same; returns the request, which may be that of another rank.
@@ -194,7 +194,7 @@ class Ranks:
     def poll(self) -> list[Request]:
         """The requests of others since the last call."""
         try:
-            changed_ns = os.stat(self._requests).st_mtime_ns
+            changed_ns = self._requests.stat().st_mtime_ns
         except OSError:
             return []
         if changed_ns == self._changed_ns:
@@ -205,7 +205,8 @@ class Ranks:
 
     def _unseen(self) -> list[str]:
         with suppress(OSError):
-            return sorted(name for name in os.listdir(self._requests) if name.removesuffix(".json") not in self._seen)
+            names = sorted(path.name for path in self._requests.iterdir())
+            return [name for name in names if name.removesuffix(".json") not in self._seen]
         return []
 
     def _read(self, name: str) -> Request | None:
@@ -235,11 +236,11 @@ class Ranks:
         """The last known step of each other rank, and when it was written, in seconds since 1970."""
         found: dict[int, tuple[int, float]] = {}
         with suppress(OSError):
-            for name in os.listdir(self._ranks):
-                job, _, rest = name.removesuffix(".json").rpartition("-")
+            for path in self._ranks.glob("*.json"):
+                job, _, rest = path.stem.rpartition("-")
                 if job == self.job and rest.isdecimal() and int(rest) != self._rank:
                     with suppress(OSError, ValueError, KeyError, TypeError):
-                        content: Any = json.loads((self._ranks / name).read_text())
+                        content: Any = json.loads(path.read_text())
                         found[int(rest)] = int(content["step"]), float(content["unix_s"])
         return found
 

@@ -73,7 +73,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a text file; a line that was cut or damaged is left out."""
     with suppress(OSError), path.open(errors="replace") as file:
         for line in file:
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 row = json.loads(line)
                 if isinstance(row, dict):
                     yield row

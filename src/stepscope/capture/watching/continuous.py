@@ -281,10 +281,11 @@ class Watch:
             just_now = time.monotonic() - self._kept_at < _JOINED_S
             self._add_mark(replace(mark, run=self._kept_run if just_now else ""))
             return
+        run = files.run_name()
         window = files.run_name() if self._wants_window(mark) else ""
-        request = self._ask_others(mark, window)
-        run = files.run_name() if request is None else request.run
-        window = window if request is None else request.window
+        request = self._ask_others(mark, run, window)
+        if request is not None:
+            run, window = request.run, request.window
         self._keep(replace(mark, run=run, window=window))
         if window:
             self.windows.plan(
@@ -311,13 +312,13 @@ class Watch:
             return False
         return mark.trigger in URGENT or self.budget.can_afford_window()
 
-    def _ask_others(self, mark: Mark, window: str) -> Request | None:
+    def _ask_others(self, mark: Mark, run: str, window: str) -> Request | None:
         if self._ranks is None or self._ranks.is_alone:
             return None
         usual_s = self.steps.usual.median_ns / 1e9
         first_step = self.steps.number + 1 + (round(_AHEAD_S / usual_s) if usual_s else 1)
         try:
-            request = self._ranks.ask(mark.trigger, mark.sentence, window, first_step)
+            request = self._ranks.ask(mark.trigger, mark.sentence, run, window, first_step)
         except OSError as error:
             report.report(error, "asking the other ranks for the same window")
             return None
@@ -450,7 +451,7 @@ class Watch:
         self._last_window = now
         mark = self._mark(Trigger.REGULAR, f"steps as usual, {self.steps.usual.median_ns / 1e6:,.1f} ms each")
         window = files.run_name()
-        request = self._ask_others(mark, window)
+        request = self._ask_others(mark, window, window)
         self.windows.plan(Plan(mark, window, 0 if request is None else request.first_step, self.options.window_steps))
 
     def _await_window(self, plan: Plan, capture: Capture) -> None:

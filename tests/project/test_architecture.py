@@ -39,6 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "export": {"errors", "model", "kernels", "formats", "analysis"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
+    "overtime": {"errors", "model", "formats", "report", "api"},
     "web": {
         "errors",
         "model",
@@ -59,6 +60,7 @@ ALLOWED: dict[str, set[str]] = {
         "export",
         "web",
         "doctor",
+        "overtime",
         "kernels",
         "model",
         "formats",

@@ -165,8 +165,8 @@ def _register_own(command: Callable[..., None], app: typer.Typer) -> None:
     app.command(command.__name__)(command)
 
 
-def _register_module(module: str, app: typer.Typer) -> None:
-    importlib.import_module(module).register(app)
+def _register_module(module: str, app: typer.Typer, function: str = "register") -> None:
+    getattr(importlib.import_module(module), function)(app)
 
 
 _TOOLS: dict[str, Register] = {tool.name: partial(_register_tool, tool) for tool in TOOLS}
@@ -184,6 +184,8 @@ PANELS: dict[str, dict[str, Register]] = {
     "Record a profile": {
         "run": partial(_register_module, "stepscope.cli.run"),
         "capture": partial(_register_module, "stepscope.cli.capture"),
+        "trigger": partial(_register_module, "stepscope.cli.over_time", function="register_trigger"),
+        "over-time": partial(_register_module, "stepscope.cli.over_time"),
     },
     "Look closer": {**_TOOLS, "sql": partial(_register_module, "stepscope.cli.sql")},
     "Take it elsewhere": {

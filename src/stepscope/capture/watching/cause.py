@@ -128,7 +128,7 @@ def _blame_place(during: Sequence[Place], usually: Iterable[Place], extra_ns: in
     share, usual_share = count / len(during), before[name] / total_before
     usual_ns = usual_share * step.usual_ns
     more_ns = share * step.length_ns - usual_ns
-    if more_ns < _CLEAR_PART * extra_ns or share < _UNUSUAL * usual_share and usual_share < _CLEAR_PART:
+    if more_ns < _CLEAR_PART * extra_ns or (share < _UNUSUAL * usual_share and usual_share < _CLEAR_PART):
         return None
     return _describe_place([place for place in during if _identify(place) == name], min(more_ns, extra_ns))
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
 from stepscope.capture.report import warn
 from stepscope.errors import UsageError
@@ -92,7 +93,8 @@ class WatchOptions:
         for name in given:
             if name not in known:
                 raise UsageError(f"there is no option {name!r} of a watch", hint=f"options: {', '.join(sorted(known))}")
-        return cls(**{name: _parse_value(name, value) for name, value in given.items()})
+        values: dict[str, Any] = {name: _parse_value(name, value) for name, value in given.items()}
+        return cls(**values)
 
     @classmethod
     def from_text(cls, text: str) -> WatchOptions:

@@ -111,7 +111,7 @@ CONFINED: dict[str, set[str]] = {
     "rich": {"cli", "report"},
     "werkzeug": {"web"},
     "waitress": {"web"},
-    "tensorboard": {"web"},
+    "tensorboard": {"capture", "web"},
     "tensorflow": {"capture", "demo"},
     "keras": {"capture", "demo"},
     "jax": {"capture", "demo"},

@@ -119,7 +119,7 @@ CONFINED: dict[str, set[str]] = {
 }
 
 # A constant, a group of entry points, and what is started as a program with `-m`.
-NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart"}
+NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart", "stepscope.run"}
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}

@@ -65,6 +65,7 @@ function Ready({ model, hosts, host }: { model: Model; hosts: readonly string[];
   );
   return (
     <div class="timeline">
+      <h1 class="offscreen">Timeline</h1>
       <Toolbar model={model} hosts={hosts} host={host} search={search} />
       <Notices model={model} />
       <Alone />

@@ -22,7 +22,8 @@ ALLOWED: dict[str, set[str]] = {
     "formats": {"errors", "model", "kernels", "vocabulary"},
     "report": {"errors"},
     "analysis": {"errors", "model", "kernels", "report", "vocabulary"},
-    "cache": {"errors"},
+    "cache": {"errors", "formats"},
+    "engines": {"errors", "model", "kernels", "formats", "analysis", "cache", "meanwhile", "shelf"},
     "capture": {"errors", "model", "formats"},
     "autostart": {"capture"},
     "client": {"capture"},
@@ -32,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "huggingface": {"capture"},
     "shelf": {"model"},
     "meanwhile": set(),
-    "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf"},
+    "api": {"errors", "model", "formats", "report", "analysis", "cache", "engines", "shelf"},
     "stepscope": {"errors", "capture", "api"},
     "export": {"errors", "model", "kernels", "formats", "analysis"},
     "demo": {"errors", "capture"},
@@ -62,6 +63,7 @@ ALLOWED: dict[str, set[str]] = {
         "report",
         "analysis",
         "cache",
+        "engines",
         "capture",
         "demo",
         "api",
@@ -102,6 +104,8 @@ CONFINED: dict[str, set[str]] = {
     "rich": {"cli", "report"},
     "werkzeug": {"web"},
     "waitress": {"web"},
+    "ray": {"engines"},
+    "distributed": {"engines"},
     "tensorboard": {"web"},
     "tensorflow": {"capture", "demo"},
     "keras": {"capture", "demo"},
@@ -114,7 +118,7 @@ NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart"}
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
-HEAVY |= {"tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
+HEAVY |= {"ray", "dask", "distributed", "tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
 
 
 def room_of(target: str) -> str:

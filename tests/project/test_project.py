@@ -456,7 +456,8 @@ def test_what_the_package_imports_is_what_it_declares():
     found = {found.target.partition(".")[0] for module, path in modules(PACKAGE) for found in imports_of(module, path)}
     extras = PROJECT["optional-dependencies"]
     frameworks = [*extras["tensorflow"], *extras["jax"], *extras["torch"]]
-    optional = names([*extras["pandas"], *extras["tensorboard"], *frameworks]) | HOOKED
+    engines = [*extras["ray"], *extras["dask"]]
+    optional = names([*extras["pandas"], *extras["tensorboard"], *frameworks, *engines]) | HOOKED
 
     assert found - {"stepscope", *sys.stdlib_module_names} - optional == {
         IMPORTED_AS.get(name, name) for name in names(PROJECT["dependencies"])

@@ -97,7 +97,7 @@ def test_a_query_from_stdin(logs: Path, monkeypatch: pytest.MonkeyPatch, capsys:
         (["FROM kernel"], "did you mean kernels"),
         (["CREATE TABLE x AS SELECT 1"], "[read-only]"),
         (["SELECT count(*) FROM range(1000000000000)", "--timeout", "0.05"], "[stopped]"),
-        (["SELECT 1", "--memory", "tiny"], "--memory tiny is not a size"),
+        (["SELECT 1", "--memory", "tiny"], "'tiny' is not a size of memory"),
         (["no-such-folder", "SELECT 1"], "has no name"),
     ],
 )

@@ -77,6 +77,17 @@ def upload(source: Path, path: str) -> None:
         system.put_file(str(source), inner)
 
 
+def write_bytes(path: str, content: bytes) -> None:
+    """Writes a file to a remote store, in place of one that may be there.  Raises AccessError."""
+    with _remote_errors(path):
+        system, inner = _open_store(path)
+        try:
+            system.pipe_file(inner, content)
+        except FileNotFoundError:  # a store with real folders
+            system.makedirs(system._parent(inner), exist_ok=True)
+            system.pipe_file(inner, content)
+
+
 def _open_store(path: str) -> tuple[Any, str]:
     """The driver for a URL, and the path within its store."""
     system, inner = importlib.import_module("fsspec.core").url_to_fs(path)

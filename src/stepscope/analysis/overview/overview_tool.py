@@ -146,6 +146,12 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
         "time from the first to the last event, on the host with the longest capture",
         label="Captured",
     ),
+    Field(
+        "pause_ms",
+        "ms",
+        "how long the program stood still when the capture ended, while PyTorch collected its events",
+        label="Pause at the end",
+    ),
 )
 PLACEMENT_FIELDS: tuple[Field, ...] = (
     Field(

@@ -1,6 +1,6 @@
 /** One item of advice: what to change, why, the gain, and the evidence. */
 import { decimal, duration } from "../../format";
-import { intervalInTimeline } from "../../links";
+import { evidenceInTimeline } from "../../links";
 import { linkTo } from "../../router";
 import { session } from "../../session";
 import { copyText } from "../../table/export";
@@ -184,7 +184,7 @@ function MainEvidence({ advice }: { advice: Advice }) {
         </a>
       )}
       {place && (
-        <a class="more" href={placeLink(place)}>
+        <a class="more" href={placeLink(place, advice)}>
           Show in the timeline <Icon name="arrow" size={14} />
         </a>
       )}
@@ -219,7 +219,7 @@ function Evidence({ advice }: { advice: Advice }) {
           <ul>
             {advice.intervals.map((place) => (
               <li key={`${place.host} ${place.start_ms}`}>
-                <PlaceLink place={place} />
+                <PlaceLink place={place} advice={advice} />
               </li>
             ))}
           </ul>
@@ -278,20 +278,16 @@ function RowLink({ row }: { row: EvidenceRow }) {
   );
 }
 
-function placeLink(place: EvidenceInterval): string {
-  const around = (place.end_ms - place.start_ms) * 0.15;
-  return intervalInTimeline(
-    Math.max(0, place.start_ms - around),
-    place.end_ms + around,
-    hasSeveralHosts() ? place.host : null,
-  );
+function placeLink(place: EvidenceInterval, advice: Advice): string {
+  const why = place.name ? `${advice.title}: ${place.name}` : advice.title;
+  return evidenceInTimeline(place.start_ms, place.end_ms, why.slice(0, 200), hasSeveralHosts() ? place.host : null);
 }
 
-function PlaceLink({ place }: { place: EvidenceInterval }) {
+function PlaceLink({ place, advice }: { place: EvidenceInterval; advice: Advice }) {
   return (
     <a
       class="evidence-row"
-      href={placeLink(place)}
+      href={placeLink(place, advice)}
       {...hint(place.name || "A place in the trace", `on ${place.host}`, `${place.start_ms} to ${place.end_ms} ms`)}
     >
       <Icon name="timeline" size={16} />

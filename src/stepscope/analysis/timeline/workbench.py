@@ -11,7 +11,7 @@ from stepscope.analysis.timeline.index import is_drawn, is_own_code
 from stepscope.analysis.timeline.search import find_events
 from stepscope.analysis.trace.grouping import forest
 from stepscope.errors import UsageError
-from stepscope.model import HostTrace
+from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I32, I64, Mask
 from stepscope.records import dataclass
 
@@ -123,7 +123,7 @@ def build_call_tree(
     own_code: bool = False,
     hidden: Sequence[str] = (),
 ) -> CallTree:
-    """Merges events into a tree of names.
+    """Merges events into a tree of names; marks of steps are left out.
 
     Args:
         trace: the trace.
@@ -132,7 +132,9 @@ def build_call_tree(
         own_code: without the Python calls of libraries.
         hidden: names that are left out; what they enclose moves up.
     """
+    # Marks of steps frame the same calls again and again under other names.
     shown = _shown_types(trace, hidden)[trace.events.type[selected.rows]]
+    shown &= trace.events.kind[selected.rows] != EventKind.STEP_MARK
     if own_code:
         shown &= is_own_code(trace)[selected.rows]
     rows, inside = selected.rows[shown], selected.inside_ps[shown]

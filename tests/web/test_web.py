@@ -21,6 +21,7 @@ from waiting import await_until
 from werkzeug.test import Client
 
 import stepscope
+from stepscope import api
 from stepscope.analysis.compare.compare import DEFAULT_TOOLS, comparable_tools, compare
 from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.analysis.registry import TOOLS

@@ -182,6 +182,7 @@ PANELS: dict[str, dict[str, Register]] = {
     "Look closer": _TOOLS,
     "Take it elsewhere": {
         "gate": partial(_register_module, "stepscope.cli.gate"),
+        "mcp": partial(_register_module, "stepscope.cli.mcp"),
         "trace": partial(_register_module, "stepscope.cli.trace"),
         "hlo-graph": partial(_register_module, "stepscope.cli.hlo_graph"),
     },

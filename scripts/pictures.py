@@ -1,13 +1,14 @@
 """Takes pictures of every page of the browser's page, to be looked at: `python scripts/pictures.py LOGDIR`.
 
-For each page a picture in three sizes (a phone, a laptop, a wide screen) and two themes, below `--output`.  Prints what a
-program can see on its own: pages that are wider than their window, text that is cut, controls on top of each other.
+For each page a picture in three sizes (a phone, a laptop, a wide screen) and two themes, below `--output`.  Prints what
+a program can see on its own: pages that are wider than their window, and controls on top of each other.
 Needs Chromium and Playwright, both of which the browser tests need too.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 import threading
@@ -45,7 +46,13 @@ _FAULTS = """() => {
 }"""
 
 
+def helper() -> Any:
+    """What the browser tests share."""
+    return importlib.import_module("browsing")
+
+
 def main() -> None:
+    """Takes the pictures that the command line asks for."""
     options = read_options()
     with serving(options.logdir) as address, opened_browser() as browser:
         for name, session in chosen_sessions(address, options.session):
@@ -53,6 +60,7 @@ def main() -> None:
 
 
 def read_options() -> argparse.Namespace:
+    """The command line's options."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("logdir")
     parser.add_argument("--output", default="pictures", help="the folder for the pictures")
@@ -86,11 +94,12 @@ def serving(logdir: str) -> Iterator[str]:
 
 @contextmanager
 def opened_browser() -> Iterator[Any]:
-    from browsing import CHROMIUM_OPTIONS, chromium
+    """A headless Chromium."""
     from playwright.sync_api import sync_playwright
 
+    browsing = helper()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=list(CHROMIUM_OPTIONS))
+        browser = playwright.chromium.launch(executable_path=browsing.chromium(), args=list(browsing.CHROMIUM_OPTIONS))
         yield browser
         browser.close()
 
@@ -111,15 +120,16 @@ def take_session(browser: Any, address: str, session: str, folder: Path, options
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
             context.set_default_timeout(60_000)
             page = context.new_page()
+            context.add_init_script("localStorage.setItem('stepscope.tour', 'true')")
             for name in page_names(page, address, session, options.pages):
-                take_page(page, f"{address}#/{name}", session, folder / f"{file_name(name)}-{size}-{theme}.png", options)
+                path = folder / f"{name.replace('/', '-')}-{size}-{theme}.png"
+                take_page(page, f"{address}#/{name}", session, path, options)
             context.close()
 
 
 def page_names(page: Any, address: str, session: str, chosen: str | None) -> list[str]:
     """The addresses of the views of all questions that the rail offers for a session."""
-    from browsing import settle
-
+    settle = helper().settle
     if chosen:
         return chosen.split(",")
     page.goto(f"{address}#/summary?session={session}")
@@ -135,20 +145,16 @@ def page_names(page: Any, address: str, session: str, chosen: str | None) -> lis
 
 
 def links_of(page: Any, selector: str) -> list[str]:
+    """The addresses of the page's links that a selector finds, without parameters."""
     links = page.eval_on_selector_all(selector, "links => links.map(each => each.getAttribute('href'))")
     return [link.removeprefix("#/").split("?")[0] for link in links]
 
 
-def file_name(name: str) -> str:
-    return name.replace("?", "-").replace("&", "-").replace("=", "-").replace("/", "-")
-
-
 def take_page(page: Any, url: str, session: str, path: Path, options: argparse.Namespace) -> None:
-    from browsing import settle
-
+    """Takes one picture, and prints the faults that can be seen without eyes."""
     page.goto(f"{url}{'&' if '?' in url else '?'}session={session}")
     try:
-        settle(page, 60)
+        helper().settle(page, 60)
     except Exception as error:  # a page that never settles is a fault to be seen like the others
         print(f"{path.name}: {str(error).splitlines()[0]}", flush=True)
     page.wait_for_timeout(350)

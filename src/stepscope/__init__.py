@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         stop,
         warmup,
     )
-    from stepscope.capture.watching import observe, trigger, watch
+    from stepscope.capture.watching.process import observe, trigger, watch
     from stepscope.errors import StepscopeError
 
 _HOME = {

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, tool_named
 from stepscope.cache import Cache, cache_key
-from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
+from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError, UsageError
 from stepscope.formats import progress as reading
 from stepscope.formats import store
-from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
+from stepscope.formats.session import HostFile, Session, find_joined_session, find_sessions, pick_host
 from stepscope.meanwhile import importing
 from stepscope.records import dataclass
 from stepscope.report.kept import pack_report, unpack_report
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from stepscope.analysis.steps.step_range import StepRange
     from stepscope.model import HostTrace
     from stepscope.report import Report
+    from stepscope.sql.answer import SqlReport
+    from stepscope.sql.database import Database
 
 Progress = Callable[[str], None]
 
@@ -58,8 +60,11 @@ _WORTH_PIECES_BYTES = 8 << 20
 _QUIET_PROBLEMS = frozenset({"search-depth"})
 
 
+ProfilePath = str | os.PathLike[str]
+
+
 def load(
-    path: str | os.PathLike[str],
+    path: ProfilePath | Sequence[ProfilePath],
     *,
     run: str | None = None,
     host: str | None = None,
@@ -71,6 +76,7 @@ def load(
 
     Args:
         path: a profile file, a session folder, a logdir, or any parent of these; local, or a URL that fsspec supports.
+            Several paths, or a pattern such as `logs/worker*`, are read as one session of all their hosts.
         run: the name of the session; the newest if None.
         host: the host to read; all of the session's hosts if None.
         cache: where derived data is kept; the user's cache directory if None.
@@ -82,9 +88,19 @@ def load(
         AccessError: the profile may not be read.
         UsageError: there is no such run or host; the message lists the known ones.
     """
-    session = find_session(path, run)
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    session = find_joined_session(_require_several(paths), run)
     files = session.files if host is None else (pick_host(session, host),)
-    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else path)
+    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else paths[0])
+
+
+def _require_several(paths: object) -> Sequence[ProfilePath]:
+    """Raises UsageError if this is not a list of paths with at least one."""
+    if isinstance(paths, list | tuple) and paths:
+        return paths
+    raise UsageError(
+        f"{type(paths).__name__} {paths!r:.60} is not a path", hint="give one file or folder, or a list of them"
+    )
 
 
 def compare(
@@ -130,6 +146,16 @@ def _make_side(
     return side_of(profile.run, profile.path, ask, tools)
 
 
+def _short_path(path: str) -> str:
+    """A local path as seen from the working folder, if that is shorter; anything else as it is."""
+    if store.is_remote(path):
+        return path
+    try:
+        return min(os.path.relpath(path), path, key=len)
+    except (OSError, ValueError):  # the working folder is gone, or on another drive
+        return path
+
+
 class LoadedProfile:
     """A session of one or many hosts, with a method for each tool.
 
@@ -154,6 +180,7 @@ class LoadedProfile:
         self.shelf = shelf or TraceShelf()
         self._events_read: dict[str, int] = {}
         self._bytes_read: dict[str, int] = {}
+        self._asked: tuple[object, Database] | None = None
 
     @property
     def run(self) -> str:
@@ -164,6 +191,14 @@ class LoadedProfile:
     def path(self) -> str:
         """The path of the session."""
         return self._session.path
+
+    @property
+    def chosen(self) -> str:
+        """Where this session lies, and of how many it is the newest."""
+        lies = ", ".join(map(_short_path, self._session.joined or (self.path,)))
+        if self._session.choices > 1 and self._found_below is not None:
+            return f"{lies} (the newest of {self._session.choices} sessions; --run NAME reads another)"
+        return lies
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -214,7 +249,7 @@ class LoadedProfile:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self._bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes)):
-            trace = _read_trace(file)
+            trace = _mark_steps(_read_trace(file))
         self._bytes_read[file.host] = file.size or 0
         self._events_read[file.host] = len(trace.events)
         if len(trace.events) >= WORTH_KEEPING:
@@ -416,6 +451,63 @@ class LoadedProfile:
         """Compares this profile (before) with another one (after); see `stepscope.api.compare`."""
         return compare(self, after, host=host, steps=steps, tools=tools)
 
+    def sql(
+        self,
+        query: str,
+        *,
+        attach: Mapping[str, LoadedProfile | str | os.PathLike[str]] | None = None,
+        name: str = "main",
+        rows: int | None = None,
+        timeout: float | None = None,
+        memory_bytes: int | None = None,
+    ) -> SqlReport:
+        """Answers a question in SQL; the tables are in the docs, and `sql_schema` lists them.
+
+        Args:
+            query: one statement that reads, such as `SELECT name, sum(self_ps) FROM events GROUP BY name`.
+            attach: further sessions by name: the views of `before` are `before.events` and so on.
+            name: by which this session can be named too; its views need no name before them.
+            rows: the most rows of the answer; all of them if None.
+            timeout: seconds after which the query is stopped; no limit if None.
+            memory_bytes: what joins and sorts may use; 4 GiB if None.
+
+        Raises:
+            UsageError: the query is wrong, needs too much time or memory, or does more than read.
+            InputError: no host can be read.
+        """
+        from stepscope.sql.names import may_read_events
+
+        with importing("stepscope.sql.database"):
+            if len(self._files) == 1 and may_read_events(query):
+                self.trace()
+        from stepscope.sql.database import Limits
+
+        database = self._database(name, attach or {}, memory_bytes)
+        return database.ask(query, Limits(seconds=timeout, rows=rows))
+
+    def sql_schema(self) -> SqlReport:
+        """The tables and columns that `sql` can ask for, with their units and meanings."""
+        from stepscope.sql.schema import schema_report
+
+        return schema_report(self.hosts)
+
+    def _database(
+        self, name: str, attach: Mapping[str, LoadedProfile | str | os.PathLike[str]], memory_bytes: int | None
+    ) -> Database:
+        """The connection to this and other sessions; the last one is kept for the next question."""
+        from stepscope.sql.database import MEMORY_BYTES, Database
+        from stepscope.sql.source import LocalSource
+
+        key = name, memory_bytes, tuple((each, str(path)) for each, path in attach.items())
+        if self._asked is None or self._asked[0] != key:
+            others = {
+                each: path if isinstance(path, LoadedProfile) else load(path, cache=self._cache, shelf=self.shelf)
+                for each, path in attach.items()
+            }
+            sources = {each: LocalSource(session) for each, session in {name: self, **others}.items()}
+            self._asked = key, Database(sources, memory_bytes or MEMORY_BYTES)
+        return self._asked[1]
+
     def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
         """One host's part of a report, from the cache if possible; `within_steps` restricts it to the steps."""
         key, part = self._host_key(file), "steps" if within_steps else "partial"
@@ -497,6 +589,12 @@ def _parse_range(steps: StepRange | str | int) -> StepRange:
     from stepscope.analysis.steps.step_range import StepRange
 
     return StepRange.coerce(steps)
+
+
+def _mark_steps(trace: HostTrace) -> HostTrace:
+    from stepscope.analysis.steps.named_steps import mark_named_steps
+
+    return mark_named_steps(trace)
 
 
 def _read_trace(file: HostFile) -> HostTrace:

@@ -128,7 +128,7 @@ def test_every_tool_says_what_it_takes_and_what_it_answers(logdir: str) -> None:
     tools = asyncio.run(main())
 
     assert [tool.name for tool in tools] == [
-        "list_sessions", "summary", "advice", "describe", "rows", "what_if", "compare", "gate", "timeline",
+        "list_sessions", "summary", "advice", "describe", "rows", "what_if", "compare", "gate", "sql", "timeline",
     ]  # fmt: skip
     assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
     assert all(tool.output_schema["properties"] for tool in tools if tool.name != "timeline")
@@ -183,6 +183,24 @@ def test_two_sessions_are_compared_and_judged(logdir: str) -> None:
     assert (gate["verdict"], gate["rows"][0]["state"]) == ("passed", "kept")
 
 
+def test_a_question_in_sql_is_answered_in_pages(logdir: str) -> None:
+    asking = {"session": "slow_input", "query": "SELECT name, count(*) AS n FROM events GROUP BY 1 ORDER BY 2 DESC, 1"}
+
+    page = asked(logdir, "sql", **asking, top=2)
+    assert (page["columns"], page["total"], page["next_offset"]) == (["name", "n"], None, 2)
+    rest = asked(logdir, "sql", **asking, top=2, offset=2)
+    assert [row[1] for row in page["rows"] + rest["rows"]] == [4, 4, 4]
+    assert rest["total"] == 3
+    both = "SELECT (SELECT count(*) FROM steps) AS now, (SELECT count(*) FROM other.steps) AS then"
+    assert asked(logdir, "sql", session="slow_input", query=both, attach={"other": "new_shapes"})["rows"] == [[4, 4]]
+
+
+def test_the_views_of_sql_are_described(logdir: str) -> None:
+    described = asked(logdir, "describe", session="slow_input", tool="sql")
+
+    assert described["tables"][0]["total_rows"] > 50
+
+
 def test_a_picture_of_the_timeline_is_a_png_or_an_svg(logdir: str) -> None:
     async def main() -> Any:
         async with Client(make_server(Sessions([logdir]), "1")) as client:
@@ -214,6 +232,9 @@ def test_a_picture_of_the_timeline_is_a_png_or_an_svg(logdir: str) -> None:
         ("rows", {"session": "slow_input"}, "tool"),
         ("what_if", {"session": "slow_input", "remove": ["imput"]}, "input"),
         ("gate", {"before": "slow_input", "after": "slow_input", "budgets": {"step_m": 1}}, "nearest: step_ms"),
+        ("sql", {"session": "slow_input", "query": "SELECT nam FROM events"}, "name"),
+        ("sql", {"session": "slow_input", "query": "COPY events TO 'x.csv'"}, "usage"),
+        ("sql", {"session": "slow_input", "query": "SELECT * FROM read_csv('/etc/passwd')"}, "usage"),
         ("timeline", {"session": "slow_input", "form": "gif"}, "png or svg"),
         ("timeline", {"session": "slow_input", "start_ms": 900, "end_ms": 901}, "the trace lasts from 0.000"),
     ],

@@ -39,7 +39,7 @@ TABLES = (
 
 
 def show(page: Any, server: PageServer, tool: str, run_name: str, **params: str) -> None:
-    """Opens the page of a tool by the name of the tool, with all that it shows on demand, and waits until it is there."""
+    """Opens the page of a tool, and what it shows on demand, and waits until all of it is there."""
     query = urllib.parse.urlencode({"session": server.session(run_name), **params})
     page.goto(f"{server.address}#/{tool}?{query}")
     settle(page)

@@ -309,6 +309,7 @@ def watched_page(browser: Any, address: str, problems: list[str]) -> Iterator[An
     """A page that may ask nobody but the server at an address; at its end there must be no problems."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     Watch((address,), problems).over(context)
+    context.add_init_script("localStorage.setItem('stepscope.tour', 'true')")  # it is for the very first visit
     context.set_default_timeout(PATIENCE_MS)
     try:
         yield context.new_page()

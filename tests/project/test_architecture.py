@@ -32,7 +32,8 @@ ALLOWED: dict[str, set[str]] = {
     "huggingface": {"capture"},
     "shelf": {"model"},
     "meanwhile": set(),
-    "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf"},
+    "sql": {"errors", "model", "kernels", "report", "analysis"},
+    "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf", "sql"},
     "budgets": {"errors", "report", "analysis", "formats", "capture", "api", "shelf"},
     "stepscope": {"errors", "capture", "api", "budgets"},
     "export": {"errors", "model", "kernels", "formats", "analysis"},
@@ -40,6 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "agents": {"errors", "model", "report", "analysis", "formats", "cache", "shelf", "api", "pictures"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
+    "overtime": {"errors", "model", "formats", "report", "api"},
     "web": {
         "errors",
         "model",
@@ -51,6 +53,7 @@ ALLOWED: dict[str, set[str]] = {
         "capture",
         "shelf",
         "api",
+        "sql",
         "export",
         "vocabulary",
     },
@@ -59,6 +62,7 @@ ALLOWED: dict[str, set[str]] = {
         "export",
         "web",
         "doctor",
+        "overtime",
         "kernels",
         "model",
         "formats",
@@ -70,6 +74,7 @@ ALLOWED: dict[str, set[str]] = {
         "api",
         "budgets",
         "agents",
+        "sql",
         "stepscope",
     },
     "__main__": {"cli"},
@@ -101,6 +106,7 @@ WINGS: dict[str, set[str]] = {
 
 # A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.
 CONFINED: dict[str, set[str]] = {
+    "duckdb": {"sql"},
     "fsspec": {"formats"},
     "google": {"capture"},
     "grpc": {"capture"},
@@ -123,7 +129,7 @@ CONFINED: dict[str, set[str]] = {
 NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart"}
 
 # Whoever imports `stepscope` pays for none of these.
-HEAVY = {"numpy", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
+HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
 HEAVY |= {"tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
 
 

@@ -32,6 +32,8 @@ PATTERNS: dict[tuple[str, str], str] = {
         r'\s*(?P<key>\w+)\s*=\s*(?:"(?P<quoted>[^"]*)"|(?P<plain>[^,"]*?))\s*(?:,|$)',
     ): "what a user types",
     ("steps/marked_steps.py", r"[0-9]{1,18}"): "a number",
+    ("steps/named_steps.py", r"step|iter|batch"): "how people name the ranges around their steps",
+    ("ops/annotations_tool.py", r"#?\d+$"): "a number",
     ("workers/distributed_tool.py", r"[0-9]{1,9}"): "a number",
     ("workers/distributed_tool.py", r"rank[-_. ]?([0-9]{1,9})"): "how people name the files of ranks",
     ("input/pipeline_advice.py", "(?:*)(?:V\\d+)?$"): "advice by stage of tf.data: the stages' names are its table",
@@ -111,7 +113,7 @@ def _has_docstring(node: ast.AST) -> bool:
 
 def test_every_pattern_in_the_analysis_is_listed_with_its_reason():
     assert sorted(patterns_in(ANALYSIS)) == sorted(PATTERNS)
-    assert len(PATTERNS) == 13
+    assert len(PATTERNS) == 15
 
 
 def test_every_framework_name_in_the_analysis_is_listed_with_its_reason():

@@ -1,7 +1,9 @@
 /** The frame around the page of the current tool. */
+import { lazy, Suspense } from "preact/compat";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { toggleTheme } from "../design/theme";
 import { PageOf } from "../pages/PageOf";
+import { Tour } from "../palette/tour";
 import { QUESTIONS, type View } from "../questions";
 import { formatHash, go, route, toTool } from "../router";
 import { config, refreshSessions, sessionInfo, start, startError } from "../session";
@@ -11,9 +13,12 @@ import { HintLayer } from "../ui/hint";
 import { type Binding, listenToKeys, useKeys } from "../ui/keys";
 import { Toast } from "../ui/toast";
 import { CaptureDialog } from "./CaptureDialog";
+import { captureOpen, helpOpen, paletteOpen } from "./dialogs";
 import { Help } from "./Help";
 import { Rail } from "./Rail";
-import { captureOpen, helpOpen, TopBar } from "./TopBar";
+import { TopBar } from "./TopBar";
+
+const CommandPalette = lazy(() => import("../palette/CommandPalette"));
 
 export function App() {
   useLayoutEffect(listenToKeys, []);
@@ -45,10 +50,16 @@ export function App() {
         ) : (
           <Loading what="Starting" />
         )}
+        <HintLayer />
       </main>
       {helpOpen.value && <Help onClose={() => (helpOpen.value = false)} />}
       {captureOpen.value && <CaptureDialog onClose={() => (captureOpen.value = false)} />}
-      <HintLayer />
+      {paletteOpen.value && (
+        <Suspense fallback={null}>
+          <CommandPalette onClose={() => (paletteOpen.value = false)} />
+        </Suspense>
+      )}
+      <Tour />
       <Toast />
     </div>
   );
@@ -77,6 +88,7 @@ function pageKeys(): Binding[] {
     ...QUESTIONS.flatMap(({ views }) =>
       views.flatMap((view) => (view.key ? [binding(view.key, view.heading ?? view.label, view)] : [])),
     ),
+    { keys: "Ctrl+k", does: "Go to anything", group: "Page", run: () => (paletteOpen.value = true) },
     { keys: "t", does: "Switch between light and dark", group: "Page", run: toggleTheme },
     { keys: "?", does: "Show this help", group: "Page", run: () => (helpOpen.value = true) },
     {

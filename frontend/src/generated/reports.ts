@@ -716,6 +716,25 @@ export interface Reports {
       };
     };
   };
+  annotations: {
+    rows: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        name: string | null;
+        thread: string | null;
+        is_step: boolean | null;
+        occurrences: number | null;
+        total_ms: number | null;
+        self_ms: number | null;
+        avg_ms: number | null;
+        min_ms: number | null;
+        max_ms: number | null;
+        device_ms: number | null;
+        step_percent: number | null;
+      };
+    };
+  };
   syncs: {
     rows: {
       kind: "table";

@@ -99,7 +99,10 @@ class Description(TypedDict):
 
 
 class Page(TypedDict):
-    """Rows of a table: values in the order of `columns`, in the units of `units`; long texts are cut in the middle."""
+    """Rows of a table: values in the order of `columns`, in the units of `units`; long texts are cut in the middle.
+
+    `total` is null where counting would take too long.
+    """
 
     session: str
     tool: str
@@ -107,7 +110,7 @@ class Page(TypedDict):
     columns: list[str]
     units: list[str]
     rows: list[list[Any]]
-    total: int
+    total: int | None
     next_offset: int | None
     note: str | None
     warnings: list[str]

@@ -22,7 +22,7 @@ INSTRUCTIONS = (
     "what_if, and a change with compare or gate. Every answer ends with `next`, the calls that are useful now. Ask "
     "with sql what no tool answers. Null is unknown."
 )
-_TOOLS = ("list_sessions", "summary", "advice", "describe", "rows", "what_if", "compare", "gate")
+_TOOLS = ("list_sessions", "summary", "advice", "describe", "rows", "what_if", "compare", "gate", "sql")
 
 Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Any, Any], Awaitable[None]]

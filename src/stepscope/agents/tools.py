@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -26,6 +27,7 @@ from stepscope.report import Figures, Prose, Report, Rows, Section, shorten_name
 from stepscope.report.base import arrange_rows, make_finite
 
 if TYPE_CHECKING:
+    from stepscope.api import LoadedProfile
     from stepscope.analysis.overview.advice_tool import AdviceReport
     from stepscope.analysis.overview.overview_tool import OverviewReport
 
@@ -33,6 +35,9 @@ _MOST_ROWS = 100
 _LONGEST = 160  # characters of a text in a row
 _MOST_FINDINGS = 8
 _MOST_ACTIONS = 2  # of a finding
+_SQL = "sql"
+_SQL_SECONDS = 30.0
+_SQL_MEMORY = 1 << 30
 _Item = TypeVar("_Item")
 
 
@@ -89,7 +94,8 @@ class Answers:
         """
         if not tool:
             return _describe_tools(session)
-        report = self._sessions.opened(session).report(tool)
+        opened = self._sessions.opened(session)
+        report = opened.profile.sql_schema() if tool == _SQL else opened.report(tool)
         sections = report.sections()
         tables = [_describe_table(each) for each in _tables(report).values()]
         full = next((each["table"] for each in tables if each["total_rows"]), None)
@@ -97,7 +103,7 @@ class Answers:
         return {
             "session": session,
             "tool": report.TOOL,
-            "summary": tool_named(tool).summary,
+            "summary": "the views that sql can ask for" if tool == _SQL else tool_named(tool).summary,
             "tables": tables,
             "figures": [figure for each in sections if isinstance(each, Figures) for figure in _figures(each)],
             "sentences": [line for each in sections if isinstance(each, Prose) for line in each.lines],
@@ -201,6 +207,44 @@ class Answers:
         copied = ("before", "after", "verdict", "verdict_text", "difference_ms", "uncertainty_ms", "speedup", "notes")
         following = [_call("advice", "what to change now", session=after)]
         return cast(Comparison, {**{key: whole[key] for key in copied}, "tables": tables, "next": following})
+
+    def sql(
+        self, session: str, query: str, attach: Mapping[str, str] | None = None, top: int = 20, offset: int = 0
+    ) -> Page:
+        """Answers a question in SQL (DuckDB) that no tool answers, such as `SELECT name, count(*) FROM events GROUP BY 1`.
+
+        `describe` with tool `sql` lists the views, their columns and units: events, kernels, launches, ops, steps, causes,
+        memory, counters, and a table for each tool.
+
+        Args:
+            session: a session's id.
+            query: one statement that reads.
+            attach: further sessions by name: `{"before": ID}` gives `before.kernels`.
+            top: how many rows, 100 at most.
+            offset: where to start.
+        """
+        others: dict[str, LoadedProfile | str | os.PathLike[str]]
+        others = {name: self._sessions.opened(each).profile for name, each in (attach or {}).items()}
+        limits = {"timeout": _SQL_SECONDS, "memory_bytes": _SQL_MEMORY}
+        profile = self._sessions.opened(session).profile
+        report = profile.sql(query, attach=others, rows=offset + min(max(top, 1), _MOST_ROWS) + 1, **limits)
+        found = report.main_table()
+        shown, next_offset = _page(found.rows, top, offset)
+        asked = {"session": session, "query": query, "attach": dict(attach or {}), "top": top}
+        following = [_call("sql", "the next page", **asked, offset=next_offset)] if next_offset else []
+        return {
+            "session": session,
+            "tool": "sql",
+            "table": "rows",
+            "columns": [field.name for field in found.fields],
+            "units": [field.unit for field in found.fields],
+            "rows": [[_short(row[field.name]) for field in found.fields] for row in shown],
+            "total": len(found.rows) if next_offset is None else None,
+            "next_offset": next_offset,
+            "note": None if found.rows else found.empty,
+            "warnings": [] if report.more else list(report.warnings),
+            "next": [*following, _call("describe", "views and columns", session=session, tool=_SQL)],
+        }
 
     def gate(self, before: str, after: str, budgets: Mapping[str, Any], accept_other: bool = False) -> GateResult:
         """Checks budgets, such as `{"step_ms": "+5 %", "input_percent": 10}`; only what is beyond the noise fails."""

@@ -120,6 +120,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool("idle", "why devices stand idle, how long their queues are, and how launches get there", "waits"),
     Tool("modules", "the modules that a model is made of, and the time that each takes", "ops"),
+    Tool("annotations", "the ranges that the program named, and the time that each takes", "ops"),
     Tool("syncs", "where the host waits for a device, and from which line of the program", "waits"),
     Tool("op-shapes", "every op by the shapes of its inputs and by the line that calls it", "ops"),
     Tool("critical-path", "what a step waits for, moment by moment", "waits"),

@@ -42,9 +42,9 @@ class Capture:
         finished: set when the files are written, or when writing has failed.
         ended_early: why the capture ended itself; empty if it did not.
         own_facts: what its maker wants to be kept in the profile.
-        own_note: a sentence of its maker for the reader of the profile.
         yields: True if any other capture may end and discard this one.
         gave_way: True once that has happened.
+        notes: sentences for the reader of the profile.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class Capture:
         self.is_written = False
         self.ended_early = ""
         self.own_facts: dict[str, StatValue] = {}
-        self.own_note = ""
         self.yields = self.gave_way = False
+        self.notes: list[str] = []
         self.released = threading.Event()
         self.finished = threading.Event()
         self._clock = time.perf_counter_ns
@@ -254,10 +254,8 @@ class Capture:
         assert self._spool is not None
         self._recording = recording
         self._flush()
-        if self.ended_early:
-            self._spool.note(self.ended_early)
-        if self.own_note:
-            self._spool.note(self.own_note)
+        for note in filter(None, (self.ended_early, *self.notes, cost.LENGTHS.window_note())):
+            self._spool.note(note)
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
         return assemble_profile(self._spool.finish(self._clock()), self._collect_framework(host), host)

@@ -84,9 +84,9 @@ def _render_wide(picture: RenderableType) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
-def show_summary(report: Report, output: Path | None = None) -> None:
-    """Writes the ten lines of a summary; a terminal wraps long ones under their text."""
-    lines = [clean(line) for line in report.summary_lines()]
+def show_summary(report: Report, output: Path | None = None, chosen: str = "") -> None:
+    """Writes the ten lines of a summary; a terminal wraps long ones under their text.  `chosen` says which session."""
+    lines = [clean(line) for line in (*report.summary_lines(), *([f"profile    {chosen}"] if chosen else []))]
     if output is not None:
         write_file(output, "".join(f"{line}\n" for line in lines).encode())
         return

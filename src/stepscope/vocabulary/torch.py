@@ -10,7 +10,7 @@ from stepscope.vocabulary import user_ranges
 from stepscope.vocabulary.collectives import HOST_CALLS, KERNELS
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
-from stepscope.vocabulary.traits import CallTrait, InputTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, InputTrait, OpTrait, RangeTrait
 
 K = EventKind
 
@@ -145,6 +145,7 @@ NAMES: tuple[NameTable, ...] = (
             (OpTrait.PREPARES_CONVOLUTION, r"conv(?:olution|\dd)$"),
         ),
     ),
+    NameTable(rules=((RangeTrait.UPDATES_MODEL, lambda name: is_update(name)), (RangeTrait.OF_FRAMEWORK, _FRAMES))),
     NameTable(
         exact={"detach_": OpTrait.MAKES_TENSOR, "torch::autograd::AccumulateGrad": OpTrait.ADDS_GRADIENT},
         rules=(

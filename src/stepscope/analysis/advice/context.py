@@ -11,6 +11,7 @@ from stepscope.analysis.advice.items import Interval
 from stepscope.analysis.advice.reading import Read, read_nothing
 from stepscope.analysis.facts.changes import Changes
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
+from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Activity
@@ -58,6 +59,7 @@ class Context:
         device_type: the model of the devices.
         profiling: what recording cost the steps, if it was measured.
         read: returns another tool's report, None if there is none.
+        has_steps: steps were found; else the figures are those of the whole capture.
     """
 
     hosts: Sequence[HostFacts]
@@ -74,6 +76,7 @@ class Context:
     device_type: str = ""
     profiling: ProfilingCost | None = None
     read: Read = read_nothing
+    has_steps: bool = True
 
     def largest_op(self, trait: OpTrait) -> str | None:
         """The name of the overview's largest op with a trait; None if no listed op has it."""
@@ -118,6 +121,12 @@ class Context:
     def changes(self) -> Changes | None:
         """What changes give the host of `account`."""
         return next((host.changes for host in self.hosts if host.account is self.account), None)
+
+    @property
+    def first_calls(self) -> FirstCalls | None:
+        """The first calls that the capture holds on every host, if it holds nothing else."""
+        found = [host.first_calls for host in self.hosts]
+        return max(filter(None, found), key=lambda each: each.percent) if found and all(found) else None
 
     @property
     def hottest_python(self) -> str:

@@ -11,7 +11,7 @@
 - windows, budget: the framework's profiler in short windows
 - keep, convert, quota: sessions on disk
 - series, pack, metrics: figures over time
-- watch: all of it together
+- continuous: all of it together
 - process: the one watch of this process
 """
 

@@ -117,9 +117,7 @@ def _blame_others(machine: Machine, extra_ns: int) -> _Found | None:
     return OTHERS, "", float(extra_ns), words
 
 
-def _blame_place(
-    during: Sequence[Place], usually: Iterable[Place], extra_ns: int, step: StepRecord
-) -> _Found | None:
+def _blame_place(during: Sequence[Place], usually: Iterable[Place], extra_ns: int, step: StepRecord) -> _Found | None:
     """The function of the program in which the step spent a share of its samples that is unusual."""
     if not during:
         return None
@@ -130,7 +128,7 @@ def _blame_place(
     share, usual_share = count / len(during), before[name] / total_before
     usual_ns = usual_share * step.usual_ns
     more_ns = share * step.length_ns - usual_ns
-    if more_ns < _CLEAR_PART * extra_ns or share < _UNUSUAL * usual_share and usual_share < _CLEAR_PART:
+    if more_ns < _CLEAR_PART * extra_ns or (share < _UNUSUAL * usual_share and usual_share < _CLEAR_PART):
         return None
     return _describe_place([place for place in during if _identify(place) == name], min(more_ns, extra_ns))
 

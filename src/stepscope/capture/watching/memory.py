@@ -106,7 +106,7 @@ _KINDS = {"VmRSS": "resident", "RssAnon": "anonymous", "RssFile": "file_mapped",
 
 def _read_process() -> dict[str, float]:
     found: dict[str, float] = {}
-    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+    with Path("/proc/self/status").open(encoding="ascii", errors="replace") as file:
         for line in file:
             name, _, rest = line.partition(":")
             if name in _KINDS:

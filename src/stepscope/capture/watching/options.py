@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
 from stepscope.capture.report import warn
 from stepscope.errors import UsageError
@@ -15,7 +16,17 @@ from stepscope.records import dataclass
 WATCH_VARIABLE = "STEPSCOPE_WATCH"
 
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
-_BYTES = {"": 1.0, "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
+_BYTES = {
+    "": 1.0,
+    "b": 1.0,
+    "kb": 1e3,
+    "mb": 1e6,
+    "gb": 1e9,
+    "tb": 1e12,
+    "kib": 2.0**10,
+    "mib": 2.0**20,
+    "gib": 2.0**30,
+}
 _AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]*)\s*")
 _OFF = frozenset({"", "0", "off", "no", "false"})
 _ON = frozenset({"1", "on", "yes", "true"})
@@ -82,7 +93,8 @@ class WatchOptions:
         for name in given:
             if name not in known:
                 raise UsageError(f"there is no option {name!r} of a watch", hint=f"options: {', '.join(sorted(known))}")
-        return cls(**{name: _parse_value(name, value) for name, value in given.items()})
+        values: dict[str, Any] = {name: _parse_value(name, value) for name, value in given.items()}
+        return cls(**values)
 
     @classmethod
     def from_text(cls, text: str) -> WatchOptions:

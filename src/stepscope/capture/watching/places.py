@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sysconfig
 from functools import cache
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -13,9 +14,9 @@ from stepscope.records import dataclass
 _MOST_FRAMES = 128
 
 _LIBRARIES = tuple(
-    {os.path.join(sysconfig.get_paths()[name], "") for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    {f"{sysconfig.get_paths()[name]}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
-_OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
+_OWN = f"{Path(__file__).absolute().parents[2]}{os.sep}"
 
 
 class Place(NamedTuple):
@@ -38,7 +39,7 @@ class Place(NamedTuple):
     @property
     def source(self) -> str:
         """The place for a sentence: `load (train.py:12)`."""
-        return f"{self.function} ({os.path.basename(self.file)}:{self.line})"
+        return f"{self.function} ({Path(self.file).name}:{self.line})"
 
 
 @dataclass(frozen=True)
@@ -126,5 +127,5 @@ def find_place(frame: FrameType | None) -> Place | None:
 
 
 def _name_leaf(code: CodeType) -> str:
-    module = os.path.basename(code.co_filename).removesuffix(".py")
+    module = Path(code.co_filename).name.removesuffix(".py")
     return f"{module}.{code.co_qualname}"

@@ -15,9 +15,9 @@ from typing import Any
 from stepscope.capture import hard_end, ranges, report
 from stepscope.capture.auto.finders import FINDERS, Listener, finder
 from stepscope.capture.auto.imports import ImportWatch
+from stepscope.capture.watching.continuous import Watch
 from stepscope.capture.watching.marks import Trigger
 from stepscope.capture.watching.options import WatchOptions
-from stepscope.capture.watching.watch import Watch
 from stepscope.errors import CaptureError
 
 SIGNAL = getattr(signal, "SIGUSR2", None)
@@ -99,7 +99,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=WATCH.forget_parent)
 
 
-def watch(logdir: str | os.PathLike[str], ring: object = "30s", budget_percent: float = 1.0, **options: object) -> Any:
+def watch(logdir: str | os.PathLike[str], ring: object = "30s", budget_percent: float = 1.0, **options: object) -> Handle | None:
     """Watches this process from now on, and keeps a capture when something happens.
 
     Args:
@@ -112,19 +112,26 @@ def watch(logdir: str | os.PathLike[str], ring: object = "30s", budget_percent: 
         The watch, with `trigger`, `observe` and `stop`; it may be used as a context manager.  None if it could not
         start; `stepscope.last_error()` then says why, and training goes on.
     """
-    started: Watch | None = None
+    with report.Wall("starting the watch", strict=False):
+        chosen = WatchOptions.from_mapping({"ring": ring, "budget_percent": budget_percent, **options})
+        started = start_watch(os.fspath(logdir), chosen)
+        return None if started is None else Handle(started)
+    return None
+
+
+def start_watch(logdir: str, options: WatchOptions) -> Watch | None:
+    """Starts the watch of this process; None if that failed, which is reported."""
     with report.Wall("starting the watch", strict=False):
         WATCH.refuse_second()
-        chosen = WatchOptions.from_mapping({"ring": ring, "budget_percent": budget_percent, **options})
-        made = Watch(os.fspath(logdir), chosen)
+        made = Watch(logdir, options)
         try:
             WATCH.start(made)
         except BaseException:
             made.ring.stop(keep=False)
             made.target.release()
             raise
-        started = made
-    return Handle(started) if started is not None else None
+        return made
+    return None
 
 
 class Handle:

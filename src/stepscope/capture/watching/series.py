@@ -1,12 +1,7 @@
-"""The time series of a run: one short row every few seconds, for days.
-
-    LOGDIR/plugins/stepscope/RUN/HOST.tail.jsonl      the latest rows, one line each, appended
-    LOGDIR/plugins/stepscope/RUN/HOST.tail-N.jsonl    rows that are being packed
-    LOGDIR/plugins/stepscope/RUN/HOST.parquet         the rows before
-    LOGDIR/plugins/stepscope/RUN/HOST.marks.jsonl     the triggers
+"""Writes the time series of a run: one short row every few seconds, for days; see `stepscope.formats.series`.
 
 A killed job loses no row that was written.  Packing is done by another process, because the libraries for Parquet are
-large.  A row that stands in two files after a crash counts once: its time identifies it.
+large.
 """
 
 from __future__ import annotations
@@ -18,12 +13,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from stepscope.capture import aside, files
+from stepscope.capture import aside
 from stepscope.capture.report import report
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.watching import pack
 from stepscope.capture.watching.marks import Mark
 from stepscope.capture.watching.steps import StepRecord
+from stepscope.formats.series import marks_path, tail_path
 
 _PACK_ROWS = 720  # two hours of rows of ten seconds
 _PATIENCE_S = 120.0
@@ -106,22 +102,17 @@ class SeriesFile:
         self.folder = folder
         self._host = host
         self._rows = 0
-        self._packs = 0
         self._complained = False
         folder.mkdir(parents=True, exist_ok=True)
 
-    @property
-    def _tail(self) -> Path:
-        return self.folder / f"{self._host}.tail.jsonl"
-
     def add(self, row: Row) -> None:
         """Appends a row.  What cannot be written is lost, and reported once."""
-        self._append(self._tail, row)
+        self._append(tail_path(self.folder, self._host), row)
         self._rows += 1
 
     def add_mark(self, mark: Mark) -> None:
         """Appends a trigger."""
-        self._append(self.folder / f"{self._host}.marks.jsonl", mark.row())
+        self._append(marks_path(self.folder, self._host), mark.row())
 
     def is_due(self) -> bool:
         """Whether there are enough rows to pack."""
@@ -132,9 +123,8 @@ class SeriesFile:
         if not self._rows:
             return
         self._rows = 0
-        self._packs += 1
         with suppress(OSError):  # the folder is gone
-            self._tail.rename(self.folder / f"{self._host}.tail-{time.time_ns()}.jsonl")
+            tail_path(self.folder, self._host).rename(self.folder / f"{self._host}.tail-{time.time_ns()}.jsonl")
             _pack_aside(self.folder, self._host)
 
     def _append(self, path: Path, row: Mapping[str, object]) -> None:
@@ -159,8 +149,3 @@ def _pack_aside(folder: Path, host: str) -> None:
         pass  # the rows stay as text, which is read as well
     finally:
         scratch.remove()
-
-
-def series_folder(logdir: str, run: str) -> Path:
-    """Where the time series of a run lies."""
-    return Path(logdir, "plugins", "stepscope", files.safe_name(run))

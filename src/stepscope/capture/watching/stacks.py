@@ -61,7 +61,9 @@ def _describe_cuda() -> list[str]:
     lines = []
     for index in range(cuda.device_count()):
         busy = not cuda.current_stream(index).query()
-        lines.append(f"GPU {index}: {'work that was launched has not finished' if busy else 'all launched work is done'}")
+        lines.append(
+            f"GPU {index}: {'work that was launched has not finished' if busy else 'all launched work is done'}"
+        )
     return lines
 
 

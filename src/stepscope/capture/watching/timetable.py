@@ -28,7 +28,7 @@ class TimeTable:
         self.sentence = ""
 
     def is_due(self, now: float, unix_s: float) -> bool:
-        """Whether a capture is due since the last call.  A clock that jumps over a time of the day does not reach it."""
+        """Whether a capture is due since the last call; a clock that jumps over a time of the day does not reach it."""
         minute, before = _minute_of_day(unix_s), self._day_minute
         self._day_minute = minute
         if minute != before and minute in self._minutes:

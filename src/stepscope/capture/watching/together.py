@@ -27,7 +27,7 @@ from stepscope.records import dataclass
 
 ANY_JOB = "any"
 FRESH_S = 60.0
-_LONGEST_REASON = 500
+_LONGEST_REASON, _LONGEST_FILE = 500, 100_000
 _FORGOTTEN_S = 3600.0
 _SETTLED_NS = 2_000_000_000
 _FORM = re.compile(r"(?P<job>[0-9a-f]{16}|any)-(?P<number>\d{1,9})\.json")
@@ -74,22 +74,16 @@ def write_request(logdir: Path, reason: str) -> Request:
     """
     requests = _requests(logdir)
     requests.mkdir(parents=True, exist_ok=True)
-    return _publish(requests, ANY_JOB, Trigger.REQUESTED, reason, None, "", 0)
+    name, reason = _next_id(requests, ANY_JOB), reason[:_LONGEST_REASON]
+    return _publish(requests, Request(name, ANY_JOB, Trigger.REQUESTED, reason, None, time.time_ns(), files.run_name()))
 
 
 def _requests(logdir: Path) -> Path:
     return logdir / "plugins" / ".stepscope" / "watch" / "requests"
 
 
-def _publish(
-    requests: Path, job: str, trigger: Trigger, reason: str, rank: int | None, window: str, first_step: int
-) -> Request:
-    """Writes a request under the first free number; a request of the same moment by another rank is returned instead."""
-    number = _next_number(requests, job)
-    request = Request(
-        f"{job}-{number:06d}", job, trigger, reason[:_LONGEST_REASON], rank, time.time_ns(), files.run_name(), window,
-        first_step,
-    )  # fmt: skip
+def _publish(requests: Path, request: Request) -> Request:
+    """Writes a request; returns that of another rank if it has taken the number a moment earlier."""
     final = requests / f"{request.id}.json"
     draft = requests / f".{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
@@ -115,16 +109,21 @@ def _publish(
 _FIELDS = ("id", "job", "trigger", "reason", "rank", "unix_ns", "run", "window", "first_step")
 
 
+def _next_id(requests: Path, job: str) -> str:
+    return f"{job}-{_next_number(requests, job):06d}"
+
+
 def _next_number(requests: Path, job: str) -> int:
-    numbers = [int(found["number"]) for name in os.listdir(requests) if (found := _FORM.fullmatch(name))
-               and found["job"] == job]  # fmt: skip
+    found = (_FORM.fullmatch(path.name) for path in requests.iterdir())
+    numbers = [int(each["number"]) for each in found if each and each["job"] == job]
     return max(numbers, default=-1) + 1
 
 
 def _read_request(path: Path) -> Request | None:
     """The request in a file; None if it cannot be read or is invalid."""
     try:
-        given: Any = json.loads(path.read_text())
+        with path.open() as file:
+            given: Any = json.loads(file.read(_LONGEST_FILE))
         first = int(given["first_step"])
         return Request(
             path.stem,
@@ -137,7 +136,7 @@ def _read_request(path: Path) -> Request | None:
             files.safe_name(str(given["window"])) if given["window"] else "",
             first,
         )
-    except (OSError, KeyError, TypeError, ValueError):
+    except (OSError, KeyError, TypeError, ValueError, RecursionError):
         return None
 
 
@@ -175,26 +174,28 @@ class Ranks:
         self._requests.mkdir(parents=True, exist_ok=True)
         self._ranks.mkdir(exist_ok=True)
         for folder in (self._requests, self._ranks):
-            for name in os.listdir(folder):
+            for path in folder.iterdir():
                 with suppress(OSError):
-                    if time.time() - (folder / name).stat().st_mtime > _FORGOTTEN_S:
-                        (folder / name).unlink()
+                    if time.time() - path.stat().st_mtime > _FORGOTTEN_S:
+                        path.unlink()
 
-    def ask(self, trigger: Trigger, reason: str, window: str, first_step: int) -> Request:
+    def ask(self, trigger: Trigger, reason: str, run: str, window: str = "", first_step: int = 0) -> Request:
         """Asks the other ranks to keep the same; returns the request, which may be that of another rank.
 
         Raises:
             OSError: it cannot be written.
         """
         self._requests.mkdir(parents=True, exist_ok=True)
-        request = _publish(self._requests, self.job, trigger, reason, self._rank, window, first_step)
+        name, reason = _next_id(self._requests, self.job), reason[:_LONGEST_REASON]
+        asked = Request(name, self.job, trigger, reason, self._rank, time.time_ns(), run, window, first_step)
+        request = _publish(self._requests, asked)
         self._seen.add(request.id)
         return request
 
     def poll(self) -> list[Request]:
         """The requests of others since the last call."""
         try:
-            changed_ns = os.stat(self._requests).st_mtime_ns
+            changed_ns = self._requests.stat().st_mtime_ns
         except OSError:
             return []
         if changed_ns == self._changed_ns:
@@ -205,7 +206,8 @@ class Ranks:
 
     def _unseen(self) -> list[str]:
         with suppress(OSError):
-            return sorted(name for name in os.listdir(self._requests) if name.removesuffix(".json") not in self._seen)
+            names = sorted(path.name for path in self._requests.iterdir())
+            return [name for name in names if name.removesuffix(".json") not in self._seen]
         return []
 
     def _read(self, name: str) -> Request | None:
@@ -235,11 +237,11 @@ class Ranks:
         """The last known step of each other rank, and when it was written, in seconds since 1970."""
         found: dict[int, tuple[int, float]] = {}
         with suppress(OSError):
-            for name in os.listdir(self._ranks):
-                job, _, rest = name.removesuffix(".json").rpartition("-")
+            for path in self._ranks.glob("*.json"):
+                job, _, rest = path.stem.rpartition("-")
                 if job == self.job and rest.isdecimal() and int(rest) != self._rank:
                     with suppress(OSError, ValueError, KeyError, TypeError):
-                        content: Any = json.loads((self._ranks / name).read_text())
+                        content: Any = json.loads(path.read_text())
                         found[int(rest)] = int(content["step"]), float(content["unix_s"])
         return found
 

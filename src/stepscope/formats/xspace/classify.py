@@ -27,7 +27,7 @@ from stepscope.model import (
     Trait,
 )
 from stepscope.model.arrays import I32, I64, U8, Mask
-from stepscope.vocabulary import collectives, devices, jax, python, tensorflow, tf_data, torch, user_ranges, xla
+from stepscope.vocabulary import collectives, devices, grain, jax, python, tensorflow, tf_data, torch, user_ranges, xla
 from stepscope.vocabulary.frameworks import framework_of
 from stepscope.vocabulary.precision import is_narrow
 from stepscope.vocabulary.tables import KindRule
@@ -66,6 +66,7 @@ _HOST_RULES: tuple[KindRule, ...] = (
     *torch.STEP_KINDS,
     *tensorflow.KERAS_STEPS,
     *tf_data.KINDS,
+    *grain.KINDS,
     *tensorflow.RUNTIME,
     *jax.KINDS,
     *devices.HOST_CALLS,

@@ -75,7 +75,7 @@ def _choose_actions(context: Context) -> tuple[str, ...]:
 
 
 def _reduced_passes(context: Context) -> float:
-    """How many backward passes of a step DistributedDataParallel reduces the gradients of, where one would do; else 1."""
+    """How many backward passes of a step DDP reduces the gradients of, where one would do; else 1."""
     wrapper, work = context.pace.wrapper if context.pace else "", context.work
     passes = work.backward_passes / max(work.steps, 1) if work is not None else 0.0
     return passes if wrapper == "ddp" and passes >= _ACCUMULATES else 1.0

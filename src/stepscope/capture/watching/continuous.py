@@ -28,13 +28,14 @@ from stepscope.capture.watching.collector import CollectorMeter
 from stepscope.capture.watching.marks import URGENT, Mark, Trigger
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.ring import Ring
-from stepscope.capture.watching.series import Bucket, SeriesFile, series_folder
+from stepscope.capture.watching.series import Bucket, SeriesFile
 from stepscope.capture.watching.spikes import Spikes
 from stepscope.capture.watching.steps import StepFollower, StepRecord
 from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, Request
 from stepscope.capture.watching.usual import UsualLength
 from stepscope.capture.watching.windows import FrameworkWindows, Plan, is_marked
+from stepscope.formats.series import series_folder
 from stepscope.formats.store import is_remote
 
 _LOOK_S = 0.5
@@ -63,6 +64,9 @@ class Watch:
         budget: what the windows of the framework's profiler have cost.
         steps: the steps that are followed.
         run: the session of the ring.
+        trigger_counts: how many triggers of each kind there were.
+        observed: the last value of each name that the program has observed.
+        metrics_port: where Prometheus' metrics are served; None if they are not.
 
     Raises:
         CaptureError: nothing can be written to the logdir.
@@ -100,6 +104,9 @@ class Watch:
         self._start_s = time.monotonic()
         self._ended = False
         self._writing_runs: set[str] = {self.run}
+        self.trigger_counts: dict[str, int] = {}
+        self.observed: dict[str, float] = {}
+        self.metrics_port: int | None = None
         self._listens_to_cuda = False
 
     # -- what the program calls ----------------------------------------------------------------------------------------
@@ -123,7 +130,7 @@ class Watch:
 
     def observe(self, name: str, value: float) -> None:
         """Notes a value of the training, such as the loss; a spike of it is a trigger."""
-        self.bucket.values[name] = value
+        self.bucket.values[name] = self.observed[name] = value
         sentence = self._spikes.judge(name, value)
         if sentence:
             self.trigger(sentence, Trigger.SPIKE)
@@ -261,25 +268,29 @@ class Watch:
         others = self._ranks.steps_of_others()
         behind = [f"rank {rank} is at step {step:,}" for rank, (step, _) in sorted(others.items())
                   if step < self.steps.number]  # fmt: skip
-        return behind[:5] or [f"all {len(others)} other ranks are at step {self.steps.number:,} or later"] * bool(others)
+        return behind[:5] or [f"all {len(others)} other ranks are at step {self.steps.number:,} or later"] * bool(
+            others
+        )
 
     def _consider(self, mark: Mark) -> None:
         """Keeps a trigger, or only lists it if one was kept a moment ago or its cause is known."""
         if self._ranks is not None:
-            for request in self._ranks.poll():
-                self._join(request)
-        reason = self._why_not(mark)
-        if reason:
+            for other in self._ranks.poll():
+                self._join(other)
+        if self._why_not(mark):
             just_now = time.monotonic() - self._kept_at < _JOINED_S
             self._add_mark(replace(mark, run=self._kept_run if just_now else ""))
             return
+        run = files.run_name()
         window = files.run_name() if self._wants_window(mark) else ""
-        request = self._ask_others(mark, window)
-        run = request.run if request else files.run_name()
-        window = request.window if request else window
+        request = self._ask_others(mark, run, window)
+        if request is not None:
+            run, window = request.run, request.window
         self._keep(replace(mark, run=run, window=window))
         if window:
-            self.windows.plan(Plan(mark, window, request.first_step if request else 0, self.options.window_steps))
+            self.windows.plan(
+                Plan(mark, window, 0 if request is None else request.first_step, self.options.window_steps)
+            )
 
     def _why_not(self, mark: Mark) -> str:
         now = time.monotonic()
@@ -301,13 +312,13 @@ class Watch:
             return False
         return mark.trigger in URGENT or self.budget.can_afford_window()
 
-    def _ask_others(self, mark: Mark, window: str) -> Request | None:
+    def _ask_others(self, mark: Mark, run: str, window: str) -> Request | None:
         if self._ranks is None or self._ranks.is_alone:
             return None
         usual_s = self.steps.usual.median_ns / 1e9
         first_step = self.steps.number + 1 + (round(_AHEAD_S / usual_s) if usual_s else 1)
         try:
-            request = self._ranks.ask(mark.trigger, mark.sentence, window, first_step)
+            request = self._ranks.ask(mark.trigger, mark.sentence, run, window, first_step)
         except OSError as error:
             report.report(error, "asking the other ranks for the same window")
             return None
@@ -334,7 +345,9 @@ class Watch:
         if not silent or request.trigger is Trigger.REGULAR:
             return
         named = ", ".join(str(rank) for rank in silent[:8])
-        sentence = f"{'rank' if len(silent) == 1 else 'ranks'} {named} did not keep {request.run} within {_ANSWER_S:g} s"
+        sentence = (
+            f"{'rank' if len(silent) == 1 else 'ranks'} {named} did not keep {request.run} within {_ANSWER_S:g} s"
+        )
         report.warn(sentence)
         self._add_mark(replace(self._mark(Trigger.OTHER_RANK, sentence), run=request.run))
 
@@ -347,7 +360,10 @@ class Watch:
         attached = self._attach(mark)
         self._await_writer()
         self._writer = threading.Thread(
-            target=self._write, args=(mark, content, end_ns, attached, request), name=f"{THREAD_PREFIX}keep", daemon=True
+            target=self._write,
+            args=(mark, content, end_ns, attached, request),
+            name=f"{THREAD_PREFIX}keep",
+            daemon=True,
         )
         self._writer.start()
 
@@ -419,6 +435,7 @@ class Watch:
 
     def _add_mark(self, mark: Mark) -> None:
         self.marks.append(mark)
+        self.trigger_counts[mark.trigger.value] = self.trigger_counts.get(mark.trigger.value, 0) + 1
         if self._series is not None:
             self._series.add_mark(mark)
 
@@ -434,8 +451,8 @@ class Watch:
         self._last_window = now
         mark = self._mark(Trigger.REGULAR, f"steps as usual, {self.steps.usual.median_ns / 1e6:,.1f} ms each")
         window = files.run_name()
-        request = self._ask_others(mark, window)
-        self.windows.plan(Plan(mark, window, request.first_step if request else 0, self.options.window_steps))
+        request = self._ask_others(mark, window, window)
+        self.windows.plan(Plan(mark, window, 0 if request is None else request.first_step, self.options.window_steps))
 
     def _await_window(self, plan: Plan, capture: Capture) -> None:
         """Waits for the files of a window, on a thread of its own, and measures what it has cost."""

@@ -27,9 +27,9 @@ from stepscope.report import Figures, Prose, Report, Rows, Section, shorten_name
 from stepscope.report.base import arrange_rows, make_finite
 
 if TYPE_CHECKING:
-    from stepscope.api import LoadedProfile
     from stepscope.analysis.overview.advice_tool import AdviceReport
     from stepscope.analysis.overview.overview_tool import OverviewReport
+    from stepscope.api import LoadedProfile
 
 _MOST_ROWS = 100
 _LONGEST = 160  # characters of a text in a row
@@ -211,10 +211,10 @@ class Answers:
     def sql(
         self, session: str, query: str, attach: Mapping[str, str] | None = None, top: int = 20, offset: int = 0
     ) -> Page:
-        """Answers a question in SQL (DuckDB) that no tool answers, such as `SELECT name, count(*) FROM events GROUP BY 1`.
+        """Answers a question in SQL (DuckDB), such as `SELECT name, count(*) FROM events GROUP BY 1`.
 
-        `describe` with tool `sql` lists the views, their columns and units: events, kernels, launches, ops, steps, causes,
-        memory, counters, and a table for each tool.
+        `describe` with tool `sql` lists the views, their columns and units: events, kernels, launches, ops, steps,
+        causes, memory, counters, and a table for each tool.
 
         Args:
             session: a session's id.
@@ -225,9 +225,8 @@ class Answers:
         """
         others: dict[str, LoadedProfile | str | os.PathLike[str]]
         others = {name: self._sessions.opened(each).profile for name, each in (attach or {}).items()}
-        limits = {"timeout": _SQL_SECONDS, "memory_bytes": _SQL_MEMORY}
-        profile = self._sessions.opened(session).profile
-        report = profile.sql(query, attach=others, rows=offset + min(max(top, 1), _MOST_ROWS) + 1, **limits)
+        profile, most = self._sessions.opened(session).profile, offset + min(max(top, 1), _MOST_ROWS) + 1
+        report = profile.sql(query, attach=others, rows=most, timeout=_SQL_SECONDS, memory_bytes=_SQL_MEMORY)
         found = report.main_table()
         shown, next_offset = _page(found.rows, top, offset)
         asked = {"session": session, "query": query, "attach": dict(attach or {}), "top": top}

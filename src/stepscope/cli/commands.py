@@ -190,6 +190,7 @@ PANELS: dict[str, dict[str, Register]] = {
     "Look closer": {**_TOOLS, "sql": partial(_register_module, "stepscope.cli.sql")},
     "Take it elsewhere": {
         "gate": partial(_register_module, "stepscope.cli.gate"),
+        "mcp": partial(_register_module, "stepscope.cli.mcp"),
         "trace": partial(_register_module, "stepscope.cli.trace"),
         "hlo-graph": partial(_register_module, "stepscope.cli.hlo_graph"),
     },

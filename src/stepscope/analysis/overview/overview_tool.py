@@ -16,6 +16,7 @@ from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.facts.outside_fetches import describe_outside_fetches
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
+from stepscope.analysis.overview.findings import list_findings
 from stepscope.analysis.overview.session_figures import (
     TOP_OPS,
     HostPart,
@@ -252,6 +253,7 @@ class OverviewReport(Report):
             "top_op_types": list(self.top_op_types),
             "environment": self.environment,
             "advice": [advice.to_dict() for advice in self.advice],
+            "findings": list_findings(self.verdict, self.account, self.advice, self.missing),
             "missing": [asdict(item) for item in self.missing],
             "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,

@@ -93,6 +93,7 @@ export interface Reports {
         devices_used: number | null;
         framework: string | null;
         capture_ms: number | null;
+        pause_ms: number | null;
       };
     };
   };

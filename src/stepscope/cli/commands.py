@@ -189,6 +189,7 @@ PANELS: dict[str, dict[str, Register]] = {
     },
     "Look closer": {**_TOOLS, "sql": partial(_register_module, "stepscope.cli.sql")},
     "Take it elsewhere": {
+        "report": partial(_register_module, "stepscope.cli.report"),
         "gate": partial(_register_module, "stepscope.cli.gate"),
         "mcp": partial(_register_module, "stepscope.cli.mcp"),
         "trace": partial(_register_module, "stepscope.cli.trace"),

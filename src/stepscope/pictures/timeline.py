@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +24,7 @@ _GAP = 4
 _DEEPEST = 6  # rows drawn of one track
 _MOST_ROWS = 30
 _MOST_SLICES = 6000
+_MARK = "#d1242f"  # the colour of what is pointed out
 _CELL = 2  # pixels; shorter neighbours become one box
 _LEAST_HINT = 3.0  # pixels of a box that says what it is on hover
 _MS = 1e9  # in ps
@@ -56,13 +58,16 @@ class _Strip:
     rows: range
 
 
-def draw_window(trace: HostTrace, start_ms: float, end_ms: float, width: int = WIDTH) -> Shown:
+def draw_window(
+    trace: HostTrace, start_ms: float, end_ms: float, width: int = WIDTH, mark: tuple[float, float] | None = None
+) -> Shown:
     """Draws what happened in a window.
 
     Args:
         trace: one host.
         start_ms, end_ms: the window on the time axis of the session.
         width: of the picture in pixels.
+        mark: an interval in ms that is pointed out; None for none.
 
     Raises:
         UsageError: the window is empty or lies outside of the trace.
@@ -78,19 +83,20 @@ def draw_window(trace: HostTrace, start_ms: float, end_ms: float, width: int = W
     found = _busy_strips(trace, first, last, plot)
     chosen = _choose_strips([strip for strip, _ in found], dict(found))
     drawing = _draw(trace, chosen, first, last, width)
+    if mark is not None:
+        drawing = _point_out(drawing, mark, first, (width - _GUTTER) / (last - first))
     return Shown(drawing, first / _MS, last / _MS, tuple(strip.name for strip in chosen), len(found) - len(chosen))
 
 
 def usual_window(trace: HostTrace) -> tuple[float, float]:
-    """The window to show first, in ms: about two steps from the middle of the run, or all of it without steps."""
+    """The window to show first, in ms: two steps from the middle of the run, or all of it without steps."""
     steps = steps_of(trace)
     if steps.source == "none" or not len(steps.start_ps):
         begin, end = trace.span_ps()
         return begin / _MS, end / _MS
-    middle = len(steps.start_ps) // 2
-    start = int(steps.start_ps[middle])
-    length = int(np.median(steps.end_ps - steps.start_ps))
-    return start / _MS, (start + 2 * max(length, 1)) / _MS
+    middle = max(min(len(steps.start_ps) // 2, len(steps.start_ps) - 2), 0)
+    last = min(middle + 1, len(steps.start_ps) - 1)
+    return int(steps.start_ps[middle]) / _MS, int(steps.end_ps[last]) / _MS
 
 
 # -- what is drawn -------------------------------------------------------------------------------------------------
@@ -157,6 +163,14 @@ def _draw(trace: HostTrace, strips: Sequence[_Strip], first: int, last: int, wid
     return Drawing(width, height, title, (*lines, *marks), tuple(boxes), (*words, *names))
 
 
+def _point_out(drawing: Drawing, mark: tuple[float, float], first: int, scale: float) -> Drawing:
+    """The drawing with a bar above an interval, and lines down from its ends."""
+    low, high = (min(max(_GUTTER + (at * _MS - first) * scale, _GUTTER), drawing.width) for at in mark)
+    bar = Box(low, _RULER - 6, max(high - low, 2.0), 4, _MARK)
+    ends = tuple(Line(x, _RULER - 6, x, drawing.height, is_faint=False) for x in (low, high))
+    return replace(drawing, boxes=(*drawing.boxes, bar), lines=(*drawing.lines, *ends))
+
+
 def _used_rows(window: Window) -> int:
     """The number of rows to the last one with a slice."""
     filled = np.flatnonzero(np.diff(window.row_begin))
@@ -164,6 +178,7 @@ def _used_rows(window: Window) -> int:
 
 
 def _slice_boxes(trace: HostTrace, window: Window, first: int, last: int, scale: float, y: float) -> Iterator[Box]:
+    right_end = _GUTTER + (last - first) * scale
     row = np.repeat(np.arange(len(window.rows)), np.diff(window.row_begin))
     left = _GUTTER + (np.maximum(window.start_ps, first) - first) * scale
     right = _GUTTER + (np.minimum(window.end_ps, last) - first) * scale
@@ -177,6 +192,8 @@ def _slice_boxes(trace: HostTrace, window: Window, first: int, last: int, scale:
         window.busy_ps.tolist(),
     )
     for at, low, high, kind, count, busy in zip(*columns, strict=True):
+        if low >= right_end:  # it starts where the window ends
+            continue
         name, size = short_name(trace, kind), max(high - low, 0.7)
         more = f" and {count - 1:,} more" if count > 1 else ""
         hint = f"{name}{more}: {busy / _MS:.3f} ms" if size >= _LEAST_HINT else ""

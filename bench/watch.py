@@ -382,9 +382,9 @@ def measure_killed(times: int) -> dict[str, Any]:
             process.send_signal(signal.SIGKILL)
             rest = process.stdout.read().splitlines()
             process.wait()
-            steps, at_ns = map(int, (rest or [last])[-1].split())
+            steps, _ = map(int, (rest or [last])[-1].split())
             rows = stepscope.load(folder).steps().rows
-            kept = [row for row in rows]
+            kept = list(rows)
             missing = steps - 1 - kept[-1]["step"]
             lost.append(missing * statistics.median(row["duration_ms"] for row in kept) / 1e3)
     return {"times": times, "lost_s_median": round(statistics.median(lost), 3), "lost_s_most": round(max(lost), 3)}

@@ -80,12 +80,13 @@ def _lock(folder: Path) -> int | None:
     """Locks a folder until this process ends; its descriptor, or None if that is impossible."""
     if fcntl is None:
         return None
-    with suppress(OSError):
+    try:
         handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        with suppress(OSError):  # the file system has no locks, so that nobody can sweep it either
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return handle
-    return None
+    except OSError:
+        return None
+    with suppress(OSError):  # the file system has no locks, so that nobody can sweep it either
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return handle
 
 
 def _remove_if_left(folder: Path, now: float) -> None:

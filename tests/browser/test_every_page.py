@@ -25,7 +25,8 @@ OVERLAPS = """() => {
         if (one === other || one.contains(other) || other.contains(one) || one.closest('.views')) continue;
         const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
         const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-        if (across > 2 && down > 2) faults.push(`${one.outerHTML.slice(0, 90)} lies on ${other.outerHTML.slice(0, 90)}`);
+        if (across > 2 && down > 2)
+            faults.push(`${one.outerHTML.slice(0, 80)} lies on ${other.outerHTML.slice(0, 80)}`);
     }
     return faults;
 }"""

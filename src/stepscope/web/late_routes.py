@@ -24,6 +24,7 @@ ROUTES = (
     Route(f"{_HLO}/search", "stepscope.web.hlo:get_search"),
     Route(f"{_HLO}/text", "stepscope.web.hlo:get_text"),
     Route(f"{_HLO}/dot", "stepscope.web.hlo:get_dot"),
+    Route("/api/sessions/<session>/whatif", "stepscope.web.api_whatif:get_whatif"),
     Route("/api/comparable", "stepscope.web.api_compare:comparable_json"),
     Route(_COMPARE, "stepscope.web.api_compare:comparison_json"),
     Route(f"{_COMPARE}/tables/<section>.arrow", "stepscope.web.api_compare:comparison_arrow"),

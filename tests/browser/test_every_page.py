@@ -26,7 +26,7 @@ OVERLAPS = """() => {
         const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
         const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
         if (across > 2 && down > 2)
-          faults.push(`${one.outerHTML.slice(0, 90)} lies on ${other.outerHTML.slice(0, 90)}`);
+            faults.push(`${one.outerHTML.slice(0, 80)} lies on ${other.outerHTML.slice(0, 80)}`);
     }
     return faults;
 }"""

@@ -64,13 +64,8 @@ export function Toolbar({
       {hosts.length > 1 && (
         <label class="tl-host">
           <span class="muted">Host</span>
-          <select
-            class="select"
-            value={host ?? ""}
-            onChange={(event) =>
-              setParams({ host: event.currentTarget.value, selected: null, begin: null, end: null }, "push")
-            }
-          >
+          <select class="select" value={host ?? ""} onChange={(event) => chooseHost(event.currentTarget.value)}>
+            <option value={ALL}>{`All ${hosts.length}, one step`}</option>
             {hosts.map((name) => (
               <option key={name} value={name}>
                 {name}
@@ -143,6 +138,14 @@ export function Toolbar({
       </Menu>
     </div>
   );
+}
+
+const ALL = "\u0001";
+
+/** One host's timeline, or a step of all of them. */
+function chooseHost(value: string): void {
+  if (value === ALL) setParams({ stack: "ranks" }, "push");
+  else setParams({ host: value, selected: null, begin: null, end: null, region: null }, "push");
 }
 
 /** Folds the Python calls of libraries, or shows them. */

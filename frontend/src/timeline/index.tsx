@@ -3,8 +3,9 @@ import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, asApiError } from "../api";
 import { otherName } from "../frame/ComparePicker";
+import { evidenceInTimeline } from "../links";
 import { linkTo, route, setParams } from "../router";
-import { session as openSession, otherId, otherSteps, sessionId, steps } from "../session";
+import { session as openSession, other, otherId, otherSteps, sessionId, sessionInfo, steps } from "../session";
 import { remembered } from "../storage";
 import { toolEntry } from "../tools";
 import { Failed, Loading } from "../ui/basics";
@@ -12,6 +13,7 @@ import { Icon } from "../ui/icons";
 import { type Binding, useKeys } from "../ui/keys";
 import { type Address, evidenceOf, fromAddress, toAddress } from "./address";
 import { Model, TOOLS } from "./model";
+import { type Lane, rankLanes, Stacked } from "./Stacked";
 import { Stage } from "./Stage";
 import { Tip } from "./Tip";
 import { TOOL_TEXT, Toolbar } from "./Toolbar";
@@ -31,6 +33,13 @@ export function Timeline({ session, host }: TimelineProps) {
   const hosts = openSession.value?.hosts.filter((each) => !each.error).map((each) => each.name) ?? [];
   const shown = host ?? hosts[0] ?? null;
   const own = isOwnCode();
+  const { stack } = route.value.params;
+  const lanes =
+    comparedLanes(session, shown) ?? (stack === "ranks" && hosts.length > 1 ? rankLanes(session, hosts) : null);
+  if (lanes && stack !== "off")
+    return (
+      <Stacked lanes={lanes} own={own} title={otherId.value ? "A step of each session" : `${hosts.length} ranks`} />
+    );
   return <OfHost key={`${session} ${shown} ${own}`} session={session} host={shown} hosts={hosts} own={own} />;
 }
 
@@ -38,6 +47,27 @@ export function Timeline({ session, host }: TimelineProps) {
 export function isOwnCode(): boolean {
   const { code } = route.value.params;
   return code ? code === "own" : remembered("ownCode") !== false;
+}
+
+/** A step of the open session and one of what it is compared with; null without a comparison. */
+function comparedLanes(session: string, shown: string | null): Lane[] | null {
+  const id = otherId.value;
+  const theirs = other.value?.state;
+  if (!id || theirs?.state !== "ready") return null;
+  const there = theirs.hosts.find((each) => each.name === shown)?.name ?? theirs.hosts[0]?.name ?? null;
+  const away = { session: id, with: session, steps: otherSteps.value, withSteps: steps.value };
+  return [
+    {
+      session: id,
+      host: there,
+      label: `before: ${otherName()}`,
+      href: () => linkTo("timeline", { ...away, stack: "off" }),
+    },
+    {
+      ...{ session, host: shown, label: `after: ${sessionInfo.value?.run ?? "this session"}` },
+      href: (begin, end, why) => `${evidenceInTimeline(begin, end, why, shown)}&stack=off`,
+    },
+  ];
 }
 
 type State = { readonly model: Model } | { readonly error: ApiError } | null;
@@ -117,7 +147,7 @@ function Notices({ model }: { model: Model }) {
 function EvidenceNote({ model }: { model: Model }) {
   const evidence = model.evidence.value;
   if (!evidence) return null;
-  const entry = evidence.from ? toolEntry(evidence.from) : null;
+  const entry = evidence.from && evidence.from !== "timeline" ? toolEntry(evidence.from) : null;
   const { begin, end } = evidence;
   return (
     <div class="tl-notices tl-evidence" role="note">
@@ -147,8 +177,9 @@ function Alone() {
   const back = { session: id, steps: otherSteps.value, with: sessionId.value, withSteps: steps.value, host: null };
   return (
     <div class="tl-notices" role="note">
-      <span class="muted">The timeline shows only the open session: two recordings have no common time.</span>
-      <a href={linkTo("timeline", back)}>Show {otherName()} instead</a>
+      <span class="muted">Two recordings have no common time; this is the open session alone.</span>
+      <a href={linkTo("timeline", { stack: null })}>Show a step of each</a>
+      <a href={linkTo("timeline", { ...back, stack: "off" })}>Show {otherName()} instead</a>
     </div>
   );
 }

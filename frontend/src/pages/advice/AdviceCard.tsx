@@ -75,6 +75,13 @@ function times(factor: number): string {
   return decimal(factor, factor < 10 ? 2 : 0);
 }
 
+/** Where the range is wide, only its lower end means something. */
+const WIDE = 2.5;
+
+function rangeText(least: number, most: number): string {
+  return most > WIDE * least ? `at least ${times(least)}×` : `likely ${times(least)}× to ${times(most)}×`;
+}
+
 function Gain({ advice }: { advice: Advice }) {
   const { predicted_speedup: gain, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
   if (gain === null || gain <= 1) return null;
@@ -96,11 +103,7 @@ function Gain({ advice }: { advice: Advice }) {
         </span>
       )}
       <strong>about {times(gain)}× faster</strong>
-      {hasRange && (
-        <span class="gain-range">
-          likely {times(least)}× to {times(most)}×
-        </span>
-      )}
+      {hasRange && <span class="gain-range">{rangeText(least, most)}</span>}
     </p>
   );
 }

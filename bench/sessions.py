@@ -5,8 +5,8 @@ PyTorch job on GPUs, from which `--base` may choose another, or a drawn one wher
 
 Bending keeps what must hold between ranks.  In each collective of each step every rank comes late by a small random
 time, a straggler by its extra time more; who comes early spends the difference inside the collective, so it ends at
-the same moment on all ranks.  A slow link makes the transfer longer on all ranks.  Then each host's clock is set wrong
-by its own skew, and some files are damaged.  `truth.json` beside the logdir says what was done.
+about the same moment on all ranks.  A slow link makes the transfer longer on all ranks.  Then each host's clock is set
+wrong by its own skew, and some files are damaged.  `truth.json` beside the logdir says what was done.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.workers.collectives import collective_rows
 from stepscope.formats.xspace.reader import read
 from stepscope.formats.xspace.writer import write
-from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag, TraceBuilder
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Stats, StatTag, TraceBuilder
 from stepscope.model.arrays import I64
 from stepscope.model.tables import EventTypes
 from stepscope.model.taking import take_events
@@ -48,6 +48,7 @@ class Scenario:
         straggler: the rank that computes longer in every step, by `straggler_ms`; None for none.
         slow_link: the transfer of every collective takes as many times as long.
         jitter_us: by how much ranks come late to a collective on average.
+        leave_us: by how much later than the first ranks leave a collective on average.
         skew_ms: clocks are wrong by up to this, either way.
         damaged: how many files cannot be read.
     """
@@ -58,6 +59,7 @@ class Scenario:
     straggler_ms: float = 20.0
     slow_link: float = 1.0
     jitter_us: float = 30.0
+    leave_us: float = 5.0
     skew_ms: float = 0.0
     damaged: int = 0
     seed: int = 1
@@ -83,6 +85,7 @@ def make_session(folder: Path, scenario: Scenario, base: HostTrace | None = None
     trace = repeat_steps(base or drawn_rank(), scenario.steps)
     bounds = _collective_bounds(trace)
     delays = _delays(scenario, len(bounds), _first_of_steps(trace, bounds))
+    leaves = _leaves(scenario, bounds)
     skew = [round(rng.uniform(-1, 1) * scenario.skew_ms * 1e6) for _ in range(scenario.hosts)]
     damaged = sorted(rng.sample(range(scenario.hosts), scenario.damaged))
     run = folder / "plugins" / "profile" / RUN
@@ -90,7 +93,9 @@ def make_session(folder: Path, scenario: Scenario, base: HostTrace | None = None
     for rank in range(scenario.hosts):
         content = b""
         if rank not in damaged or damaged.index(rank) % len(DAMAGES):
-            bent = bend(trace, bounds, delays[rank], delays.max(axis=0) - delays[rank], scenario.slow_link)
+            inside = delays.max(axis=0) - delays[rank] + leaves[rank]
+            before = delays[rank] - np.append(0, leaves[rank, :-1])
+            bent = bend(trace, bounds, before, inside, scenario.slow_link)
             content = write(_as_rank(bent, rank, scenario.hosts, skew[rank]))
         if rank in damaged and content:
             content = rng.randbytes(min(len(content), 1 << 16))
@@ -118,7 +123,7 @@ def drawn_rank(steps: int = 3, kernels: int = 6) -> HostTrace:
     builder = TraceBuilder("drawn", _START_UNIX_NS)
     builder.plane("/host:CPU", PlaneKind.HOST, stats={"rank": 0, "world_size": 2})
     thread = builder.line(0, "python")
-    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU), "stream 7")
+    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU), "stream 7", kind=LineKind.STREAM)
     for step in range(steps):
         start = step * 50 * PS_PER_MS
         facts = {"step_num": step}
@@ -160,6 +165,14 @@ def _delays(scenario: Scenario, collectives: int, firsts: Sequence[int]) -> I64:
     if scenario.straggler is not None:
         late[scenario.straggler, firsts] += round(scenario.straggler_ms * PS_PER_MS)
     return late
+
+
+def _leaves(scenario: Scenario, bounds: I64) -> I64:
+    """By how much later than the first each rank leaves each collective, in ps: int64 of shape (hosts, collectives)."""
+    rng = np.random.default_rng(scenario.seed + 1)
+    gaps = np.append(bounds[1:, 0] - bounds[:-1, 1], PS_PER_MS)
+    leaves = rng.exponential(scenario.leave_us * 1e6, (scenario.hosts, len(bounds))).astype(np.int64)
+    return np.minimum(leaves, gaps // 2)  # the rank is back in time for the next
 
 
 def bend(trace: HostTrace, bounds: I64, before: I64, inside: I64, slow_link: float = 1.0) -> HostTrace:

@@ -36,7 +36,7 @@ class Server:
 
     def requests(self) -> list[str]:
         """Method and path of each request since the last call."""
-        lines = re.findall(r'"(?:\x1b\[[0-9;]*m)?([A-Z]+ \S+) HTTP', self._log.read_text())
+        lines = re.findall(r'"(?:\x1b\[[0-9;]*m)*([A-Z]+ \S+) HTTP', self._log.read_text())
         new, self._seen = lines[self._seen :], len(lines)
         return new
 

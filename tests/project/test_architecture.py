@@ -17,11 +17,12 @@ ALLOWED: dict[str, set[str]] = {
     "records": set(),
     "errors": set(),
     "kernels": set(),
+    "plugins": set(),
     "model": {"errors", "kernels"},
     "vocabulary": {"model"},
-    "formats": {"errors", "model", "kernels", "vocabulary"},
+    "formats": {"errors", "model", "kernels", "plugins", "vocabulary"},
     "report": {"errors"},
-    "analysis": {"errors", "model", "kernels", "report", "vocabulary"},
+    "analysis": {"errors", "model", "kernels", "plugins", "report", "vocabulary"},
     "cache": {"errors"},
     "capture": {"errors", "model", "formats"},
     "autostart": {"capture"},
@@ -35,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "sql": {"errors", "model", "kernels", "report", "analysis"},
     "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf", "sql"},
     "stepscope": {"errors", "capture", "api"},
-    "export": {"errors", "model", "kernels", "formats", "analysis"},
+    "export": {"errors", "model", "kernels", "formats", "analysis", "plugins", "vocabulary"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
     "web": {
@@ -114,7 +115,7 @@ CONFINED: dict[str, set[str]] = {
 }
 
 # A constant, a group of entry points, and what is started as a program with `-m`.
-NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart"}
+NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.autostart"}
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}

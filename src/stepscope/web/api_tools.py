@@ -46,13 +46,15 @@ def tool_export(site: Site, request: Request, session: str, tool: str, form: str
 
 def trace_export(site: Site, request: Request, session: str, form: str) -> Answer:
     """Answers with the trace of one or all hosts as a compressed file for other viewers."""
-    from stepscope.export import SUFFIXES, compress_pieces, pieces
+    from stepscope.export import compress_pieces
+    from stepscope.export.registry import export_named
 
+    export = export_named(form)
     opened = site.opened(session)
     host = request.args.get("host") or None
     hosts = opened.listed.session.hosts if host is None else (opened.file(host).host,)
-    content = b"".join(compress_pieces(pieces((opened.trace(one) for one in hosts), form, len(hosts))))
-    name = f"{opened.listed.id}{SUFFIXES[form]}.gz"
+    content = b"".join(compress_pieces(export.pieces((opened.trace(one) for one in hosts), len(hosts))))
+    name = f"{opened.listed.id}{export.suffix}.gz"
     return binary_answer(content, "application/gzip", {"Content-Disposition": f'attachment; filename="{name}"'})
 
 
@@ -146,5 +148,5 @@ ROUTES = (
     Route(_TOOL, tool_json),
     Route(f"{_TOOL}.<any(csv, json, parquet, arrow):form>", tool_export),
     Route(f"{_TOOL}/tables/<section>.arrow", table_arrow),
-    Route("/api/sessions/<session>/trace/<any(perfetto, chrome):form>", trace_export),
+    Route("/api/sessions/<session>/trace/<form>", trace_export),
 )

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from stepscope.analysis.registry import TOOLS, Tool, tool_named
+from stepscope.analysis.registry import TOOLS, Tool, all_tools, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
 from stepscope.formats import progress as reading
@@ -195,7 +195,10 @@ class LoadedProfile:
     else:
 
         def __getattr__(self, name: str) -> Callable[..., Report]:
-            tools = ", ".join(tool.method for tool in TOOLS)
+            tools = all_tools()
+            if found := next((tool for tool in tools if tool.method == name), None):  # of another package
+                return functools.partial(self.report, found.name)
+            tools = ", ".join(tool.method for tool in tools)
             raise AttributeError(f"a loaded profile has no {name!r}; tools: {tools}", name=name, obj=self)
 
     def trace(self, host: str | None = None) -> HostTrace:
@@ -266,7 +269,7 @@ class LoadedProfile:
         It comes from the cache if it was shown before; then no tool is imported.  Raises the errors of `report`.
         """
         tool = tool_named(tool_name)
-        key, name = self._session_key(), f"{tool.name}.shown"
+        key, name = self._session_key(), f"{tool.cache_name}.shown"
         content = self._cache.get_bytes(key, name)
         kept = None if content is None else unpack_report(content)
         if kept is not None:
@@ -479,7 +482,7 @@ class LoadedProfile:
     def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
         """One host's part of a report, from the cache if possible; `within_steps` restricts it to the steps."""
         key, part = self._host_key(file), "steps" if within_steps else "partial"
-        name = f"{tool.partial_of or tool.name}.{part}"
+        name = f"{tool.partial_of or tool.cache_name}.{part}"
         content = self._cache.get_bytes(key, name)
         kept = None if content is None else _decode_partial(tool, content)
         if kept is not None:

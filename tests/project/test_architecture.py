@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "stepscope": {"errors", "capture", "api"},
     "export": {"errors", "model", "kernels", "formats", "analysis", "plugins", "vocabulary"},
     "demo": {"errors", "capture"},
-    "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
+    "doctor": {"errors", "formats", "report", "analysis", "cache", "api", "plugins", "export"},
     "web": {
         "errors",
         "model",
@@ -68,6 +68,7 @@ ALLOWED: dict[str, set[str]] = {
         "capture",
         "demo",
         "api",
+        "plugins",
         "sql",
         "stepscope",
     },
@@ -114,8 +115,9 @@ CONFINED: dict[str, set[str]] = {
     "torch": {"capture", "demo"},
 }
 
-# A constant, a group of entry points, and what is started as a program with `-m`.
-NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.autostart"}
+# A constant, groups of entry points, and what is started as a program with `-m`.
+NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.tools"}
+NAMED_ONLY |= {"stepscope.autostart"}
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from werkzeug import Request
 
-from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.registry import all_tools
 from stepscope.report import Field, Figures, Prose, Report, Rows, Section
 from stepscope.report.export import EXPORTS, MEDIA_TYPES, table_to_arrow
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
@@ -77,7 +77,7 @@ def _report(site: Site, request: Request, session: str, tool: str) -> Report:
 
 def _read_question(request: Request, tool: str) -> tuple[str, str | None, str | None]:
     """Tool, host and steps.  Raises Refused (404) for an unknown tool."""
-    names = [known.name for known in TOOLS]
+    names = [known.name for known in all_tools()]
     if tool not in names:
         raise Refused(404, f"there is no tool {tool!r}", "choose another tool", names)
     return tool, request.args.get("host") or None, request.args.get("steps") or None

@@ -26,7 +26,8 @@ from stepscope.analysis.compare.compare import DEFAULT_TOOLS, comparable_tools, 
 from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.analysis.registry import TOOLS
 from stepscope.engines import host_work
-from stepscope.export import SUFFIXES, pieces
+from stepscope.export import pieces
+from stepscope.export.registry import export_named
 from stepscope.formats.session import HostFile
 from stepscope.formats.xspace import writer
 from stepscope.report import (
@@ -412,7 +413,7 @@ def test_the_trace_is_had_as_a_file_for_other_viewers(client, logdir, form):
     for query, hosts in (("", profile.hosts), ("?host=other", ["other"])):
         answer = client.get(f"/api/sessions/{session}/trace/{form}{query}")
         assert gzip.decompress(answer.data) == b"".join(pieces([profile.trace(host) for host in hosts], form))
-    assert answer.headers["Content-Disposition"] == f'attachment; filename="{session}{SUFFIXES[form]}.gz"'
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{session}{export_named(form).suffix}.gz"'
     assert "Content-Encoding" not in answer.headers
     assert client.get(f"/api/sessions/{session}/trace/{form}?host=nobody").json["choices"] == ["one", "other"]
 

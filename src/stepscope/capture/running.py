@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
@@ -259,7 +260,7 @@ class Capture:
         assert self._spool is not None
         self._recording = recording
         self._flush()
-        for note in filter(None, (self.ended_early, *self.notes, cost.LENGTHS.window_note())):
+        for note in filter(None, (self.ended_early, *self.notes)):
             self._spool.note(note)
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
@@ -268,7 +269,10 @@ class Capture:
     def _facts(self) -> dict[str, StatValue]:
         held_s = getattr(self._recording, "held_s", None)
         pause: dict[str, StatValue] = {} if held_s is None else {cost.PAUSE: 1000.0 * float(held_s)}
-        return cost.LENGTHS.facts() | pause | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
+        settings: dict[str, StatValue] = {
+            f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
+        }
+        return cost.LENGTHS.facts() | pause | settings | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
 
     def _collect_framework(self, host: str) -> Collected | None:
         if self._recording is None:

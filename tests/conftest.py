@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import signal
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +69,15 @@ def extract_once(archive: Path, folder: Path) -> Path:
                 tar.extractall(folder, filter="data")
             done.touch()
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_callback_is_missed() -> Iterator[None]:
+    """Forgets the callbacks that a test makes: at its end, a program says which of its callbacks no trainer called."""
+    yield
+    callbacks = sys.modules.get("stepscope.capture.callbacks.batches")
+    if callbacks is not None:
+        callbacks._MADE.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

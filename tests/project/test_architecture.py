@@ -23,7 +23,8 @@ ALLOWED: dict[str, set[str]] = {
     "formats": {"errors", "model", "kernels", "plugins", "vocabulary"},
     "report": {"errors"},
     "analysis": {"errors", "model", "kernels", "plugins", "report", "vocabulary"},
-    "cache": {"errors"},
+    "cache": {"errors", "formats"},
+    "engines": {"errors", "model", "kernels", "formats", "analysis", "cache", "meanwhile", "shelf"},
     "capture": {"errors", "model", "formats"},
     "autostart": {"capture"},
     "client": {"capture"},
@@ -34,11 +35,16 @@ ALLOWED: dict[str, set[str]] = {
     "shelf": {"model"},
     "meanwhile": set(),
     "sql": {"errors", "model", "kernels", "report", "analysis"},
-    "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf", "sql"},
-    "stepscope": {"errors", "capture", "api"},
+    "api": {"errors", "model", "formats", "report", "analysis", "cache", "engines", "meanwhile", "shelf", "sql"},
+    "budgets": {"errors", "report", "analysis", "formats", "capture", "api", "shelf"},
+    "stepscope": {"errors", "capture", "api", "budgets"},
     "export": {"errors", "model", "kernels", "formats", "analysis", "plugins", "vocabulary"},
+    "pictures": {"errors", "model", "report", "analysis"},
+    "agents": {"errors", "model", "report", "analysis", "formats", "cache", "shelf", "api", "pictures"},
+    "sheets": {"errors", "report", "analysis", "api", "pictures"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api", "plugins", "export"},
+    "overtime": {"errors", "model", "formats", "report", "api"},
     "web": {
         "errors",
         "model",
@@ -59,16 +65,21 @@ ALLOWED: dict[str, set[str]] = {
         "export",
         "web",
         "doctor",
+        "overtime",
         "kernels",
         "model",
         "formats",
         "report",
         "analysis",
         "cache",
+        "engines",
         "capture",
         "demo",
         "api",
         "plugins",
+        "budgets",
+        "agents",
+        "sheets",
         "sql",
         "stepscope",
     },
@@ -96,6 +107,7 @@ WINGS: dict[str, set[str]] = {
     "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
     "compare": {"steps", "account", "overview", "waits"},
+    "gate": {"compare", "overview"},
 }
 
 # A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.
@@ -108,7 +120,13 @@ CONFINED: dict[str, set[str]] = {
     "rich": {"cli", "report"},
     "werkzeug": {"web"},
     "waitress": {"web"},
-    "tensorboard": {"web"},
+    "mcp": {"agents"},
+    "mcp_types": {"agents"},
+    "uvicorn": {"cli"},
+    "PIL": {"pictures"},
+    "ray": {"engines"},
+    "distributed": {"engines"},
+    "tensorboard": {"capture", "web"},
     "tensorflow": {"capture", "demo"},
     "keras": {"capture", "demo"},
     "jax": {"capture", "demo"},
@@ -117,11 +135,11 @@ CONFINED: dict[str, set[str]] = {
 
 # A constant, groups of entry points, and what is started as a program with `-m`.
 NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.tools"}
-NAMED_ONLY |= {"stepscope.autostart"}
+NAMED_ONLY |= {"stepscope.autostart", "stepscope.run"}
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
-HEAVY |= {"tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
+HEAVY |= {"ray", "dask", "distributed", "tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
 
 
 def room_of(target: str) -> str:

@@ -25,7 +25,8 @@ class Tool:
     """One analysis.
 
     The module has three names: `partial(trace) -> P`, a small msgspec-encodable value for one host; `merge([P]) ->
-    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  Its `COMPARABLES`
+    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  Where partials
+    are large, `condense([P]) -> [P]` makes them small without changing what `merge` makes of them.  Its `COMPARABLES`
     say what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
 
     Attributes:
@@ -69,6 +70,15 @@ class Tool:
     def partial(self, trace: HostTrace) -> Any:
         """What one host contributes."""
         return self._get("partial")(trace)
+
+    def condense(self, partials: Sequence[Any]) -> list[Any]:
+        """As many partials in the same order, with what can be added up moved to one of them.
+
+        `merge` makes the same report of them, and of these together with those of other hosts.
+        """
+        module = importlib.import_module(self.module)
+        condense = getattr(module, "condense", None)
+        return condense(partials) if condense and len(partials) > 1 else [*partials]
 
     def merge(self, partials: Sequence[Any]) -> Report:
         """The report of all hosts; at least one partial."""
@@ -134,6 +144,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool("idle", "why devices stand idle, how long their queues are, and how launches get there", "waits"),
     Tool("modules", "the modules that a model is made of, and the time that each takes", "ops"),
+    Tool("annotations", "the ranges that the program named, and the time that each takes", "ops"),
     Tool("syncs", "where the host waits for a device, and from which line of the program", "waits"),
     Tool("op-shapes", "every op by the shapes of its inputs and by the line that calls it", "ops"),
     Tool("critical-path", "what a step waits for, moment by moment", "waits"),

@@ -19,6 +19,7 @@ from stepscope.cli.late import Register, make_group_class
 from stepscope.cli.options import (
     FORMAT,
     HOST,
+    MORE_PATHS_HELP,
     OUTPUT,
     PATH_HELP,
     RUN,
@@ -45,6 +46,7 @@ DEMO_ONCE = "DEMO_ONCE"
 
 
 ProfilePath = Annotated[str, typer.Argument(metavar="PATH", help=PATH_HELP)]
+MorePaths = Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help=MORE_PATHS_HELP)]
 RunName = Annotated[str | None, parameter(RUN)]
 HostName = Annotated[str | None, parameter(HOST)]
 Steps = Annotated[str | None, parameter(STEPS)]
@@ -65,6 +67,7 @@ def _print_version(wanted: bool) -> None:
 
 def summary(
     path: ProfilePath,
+    more: MorePaths = None,
     run: RunName = None,
     host: HostName = None,
     form: Annotated[
@@ -73,12 +76,14 @@ def summary(
     output: Output = None,
 ) -> None:
     """Shows ten lines: the verdict, where the step time goes, the top ops, the first advice."""
-    show(ToolRequest(tool=SUMMARY, path=path, run=run, host=host, form=form, output=output))
+    paths = tuple(more or ())
+    show(ToolRequest(tool=SUMMARY, path=path, more=paths, run=run, host=host, form=form, output=output))
 
 
 def _register_tool(tool: Tool, app: typer.Typer) -> None:
     def command(
         path: ProfilePath,
+        more: MorePaths = None,
         run: RunName = None,
         host: HostName = None,
         steps: Steps = None,
@@ -91,6 +96,7 @@ def _register_tool(tool: Tool, app: typer.Typer) -> None:
         request = ToolRequest(
             tool=tool.name,
             path=path,
+            more=tuple(more or ()),
             run=run,
             host=host,
             steps=steps,
@@ -160,8 +166,8 @@ def _register_own(command: Callable[..., None], app: typer.Typer) -> None:
     app.command(command.__name__)(command)
 
 
-def _register_module(module: str, app: typer.Typer) -> None:
-    importlib.import_module(module).register(app)
+def _register_module(module: str, app: typer.Typer, function: str = "register") -> None:
+    getattr(importlib.import_module(module), function)(app)
 
 
 def _register_added(name: str, app: typer.Typer) -> None:
@@ -187,9 +193,14 @@ PANELS: dict[str, dict[str, Register]] = {
     "Record a profile": {
         "run": partial(_register_module, "stepscope.cli.run"),
         "capture": partial(_register_module, "stepscope.cli.capture"),
+        "trigger": partial(_register_module, "stepscope.cli.over_time", function="register_trigger"),
+        "over-time": partial(_register_module, "stepscope.cli.over_time"),
     },
     "Look closer": {**_TOOLS, "sql": partial(_register_module, "stepscope.cli.sql")},
     "Take it elsewhere": {
+        "report": partial(_register_module, "stepscope.cli.report"),
+        "gate": partial(_register_module, "stepscope.cli.gate"),
+        "mcp": partial(_register_module, "stepscope.cli.mcp"),
         "trace": partial(_register_module, "stepscope.cli.trace"),
         "hlo-graph": partial(_register_module, "stepscope.cli.hlo_graph"),
     },

@@ -129,7 +129,8 @@ def _facts(opened: OpenSession) -> dict[str, Any] | None:
 
 
 def _steps(report: OverviewReport) -> dict[str, Any]:
-    return {"step_count": report.step_time_ms["count"], "step_time_ms": report.step_time_ms["mean"]}
+    times = {"step_count": report.step_time_ms["count"], "step_time_ms": report.step_time_ms["mean"]}
+    return times | {"collectives_ms": report.breakdown_ms["device_collectives"]}
 
 
 def _warnings(opened: OpenSession) -> list[str]:

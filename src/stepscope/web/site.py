@@ -15,6 +15,7 @@ from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, find_logdir
 from stepscope.web.catalogue import Catalogue, Listed, Root
+from stepscope.web.glances import Glance, kept_glance
 from stepscope.web.opened import FIRST_TOOL, OpenSession
 from stepscope.web.warming import warm_up
 
@@ -102,6 +103,16 @@ class Site:
             while len(self._opened) > MOST_OPEN:
                 self._opened.pop(next(iter(self._opened))).close()
         return known
+
+    def glances(self, sessions: Sequence[str]) -> dict[str, Glance | None]:
+        """What is known of sessions that were read before, without reading any; None for others and for unknown ids."""
+        listed = {one.id: one for one in self.catalogue.sessions()}
+        with self._lock:
+            fresh = {session: opened.glance for session, opened in self._opened.items()}
+        return {
+            session: fresh.get(session) or (kept_glance(self._cache, listed[session]) if session in listed else None)
+            for session in sessions
+        }
 
     def wait(self, opened: OpenSession, seconds: float) -> None:
         """Waits at most `seconds` for a session to be ready; not at all if too many requests wait already."""

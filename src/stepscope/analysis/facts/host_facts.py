@@ -9,7 +9,9 @@ from stepscope.analysis.facts.changes import Changes, changes_of
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
+from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
+from stepscope.analysis.facts.outside_fetches import OutsideFetches, outside_fetches_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.steps.breakdown import Rank
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
@@ -34,6 +36,8 @@ class HostFacts:
         account: where the time of the median step goes, with the culprit of each cause; None without steps.
         changes: what changes give that step, by the replay of its model; None without steps.
         wrapper: how PyTorch trains the model in parallel: "ddp", "fsdp", or "" for neither.
+        first_calls: the capture holds first calls only; None if it holds more.
+        outside_fetches: the loop fetches its batches outside of the step marks; None if not.
     """
 
     host: str
@@ -47,6 +51,8 @@ class HostFacts:
     account: StepAccount | None = None
     changes: Changes | None = None
     wrapper: str = ""
+    first_calls: FirstCalls | None = None
+    outside_fetches: OutsideFetches | None = None
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
@@ -63,6 +69,8 @@ def facts_of(trace: HostTrace) -> HostFacts:
         account=account_of(trace),
         changes=changes_of(trace),
         wrapper=_wrapper_of(trace),
+        first_calls=first_calls_of(trace),
+        outside_fetches=outside_fetches_of(trace),
     )
 
 

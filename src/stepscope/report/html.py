@@ -27,7 +27,7 @@ h4 { margin: 1.6em 0 .4em }
 """
 _LIVE_ROWS = 500  # of a table in a notebook: what is not there cannot be sorted
 _BOX = "32em"  # the height of a long table in a notebook
-# Sorts by the column of a heading: numbers by their exact values, the largest first, then texts; what is unknown is last.
+# Sorts by the column of a heading: numbers by their exact values, the largest first, or texts; the unknown is last.
 # It stands in an attribute, since not every notebook runs scripts of an output.
 _SORT = (
     "var h=event.target.closest('th');if(h){var t=h.closest('table'),b=t.tBodies[0],i=h.cellIndex,"

@@ -383,8 +383,11 @@ def test_a_step_leads_to_its_interval_in_the_timeline(page, page_server, corpus,
     href = page.get_by_role("link", name="Show in the timeline").get_attribute("href")
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(href[1:]).query)
 
-    assert float(query["begin"][0]) == step["start_ms"]
-    assert float(query["end"][0]) == pytest.approx(step["start_ms"] + step["duration_ms"], abs=1e-6)
+    start_ms, end_ms = map(float, query["evidence"][0].split("_"))
+    assert start_ms == step["start_ms"]
+    assert end_ms == pytest.approx(step["start_ms"] + step["duration_ms"], abs=1e-6)
+    assert float(query["begin"][0]) < start_ms < end_ms < float(query["end"][0])
+    assert query["why"][0].startswith("Step")
 
 
 def test_the_head_of_a_column_says_what_it_means_and_in_which_unit(page, page_server, corpus):

@@ -22,7 +22,8 @@ ALLOWED: dict[str, set[str]] = {
     "formats": {"errors", "model", "kernels", "vocabulary"},
     "report": {"errors"},
     "analysis": {"errors", "model", "kernels", "report", "vocabulary"},
-    "cache": {"errors"},
+    "cache": {"errors", "formats"},
+    "engines": {"errors", "model", "kernels", "formats", "analysis", "cache", "meanwhile", "shelf"},
     "capture": {"errors", "model", "formats"},
     "autostart": {"capture"},
     "client": {"capture"},
@@ -33,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "shelf": {"model"},
     "meanwhile": set(),
     "sql": {"errors", "model", "kernels", "report", "analysis"},
-    "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf", "sql"},
+    "api": {"errors", "model", "formats", "report", "analysis", "cache", "engines", "meanwhile", "shelf", "sql"},
     "budgets": {"errors", "report", "analysis", "formats", "capture", "api", "shelf"},
     "notebook": {"errors", "model", "report", "analysis", "capture", "api", "pictures"},
     "stepscope": {"errors", "capture", "api", "budgets", "notebook"},
@@ -71,6 +72,7 @@ ALLOWED: dict[str, set[str]] = {
         "report",
         "analysis",
         "cache",
+        "engines",
         "capture",
         "demo",
         "api",
@@ -124,7 +126,9 @@ CONFINED: dict[str, set[str]] = {
     "mcp_types": {"agents"},
     "uvicorn": {"cli"},
     "PIL": {"pictures"},
-    "tensorboard": {"web"},
+    "ray": {"engines"},
+    "distributed": {"engines"},
+    "tensorboard": {"capture", "web"},
     "tensorflow": {"capture", "demo"},
     "keras": {"capture", "demo"},
     "jax": {"capture", "demo"},
@@ -132,11 +136,11 @@ CONFINED: dict[str, set[str]] = {
 }
 
 # A constant, a group of entry points, and what is started as a program with `-m`.
-NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart"}
+NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart", "stepscope.run"}
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
-HEAVY |= {"tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
+HEAVY |= {"ray", "dask", "distributed", "tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
 
 
 def room_of(target: str) -> str:

@@ -97,7 +97,7 @@ def test_a_query_from_stdin(logs: Path, monkeypatch: pytest.MonkeyPatch, capsys:
         (["FROM kernel"], "did you mean kernels"),
         (["CREATE TABLE x AS SELECT 1"], "[read-only]"),
         (["SELECT count(*) FROM range(1000000000000)", "--timeout", "0.05"], "[stopped]"),
-        (["SELECT 1", "--memory", "tiny"], "--memory tiny is not a size"),
+        (["SELECT 1", "--memory", "tiny"], "'tiny' is not a size of memory"),
         (["no-such-folder", "SELECT 1"], "has no name"),
     ],
 )
@@ -111,6 +111,6 @@ def test_a_wrong_question_is_one_line_and_status_2(
     assert said in err
 
 
-@pytest.mark.parametrize(("text", "size"), [("64MB", 64 << 20), ("1.5 GiB", 3 << 29), ("8g", 8 << 30)])
+@pytest.mark.parametrize(("text", "size"), [("64 MiB", 64 << 20), ("1.5 GiB", 3 << 29), ("8g", 8_000_000_000)])
 def test_sizes(text: str, size: int) -> None:
     assert read_size(text) == size

@@ -25,6 +25,7 @@ from stepscope import api
 from stepscope.analysis.compare.compare import DEFAULT_TOOLS, comparable_tools, compare
 from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.analysis.registry import TOOLS
+from stepscope.engines import host_work
 from stepscope.export import SUFFIXES, pieces
 from stepscope.formats.session import HostFile
 from stepscope.formats.xspace import writer
@@ -180,14 +181,14 @@ def test_a_session_is_loaded_in_the_background_and_says_how_far_it_is(client, lo
 @pytest.mark.parametrize("profile", ["tf-gpu-multi-worker", "torch-v100-resnet50-workers0"])
 def test_progress_moves_within_one_file(corpus, monkeypatch, profile):
     seen: list[int] = []
-    note = api.LoadedProfile._note_read
+    note = host_work.HostWork._note_read
 
-    def look(self: api.LoadedProfile, file: HostFile, nbytes: int) -> None:
+    def look(self: host_work.HostWork, file: HostFile, nbytes: int) -> None:
         note(self, file, nbytes)
-        seen.append(self.bytes_read(file.host))
+        seen.append(self.bytes_read[file.host])
 
-    monkeypatch.setattr(api.LoadedProfile, "_note_read", look)
-    monkeypatch.setattr(api, "_WORTH_PIECES_BYTES", 1)
+    monkeypatch.setattr(host_work.HostWork, "_note_read", look)
+    monkeypatch.setattr(host_work, "_WORTH_PIECES_BYTES", 1)
     loaded = stepscope.load(corpus / profile, host=stepscope.load(corpus / profile).hosts[0])
     assert loaded.bytes_read(loaded.hosts[0]) == 0
     loaded.trace()
@@ -630,8 +631,8 @@ def test_hostile_names_are_text(tmp_path):
 
 def test_of_many_who_ask_at_once_one_reads_the_file(client, monkeypatch):
     reads: list[str] = []
-    read = api._read_trace
-    monkeypatch.setattr(api, "_read_trace", lambda file: reads.append(file.host) or read(file))
+    read = host_work._read_trace
+    monkeypatch.setattr(host_work, "_read_trace", lambda file: reads.append(file.host) or read(file))
     session = session_id(client, "drawn")
     gate = threading.Barrier(6)
 

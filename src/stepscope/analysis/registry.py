@@ -22,7 +22,8 @@ class Tool:
     """One analysis.
 
     The module has three names: `partial(trace) -> P`, a small msgspec-encodable value for one host; `merge([P]) ->
-    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  Its `COMPARABLES`
+    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  Where partials
+    are large, `condense([P]) -> [P]` makes them small without changing what `merge` makes of them.  Its `COMPARABLES`
     say what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
 
     Attributes:
@@ -55,6 +56,15 @@ class Tool:
     def partial(self, trace: HostTrace) -> Any:
         """What one host contributes."""
         return self._get("partial")(trace)
+
+    def condense(self, partials: Sequence[Any]) -> list[Any]:
+        """As many partials in the same order, with what can be added up moved to one of them.
+
+        `merge` makes the same report of them, and of these together with those of other hosts.
+        """
+        module = importlib.import_module(self.module)
+        condense = getattr(module, "condense", None)
+        return condense(partials) if condense and len(partials) > 1 else [*partials]
 
     def merge(self, partials: Sequence[Any]) -> Report:
         """The report of all hosts; at least one partial."""

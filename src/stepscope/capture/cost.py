@@ -11,6 +11,7 @@ import statistics
 from collections import deque
 
 PLANE = "/stepscope:capture"
+PAUSE = "pause_ms"  # how long the program stood still while the framework's profiler collected its events
 FEWEST = 3
 _MOST_BEFORE = 20
 _MOST_INSIDE = 1000

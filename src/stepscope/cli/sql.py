@@ -14,6 +14,7 @@ from stepscope.cli.commands import Format, HostName, Output, RunName
 from stepscope.cli.options import STDOUT, OutputFormat
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output, load_profile
+from stepscope.engines.budget import parse_size
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from stepscope.sql.answer import SqlReport
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<path>.+)", re.DOTALL)
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LEAST_BYTES = 64 << 20  # the engine needs some for itself
 
 _EPILOG = """
@@ -107,9 +106,8 @@ def _load_sessions(
 
 
 def read_size(text: str) -> int:
-    """Bytes from a text such as 8GB or 512MiB, in powers of 1024.  Raises UsageError."""
-    found = _SIZE.fullmatch(text.strip())
-    size = int(float(found["number"]) * _UNITS[found["unit"].upper()]) if found else 0
-    if size < _LEAST_BYTES:
-        raise UsageError(f"--memory {text} is not a size of at least 64MB", hint="for example --memory 8GB")
-    return size
+    """Bytes from a text such as 8GB or 512MiB. Raises UsageError."""
+    found = parse_size(text)
+    if found < _LEAST_BYTES:
+        raise UsageError(f"{text!r} is too little memory for a query", hint="at least 64MB, such as --memory 8GB")
+    return found

@@ -229,7 +229,9 @@ def clock() -> Check:
 
 
 def _cache() -> Check:
-    folder = Cache().folder
+    folder, url = Cache().folder, Cache().options.url
+    if url is not None:
+        return Check("cache", "ok", url)
     if folder is None:
         return Check("cache", "note", "switched off", "unset STEPSCOPE_CACHE to open profiles faster the second time")
     if not _may_write_below(folder):

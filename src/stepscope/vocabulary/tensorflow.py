@@ -30,6 +30,9 @@ RUNTIME: tuple[KindRule, ...] = (
 OPS: tuple[KindRule, ...] = ((r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Z_]\w*$", K.OP, Trait.NONE),)
 UNTYPED_OPS: tuple[KindRule, ...] = ((r"[^:]+:$", K.OP, Trait.NONE),)
 
+KERAS_BATCH = "Profiled batch"
+"""The mark of Keras' TensorBoard callback.  It numbers batches from 0; `profile_batch`, which chooses them, from 1."""
+
 ONLY_HERE = ("FunctionRun", "EagerExecute", "ExecutorState::Process")
 """Names that no other framework writes."""
 

@@ -130,7 +130,7 @@ def _facts(opened: OpenSession) -> dict[str, Any] | None:
 
 def _steps(report: OverviewReport) -> dict[str, Any]:
     times = {"step_count": report.step_time_ms["count"], "step_time_ms": report.step_time_ms["mean"]}
-    return times | {"collectives_ms": report.breakdown_ms["device_collectives"], "verdict": report.verdict}
+    return times | {"collectives_ms": report.breakdown_ms["device_collectives"]}
 
 
 def _warnings(opened: OpenSession) -> list[str]:

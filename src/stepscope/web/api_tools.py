@@ -29,7 +29,7 @@ def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
 def report_answer(report: Report) -> Answer:
     """Answers with a report: its JSON, and its sections as the page shows them."""
     whole = report.to_dict()
-    sections = [_section_json(section, whole) for section in report.sections()]
+    sections = [section_json(section, whole) for section in report.sections()]
     body, left_out = _drop_long_lists(whole)
     return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
 
@@ -104,7 +104,8 @@ def _long_inner_lists(items: list[Any]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count > INLINE_NESTED}
 
 
-def _section_json(section: Section, body: dict[str, Any]) -> dict[str, Any]:
+def section_json(section: Section, body: dict[str, Any]) -> dict[str, Any]:
+    """A section as the page reads it; `body` is the JSON of its report."""
     head = {"id": section.id, "title": section.title}
     if isinstance(section, Prose):
         return {"kind": "prose", **head, "lines": section.lines}

@@ -6,14 +6,13 @@ no profile.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from stepscope.cache import cache_key
 
 if TYPE_CHECKING:
-    from stepscope.analysis.overview.overview_tool import OverviewReport
     from stepscope.cache import Cache
     from stepscope.report import Report
     from stepscope.web.catalogue import Listed
@@ -28,17 +27,17 @@ Glance = dict[str, Any]
 
 def glance_of(report: Report) -> Glance:
     """Framework, devices, verdict and step times, from the overview."""
-    overview = cast("OverviewReport", report)
-    facts = overview.environment
-    steps = [step["duration_ms"] for step in overview.to_dict().get("steps", ())]
+    overview = report.to_dict()
+    facts = overview["environment"]
+    steps = [step["duration_ms"] for step in overview.get("steps", ())]
     every = -(-len(steps) // MOST_STEPS) or 1
     return {
         "framework": facts.get("framework"),
         "device_type": facts.get("device_type"),
         "device_count": facts.get("device_count"),
-        "step_time_ms": overview.step_time_ms["mean"],
-        "has_steps": overview.steps_source != "none",
-        "verdict": overview.verdict,
+        "step_time_ms": overview["step_time_ms"]["mean"],
+        "has_steps": overview["steps_source"] != "none",
+        "verdict": overview["verdict"],
         "steps_ms": steps[::every],
     }
 

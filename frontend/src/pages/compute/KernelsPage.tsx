@@ -9,6 +9,7 @@ import { findInTimeline } from "../../links";
 import { setParams } from "../../router";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
+import { hint } from "../../ui/hint";
 import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
@@ -58,7 +59,10 @@ function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>)
     .map(({ name, percent }) => ({ name: shown(name), percent: percent ?? null }));
   return (
     <>
-      <Findings lines={[sharesSentence(shares, "the kernels’ time")]} />
+      <Findings
+        lines={[sharesSentence(shares, "the kernels’ time")]}
+        meaning={hint("Share of the time of all kernels", fieldOf(tableOf(sections, "by_kernel"), "percent").doc)}
+      />
       {slices.length > 0 && (
         <Card title="Time by kernel" note="of the time of all kernels; each leads to its longest run">
           <RankedBars

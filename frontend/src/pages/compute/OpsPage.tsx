@@ -9,6 +9,7 @@ import { findInTimeline } from "../../links";
 import { formatHash, route, setParams, withParams } from "../../router";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, FigureRow, Segmented } from "../../ui/basics";
+import { hint } from "../../ui/hint";
 import { RankedBars, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
@@ -79,7 +80,10 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
     .map(({ name, percent }) => ({ name, percent: percent ?? null }));
   return (
     <>
-      <Findings lines={[sharesSentence(shares, `the ${of}`)]} />
+      <Findings
+        lines={[sharesSentence(shares, `the ${of}`)]}
+        meaning={hint("Share of self time", fieldOf(tableOf(sections, "distributions"), "percent").doc)}
+      />
       <Card
         title={by === "type" ? "Self time by op type" : "Self time by op"}
         note={`${of}; the largest ${slices.length}`}

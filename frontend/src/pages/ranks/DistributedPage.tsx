@@ -114,12 +114,15 @@ function StepsByRank({ sections }: { sections: Sections<"distributed"> }) {
       title="Steps of each rank"
       note={docOf(section, measure.value)}
       actions={
-        <Segmented
-          label="Time"
-          value={measure.value}
-          options={known}
-          onChange={(value) => setParams({ measure: value === known[0]?.value ? null : value })}
-        />
+        <>
+          {table.ranks.length > 1 && <a href={linkTo("timeline", { stack: "ranks" })}>A step of each rank</a>}
+          <Segmented
+            label="Time"
+            value={measure.value}
+            options={known}
+            onChange={(value) => setParams({ measure: value === known[0]?.value ? null : value })}
+          />
+        </>
       }
     >
       <HeatMap

@@ -3,6 +3,7 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
+import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { type HeatTable, heatRange } from "./heat";
 
@@ -137,7 +138,7 @@ function RankNames({ table, rowHeight }: { table: HeatTable; rowHeight: number }
 function StepNumbers({ steps, width }: { steps: readonly number[]; width: number }) {
   const every = Math.max(1, Math.ceil((STEP_WIDTH * steps.length) / Math.max(1, width)));
   return (
-    <ul class="heat-steps" aria-hidden="true">
+    <ul class="heat-steps" aria-hidden="true" {...hint("Step", "the number of the step, as the program counts")}>
       {steps.map(
         (step, at) =>
           at % every === 0 && (
@@ -161,7 +162,7 @@ function Scale({
 }) {
   const stops = Array.from({ length: 5 }, (_, at) => shade(colour, surface, at / 4));
   return (
-    <span class="heat-scale">
+    <span class="heat-scale" {...hint("Scale", "the shortest and the longest of the times, and their colours")}>
       {duration(low)} <Icon name="right" size={12} />
       <span class="heat-ramp" style={{ background: `linear-gradient(to right, ${stops.join(", ")})` }} />
       {duration(high)}

@@ -11,6 +11,7 @@ import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from ".
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard } from "../advice/AdviceCard";
+import { WhatIfButton } from "../advice/WhatIfButton";
 import { StackedBars } from "../shared/Bars";
 import { type RecordedStep, toExplain } from "../shared/differences";
 import { useStepLinks } from "../shared/intervals";
@@ -47,6 +48,7 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
           id="account"
           heading="What the median step waits for"
           note={medianNote(report)}
+          actions={<WhatIfButton />}
           plain
           height="all"
           mark={(row) => colourOfCause(sections, look.surface, row)}

@@ -23,7 +23,7 @@ interface Line {
   readonly cell: number;
 }
 
-export function CounterLines() {
+export function CounterLines({ isBare = false }: { isBare?: boolean }) {
   const id = sessionId.value;
   const hosts = session.value?.hosts ?? [];
   const host = chosenHost.value ?? hosts[0]?.name ?? null;
@@ -41,7 +41,15 @@ export function CounterLines() {
     };
   }, [id, host]);
   if (!lines) return <Loading what="Fetching the samples" />;
-  if (!lines.length) return null;
+  if (!lines.length) return isBare ? <p class="muted tl-wait">No counters were recorded.</p> : null;
+  const list = (
+    <ul class="counter-lines">
+      {lines.map((line) => (
+        <CounterLine key={line.track.id} line={line} host={hosts.length > 1 ? host : null} />
+      ))}
+    </ul>
+  );
+  if (isBare) return list;
   return (
     <Card
       title="Over time"
@@ -51,11 +59,7 @@ export function CounterLines() {
           : "click a moment to see it in the timeline"
       }
     >
-      <ul class="counter-lines">
-        {lines.map((line) => (
-          <CounterLine key={line.track.id} line={line} host={hosts.length > 1 ? host : null} />
-        ))}
-      </ul>
+      {list}
     </Card>
   );
 }

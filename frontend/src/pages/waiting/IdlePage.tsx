@@ -4,7 +4,7 @@ import type { Report, ToolAnswer } from "../../api";
 import { partsOfCauses } from "../../design/causes";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { intervalInTimeline } from "../../links";
+import { evidenceInTimeline } from "../../links";
 import { linkTo } from "../../router";
 import { docOf, figuresOf, type RowOf, type TableOf, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
@@ -160,8 +160,8 @@ function streamBar(row: Stream, gaps: readonly Gap[], several: boolean): Stacked
   };
 }
 
-/** A gap in the timeline, with half its length on both sides. */
+/** A gap in the timeline. */
 function aroundGap(gap: Gap, host: string | null): string {
   const [begin, length] = [Number(gap.start_ms), Number(gap.duration_ms)];
-  return intervalInTimeline(Math.max(0, begin - length / 2), begin + 1.5 * length, host);
+  return evidenceInTimeline(begin, begin + length, `Gap on ${gap.stream}: ${gap.cause ?? "idle"}`, host);
 }

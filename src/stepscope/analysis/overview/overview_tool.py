@@ -15,7 +15,7 @@ from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.facts.outside_fetches import describe_outside_fetches
-from stepscope.analysis.ops.top_ops import device_ops, host_ops
+from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import list_findings
 from stepscope.analysis.overview.session_figures import (
     TOP_OPS,
@@ -146,6 +146,12 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
         "ms",
         "time from the first to the last event, on the host with the longest capture",
         label="Captured",
+    ),
+    Field(
+        "pause_ms",
+        "ms",
+        "how long the program stood still when the capture ended, while PyTorch collected its events",
+        label="Pause at the end",
     ),
 )
 PLACEMENT_FIELDS: tuple[Field, ...] = (
@@ -494,6 +500,20 @@ def _partial(trace: HostTrace) -> Partial:
 
 
 # -- all hosts ---------------------------------------------------------------------------------------------------
+
+
+def condense(partials: Sequence[Partial]) -> list[Partial]:
+    """The partials with the ops of all hosts in the first: nine tenths of a partial, and only their sums are shown."""
+    first, *others = partials
+    device, host = ([part.on_device for part in partials], [part.on_host for part in partials])
+    summed = replace(first, on_device=sum_tables(device), on_host=sum_tables(host))
+    return [summed, *(_without_ops(part) for part in others)]
+
+
+def _without_ops(part: Partial) -> Partial:
+    if part.on_device is NO_OPS and part.on_host is NO_OPS:
+        return part
+    return replace(part, on_device=NO_OPS, on_host=NO_OPS)
 
 
 def merge(partials: Sequence[Partial]) -> OverviewReport:

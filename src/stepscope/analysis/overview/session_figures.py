@@ -197,4 +197,5 @@ def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:
         "devices_used": sum(part.devices_used for part in parts),
         "framework": next((part.framework for part in parts if part.framework), None),
         "capture_ms": round_ms(max(part.span_ps for part in parts)),
+        "pause_ms": max((round(part.pause_ms, 3) for part in parts if part.pause_ms is not None), default=None),
     }

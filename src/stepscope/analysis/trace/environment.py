@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 
@@ -19,6 +20,7 @@ _NVIDIA = (
 
 
 PYTHON_CALLS_MISSING = "Python calls"
+_CAPTURE_PLANE = "/stepscope:capture"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class EnvironmentOfHost:
         device_count, devices_used: devices that the profiler saw, and those that computed.
         span_ps: from the first to the last event; has_events: there is any.
         missing: what the host's trace lacks.
+        pause_ms: how long the program stood still while the framework's profiler collected its events; None if unknown.
     """
 
     framework: str
@@ -48,6 +51,7 @@ class EnvironmentOfHost:
     span_ps: int
     has_events: bool
     missing: list[Missing]
+    pause_ms: float | None = None
 
 
 def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
@@ -65,7 +69,16 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
         span_ps=end - begin,
         has_events=len(trace.events) > 0,
         missing=_list_missing(trace, steps_source, bool(planes), bool(is_device_work(trace).any())),
+        pause_ms=_pause_ms(trace),
     )
+
+
+def _pause_ms(trace: HostTrace) -> float | None:
+    """The pause at the end of a capture by Stepscope, as its profile states it."""
+    name = trace.strings.find(_CAPTURE_PLANE)
+    plane = next((at for at, row in enumerate(trace.planes.name.tolist()) if row == name > 0), None)
+    stated = trace.stats_of_plane(plane).get("pause_ms") if plane is not None else None
+    return stated if isinstance(stated, float) and 0 <= stated < inf else None
 
 
 def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:

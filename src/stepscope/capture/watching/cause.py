@@ -73,16 +73,16 @@ def find_cause(step: StepRecord, during: Sequence[Place], usually: Iterable[Plac
     head = f"Step {step.number:,} took {_ms(step.length_ns)} instead of {_ms(step.usual_ns)}"
     for found in (
         _blame_collector(step, extra_ns),
-        _blame_contention(step, extra_ns),
         _blame_place(during, usually, extra_ns, step),
+        _blame_contention(step, extra_ns),
         _blame_paging(step),
         _blame_others(machine, extra_ns),
+        _blame_most_sampled(during, extra_ns, step),
     ):
         if found is not None:
             kind, where, ns, words = found
             return Cause(kind, where, ns / 1e6, f"{head}: {words}")
-    where = f"; it was in {Counter(during).most_common(1)[0][0].source}" if during else ""
-    return Cause(UNKNOWN, "", 0.0, f"{head}: no cause was found{where}")
+    return Cause(UNKNOWN, "", 0.0, f"{head}: no cause was found, and no sample of its stack was taken")
 
 
 _Found = tuple[str, str, float, str]
@@ -128,15 +128,28 @@ def _blame_place(during: Sequence[Place], usually: Iterable[Place], extra_ns: in
     share, usual_share = count / len(during), before[name] / total_before
     usual_ns = usual_share * step.usual_ns
     more_ns = share * step.length_ns - usual_ns
-    if more_ns < _CLEAR_PART * extra_ns or (share < _UNUSUAL * usual_share and usual_share < _CLEAR_PART):
+    is_unusual = share >= _UNUSUAL * usual_share or share - usual_share >= _CLEAR_PART
+    if more_ns < _CLEAR_PART * extra_ns or not is_unusual:
         return None
-    return _describe_place([place for place in during if _identify(place) == name], min(more_ns, extra_ns))
+    there = [place for place in during if _identify(place) == name]
+    return _describe_place(there, min(more_ns, extra_ns), step.end.queued_ns - step.start.queued_ns)
 
 
-def _describe_place(places: Sequence[Place], more_ns: float) -> _Found:
+def _blame_most_sampled(during: Sequence[Place], extra_ns: int, step: StepRecord) -> _Found | None:
+    """The function in which the step was most, though other steps are there as well: it took longer this time."""
+    if not during:
+        return None
+    name, count = Counter(_identify(place) for place in during).most_common(1)[0]
+    there = [place for place in during if _identify(place) == name]
+    return _describe_place(there, extra_ns * count / len(during), step.end.queued_ns - step.start.queued_ns)
+
+
+def _describe_place(places: Sequence[Place], more_ns: float, queued_ns: int) -> _Found:
     place, _ = Counter(places).most_common(1)[0]
     activity = place.activity or (f"in {place.leaf}" if not place.leaf.endswith(place.function) else "")
     words = f"{_ms(more_ns)} more in {place.source}" + (f", {activity}" if activity else "")
+    if queued_ns > _MOST_OF * more_ns:
+        words += f", while its thread waited {_ms(queued_ns)} for a processor"
     return place.activity or PLACE, place.source, more_ns, words
 
 

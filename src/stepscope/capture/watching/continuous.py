@@ -539,7 +539,7 @@ class Watch:
             if self._series is not None:
                 self._series.pack()
             self.ring.stop(keep_ring)
-            if not keep_ring and self._local is not None:
+            if not keep_ring:
                 (self.target.folder / quota.MARKER).unlink(missing_ok=True)
                 self.target.release()
 

@@ -99,7 +99,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=WATCH.forget_parent)
 
 
-def watch(logdir: str | os.PathLike[str], ring: object = "30s", budget_percent: float = 1.0, **options: object) -> Handle | None:
+def watch(
+    logdir: str | os.PathLike[str], ring: object = "30s", budget_percent: float = 1.0, **options: object
+) -> Handle | None:
     """Watches this process from now on, and keeps a capture when something happens.
 
     Args:

@@ -236,7 +236,7 @@ class StepFollower:
         end = self._meter.read()
         usual_ns = self.usual.median_ns
         profiled = self._began_profiled or self._is_profiled()
-        slow = not profiled and self.usual.judge(end.at_ns - start.at_ns)
+        slow = not profiled and self.usual.judge(end.at_ns - start.at_ns, end.queued_ns - start.queued_ns)
         self.last_end_ns = end.at_ns
         self.count += 1
         self._on_step(StepRecord(self.number, start, end, slow, usual_ns, profiled))

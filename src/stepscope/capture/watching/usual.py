@@ -7,10 +7,10 @@ from collections import deque
 
 _WINDOW = 400
 _FEWEST = 20
-_HIGH = 0.99
+_HIGH = 0.95
 _TIMES_ABOVE = 3  # a slow step is above the usual high by this many times what that is above the median
-_JUDGED = 20
-_MOST_SLOW = 8  # of the last `_JUDGED`: from then on this is how long a step takes
+_JUDGED = 30
+_MOST_SLOW = 24  # of the last `_JUDGED`: from then on this is how long a step takes
 
 
 class UsualLength:
@@ -18,11 +18,50 @@ class UsualLength:
 
     A step is slow if it is longer than each of three limits: `slow_factor` times the median; the median and `least_ns`;
     and a limit that follows the noise of this job, so that a job whose steps vary by themselves has few false alarms.
-    If two in five of the last steps are slow, that is what a step takes from now on.
+    A step without its waits for a processor is compared as well: on a machine that others use, those waits are most of
+    the noise, and would hide a step that is slow by itself.
+    If four in five of the last steps are slow, that is what a step takes from now on.
 
     Attributes:
         median_ns: of the last steps; 0 until there are enough.
-        limit_ns: a longer step is slow; 0 until there are enough.
+    """
+
+    def __init__(self, slow_factor: float, least_ns: int) -> None:
+        self._whole = _Window(slow_factor, least_ns)
+        self._own = _Window(slow_factor, least_ns)
+        self._judged: deque[bool] = deque(maxlen=_JUDGED)
+        self.median_ns = 0
+
+    def judge(self, length_ns: int, queued_ns: int = 0) -> bool:
+        """Notes the length of a step; returns whether it is slow.
+
+        Args:
+            queued_ns: the part of it in which its thread waited for a processor.
+        """
+        slow = 0 < self._whole.limit_ns < length_ns or 0 < self._own.limit_ns < length_ns - queued_ns
+        self._judged.append(slow)
+        if slow and sum(self._judged) < _MOST_SLOW:
+            return True
+        if slow:  # another length is usual now
+            self.forget()
+        self._whole.add(length_ns)
+        self._own.add(length_ns - queued_ns)
+        self.median_ns = self._whole.median_ns
+        return False
+
+    def forget(self) -> None:
+        """Starts anew."""
+        self._whole.forget()
+        self._own.forget()
+        self._judged.clear()
+        self.median_ns = 0
+
+
+class _Window:
+    """The last lengths, sorted.
+
+    Attributes:
+        median_ns, limit_ns: of the last lengths; 0 until there are enough.
     """
 
     def __init__(self, slow_factor: float, least_ns: int) -> None:
@@ -30,28 +69,14 @@ class UsualLength:
         self._least_ns = least_ns
         self._order: deque[int] = deque()
         self._sorted: list[int] = []
-        self._judged: deque[bool] = deque(maxlen=_JUDGED)
         self.median_ns = self.limit_ns = 0
-
-    def judge(self, length_ns: int) -> bool:
-        """Notes the length of a step; returns whether it is slow."""
-        slow = 0 < self.limit_ns < length_ns
-        self._judged.append(slow)
-        if slow and sum(self._judged) < _MOST_SLOW:
-            return True
-        if slow:  # another length is usual now
-            self.forget()
-        self._add(length_ns)
-        return False
 
     def forget(self) -> None:
-        """Starts anew."""
         self._order.clear()
         self._sorted.clear()
-        self._judged.clear()
         self.median_ns = self.limit_ns = 0
 
-    def _add(self, length_ns: int) -> None:
+    def add(self, length_ns: int) -> None:
         self._order.append(length_ns)
         insort(self._sorted, length_ns)
         if len(self._order) > _WINDOW:

@@ -123,7 +123,6 @@ CONFINED: dict[str, set[str]] = {
     "anywidget": {"notebook"},
     "traitlets": {"notebook"},
     "IPython": {"notebook"},
-    "mcp_types": {"agents"},
     "uvicorn": {"cli"},
     "PIL": {"pictures"},
     "ray": {"engines"},

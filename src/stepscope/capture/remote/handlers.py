@@ -19,6 +19,7 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.remote import messages, service
 from stepscope.capture.remote.continuous import Continuous
 from stepscope.capture.remote.monitor import watch
+from stepscope.capture.remote.outcome import LONGEST_MS
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.base import Collected
 from stepscope.errors import CaptureError
@@ -122,7 +123,7 @@ class Service:
 
     def monitor(self, request: Any, context: Any) -> Any:
         """Watches the program for the requested time, without a profiler."""
-        _refuse_if(request.duration_ms == 0, "duration_ms is 0")
+        _refuse_duration(request.duration_ms)
         ended = threading.Event()
         if not context.add_callback(ended.set):
             ended.set()
@@ -200,7 +201,9 @@ class Service:
 def parse_request(request: Any) -> Wanted:
     """The content of a ProfileRequest.  Raises CaptureError if it is invalid."""
     duration_ms = request.opts.duration_ms or request.duration_ms
-    _refuse_if(duration_ms == 0, "duration_ms is 0")
+    _refuse_duration(duration_ms)
+    latest_ns = time.time_ns() + LONGEST_MS * 10**6
+    _refuse_if(request.opts.start_timestamp_ns > latest_ns, "start_timestamp_ns is more than an hour from now")
     advanced = request.opts.advanced_configuration
     overridden = advanced["override_hostname"].string_value if "override_hostname" in advanced else ""
     host = request.opts.override_hostname or overridden or request.host_name or files.host_name()
@@ -231,6 +234,11 @@ def _folder(request: Any) -> Path:
     # A session is one folder below the root that the client chose, and no way out of it.
     _refuse_if(session in ("", ".", "..") or Path(session).name != session, f"session_id {session!r} is no name")
     return Path(root, session)
+
+
+def _refuse_duration(duration_ms: int) -> None:
+    _refuse_if(duration_ms == 0, "duration_ms is 0")
+    _refuse_if(duration_ms > LONGEST_MS, f"duration_ms is {duration_ms:,}; the longest is {LONGEST_MS:,}, an hour")
 
 
 def _refuse_if(wrong: bool, reason: str) -> None:

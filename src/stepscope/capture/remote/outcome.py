@@ -16,6 +16,8 @@ from stepscope.records import dataclass
 LONGEST_MS = 3_600_000
 """The longest capture that may be requested, an hour: a typing error must not fill a worker's memory."""
 
+MOST_ATTEMPTS = 100
+
 OPEN_ENDED_MS = 300_000
 """After this time, a capture without a duration ends by itself."""
 
@@ -123,8 +125,9 @@ class CaptureRequest:
             raise UsageError("a capture needs a list of workers", hint="give at least one host:port")
         addresses.parse(",".join(self.workers))
         check_duration(self.duration_ms)
-        if self.attempts < 1:
-            raise UsageError(f"attempts={self.attempts} is too few", hint="use 1 or more")
+        if not 1 <= self.attempts <= MOST_ATTEMPTS:
+            hint = f"use 1 to {MOST_ATTEMPTS}"
+            raise UsageError(f"attempts={self.attempts} is too {'few' if self.attempts < 1 else 'many'}", hint=hint)
         _check_options(self.options)
 
 

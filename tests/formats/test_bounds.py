@@ -115,7 +115,7 @@ print("done")
 """
 
 
-def test_names_of_200_kB_cost_no_more_than_their_length(tmp_path):
+def test_very_long_names_cost_no_more_than_their_length(tmp_path):
     """With an expression whose cost grows with the square, one of these names takes minutes."""
     for number, unit in enumerate(_UNITS):
         (tmp_path / f"{number}.xplane.pb").write_bytes(named(unit * (200_000 // len(unit))))

@@ -30,8 +30,8 @@ from places import shared_folder
 from stepscope.formats.xspace import writer
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 from stepscope.web import serving
-from stepscope.web.hosts import own_names
 from stepscope.web.catalogue import Root
+from stepscope.web.hosts import own_names
 from stepscope.web.site import Site, SiteOptions
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

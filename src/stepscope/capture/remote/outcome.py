@@ -48,6 +48,7 @@ class Cause(StrEnum):
     CANCELLED = "cancelled"
     SERVER_ERROR = "server error"
     NOT_SAVED = "not saved"
+    NOT_ALLOWED = "not allowed"
 
 
 RETRIED = frozenset({Cause.REFUSED, Cause.BUSY, Cause.DISCONNECTED, Cause.EMPTY})
@@ -109,6 +110,7 @@ class CaptureRequest:
         attempts: how often to ask a worker that was busy, refused the connection, lost it, or had no events.
         options: what to record.  `delay_ms` is the time from the request to the start of the recording, so that all
             workers start together; None is no delay for one worker and 200 ms for several.
+        token: what the jobs' servers ask for; without one, that of the variable STEPSCOPE_CAPTURE_TOKEN.
 
     Raises:
         UsageError: a value is invalid.
@@ -119,6 +121,7 @@ class CaptureRequest:
     duration_ms: int | None = 1000
     attempts: int = 3
     options: ProfilerOptions = field(default_factory=ProfilerOptions)
+    token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.workers or isinstance(self.workers, str):

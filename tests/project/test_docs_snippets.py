@@ -79,6 +79,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         session = tmp_path / "logs" / "plugins" / "profile" / name
         session.mkdir(parents=True)
         (session / "worker.xplane.pb").write_bytes(profile())
+    (tmp_path / "budget.toml").write_text('step_ms = "+5 %"')
     (tmp_path / "package").mkdir()
     for script in ("train.py", "package/train.py"):
         (tmp_path / script).write_text(

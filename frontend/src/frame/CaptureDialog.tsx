@@ -8,7 +8,7 @@ import { Failed } from "../ui/basics";
 import { Dialog } from "../ui/dialog";
 import { Icon } from "../ui/icons";
 import { type CaptureForm, checked, fromForm, isToldByWorkers, USUAL } from "./captureForm";
-import { openSessionNamed } from "./SessionPicker";
+import { openSessionNamed } from "./openSession";
 
 interface Worker {
   readonly address: string;

@@ -43,7 +43,8 @@ class ProfilerOptions:
             capture that is requested over the network; one that the program starts itself starts at once.
         python_min_us: Python calls shorter than this, in microseconds, are not kept.
         python_max_depth: Python calls nested deeper than this are not kept; 0 keeps all.
-        stack_samples_hz: samples per second of the Python stacks of all threads; 0 for none.
+        stack_samples_hz: samples per second of the Python stacks of all threads; 0 for none.  They show which function
+            is slow.  If they would take more than 1 % of a core, samples are taken less often, down to one per second.
         system_interval_ms: the time between two samples of CPU, memory, disk and GPUs; 0 for no samples.  If a sample
             costs more than 0.2 % of that time, samples are taken less often, down to one per second.
         max_seconds: a capture that runs longer is ended and saved, with a warning.
@@ -60,7 +61,7 @@ class ProfilerOptions:
     delay_ms: int | None = None
     python_min_us: float = 0.0
     python_max_depth: int = 0
-    stack_samples_hz: int = 0
+    stack_samples_hz: int = 100
     system_interval_ms: int = 250
     max_seconds: float = 3600.0
     max_bytes: int = 1 << 30

@@ -40,8 +40,8 @@ def warn(text: str) -> None:
     _LOG.warning("%s", text)
 
 
-def announce(text: str) -> None:
-    """Logs what is going to happen, for those who look at the log's details."""
+def inform(text: str) -> None:
+    """Logs something that the user may want to know."""
     _LOG.info("%s", text)
 
 

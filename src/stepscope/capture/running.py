@@ -42,6 +42,7 @@ class Capture:
         released: set when the framework's profiler has stopped.
         finished: set when the files are written, or when writing has failed.
         ended_early: why the capture ended itself; empty if it did not.
+        own_facts: what its maker wants to be kept in the profile.
         yields: True if any other capture may end and discard this one.
         gave_way: True once that has happened.
         notes: sentences for the reader of the profile.
@@ -63,6 +64,7 @@ class Capture:
         self.url: str | None = None
         self.is_written = False
         self.ended_early = ""
+        self.own_facts: dict[str, StatValue] = {}
         self.yields = self.gave_way = False
         self.notes: list[str] = []
         self.released = threading.Event()
@@ -90,7 +92,7 @@ class Capture:
             end_early: called on one of the capture's own threads when it has reached a limit.
         """
         self._end_early = end_early
-        self._start_ns, unix_ns = _two_clocks()
+        self._start_ns, unix_ns = read_two_clocks()
         self._flushed_ns = self._start_ns
         framework = self.name if self._tracer else ""
         self._spool = self._open_spool(framework, unix_ns)
@@ -272,7 +274,8 @@ class Capture:
         settings: dict[str, StatValue] = {
             f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
         }
-        return cost.LENGTHS.facts() | pause | settings | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
+        lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
+        return cost.LENGTHS.facts() | self.own_facts | pause | settings | lost
 
     def _collect_framework(self, host: str) -> Collected | None:
         if self._recording is None:
@@ -327,7 +330,7 @@ def _amount(number: float) -> str:
     return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
 
 
-def _two_clocks() -> tuple[int, int]:
+def read_two_clocks() -> tuple[int, int]:
     """One moment on the capture's clock and on the wall clock, both in ns.
 
     The quickest of a few readings counts: the system may suspend the thread inside any of them.

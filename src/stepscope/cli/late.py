@@ -10,6 +10,8 @@ from typing import Any, cast
 import typer
 from typer.core import TyperGroup
 
+from stepscope.cli.resources import add_resource_options
+
 Register = Callable[[typer.Typer], None]
 """Adds one command to an app."""
 
@@ -37,6 +39,7 @@ class LateCommands(Mapping[str, Any]):
         self._registers[name](app)
         command = typer.main.get_command(app)
         command.rich_help_panel = self._panels[name]  # type: ignore[attr-defined]
+        add_resource_options(name, command)
         return command
 
     def __contains__(self, name: object) -> bool:

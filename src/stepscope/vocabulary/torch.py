@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary import user_ranges
 from stepscope.vocabulary.collectives import HOST_CALLS, KERNELS
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
@@ -62,6 +63,7 @@ OP_KINDS: tuple[KindRule, ...] = (
 ANNOTATION_KINDS: tuple[KindRule, ...] = (
     *_MARKS,
     (_CHECKPOINT, K.CHECKPOINT, Trait.NONE),
+    *user_ranges.KINDS,
     (r"", K.ANNOTATION, Trait.NONE),
 )
 PYTHON_KINDS: tuple[KindRule, ...] = (

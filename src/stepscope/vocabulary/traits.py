@@ -69,6 +69,7 @@ class CallTrait(IntFlag):
     TAKES_MEMORY = auto()  # allocates or frees device memory, and stops the device meanwhile
     COPIES = auto()
     MAY_BLOCK = auto()  # copies or waits
+    STARTS_TO_WAIT = auto()  # a mark: its thread waits from here on, for as long as nothing else is recorded on it
 
 
 class CodeTrait(IntFlag):

@@ -32,13 +32,15 @@ _CATEGORY: Mapping[Activity, str] = {
     Activity.COMPILE: "compilation",
     Activity.COLLECTIVE: "device_collectives",
 }
-# Causes of the account that measure the same as an activity, where a device takes part: what the loop's thread does
-# while a device works costs the step nothing.
+# Causes of the account that measure the same as an activity: what the loop's thread does while a device, or another
+# thread that the step waits for, works costs the step nothing.
 _CAUSE: Mapping[Activity, str] = {
     Activity.INPUT: "input",
     Activity.CHECKPOINT: "checkpoint",
     Activity.PYTHON: "python",
 }
+# Without a device a save may be known only by what the loop reads before it, which the account does not see.
+_CAUSE_OF_HOST = (Activity.INPUT, Activity.PYTHON)
 
 
 @dataclass(frozen=True)
@@ -143,9 +145,9 @@ class Context:
         return sum(self._part_ms(activity) for activity in activities)
 
     def _part_ms(self, activity: Activity) -> float:
-        if self.has_device and self.account is not None and activity in _CAUSE:
+        if self.account is not None and activity in (_CAUSE if self.has_device else _CAUSE_OF_HOST):
             on_path = self.cause_share(_CAUSE[activity]) * self.period_ms
-            return on_path if activity == Activity.INPUT else min(on_path, self._loop_ms(activity))
+            return on_path if self.has_device and activity == Activity.INPUT else min(on_path, self._loop_ms(activity))
         category = _CATEGORY.get(activity)
         copies = sum(host.copies_in_ps for host in self.hosts) / max(self._steps, 1) / MS
         if (self.has_device or self.loop is None) and activity == Activity.TRANSFER:
@@ -159,11 +161,9 @@ class Context:
         return self.per_step(self.loop.activity_ps.get(activity.name.lower(), 0)) / MS if self.loop else 0.0
 
     def cause_share(self, *causes: str) -> float:
-        """The share of the median step that the account gives some causes, 0 to 1; 0 without an account."""
-        account = self.account
-        if account is None or not account.step_ps:
-            return 0.0
-        return sum(row.ps for row in account.rows if row.cause in causes) / account.step_ps
+        """The share of the step time that the account gives some causes, the mean over steps, 0 to 1; 0 without an
+        account."""
+        return sum(self.account.mean_percent.get(cause, 0.0) for cause in causes) / 100 if self.account else 0.0
 
     @property
     def _steps(self) -> int:

@@ -15,7 +15,8 @@ from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.facts.outside_fetches import describe_outside_fetches
-from stepscope.analysis.ops.top_ops import device_ops, host_ops
+from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
+from stepscope.analysis.overview.findings import list_findings
 from stepscope.analysis.overview.session_figures import (
     TOP_OPS,
     HostPart,
@@ -252,6 +253,7 @@ class OverviewReport(Report):
             "top_op_types": list(self.top_op_types),
             "environment": self.environment,
             "advice": [advice.to_dict() for advice in self.advice],
+            "findings": list_findings(self.verdict, self.account, self.advice, self.missing),
             "missing": [asdict(item) for item in self.missing],
             "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
@@ -499,6 +501,20 @@ def _partial(trace: HostTrace) -> Partial:
 
 
 # -- all hosts ---------------------------------------------------------------------------------------------------
+
+
+def condense(partials: Sequence[Partial]) -> list[Partial]:
+    """The partials with the ops of all hosts in the first: nine tenths of a partial, and only their sums are shown."""
+    first, *others = partials
+    device, host = ([part.on_device for part in partials], [part.on_host for part in partials])
+    summed = replace(first, on_device=sum_tables(device), on_host=sum_tables(host))
+    return [summed, *(_without_ops(part) for part in others)]
+
+
+def _without_ops(part: Partial) -> Partial:
+    if part.on_device is NO_OPS and part.on_host is NO_OPS:
+        return part
+    return replace(part, on_device=NO_OPS, on_host=NO_OPS)
 
 
 def merge(partials: Sequence[Partial]) -> OverviewReport:

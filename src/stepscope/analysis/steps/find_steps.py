@@ -5,8 +5,9 @@ Sources, in this order:
 1. marks that the user or the framework set on a host thread (source "markers"); where there are none, repeated ranges
    of the program around its work count as marks (`named_steps`, when a trace is loaded);
 2. steps that the writer of the file derived for its devices (also "markers", since they come from marks);
-3. the repeating cycle of device work, of function calls, or of input iterator calls ("inferred", with a confidence);
-4. nothing: the whole capture is one span ("none").
+3. the updates of PyTorch's optimizers ("inferred", with a confidence);
+4. the repeating cycle of device work, of function calls, of input iterator calls or of ops ("inferred", too);
+5. nothing: the whole capture is one span ("none").
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from stepscope.analysis.steps.host_steps import HostSteps
 from stepscope.analysis.steps.inferred_steps import infer_steps
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps
+from stepscope.analysis.steps.update_steps import find_update_steps
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, Mask
@@ -107,7 +109,8 @@ def _drop_cut_steps(trace: HostTrace) -> HostSteps:
 
 
 def _find_steps(trace: HostTrace) -> HostSteps:
-    return find_marked_steps(trace) or find_device_steps(trace) or infer_steps(trace) or _capture_as_step(trace)
+    marked = find_marked_steps(trace) or find_device_steps(trace)
+    return marked or find_update_steps(trace) or infer_steps(trace) or _capture_as_step(trace)
 
 
 def _capture_as_step(trace: HostTrace) -> HostSteps:

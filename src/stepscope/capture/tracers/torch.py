@@ -66,7 +66,7 @@ class TorchTracer:
             self._native.start()
         self._bytes_of_event = _event_size(options)
         self._heap_at_start = heap_bytes()
-        report.announce(
+        report.inform(
             "when the capture ends, PyTorch blocks the program for 4 to 9 us per event; the capture ends itself at"
             f" about {options.max_events:,} events (max_events), {options.max_events * 4e-6:.2g} s of pause or more"
         )

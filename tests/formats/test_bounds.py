@@ -97,8 +97,8 @@ def test_two_profiles_in_one_file_are_reported():
 # -- names that a careless rule reads again and again ------------------------------------------------------------------
 
 _UNITS = (
-    "a::", "A", "1x", "_1", "f<", "f(", "/", "[clone ", "std::enable_if<", "jit(", "MatMul:", "nccl", "$x.py:1 ", "gemm",
-    "%f = f32[1] ", "step ",
+    "a::", "A", "1x", "_1", "f<", "f(", "/", "[clone ", "std::enable_if<", "jit(", "MatMul:", "nccl", "$x.py:1 ",
+    "gemm", "%f = f32[1] ", "step ",
 )  # fmt: skip
 _EVERY_TOOL = """
 import sys

@@ -18,7 +18,7 @@ ANALYSIS = PACKAGE / "analysis"
 
 # Module in `analysis/` and pattern, with the reason why it stands there.
 PATTERNS: dict[tuple[str, str], str] = {
-    ("facts/work.py", r"\[(\d+),(\d+)[\],]"): "takes a stat apart: shapes",
+    ("facts/work.py", r"\[(\d{1,15}),(\d{1,15})[\],]"): "takes a stat apart: shapes",
     ("facts/work.py", r"\d+(?:,\d+)*"): "takes a stat apart: shapes",
     ("trace/kernel_facts.py", r"(\w+):(\S+)"): "takes a stat apart: how a kernel was launched",
     ("steps/step_range.py", r"\s*(?P<first>\d{1,18})\s*(?:-\s*(?P<last>\d{1,18})\s*)?"): "what a user types",

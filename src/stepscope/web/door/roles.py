@@ -37,7 +37,7 @@ class Visitor:
 OWNER = Visitor("", Role.CAPTURE)
 """Whoever uses a server without a door: the person who started it."""
 
-_KEY = "stepscope.visitor"
+_KEY = "visitor of stepscope"
 
 
 def set_visitor(request: Request, visitor: Visitor) -> None:

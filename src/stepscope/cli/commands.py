@@ -187,6 +187,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "whatif": partial(_register_module, "stepscope.cli.whatif"),
         "compare": partial(_register_module, "stepscope.cli.compare"),
         "open": partial(_register_module, "stepscope.cli.open"),
+        "serve": partial(_register_module, "stepscope.cli.team"),
         "doctor": partial(_register_own, doctor),
         "demo": partial(_register_own, demo),
     },

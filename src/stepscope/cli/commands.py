@@ -34,7 +34,7 @@ from stepscope.cli.parameters import parameter
 from stepscope.cli.plain import SUMMARY
 from stepscope.cli.show import show_report, show_summary, working
 from stepscope.cli.tools import check_output, load_profile, show
-from stepscope.errors import CaptureError, counted
+from stepscope.errors import CaptureError, InputError, counted
 
 if TYPE_CHECKING:
     from stepscope.doctor import DoctorReport
@@ -118,6 +118,8 @@ def doctor(
     show_report(report, form, output, None)
     if logdir is None:
         refuse_machine(report)
+    else:
+        refuse_missing(logdir)
 
 
 def refuse_machine(report: DoctorReport) -> None:
@@ -129,6 +131,14 @@ def refuse_machine(report: DoctorReport) -> None:
             code="machine",
             hint="see the report for what to do",
         )
+
+
+def refuse_missing(logdir: str) -> None:
+    """Raises InputError if there is nothing at a path: a script that checks a logdir should notice a wrong one."""
+    from stepscope.formats.store import is_remote
+
+    if not is_remote(logdir) and not Path(logdir).exists():
+        raise InputError("there is no such file or folder", path=logdir, hint="check the path")
 
 
 def demo(
@@ -183,6 +193,7 @@ PANELS: dict[str, dict[str, Register]] = {
     "Take it elsewhere": {
         "trace": partial(_register_module, "stepscope.cli.trace"),
         "hlo-graph": partial(_register_module, "stepscope.cli.hlo_graph"),
+        "man": partial(_register_module, "stepscope.cli.man"),
     },
 }
 """What registers each command, in the order of the help.  The module of a command is imported when it is called."""
@@ -212,7 +223,7 @@ app = typer.Typer(
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", "-V", help="Show the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     """Takes the options before the command."""

@@ -6,6 +6,7 @@ import difflib
 import functools
 import gc
 import os
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -88,7 +89,7 @@ def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
     hard_end.forget(tell)
     disarm()
     if not quiet:
-        _print_outcome(armed, settings, children)
+        _print_outcome(armed, settings, children, failed=status != 0)
     end_process(status)
 
 
@@ -115,16 +116,28 @@ def _is_first_rank() -> bool:
     return all(os.environ.get(name, "0") in ("", "0") for name in _RANKS)
 
 
-def _print_outcome(armed: Armed, settings: Settings, children: Sequence[Entry]) -> None:
+def _print_outcome(armed: Armed, settings: Settings, children: Sequence[Entry], failed: bool = False) -> None:
+    """Prints what was captured and where its time went.
+
+    A program that failed before it had steps is no training to give advice on.
+    """
     watcher = armed.watcher
     if children and not watcher.has_steps:  # a launcher: its ranks do the work
         _print_children(children, settings)
         return
     if watcher.outcome:  # empty where the program ended before there was anything to watch
         print_for_user(watcher.outcome)
-    if watcher.paths:
+    if not watcher.paths:
+        return
+    if not failed or watcher.has_steps:
         _show_summary(watcher.paths[-1])
-        print_for_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")
+    print_for_user(f"the profile is {watcher.paths[-1]}; {_more(settings)}")
+
+
+def _more(settings: Settings) -> str:
+    """What to do next."""
+    logdir = shlex.quote(settings.logdir)
+    return f"more: stepscope overview {logdir}; the page: stepscope open {logdir}"
 
 
 def _print_children(children: Sequence[Entry], settings: Settings) -> None:
@@ -139,9 +152,7 @@ def _print_children(children: Sequence[Entry], settings: Settings) -> None:
     wrote = f"{_count_processes(len(profiles))} wrote {'a profile' if len(profiles) == 1 else 'profiles'}"
     others = len({path.parent for path in profiles}) - 1
     more = f", the last of {counted(others + 1, 'session')}" if others else ""
-    print_for_user(
-        f"{wrote}: {_host_names(profiles)}; the session is {session}{more}; more: stepscope overview {settings.logdir}"
-    )
+    print_for_user(f"{wrote}: {_host_names(profiles)}; the session is {session}{more}; {_more(settings)}")
 
 
 def _count_processes(count: int) -> str:

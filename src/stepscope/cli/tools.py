@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.cli.options import OutputFormat, ToolRequest
-from stepscope.cli.plain import SUMMARY
+from stepscope.cli.plain import STDIN, SUMMARY
 from stepscope.cli.show import show_report, show_summary, working
 from stepscope.errors import OutputError, UsageError
 
@@ -54,6 +54,10 @@ def load_profile(
     """Finds the profile that a command is about; one compared with another shares its memory."""
     from stepscope.api import load
 
+    if path == STDIN:
+        from stepscope.cli.stdin import save_stdin
+
+        path = str(save_stdin())
     return load(path, run=run, host=host, progress=progress, shelf=beside.shelf if beside else None)
 
 

@@ -6,6 +6,7 @@ from stepscope.formats.form import Format
 
 _XPLANE_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x2A, 0x32})
 _XSPACE_TAGS = frozenset({0x0A, 0x12, 0x1A, 0x22})
+_HOST_NAME = b"\x22"  # the tag of a host's name
 _LONGEST_NAME = 4096
 
 
@@ -18,6 +19,7 @@ class XSpaceFormat(Format):
         The second tag distinguishes it from other messages that start with a nested message, such as graphs and HLO
         modules.  JSON after an empty line starts with the same byte.
         """
+        content = _drop_host_names(content)
         if not content.startswith(b"\x0a") or content.lstrip()[:1] in (b"{", b"["):
             return False
         length, position = _varint(content, 1)
@@ -28,6 +30,14 @@ class XSpaceFormat(Format):
         if content[position] not in _XPLANE_TAGS:
             return False
         return content[position] != 0x12 or _is_short_text(content, position + 1)
+
+
+def _drop_host_names(content: bytes) -> bytes:
+    """The content from the first field that is no host name: some writers begin with these."""
+    while content.startswith(_HOST_NAME) and _is_short_text(content, 1):
+        length, start = _varint(content, 1)
+        content = content[start + (length or 0) :]
+    return content
 
 
 def _is_short_text(content: bytes, position: int) -> bool:

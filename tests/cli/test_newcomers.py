@@ -17,6 +17,8 @@ from places import ROOT
 from program_runs import profiles_below, run_command
 from typer.testing import CliRunner
 
+from stepscope.capture.conductor import Conductor
+from stepscope.capture.schedules import schedule
 from stepscope.cli import defaults, plain, stdin
 from stepscope.cli.commands import _COMMANDS, app
 from stepscope.cli.main import run
@@ -174,3 +176,30 @@ def test_the_end_of_a_run_says_how_to_open_the_page(tmp_path):
 
     assert len(profiles_below(tmp_path / "stepscope-logs")) == 1
     assert done.stderr.splitlines()[-1].endswith("the page: stepscope open stepscope-logs")
+
+
+# -- object stores ---------------------------------------------------------------------------------------------------
+
+
+def test_a_result_goes_to_an_object_store(profile, capsys):
+    fsspec = pytest.importorskip("fsspec")
+
+    assert run(["steps", str(profile), "--format", "json", "--output", "memory://results/steps.json"]) == 0
+    with fsspec.open("memory://results/steps.json") as file:
+        assert len(json.load(file)["rows"]) == 4
+    assert run(["summary", str(profile), "-o", "nosuchstore://results/x"]) == 1
+    assert "could not be copied" in capsys.readouterr().err
+
+
+def test_a_capture_into_an_object_store_is_reported_with_its_address():
+    pytest.importorskip("fsspec")
+    told: list[object] = []
+    conductor = Conductor("memory://logs", None, schedule(active=2, repeat=1), on_saved=told.append)
+    for _ in range(3):
+        conductor.begin()
+        conductor.end()
+    conductor.finish()
+    conductor.wait()
+
+    (address,) = told
+    assert str(address).startswith("memory://logs/plugins/profile/")

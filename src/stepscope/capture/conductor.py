@@ -13,7 +13,8 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action, Schedule, never
 
-Saved = Callable[[Path], object]
+Saved = Callable[[Path | str], object]
+"""Is called with the profile's file, or with its address on another machine."""
 
 _PATIENCE_S = 10.0  # for the profiler of a capture that ended with the step before
 
@@ -173,5 +174,7 @@ class Conductor:
         capture.finished.wait()
         if capture.path is not None:
             self._paths.append(capture.path)
-            with report.Wall(f"reporting {capture.path}", strict=False):
-                self._on_saved(capture.path)
+        place = capture.path or capture.url
+        if place is not None:
+            with report.Wall(f"reporting {place}", strict=False):
+                self._on_saved(place)

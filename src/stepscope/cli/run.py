@@ -19,8 +19,9 @@ import typer
 from stepscope.capture import ProfilerOptions, hard_end
 from stepscope.capture.auto.autostart import Armed, arm, can_write, disarm, print_for_user
 from stepscope.capture.auto.ledger import Entry
-from stepscope.capture.auto.run import Program, end_process
+from stepscope.capture.auto.run import STDIN, Program, end_process
 from stepscope.capture.auto.settings import Settings
+from stepscope.capture.files import resolve_logdir
 from stepscope.cli import screen
 from stepscope.cli.levels import level
 from stepscope.errors import UsageError, counted
@@ -37,7 +38,9 @@ def register(app: typer.Typer) -> None:
 
 def run(
     context: typer.Context,
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The script to run; with -m, the module.")],
+    script: Annotated[
+        str, typer.Argument(metavar="SCRIPT", help="The script; with -m a module, with -c code; - reads stdin.")
+    ],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The arguments of the script.")] = None,
     logdir: Annotated[str, typer.Option("--logdir", help="The folder for the profile.")] = "stepscope-logs",
     steps: Annotated[int, typer.Option("--steps", min=1, help="How many steps to capture.")] = Settings.steps,
@@ -58,13 +61,14 @@ def run(
     ] = ProfilerOptions.stack_samples_hz,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")] = False,
     as_module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in python -m.")] = False,
+    as_code: Annotated[bool, typer.Option("-c", help="SCRIPT is the text of a program, as in python -c.")] = False,
 ) -> None:
     """Runs a script as Python would, captures a few of its steps, and shows at the end where their time went.
 
     The script needs no change: Stepscope finds its framework and its steps.  Its output, exit status and tracebacks
     stay the same; Stepscope writes to stderr.
     """
-    if script.startswith("-"):
+    if script.startswith("-") and script != STDIN and not as_code:
         likely = _likely_option(script, context)
         raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script go after its name")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
@@ -72,15 +76,18 @@ def run(
     options = ProfilerOptions(
         host_tracer_level, python_tracer_level, device_tracer_level, stack_samples_hz=stack_samples_hz
     )
-    settings = Settings(logdir, steps, skip, seconds, patience, stop_after, options)
-    _run(Program(script, arguments or (), as_module), settings, quiet or not _is_first_rank())
+    # The program may change its folder.
+    settings = Settings(resolve_logdir(logdir), steps, skip, seconds, patience, stop_after, options)
+    program = Program(script, arguments or (), as_module, as_code)
+    _run(program, settings, quiet or not _is_first_rank(), logdir)
 
 
-def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
+def _run(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoReturn:
+    """Runs the program; `logdir` is as the user wrote it."""
     armed = arm(settings, lambda line: None) if can_write(settings.logdir) else None
     if armed is None:
         end_process(program.run())
-    tell = functools.partial(_print_hard_end, armed, settings, quiet)
+    tell = functools.partial(_print_hard_end, armed, logdir, quiet)
     hard_end.listen(tell)
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
@@ -89,20 +96,20 @@ def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
     hard_end.forget(tell)
     disarm()
     if not quiet:
-        _print_outcome(armed, settings, children, failed=status != 0)
+        _print_outcome(armed, logdir, children, failed=status != 0)
     end_process(status)
 
 
-def _print_hard_end(armed: Armed, settings: Settings, quiet: bool, how: str) -> None:
+def _print_hard_end(armed: Armed, logdir: str, quiet: bool, how: str) -> None:
     """Prints one line before the process ends without Python's cleanup: there is no time for a summary.  A forked
     child inherits this and prints nothing."""
     if quiet or os.getpid() != armed.pid:
         return
-    if armed.watcher.paths:
-        print_for_user(f"{armed.watcher.outcome}: {armed.watcher.paths[-1]}; more: stepscope summary {settings.logdir}")
+    if armed.watcher.last is not None:
+        print_for_user(f"{armed.watcher.outcome}: {armed.watcher.last}; more: stepscope summary {logdir}")
     else:
         why = f"the program ended itself by {how} before a capture was complete"
-        print_for_user(f"{why}; what is left: stepscope doctor {settings.logdir}")
+        print_for_user(f"{why}; what is left: stepscope doctor {logdir}")
 
 
 def _likely_option(word: str, context: typer.Context) -> str:
@@ -116,31 +123,31 @@ def _is_first_rank() -> bool:
     return all(os.environ.get(name, "0") in ("", "0") for name in _RANKS)
 
 
-def _print_outcome(armed: Armed, settings: Settings, children: Sequence[Entry], failed: bool = False) -> None:
+def _print_outcome(armed: Armed, logdir: str, children: Sequence[Entry], failed: bool = False) -> None:
     """Prints what was captured and where its time went.
 
     A program that failed before it had steps is no training to give advice on.
     """
     watcher = armed.watcher
     if children and not watcher.has_steps:  # a launcher: its ranks do the work
-        _print_children(children, settings)
+        _print_children(children, logdir)
         return
     if watcher.outcome:  # empty where the program ended before there was anything to watch
         print_for_user(watcher.outcome)
-    if not watcher.paths:
+    if watcher.last is None:
         return
     if not failed or watcher.has_steps:
-        _show_summary(watcher.paths[-1])
-    print_for_user(f"the profile is {watcher.paths[-1]}; {_more(settings)}")
+        _show_summary(watcher.last)
+    print_for_user(f"the profile is {watcher.last}; {_more(logdir)}")
 
 
-def _more(settings: Settings) -> str:
+def _more(logdir: str) -> str:
     """What to do next."""
-    logdir = shlex.quote(settings.logdir)
-    return f"more: stepscope overview {logdir}; the page: stepscope open {logdir}"
+    place = shlex.quote(logdir)
+    return f"more: stepscope overview {place}; the page: stepscope open {place}"
 
 
-def _print_children(children: Sequence[Entry], settings: Settings) -> None:
+def _print_children(children: Sequence[Entry], logdir: str) -> None:
     """Prints what the program's child processes captured: each outcome once, then the summary of their session."""
     for outcome, count in Counter(entry.outcome for entry in children).items():
         print_for_user(f"{outcome} (in {_count_processes(count)} that the program started)")
@@ -152,7 +159,7 @@ def _print_children(children: Sequence[Entry], settings: Settings) -> None:
     wrote = f"{_count_processes(len(profiles))} wrote {'a profile' if len(profiles) == 1 else 'profiles'}"
     others = len({path.parent for path in profiles}) - 1
     more = f", the last of {counted(others + 1, 'session')}" if others else ""
-    print_for_user(f"{wrote}: {_host_names(profiles)}; the session is {session}{more}; {_more(settings)}")
+    print_for_user(f"{wrote}: {_host_names(profiles)}; the session is {session}{more}; {_more(logdir)}")
 
 
 def _count_processes(count: int) -> str:
@@ -165,7 +172,7 @@ def _host_names(profiles: Sequence[Path]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + more
 
 
-def _show_summary(path: Path) -> None:
+def _show_summary(path: Path | str) -> None:
     """Prints the ten lines, made by another process: this one still holds the program's memory and settings."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "stepscope", "summary", str(path)]

@@ -20,6 +20,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "system_interval_ms": (0, 3_600_000),
     "max_seconds": (1, 1e9),
     "max_bytes": (1 << 20, 1 << 40),
+    "max_events": (1000, 1 << 40),
 }
 
 
@@ -48,6 +49,9 @@ class ProfilerOptions:
             costs more than 0.2 % of that time, samples are taken less often, down to one per second.
         max_seconds: a capture that runs longer is ended and saved, with a warning.
         max_bytes: what Stepscope's own tracers may write; beyond it the capture is ended and saved, with a warning.
+        max_events: a PyTorch capture with about as many events is ended and saved, with a warning: PyTorch blocks the
+            program while it collects them, 4 to 9 us each. It counts none while it records, so their number is
+            estimated from its memory.
         strict: raises CaptureError for problems that are otherwise logged while training goes on.
     """
 
@@ -61,6 +65,7 @@ class ProfilerOptions:
     system_interval_ms: int = 250
     max_seconds: float = 3600.0
     max_bytes: int = 1 << 30
+    max_events: int = 1_000_000
     strict: bool = False
 
     @classmethod

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -18,10 +19,12 @@ import typer
 
 from stepscope.capture import ProfilerOptions, hard_end
 from stepscope.capture.auto.autostart import Armed, arm, can_write, disarm, print_for_user
+from stepscope.capture.auto.lasting import LastingWatch
 from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import STDIN, Program, end_process
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.files import resolve_logdir
+from stepscope.capture.watching.options import WatchOptions
 from stepscope.cli import screen
 from stepscope.cli.levels import level
 from stepscope.errors import UsageError, counted
@@ -52,6 +55,13 @@ def run(
         float, typer.Option("--patience", min=0, help="Seconds to wait for steps once a framework is imported.")
     ] = Settings.patience,
     stop_after: Annotated[bool, typer.Option("--stop-after", help="End the program after the capture.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Watch all the time, and capture when something happens; see docs/watch.md.")
+    ] = False,
+    watch_options: Annotated[
+        str,
+        typer.Option("--watch-options", metavar="NAME=VALUE,...", help="Watch with these options, such as ring=60s."),
+    ] = "",
     host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
     device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
     python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
@@ -78,8 +88,22 @@ def run(
     )
     # The program may change its folder.
     settings = Settings(resolve_logdir(logdir), steps, skip, seconds, patience, stop_after, options)
+    if watch or watch_options:
+        settings = _add_watch(settings, watch_options, context)
     program = Program(script, arguments or (), as_module, as_code)
     _run(program, settings, quiet or not _is_first_rank(), logdir)
+
+
+def _add_watch(settings: Settings, options: str, context: typer.Context) -> Settings:
+    """The settings with a continuous watch, which captures by itself: the first steps only if the user asks for them.
+
+    Raises:
+        UsageError: an option of the watch is wrong.
+    """
+    WatchOptions.from_text(options or "1")
+    asks_for_steps = getattr(context.get_parameter_source("steps"), "name", "") == "COMMANDLINE"
+    steps = settings.steps if asks_for_steps else 0
+    return replace(settings, watch=options or "1", steps=steps)
 
 
 def _run(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoReturn:
@@ -92,6 +116,7 @@ def _run(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoRe
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
     children = armed.ledger.entries()
+    armed.lasting.finish()
     armed.watcher.remove_window()
     hard_end.forget(tell)
     disarm()
@@ -129,6 +154,7 @@ def _print_outcome(armed: Armed, logdir: str, children: Sequence[Entry], failed:
     A program that failed before it had steps is no training to give advice on.
     """
     watcher = armed.watcher
+    _print_watch(armed.lasting, logdir)
     if children and not watcher.has_steps:  # a launcher: its ranks do the work
         _print_children(children, logdir)
         return
@@ -145,6 +171,18 @@ def _more(logdir: str) -> str:
     """What to do next."""
     place = shlex.quote(logdir)
     return f"more: stepscope overview {place}; the page: stepscope open {place}"
+
+
+def _print_watch(lasting: LastingWatch, logdir: str) -> None:
+    """Prints what the watch of this process has noticed: the last triggers, and where to look."""
+    if lasting.watch is None:
+        return
+    marks = list(lasting.watch.marks)
+    for mark in marks[-_MOST_NAMED:]:
+        print_for_user(mark.sentence)
+    kept = len({mark.run for mark in marks if mark.run})
+    counts = f"{counted(lasting.watch.steps.count, 'step')}, {counted(len(marks), 'trigger')}, {kept} kept"
+    print_for_user(f"watched {counts}; more: stepscope over-time {logdir}")
 
 
 def _print_children(children: Sequence[Entry], logdir: str) -> None:

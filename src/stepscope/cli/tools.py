@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,17 +29,18 @@ def show(request: ToolRequest) -> None:
         _show_summary(request)
         return
     with working() as progress:
-        report = _report(request, load_profile(request.path, request.run, request.host, progress))
+        report = _report(request, load_profile(request.path, request.run, request.host, progress, request.more))
     with written_to(request.output) as output:
         show_report(report, request.form, output, request.top)
 
 
 def _show_summary(request: ToolRequest) -> None:
     with working() as progress:
-        report = load_profile(request.path, request.run, request.host, progress).report_to_show("overview")
+        profile = load_profile(request.path, request.run, request.host, progress, request.more)
+        report = profile.report_to_show("overview")
     with written_to(request.output) as output:
         if request.form == OutputFormat.TABLE:
-            show_summary(report, output)
+            show_summary(report, output, profile.chosen)
         else:
             show_report(report, request.form, output, None)
 
@@ -87,16 +88,18 @@ def load_profile(
     run: str | None,
     host: str | None,
     progress: Callable[[str], None],
+    more: Sequence[str] = (),
     beside: LoadedProfile | None = None,
 ) -> LoadedProfile:
-    """Finds the profile that a command is about; one compared with another shares its memory."""
+    """Finds the profile that a command is about, with the hosts of `more` paths; one compared with another shares its
+    memory."""
     from stepscope.api import load
 
     if path == STDIN:
         from stepscope.cli.stdin import save_stdin
 
         path = str(save_stdin())
-    return load(path, run=run, host=host, progress=progress, shelf=beside.shelf if beside else None)
+    return load([path, *more], run=run, host=host, progress=progress, shelf=beside.shelf if beside else None)
 
 
 def check_output(form: OutputFormat, output: Path | None) -> None:

@@ -11,6 +11,7 @@ _STREAM = Pattern(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
 _LOOP = Pattern(r"python|main", re.IGNORECASE)
 _OPS = Pattern(r"(?i)xla ops|tensorflow ops|framework ops")
 _DEVICE = "/device:"
+_PROFILER = Pattern(r"(?i)stepscope\b|pytorch profiler\b|profiler(?: |$)")
 
 
 def split_pool(thread: str) -> tuple[str, str]:
@@ -36,6 +37,15 @@ def stream_parts(line: str) -> tuple[str, str] | None:
 def may_run_loop(thread: str) -> bool:
     """True for a Python thread, which may run the training loop."""
     return _LOOP.search(thread) is not None
+
+
+def is_of_profiler(thread: str) -> bool:
+    """True for a thread or a line of a profiler itself.
+
+    >>> is_of_profiler("PyTorch Profiler"), is_of_profiler("stepscope-memory"), is_of_profiler("train")
+    (True, True, False)
+    """
+    return _PROFILER.match(thread) is not None
 
 
 def holds_ops(line: str) -> bool:

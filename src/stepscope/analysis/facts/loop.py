@@ -11,9 +11,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop, loop_events, loop_line
+from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop, loop_events
 from stepscope.analysis.facts.loop_time import first_at_or_after, helpers_of, parts_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
+from stepscope.analysis.steps.loop_thread import find_loop_line
 from stepscope.analysis.steps.stack_samples import input_spans, main_function
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
@@ -128,7 +129,7 @@ def loop_of(trace: HostTrace) -> LoopFacts | None:
 
 def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
     steps = whole_steps(trace)
-    line = loop_line(trace, steps)
+    line = find_loop_line(trace, steps)
     if steps.source == "none" or line < 0:
         return None
     seen = observed_time(trace)

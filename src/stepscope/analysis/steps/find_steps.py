@@ -2,7 +2,8 @@
 
 Sources, in this order:
 
-1. marks that the user or the framework set on a host thread (source "markers");
+1. marks that the user or the framework set on a host thread (source "markers"); where there are none, repeated ranges
+   of the program around its work count as marks (`named_steps`, when a trace is loaded);
 2. steps that the writer of the file derived for its devices (also "markers", since they come from marks);
 3. the updates of PyTorch's optimizers ("inferred", with a confidence);
 4. the repeating cycle of device work, of function calls, of input iterator calls or of ops ("inferred", too);
@@ -25,7 +26,7 @@ from stepscope.model.arrays import I64, Mask
 
 __all__ = ["HostSteps", "count_warm_up_steps", "observed_time", "steps_of", "steps_of_events", "whole_steps"]
 
-_STEPS_A_WARM_UP = 4  # whole steps needed per warm-up step
+_STEPS_A_WARM_UP = 4  # whole steps needed per warm-up step after the first one
 _COMPILES = 0.1  # share of a step; compiling for less is usual
 
 
@@ -65,7 +66,7 @@ def observed_time(trace: HostTrace) -> Spans:
 
 
 def count_warm_up_steps(trace: HostTrace) -> int:
-    """How many of the first whole steps trace or compile, if the many steps after them do not."""
+    """How many of the first whole steps trace or compile, if the steps after them do not."""
     return trace.derived("warm-up", _count_warm_up_steps)
 
 
@@ -73,7 +74,7 @@ def _count_warm_up_steps(trace: HostTrace) -> int:
     steps = steps_of(trace)
     kept = _complete_range(steps)
     start, end = steps.start_ps[kept], steps.end_ps[kept]
-    most = len(start) // _STEPS_A_WARM_UP
+    most = max(len(start) // _STEPS_A_WARM_UP, int(len(start) > 1))
     compiling = spans_of(trace, np.flatnonzero(trace.events.kind == EventKind.COMPILE)) if most else None
     if compiling is None or not len(compiling.start):
         return 0

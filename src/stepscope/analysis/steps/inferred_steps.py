@@ -14,6 +14,7 @@ from stepscope.analysis.steps.cycles import (
     Cycle,
     find_cycle,
 )
+from stepscope.analysis.steps.fetches import fetches_of_steps, has_one_update_each, next_fetch_start
 from stepscope.analysis.steps.host_steps import (
     COMPUTES,
     WHOLE_STEP_SHARE,
@@ -32,6 +33,7 @@ from stepscope.vocabulary.python import is_training_function
 
 # Host calls that may enclose all work of a step.
 _PROGRAMS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
+_FETCHES = "waits for input"
 _FEWEST_CALLS = 5  # fewer irregular calls may be chance
 _HOST_OPS = "ops"
 _OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.EAGER_EXECUTE)
@@ -54,6 +56,8 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
             continue
         start = trace.events.start_ps[rows[cycle.anchors]]
         end = np.append(start[1:], max(_work_end(trace, rows), int(start[-1])))
+        if what == _FETCHES:  # a fetch that gets nothing ends the step before it: after it comes a pause, or the end
+            end = np.minimum(end, next_fetch_start(trace, start, end))
         label = _label_events_by_time(trace, start, end)
         runs = program_ops_elsewhere(trace, int(trace.events.line[rows[0]]))
         start, end = _follow_runs(trace, label, runs, rows, start, end)
@@ -88,7 +92,8 @@ def _confidence(trace: HostTrace, rows: I64, cycle: Cycle) -> float:
 def _least_rhythm(trace: HostTrace, rows: I64) -> float:
     """The regularity required of a sequence with one name."""
     programs = np.isin(trace.events.kind[rows], _PROGRAMS)
-    return LEAST_RHYTHM_OF_PROGRAM if len(rows) >= _FEWEST_CALLS and programs.all() else LEAST_CONFIDENCE
+    certain = programs.all() or has_one_update_each(trace, rows)
+    return LEAST_RHYTHM_OF_PROGRAM if len(rows) >= _FEWEST_CALLS and certain else LEAST_CONFIDENCE
 
 
 def _follow_runs(trace: HostTrace, label: I32, runs: Mask, calls: I64, start: I64, end: I64) -> tuple[I64, I64]:
@@ -146,7 +151,7 @@ def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
     yield "function calls", _outermost_of_kind(trace, EventKind.TRACED_FUNCTION)
     yield "calls of a function", _calls_of_one(trace, _outermost_of_kind(trace, EventKind.TRACED_FUNCTION))
     yield "function runs", _outermost_of_kind(trace, EventKind.FUNCTION_RUN)
-    yield "waits for input", _keep_busiest_plane(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT))
+    yield _FETCHES, fetches_of_steps(trace, _keep_busiest_plane(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT)))
     yield "input iterator calls", _outermost_of_kind(trace, EventKind.ITERATOR)
     if not device.any():  # on a device the same work is a sequence of kernels
         yield _HOST_OPS, _outermost_of_kind(trace, *_OPS)

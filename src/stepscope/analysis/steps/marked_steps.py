@@ -20,6 +20,8 @@ from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import is_called
+from stepscope.vocabulary.tensorflow import KERAS_BATCH
 
 # A thread with the former works for the current step; one with the latter prepares input for any step.
 _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
@@ -40,7 +42,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     end = start + trace.events.duration_ps[marks]
     stated = trace.stat_ints(stat_names.STEP_NUM, missing=-1, rows=marks)
     numbered = bool((stated >= 0).all())
-    number = stated if numbered else np.arange(len(marks))
+    number = stated + is_called(trace, (KERAS_BATCH,))[marks] if numbered else np.arange(len(marks))
     label = np.full(len(trace.events), -1, np.int32)
     label[marks] = np.arange(len(marks))
     line = int(trace.events.line[marks[0]])

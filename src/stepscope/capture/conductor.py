@@ -14,7 +14,8 @@ from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action, Schedule, never
 from stepscope.errors import counted
 
-Saved = Callable[[Path], object]
+Saved = Callable[[Path | str], object]
+"""Is called with the profile's file, or with its address on another machine."""
 
 _USUAL = (10, 15)
 _PATIENCE_S = 10.0  # for the profiler of a capture that ended with the step before
@@ -199,8 +200,10 @@ class Conductor:
         capture.finished.wait()
         if capture.path is not None:
             self._paths.append(capture.path)
-            with report.Wall(f"reporting {capture.path}", strict=False):
-                self._on_saved(capture.path)
+        place = capture.path or capture.url
+        if place is not None:
+            with report.Wall(f"reporting {place}", strict=False):
+                self._on_saved(place)
 
 
 def _suggest(steps: int) -> str:

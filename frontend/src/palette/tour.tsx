@@ -14,12 +14,12 @@ const STEPS = [
   {
     at: ".rail ul",
     title: "Questions, not tools",
-    text: "Each page answers one: is input late, what computes, what waits, which rank is slow. Numbers lead to the timeline.",
+    text: "Each page answers one: is input late, what computes, what waits, which rank is late.",
   },
   {
     at: ".palette-button",
     title: "Everything by name",
-    text: "Ctrl-K finds pages, sessions, ops, kernels and lines of your program. The address holds all that you see: copy it to share.",
+    text: "Ctrl-K finds pages, sessions, ops, kernels and lines. The address holds all that you see: share it.",
   },
 ] as const;
 

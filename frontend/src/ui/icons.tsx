@@ -32,7 +32,9 @@ const PATHS: Readonly<Record<string, string>> = {
   "op-profile": "M4 4h12v3H4zM6 9.5h10v3H6zM8 15h8v3H8z",
   inference: "M3 10h4M13 10h4M7 6h6v8H7zM10 3v3M10 14v3",
   system: "M2.5 10.5h3l2-5 3.5 9.5 2.5-6.5 1.2 2h2.8",
-  link: "M8.5 11.5a3 3 0 0 0 4.3 0l2.7-2.7a3 3 0 0 0-4.3-4.3L10 5.7M11.5 8.5a3 3 0 0 0-4.3 0l-2.7 2.7a3 3 0 0 0 4.3 4.3L10 14.3",
+  link:
+    "M8.5 11.5a3 3 0 0 0 4.3 0l2.7-2.7a3 3 0 0 0-4.3-4.3L10 5.7" +
+    "M11.5 8.5a3 3 0 0 0-4.3 0l-2.7 2.7a3 3 0 0 0 4.3 4.3L10 14.3",
   bookmark: "M6 3.5h8v13l-4-3-4 3z",
   edit: "M4 16l1-4 8.5-8.5 3 3L8 15zM12 5l3 3",
   compare: "M5 4h4v12H5zM11 8h4v8h-4z",

@@ -51,6 +51,10 @@ def _end_process(status: int) -> NoReturn:
 
     For commands that start no thread and no process, and leave nothing to be done at exit.
     """
+    if "stepscope.engines.base" in sys.modules:
+        from stepscope.engines.session_work import close_engines
+
+        close_engines()
     if sys.stderr is not None:
         sys.stderr.flush()
     os._exit(status)
@@ -159,5 +163,7 @@ def _fail_unforeseen(error: Exception) -> int:
 def _fail(error: BaseException, text: str, status: int) -> int:
     if os.environ.get(DEBUG_VARIABLE):
         raise error
-    print("stepscope: " + " ".join(text.split()), file=sys.stderr)
+    from stepscope.report.looks import clean
+
+    print("stepscope: " + clean(" ".join(text.split())), file=sys.stderr)
     return status

@@ -61,3 +61,18 @@ def holds_scopes(line: str) -> bool:
 def device_label(plane: str) -> str:
     """A device's name for people: `GPU 0` for `/device:GPU:0`."""
     return plane.removeprefix(_DEVICE).replace(":", " ")
+
+
+def holds_stack_samples(plane: str) -> bool:
+    """True for the plane with the stacks that Stepscope samples."""
+    return plane.startswith("/device:CUSTOM:Python stack samples")
+
+
+def is_main_thread(line: str) -> bool:
+    """True for the name that Python gives to a program's first thread."""
+    return line.startswith("MainThread")
+
+
+def holds_worker_processes(plane: str) -> bool:
+    """True for the plane with the batches and tasks of worker processes that Stepscope recorded."""
+    return plane.startswith("/device:CUSTOM:Worker processes")

@@ -7,6 +7,7 @@ from stepscope.web.routes import Route
 _TIMELINE = "/api/sessions/<session>/timeline"
 _HLO = "/api/sessions/<session>/hlo"
 _COMPARE = "/api/sessions/<session>/compare"
+_SQL = "/api/sessions/<session>/sql"
 
 ROUTES = (
     Route(f"{_TIMELINE}/tracks", "stepscope.web.timeline:get_tracks"),
@@ -24,6 +25,9 @@ ROUTES = (
     Route(f"{_HLO}/search", "stepscope.web.hlo:get_search"),
     Route(f"{_HLO}/text", "stepscope.web.hlo:get_text"),
     Route(f"{_HLO}/dot", "stepscope.web.hlo:get_dot"),
+    Route(_SQL, "stepscope.web.api_sql:ask", "POST"),
+    Route(_SQL, "stepscope.web.api_sql:stop", "DELETE"),
+    Route(f"{_SQL}/schema", "stepscope.web.api_sql:schema"),
     Route("/api/sessions/<session>/whatif", "stepscope.web.api_whatif:get_whatif"),
     Route("/api/comparable", "stepscope.web.api_compare:comparable_json"),
     Route(_COMPARE, "stepscope.web.api_compare:comparison_json"),

@@ -52,10 +52,8 @@ function ownTimeSentence(rows: readonly ModuleRow[]): string {
   const most = [...rows].sort((a, b) => own(b) - own(a))[0];
   if (!most || !(own(most) > 0)) return "";
   const place = onDevice ? "device" : "host";
-  return `\`${most.module}\` has most ${place} time of its own: ${duration(own(most) / 1e3)} in ${most.calls} calls`.replace(
-    "in 1 calls",
-    "in one call",
-  );
+  const calls = most.calls === 1 ? "one call" : `${most.calls.toLocaleString("en-US")} calls`;
+  return `\`${most.module}\` has most ${place} time of its own: ${duration(own(most) / 1e3)} in ${calls}`;
 }
 
 /** Without a backward pass in the trace, or without a device, those columns are zeros. */

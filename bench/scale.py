@@ -79,16 +79,13 @@ def _watch(running: subprocess.Popen[bytes], look: Callable[[int], None]) -> tup
 
 
 def _family(process: int) -> list[int]:
+    """A process and all below it; threads have children of their own."""
+    children: list[str] = []
     try:
-        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except OSError:
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            children += (thread / "children").read_text().split()
+    except OSError:  # it has ended meanwhile
         return [process]
-    threads = [Path(f"/proc/{process}/task/{task}/children") for task in os.listdir(f"/proc/{process}/task")]
-    for path in threads[1:]:
-        try:
-            children += path.read_text().split()
-        except OSError:
-            continue
     return [process, *(found for child in children for found in _family(int(child)))]
 
 

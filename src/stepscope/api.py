@@ -6,19 +6,21 @@ some calls need are imported by those calls: a cached result needs neither numpy
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from stepscope.analysis.registry import TOOLS, Tool, tool_named
+from stepscope.analysis.registry import TOOLS, Tool, all_tools, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.engines.budget import MEMORY_OF_FILE
 from stepscope.engines.host_work import HostWork
 from stepscope.engines.session_work import WHOLE, Placement, Selection, SessionWork, parse_placement
-from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
+from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError, UsageError
 from stepscope.formats import store
-from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
+from stepscope.formats.session import HostFile, Session, find_joined_session, find_sessions, pick_host
+from stepscope.meanwhile import importing
 from stepscope.records import dataclass
 from stepscope.report.kept import pack_report, unpack_report
 from stepscope.shelf import TraceShelf
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from stepscope.analysis.steps.step_range import StepRange
     from stepscope.model import HostTrace
     from stepscope.report import Report
+    from stepscope.sql.answer import SqlReport
+    from stepscope.sql.database import Database
 
 __all__ = ["MEMORY_OF_FILE", "LoadedProfile", "compare", "load"]
 
@@ -47,8 +51,11 @@ _STEPS_NOTICE = "steps"
 _QUIET_PROBLEMS = frozenset({"search-depth"})
 
 
+ProfilePath = str | os.PathLike[str]
+
+
 def load(
-    path: str | os.PathLike[str],
+    path: ProfilePath | Sequence[ProfilePath],
     *,
     run: str | None = None,
     host: str | None = None,
@@ -62,6 +69,7 @@ def load(
 
     Args:
         path: a profile file, a session folder, a logdir, or any parent of these; local, or a URL that fsspec supports.
+            Several paths, or a pattern such as `logs/worker*`, are read as one session of all their hosts.
         run: the name of the session; the newest if None.
         host: the host to read; all of the session's hosts if None.
         cache: where derived data is kept; the user's cache directory if None.
@@ -77,9 +85,19 @@ def load(
         UsageError: there is no such run, host or engine; the message lists the known ones.
     """
     where = parse_placement(engine, memory)
-    session = find_session(path, run)
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    session = find_joined_session(_require_several(paths), run)
     files = session.files if host is None else (pick_host(session, host),)
-    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else path, where)
+    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else paths[0], where)
+
+
+def _require_several(paths: object) -> Sequence[ProfilePath]:
+    """Raises UsageError if this is not a list of paths with at least one."""
+    if isinstance(paths, list | tuple) and paths:
+        return paths
+    raise UsageError(
+        f"{type(paths).__name__} {paths!r:.60} is not a path", hint="give one file or folder, or a list of them"
+    )
 
 
 def compare(
@@ -125,6 +143,16 @@ def _make_side(
     return side_of(profile.run, profile.path, ask, tools)
 
 
+def _short_path(path: str) -> str:
+    """A local path as seen from the working folder, if that is shorter; anything else as it is."""
+    if store.is_remote(path):
+        return path
+    try:
+        return min(os.path.relpath(path), path, key=len)
+    except (OSError, ValueError):  # the working folder is gone, or on another drive
+        return path
+
+
 class LoadedProfile:
     """A session of one or many hosts, with a method for each tool.
 
@@ -151,6 +179,7 @@ class LoadedProfile:
         where = where or parse_placement(None, None)
         self._work = HostWork(cache, self.shelf, self._progress, memory_bytes=where.memory_bytes)
         self._session_work = SessionWork(self._work, where, self._progress)
+        self._asked: tuple[object, Database] | None = None
 
     @property
     def run(self) -> str:
@@ -161,6 +190,14 @@ class LoadedProfile:
     def path(self) -> str:
         """The path of the session."""
         return self._session.path
+
+    @property
+    def chosen(self) -> str:
+        """Where this session lies, and of how many it is the newest."""
+        lies = ", ".join(map(_short_path, self._session.joined or (self.path,)))
+        if self._session.choices > 1 and self._found_below is not None:
+            return f"{lies} (the newest of {self._session.choices} sessions; --run NAME reads another)"
+        return lies
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -186,7 +223,10 @@ class LoadedProfile:
     else:
 
         def __getattr__(self, name: str) -> Callable[..., Report]:
-            tools = ", ".join(tool.method for tool in TOOLS)
+            tools = all_tools()
+            if found := next((tool for tool in tools if tool.method == name), None):  # of another package
+                return functools.partial(self.report, found.name)
+            tools = ", ".join(tool.method for tool in tools)
             raise AttributeError(f"a loaded profile has no {name!r}; tools: {tools}", name=name, obj=self)
 
     def trace(self, host: str | None = None) -> HostTrace:
@@ -235,7 +275,7 @@ class LoadedProfile:
         It comes from the cache if it was shown before; then no tool is imported.  Raises the errors of `report`.
         """
         tool = tool_named(tool_name)
-        key, name = self._session_key(), f"{tool.name}.shown"
+        key, name = self._session_key(), f"{tool.cache_name}.shown"
         content = self._cache.get_bytes(key, name)
         kept = None if content is None else unpack_report(content)
         if kept is not None:
@@ -386,6 +426,63 @@ class LoadedProfile:
     ) -> CompareReport:
         """Compares this profile (before) with another one (after); see `stepscope.api.compare`."""
         return compare(self, after, host=host, steps=steps, tools=tools)
+
+    def sql(
+        self,
+        query: str,
+        *,
+        attach: Mapping[str, LoadedProfile | str | os.PathLike[str]] | None = None,
+        name: str = "main",
+        rows: int | None = None,
+        timeout: float | None = None,
+        memory_bytes: int | None = None,
+    ) -> SqlReport:
+        """Answers a question in SQL; the tables are in the docs, and `sql_schema` lists them.
+
+        Args:
+            query: one statement that reads, such as `SELECT name, sum(self_ps) FROM events GROUP BY name`.
+            attach: further sessions by name: the views of `before` are `before.events` and so on.
+            name: by which this session can be named too; its views need no name before them.
+            rows: the most rows of the answer; all of them if None.
+            timeout: seconds after which the query is stopped; no limit if None.
+            memory_bytes: what joins and sorts may use; 4 GiB if None.
+
+        Raises:
+            UsageError: the query is wrong, needs too much time or memory, or does more than read.
+            InputError: no host can be read.
+        """
+        from stepscope.sql.names import may_read_events
+
+        with importing("stepscope.sql.database"):
+            if len(self._files) == 1 and may_read_events(query):
+                self.trace()
+        from stepscope.sql.database import Limits
+
+        database = self._database(name, attach or {}, memory_bytes)
+        return database.ask(query, Limits(seconds=timeout, rows=rows))
+
+    def sql_schema(self) -> SqlReport:
+        """The tables and columns that `sql` can ask for, with their units and meanings."""
+        from stepscope.sql.schema import schema_report
+
+        return schema_report(self.hosts)
+
+    def _database(
+        self, name: str, attach: Mapping[str, LoadedProfile | str | os.PathLike[str]], memory_bytes: int | None
+    ) -> Database:
+        """The connection to this and other sessions; the last one is kept for the next question."""
+        from stepscope.sql.database import MEMORY_BYTES, Database
+        from stepscope.sql.source import LocalSource
+
+        key = name, memory_bytes, tuple((each, str(path)) for each, path in attach.items())
+        if self._asked is None or self._asked[0] != key:
+            others = {
+                each: path if isinstance(path, LoadedProfile) else load(path, cache=self._cache, shelf=self.shelf)
+                for each, path in attach.items()
+            }
+            sources = {each: LocalSource(session) for each, session in {name: self, **others}.items()}
+            self._asked = key, Database(sources, memory_bytes or MEMORY_BYTES)
+        return self._asked[1]
 
 
 def _make_method(tool: Tool) -> Callable[..., Report]:

@@ -170,7 +170,7 @@ def test_who_lists_the_names_sees_those_that_are_meant_for_him() -> None:
     assert [name for name in dir(stepscope) if not name.startswith("__")] == list(stepscope.__all__)
 
 
-@pytest.mark.parametrize("path", [["a.xplane.pb"], None, b"logs", 7], ids=["list", "None", "bytes", "number"])
+@pytest.mark.parametrize("path", [[], None, b"logs", 7], ids=["empty list", "None", "bytes", "number"])
 def test_what_is_no_path_is_told(path: Any) -> None:
     with pytest.raises(UsageError, match="is not a path; give one file or folder"):
         stepscope.load(path)

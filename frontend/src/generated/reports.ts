@@ -93,6 +93,7 @@ export interface Reports {
         devices_used: number | null;
         framework: string | null;
         capture_ms: number | null;
+        pause_ms: number | null;
       };
     };
   };
@@ -196,6 +197,31 @@ export interface Reports {
         pinning: string | null;
         pins: number | null;
         pin_ms: number | null;
+      };
+    };
+    queue: {
+      kind: "figures";
+      fields: {
+        state: string | null;
+        workers: number | null;
+        prepare_ms: number | null;
+        busy_percent: number | null;
+        useful_workers: number | null;
+      };
+    };
+    workers: {
+      kind: "table";
+      fields: {
+        worker: string | null;
+        host: string | null;
+        batches: number | null;
+        prepare_ms: number | null;
+        max_ms: number | null;
+        send_ms: number | null;
+        busy_percent: number | null;
+        function: string | null;
+        place: string | null;
+        function_percent: number | null;
       };
     };
     copies: {
@@ -769,6 +795,25 @@ export interface Reports {
         backward_self_us: number | null;
         kernels: number | null;
         percent: number | null;
+      };
+    };
+  };
+  annotations: {
+    rows: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        name: string | null;
+        thread: string | null;
+        is_step: boolean | null;
+        occurrences: number | null;
+        total_ms: number | null;
+        self_ms: number | null;
+        avg_ms: number | null;
+        min_ms: number | null;
+        max_ms: number | null;
+        device_ms: number | null;
+        step_percent: number | null;
       };
     };
   };

@@ -76,6 +76,8 @@ def make_group_class(registers: Mapping[str, Register], panels: Mapping[str, str
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args and args[0] == "help":
                 return super().resolve_command(ctx, _help_words(ctx, args[1:]))
+            if args and args[0] not in self.commands and (named := args[0].replace("_", "-")) in self.commands:
+                args = [named, *args[1:]]
             if args and args[0] not in self.commands and _is_path(args[0]):
                 ctx.fail(f"{args[0]!r} is not a command. To read the profile: stepscope summary {args[0]}")
             return super().resolve_command(ctx, args)

@@ -147,7 +147,7 @@ class HostWork:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self.bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes)):
-            trace = _read_trace(file)
+            trace = _mark_steps(_read_trace(file))
         self.bytes_read[file.host] = file.size or 0
         self.events_read[file.host] = len(trace.events)
         if len(trace.events) >= WORTH_KEEPING:
@@ -163,6 +163,12 @@ class HostWork:
         kept = self.cache.get_columns(self.key(file), _FOREST)
         if kept is not None:
             restore_forest(trace, kept)
+
+
+def _mark_steps(trace: HostTrace) -> HostTrace:
+    from stepscope.analysis.steps.named_steps import mark_named_steps
+
+    return mark_named_steps(trace)
 
 
 def _read_trace(file: HostFile) -> HostTrace:
@@ -190,7 +196,7 @@ def _release_piece(data: list[bytes | memoryview]) -> Iterator[bytes | memoryvie
 
 def part_name(tool: Tool, within_steps: bool) -> str:
     """The name of a partial's entry in the cache."""
-    return f"{tool.partial_of or tool.name}.{'steps' if within_steps else 'partial'}"
+    return f"{tool.partial_of or tool.cache_name}.{'steps' if within_steps else 'partial'}"
 
 
 def encode_partial(partial: Any) -> bytes:

@@ -6,11 +6,13 @@ request.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,8 @@ TAB_NAME = "Profile"
 TAB_NAME_BESIDE_ANOTHER = "Profile (Stepscope)"
 """The tab's name if XProf's plugin, whose tab is Profile too, is also installed."""
 
+_PLACEHOLDER = "tensorboard.plugins.profile_redirect.profile_redirect_plugin"
+
 ENTRY = "/index.js"
 # Names index.html, since TensorBoard removes the slash at the end of addresses.
 _ENTRY_SCRIPT = b'export function render() { document.location.replace(new URL("./index.html", import.meta.url)); }\n'
@@ -38,6 +42,20 @@ PATIENCE_SECONDS = 0.5
 LEAST_SECONDS_BETWEEN_LOOKS = 2.0
 
 
+def _replace_placeholder() -> None:
+    """Takes out TensorBoard's own entry "Profile", which asks to install another plugin.
+
+    TensorBoard imports this module before it loads its own plugins; without this, a logdir without profiles has two
+    entries of that name, and the first leads nowhere.
+    """
+    with suppress(Exception):  # a TensorBoard without that entry is as good
+        loader: Any = importlib.import_module(_PLACEHOLDER).ProfileRedirectPluginLoader
+        loader.load = lambda self, context: None
+
+
+_replace_placeholder()
+
+
 class StepscopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     """The plugin: its routes, its tab, and whether it is active."""
 
@@ -46,6 +64,8 @@ class StepscopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     def __init__(self, context: Any) -> None:
         self._roots = roots_of(context.logdir, getattr(context.flags, "logdir_spec", None))
         self._watch = ProfileWatch([path for path, _ in self._roots])
+        self._host = getattr(context.flags, "host", None) or "localhost"
+        self._is_everywhere = bool(getattr(context.flags, "bind_all", False))
         self._app: WSGIApplication | None = None
         self._lock = threading.Lock()
 
@@ -70,10 +90,13 @@ class StepscopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             if self._app is None:
                 from stepscope.web.app import App
                 from stepscope.web.catalogue import Root
+                from stepscope.web.hosts import ALLOWED_VARIABLE, names_from_environment
                 from stepscope.web.site import Site, SiteOptions
 
                 roots = [Root(path, name) for path, name in self._roots]
-                site = Site(SiteOptions(roots, embedded="tensorboard"))
+                names = names_from_environment("0.0.0.0" if self._is_everywhere else self._host)
+                hint = f"set {ALLOWED_VARIABLE} to the name, before TensorBoard starts"
+                site = Site(SiteOptions(roots, embedded="tensorboard", host_names=names, host_hint=hint))
                 site.warm_up()
                 self._app = App(site)
             return self._app

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from stepscope.capture.watching.process import observe, trigger, watch
     from stepscope.errors import StepscopeError
+    from stepscope.notebook.widget import timeline
 
 _HOME = {
     "BudgetWarning": "stepscope.budgets",
@@ -62,6 +63,7 @@ _HOME = {
     "start": "stepscope.capture",
     "step": "stepscope.capture",
     "stop": "stepscope.capture",
+    "timeline": "stepscope.notebook.widget",
     "trigger": "stepscope.capture.watching",
     "warmup": "stepscope.capture",
     "watch": "stepscope.capture.watching",
@@ -92,6 +94,7 @@ __all__ = [
     "start",
     "step",
     "stop",
+    "timeline",
     "trigger",
     "warmup",
     "watch",
@@ -110,6 +113,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*(name for name in globals() if name.startswith("__")), *__all__])
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Adds the magics of notebooks: IPython calls this for `%load_ext stepscope`."""
+    from stepscope.notebook.magics import load_extension
+
+    load_extension(shell)
 
 
 if os.environ.get("STEPSCOPE_LOGDIR"):  # see stepscope.capture.auto.autostart

@@ -37,7 +37,8 @@ ALLOWED: dict[str, set[str]] = {
     "sql": {"errors", "model", "kernels", "report", "analysis"},
     "api": {"errors", "model", "formats", "report", "analysis", "cache", "engines", "meanwhile", "shelf", "sql"},
     "budgets": {"errors", "report", "analysis", "formats", "capture", "api", "shelf"},
-    "stepscope": {"errors", "capture", "api", "budgets"},
+    "notebook": {"errors", "model", "report", "analysis", "capture", "api", "pictures"},
+    "stepscope": {"errors", "capture", "api", "budgets", "notebook"},
     "export": {"errors", "model", "kernels", "formats", "analysis", "plugins", "vocabulary"},
     "pictures": {"errors", "model", "report", "analysis"},
     "agents": {"errors", "model", "report", "analysis", "formats", "cache", "shelf", "api", "pictures"},
@@ -76,10 +77,10 @@ ALLOWED: dict[str, set[str]] = {
         "capture",
         "demo",
         "api",
-        "plugins",
         "budgets",
         "agents",
         "sheets",
+        "plugins",
         "sql",
         "stepscope",
     },
@@ -121,7 +122,9 @@ CONFINED: dict[str, set[str]] = {
     "werkzeug": {"web"},
     "waitress": {"web"},
     "mcp": {"agents"},
-    "mcp_types": {"agents"},
+    "anywidget": {"notebook"},
+    "traitlets": {"notebook"},
+    "IPython": {"notebook"},
     "uvicorn": {"cli"},
     "PIL": {"pictures"},
     "ray": {"engines"},
@@ -133,9 +136,9 @@ CONFINED: dict[str, set[str]] = {
     "torch": {"capture", "demo"},
 }
 
-# A constant, groups of entry points, and what is started as a program with `-m`.
-NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.tools"}
-NAMED_ONLY |= {"stepscope.autostart", "stepscope.run"}
+# A constant, groups of entry points, a label of metrics, and what is started as a program with `-m`.
+NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.tools", "stepscope.run"}
+NAMED_ONLY |= {"stepscope.autostart"}
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}

@@ -454,8 +454,10 @@ IMPORTED_AS = {
     "ipython": "IPython",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry",
+    "pillow": "PIL",
     "prometheus-client": "prometheus_client",
     "protobuf": "google",
+    "typing-extensions": "typing_extensions",
 }
 FOR_WORK_ON_STEPSCOPE = {"test", "bench", "dev", "node", "docs", "fuzz"}
 

@@ -15,6 +15,7 @@ from planted_programs import PROGRAMS, write_programs
 import stepscope
 from stepscope.cli.main import run
 from stepscope.formats.xspace.writer import write
+from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.sheets.session_sheet import render_sheet
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, tzinfo=datetime.UTC)
@@ -84,8 +85,6 @@ def test_a_sheet_loads_nothing_and_its_pictures_are_whole(tmp_path: Path, name: 
 
 
 def test_names_of_a_profile_cannot_add_markup(tmp_path: Path) -> None:
-    from stepscope.model import EventKind, PlaneKind, TraceBuilder
-
     builder = TraceBuilder("<b>host</b>")
     line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "<script>alert(1)</script>")
     for step in range(3):
@@ -105,6 +104,28 @@ def test_a_session_without_steps_has_a_sheet(tmp_path: Path) -> None:
 
     assert page.headings[:1] == ["s"]
     assert "Every step, by what it waits for" not in page.headings
+
+
+def test_memory_and_workers_of_a_drawn_session_are_shown(tmp_path: Path) -> None:
+    """Two hosts that allocate 10 bytes and free them in each step."""
+    for host in ("a", "b"):
+        builder = TraceBuilder(host)
+        line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
+        for step in range(3):
+            line.event("train", step * 10**10, 10**10, EventKind.STEP_MARK, {"step_num": step, "_r": 1})
+            for at, kind, in_use in ((2, EventKind.ALLOCATION, 10), (8, EventKind.DEALLOCATION, 0)):
+                state = {"allocator_name": "GPU_0_bfc", "allocation_bytes": 10, "requested_bytes": 10, "addr": 1}
+                sizes = {"bytes_reserved": 0, "bytes_allocated": in_use, "bytes_available": 90 - in_use}
+                more = {"fragmentation": 0, "peak_bytes_in_use": 10}
+                name = "MemoryAllocation" if in_use else "MemoryDeallocation"
+                line.event(name, step * 10**10 + at * 10**9, 0, kind, {**state, **sizes, **more})
+        (tmp_path / f"{host}.xplane.pb").write_bytes(write(builder.build()))
+
+    headings = Page(sheet(tmp_path)).headings
+    assert [name for name in headings if name.startswith("Memory")] == [
+        "Memory in use: GPU_0_bfc on a", "Memory in use: GPU_0_bfc on b",
+    ]  # fmt: skip
+    assert "Workers" in headings
 
 
 def test_memory_and_workers_are_shown_where_they_are_recorded(corpus: Path) -> None:

@@ -41,6 +41,7 @@ from stepscope.web import api_tools, static, warming
 from stepscope.web import opened as opened_module
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
+from stepscope.web.hosts import own_names
 from stepscope.web.site import MOST_WAITING, Site, SiteOptions
 
 
@@ -529,7 +530,7 @@ def test_a_defect_is_a_plain_500_and_the_log_has_the_rest(client, monkeypatch, c
      ("127.0.0.1.evil.example", 403), ("", 403)],
 )  # fmt: skip
 def test_on_loopback_no_other_name_is_answered_to(logdir, host, status):
-    client = client_of(logdir, allowed_hosts=frozenset({"localhost", "127.0.0.1", "[::1]"}))
+    client = client_of(logdir, host_names=own_names("127.0.0.1"))
 
     assert client.get("/api/config", headers={"Host": host}).status_code == status
 

@@ -32,7 +32,7 @@ def make_server(sessions: Sessions, version: str) -> Any:
     """An `MCPServer` with all tools.  Raises UsageError if the SDK is not installed."""
     require_sdk()
     from mcp.server.mcpserver import MCPServer
-    from mcp_types import ToolAnnotations
+    from mcp.types import ToolAnnotations
 
     server = MCPServer("stepscope", title="Stepscope", instructions=INSTRUCTIONS, version=version, log_level="WARNING")
     answers = Answers(sessions)

@@ -143,6 +143,7 @@ NAMES: tuple[NameTable, ...] = (
             (OpTrait.COPIES_AND_WAITS, r"(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
             (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # their callers need the memory
             (OpTrait.PREPARES_CONVOLUTION, r"conv(?:olution|\dd)$"),
+            (OpTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
         ),
     ),
     NameTable(rules=((RangeTrait.UPDATES_MODEL, lambda name: is_update(name)), (RangeTrait.OF_FRAMEWORK, _FRAMES))),
@@ -162,6 +163,7 @@ NAMES: tuple[NameTable, ...] = (
             (InputTrait.SINGLE_PROCESS, r".*SingleProcess"),
             (InputTrait.MULTI_PROCESS, r".*MultiProcess"),
             (InputTrait.READS_FILE, lambda name: _DATAPIPE_READS.search(name)),
+            (InputTrait.DECODES, r"image::decode_"),
         )
     ),
     NameTable(

@@ -40,6 +40,8 @@ class OpTrait(IntFlag):
     PREPARES_CONVOLUTION = auto()
     PREPARES_CONVOLUTION_GRADIENT = auto()
     PREPARES_FILTER_GRADIENT = auto()
+    ADDS_BIAS = auto()  # in an op of its own
+    NORMALIZES_BATCH = auto()  # batch normalization, forward
 
 
 class CallTrait(IntFlag):
@@ -94,6 +96,7 @@ class InputTrait(IntFlag):
     STARTS_LOADER = auto()
     STARTS_PROCESS = auto()
     PINS_MEMORY = auto()  # copies a batch to pinned memory
+    DECODES = auto()  # unpacks a compressed picture
 
 
 class KernelTrait(IntFlag):

@@ -77,11 +77,12 @@ def serving(logdir: str) -> Iterator[str]:
     """The address of a server on a logdir."""
     from stepscope.web import serving as server_of
     from stepscope.web.catalogue import Root
+    from stepscope.web.hosts import own_names
     from stepscope.web.site import Site, SiteOptions
 
     bound = server_of.bind_socket("127.0.0.1", 0)
     address = server_of.page_url(bound)
-    site = Site(SiteOptions([Root(logdir)], allowed_hosts=server_of.allowed_hosts("127.0.0.1")))
+    site = Site(SiteOptions([Root(logdir)], host_names=own_names("127.0.0.1")))
     server = server_of.Server(site, bound)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

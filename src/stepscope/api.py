@@ -6,12 +6,13 @@ some calls need are imported by those calls: a cached result needs neither numpy
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from stepscope.analysis.registry import TOOLS, Tool, tool_named
+from stepscope.analysis.registry import TOOLS, Tool, all_tools, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.engines.host_work import MEMORY_OF_FILE, HostWork
 from stepscope.engines.session_work import WHOLE, Placement, Selection, SessionWork, parse_placement
@@ -220,7 +221,10 @@ class LoadedProfile:
     else:
 
         def __getattr__(self, name: str) -> Callable[..., Report]:
-            tools = ", ".join(tool.method for tool in TOOLS)
+            tools = all_tools()
+            if found := next((tool for tool in tools if tool.method == name), None):  # of another package
+                return functools.partial(self.report, found.name)
+            tools = ", ".join(tool.method for tool in tools)
             raise AttributeError(f"a loaded profile has no {name!r}; tools: {tools}", name=name, obj=self)
 
     def trace(self, host: str | None = None) -> HostTrace:
@@ -269,7 +273,7 @@ class LoadedProfile:
         It comes from the cache if it was shown before; then no tool is imported.  Raises the errors of `report`.
         """
         tool = tool_named(tool_name)
-        key, name = self._session_key(), f"{tool.name}.shown"
+        key, name = self._session_key(), f"{tool.cache_name}.shown"
         content = self._cache.get_bytes(key, name)
         kept = None if content is None else unpack_report(content)
         if kept is not None:

@@ -22,6 +22,7 @@ itself in a `.bytes` file, and a JSON description of the raw arrays behind it in
 
 from __future__ import annotations
 
+import errno
 import math
 import mmap
 import os
@@ -131,6 +132,7 @@ class Cache:
     def __init__(self, options: CacheOptions | None = None) -> None:
         """Takes the options from the environment unless they are given."""
         self._options = options or CacheOptions.from_environment()
+        self._checked: dict[Path, bool] = {}
 
     @property
     def folder(self) -> Path | None:
@@ -244,7 +246,10 @@ class Cache:
     def _map(self, path: Path) -> memoryview | None:
         try:
             with path.open("rb") as file:
-                is_empty = os.fstat(file.fileno()).st_size == 0
+                status = os.fstat(file.fileno())
+                if not self._is_own(path.parent, status.st_uid):
+                    raise PermissionError(errno.EPERM, "another user could have written it")
+                is_empty = status.st_size == 0
                 content = memoryview(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
             _mark_used(path)
         except FileNotFoundError:
@@ -254,11 +259,21 @@ class Cache:
             return None
         return content
 
+    def _is_own(self, folder: Path, owner: int) -> bool:
+        """Whether an entry can only come from the user of this process, who owns its file and both folders above.
+
+        Somebody else's entries would be shown as facts: the folder that holds all may be shared.
+        """
+        if folder not in self._checked:
+            self._checked[folder] = _is_private(folder) and _is_private(folder.parent)
+        return self._checked[folder] and (not hasattr(os, "geteuid") or owner == os.geteuid())
+
     def _write(self, path: Path | None, chunks: Sequence[bytes | memoryview]) -> None:
         size = sum(len(chunk) for chunk in chunks)
         if path is None or size > self._options.max_bytes:
             return
         try:
+            _make_folders(path.parent)
             _write_whole(path, chunks)
             self._add_to_ledger(path.parents[2], size)
         except OSError as error:
@@ -443,6 +458,24 @@ def _create_file(path: Path) -> BinaryIO:
         # A sweep of another process removed the folder while it was empty.
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path.open("xb")
+
+
+def _make_folders(folder: Path) -> None:
+    """Makes the folder of a key, and that of the layout's version above it, for this user alone."""
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for each in (folder, folder.parent):
+        with suppress(OSError):
+            if not _is_private(each):
+                each.chmod(0o700)
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether a folder belongs to this user, and nobody else can write to it."""
+    if not hasattr(os, "geteuid"):
+        return True
+    status = folder.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def _remove(path: Path) -> None:

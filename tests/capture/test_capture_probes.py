@@ -608,6 +608,10 @@ WANTED = [
     ("", {}, (), {"system's counters"}),
     ("", {"system_interval_ms": 0}, (), set()),
     ("", {"stack_samples_hz": 100}, (), {"stack samples", "system's counters"}),
+    (
+        *("", {"stack_samples_hz": 100}, ("multiprocessing.process",)),
+        {"stack samples", "worker processes", "system's counters"},
+    ),
     ("", {"python_tracer_level": 1}, (), {"Python calls", "system's counters"}),
     ("jax", {"python_tracer_level": 1}, (), {"system's counters"}),  # JAX traces Python itself
     ("jax", {"python_tracer_level": 1, "python_min_us": 50}, (), {"Python calls", "system's counters"}),
@@ -619,6 +623,7 @@ WANTED = [
 
 @pytest.mark.parametrize(("framework", "options", "imported", "chosen"), WANTED)
 def test_the_options_choose_the_tracers(monkeypatch, framework, options, imported, chosen):
+    monkeypatch.delitem(sys.modules, "multiprocessing.process", raising=False)
     for name in imported:
         monkeypatch.setitem(sys.modules, name, SimpleNamespace())
     monkeypatch.setattr(cupti, "available", lambda: "cupti" in imported)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from waiting import await_until
 
 from stepscope import server
 from stepscope.capture.remote import front
@@ -105,12 +106,34 @@ def test_who_connects_and_says_nothing_is_told_nothing():
 def test_no_more_connections_than_a_job_can_bear(monkeypatch):
     monkeypatch.setattr(front, "_MOST_CONNECTIONS", 1)
     with waiting(Reverser()) as found, connected(found) as first:
+        first.sendall(b"ab")
+        await_until(lambda: found._connections and not found._silent, _PATIENCE_S, "the first byte")
         with connected(found) as second:
             refused = second.recv(1)
-        first.sendall(b"ab")
         first.shutdown(socket.SHUT_WR)
 
         assert (refused, first.recv(8)) == (b"", b"ba")
+
+
+def test_connections_that_say_nothing_lock_nobody_out():
+    with waiting(Reverser()) as found, ExitStack() as stack:
+        silent = [stack.enter_context(connected(found)) for _ in range(front._MOST_CONNECTIONS)]
+        await_until(lambda: len(found._connections) == front._MOST_CONNECTIONS, _PATIENCE_S, "connections")
+
+        assert answer(found, b"abc") == b"cba"
+        assert silent[0].recv(1) == b""  # the one that had been silent for longest
+
+
+def test_another_machine_has_some_of_the_connections_and_not_all(monkeypatch):
+    monkeypatch.setattr(front, "_peer", lambda client: "192.0.2.1")
+    with waiting(Reverser()) as found, ExitStack() as stack:
+        for _ in range(front._MOST_OF_A_CLIENT):
+            stack.enter_context(connected(found))
+        await_until(lambda: len(found._connections) == front._MOST_OF_A_CLIENT, _PATIENCE_S, "connections")
+
+        assert found._is_client_full("192.0.2.1")
+        assert not found._is_client_full("192.0.2.2")
+        assert not found._is_client_full("::ffff:127.0.0.1")
 
 
 def test_a_process_without_free_files_waits_and_does_not_spin(monkeypatch):
@@ -159,7 +182,7 @@ def test_a_front_that_closes_lets_an_answer_out(native):
 )
 def test_an_address_that_is_not_this_machines_is_told(address, reason):
     with pytest.raises(CaptureError, match=rf"cannot listen on {address}:0: {reason}"):
-        server.start(0, address=address, strict=True)
+        server.start(0, address=address, open_to_all=True, strict=True)
 
 
 def test_a_name_with_several_addresses_has_one_port_on_all(monkeypatch):

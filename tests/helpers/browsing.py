@@ -31,6 +31,7 @@ from stepscope.formats.xspace import writer
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 from stepscope.web import serving
 from stepscope.web.catalogue import Root
+from stepscope.web.hosts import own_names
 from stepscope.web.site import Site, SiteOptions
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -138,7 +139,7 @@ def running(logdir: Path) -> Iterator[PageServer]:
     """A server on a logdir, for as long as the context lasts."""
     bound = serving.bind_socket("127.0.0.1", 0)
     address = serving.page_url(bound)
-    site = Site(SiteOptions([Root(str(logdir))], allowed_hosts=serving.allowed_hosts("127.0.0.1")))
+    site = Site(SiteOptions([Root(str(logdir))], host_names=own_names("127.0.0.1")))
     server = serving.Server(site, bound)
     thread = threading.Thread(target=server.run, name="page server", daemon=True)
     thread.start()

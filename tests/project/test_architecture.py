@@ -17,11 +17,12 @@ ALLOWED: dict[str, set[str]] = {
     "records": set(),
     "errors": set(),
     "kernels": set(),
+    "plugins": set(),
     "model": {"errors", "kernels"},
     "vocabulary": {"model"},
-    "formats": {"errors", "model", "kernels", "vocabulary"},
+    "formats": {"errors", "model", "kernels", "plugins", "vocabulary"},
     "report": {"errors"},
-    "analysis": {"errors", "model", "kernels", "report", "vocabulary"},
+    "analysis": {"errors", "model", "kernels", "plugins", "report", "vocabulary"},
     "cache": {"errors", "formats"},
     "engines": {"errors", "model", "kernels", "formats", "analysis", "cache", "meanwhile", "shelf"},
     "capture": {"errors", "model", "formats"},
@@ -38,12 +39,12 @@ ALLOWED: dict[str, set[str]] = {
     "budgets": {"errors", "report", "analysis", "formats", "capture", "api", "shelf"},
     "notebook": {"errors", "model", "report", "analysis", "capture", "api", "pictures"},
     "stepscope": {"errors", "capture", "api", "budgets", "notebook"},
-    "export": {"errors", "model", "kernels", "formats", "analysis"},
+    "export": {"errors", "model", "kernels", "formats", "analysis", "plugins", "vocabulary"},
     "pictures": {"errors", "model", "report", "analysis"},
     "agents": {"errors", "model", "report", "analysis", "formats", "cache", "shelf", "api", "pictures"},
     "sheets": {"errors", "report", "analysis", "api", "pictures"},
     "demo": {"errors", "capture"},
-    "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
+    "doctor": {"errors", "formats", "report", "analysis", "cache", "api", "plugins", "export"},
     "overtime": {"errors", "model", "formats", "report", "api"},
     "web": {
         "errors",
@@ -79,6 +80,7 @@ ALLOWED: dict[str, set[str]] = {
         "budgets",
         "agents",
         "sheets",
+        "plugins",
         "sql",
         "stepscope",
     },
@@ -134,8 +136,9 @@ CONFINED: dict[str, set[str]] = {
     "torch": {"capture", "demo"},
 }
 
-# A constant, a group of entry points, and what is started as a program with `-m`.
-NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart", "stepscope.run"}
+# A constant, groups of entry points, a label of metrics, and what is started as a program with `-m`.
+NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.tools", "stepscope.run"}
+NAMED_ONLY |= {"stepscope.autostart"}
 
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}

@@ -26,7 +26,8 @@ from stepscope.analysis.compare.compare import DEFAULT_TOOLS, comparable_tools, 
 from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.analysis.registry import TOOLS
 from stepscope.engines import host_work
-from stepscope.export import SUFFIXES, pieces
+from stepscope.export import pieces
+from stepscope.export.registry import export_named
 from stepscope.formats.session import HostFile
 from stepscope.formats.xspace import writer
 from stepscope.report import (
@@ -40,6 +41,7 @@ from stepscope.web import api_tools, static, warming
 from stepscope.web import opened as opened_module
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
+from stepscope.web.hosts import own_names
 from stepscope.web.site import MOST_WAITING, Site, SiteOptions
 
 
@@ -412,7 +414,7 @@ def test_the_trace_is_had_as_a_file_for_other_viewers(client, logdir, form):
     for query, hosts in (("", profile.hosts), ("?host=other", ["other"])):
         answer = client.get(f"/api/sessions/{session}/trace/{form}{query}")
         assert gzip.decompress(answer.data) == b"".join(pieces([profile.trace(host) for host in hosts], form))
-    assert answer.headers["Content-Disposition"] == f'attachment; filename="{session}{SUFFIXES[form]}.gz"'
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{session}{export_named(form).suffix}.gz"'
     assert "Content-Encoding" not in answer.headers
     assert client.get(f"/api/sessions/{session}/trace/{form}?host=nobody").json["choices"] == ["one", "other"]
 
@@ -528,7 +530,7 @@ def test_a_defect_is_a_plain_500_and_the_log_has_the_rest(client, monkeypatch, c
      ("127.0.0.1.evil.example", 403), ("", 403)],
 )  # fmt: skip
 def test_on_loopback_no_other_name_is_answered_to(logdir, host, status):
-    client = client_of(logdir, allowed_hosts=frozenset({"localhost", "127.0.0.1", "[::1]"}))
+    client = client_of(logdir, host_names=own_names("127.0.0.1"))
 
     assert client.get("/api/config", headers={"Host": host}).status_code == status
 

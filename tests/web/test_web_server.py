@@ -28,7 +28,7 @@ from stepscope.cli.main import run as run_command
 from stepscope.errors import CaptureError, UsageError
 from stepscope.model import HostTrace
 from stepscope.shelf import TraceShelf, trace_bytes
-from stepscope.web import serving
+from stepscope.web import hosts, serving
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
 from stepscope.web.site import Site, SiteOptions
@@ -61,12 +61,28 @@ def test_the_address_is_one_to_type_into_a_browser():
         ("127.0.0.1", (), {"localhost", "127.0.0.1", "[::1]"}),
         ("localhost", ("Proxy.Example",), {"localhost", "127.0.0.1", "[::1]", "proxy.example"}),
         ("127.0.0.9", (), {"localhost", "127.0.0.1", "[::1]", "127.0.0.9"}),
-        ("0.0.0.0", (), set()),
-        ("my-machine", (), set()),
     ],
 )
-def test_only_loopback_restricts_the_names_that_are_answered_to(host, more, allowed):
-    assert serving.allowed_hosts(host, more) == allowed
+def test_on_loopback_only_its_names_are_answered_to(host, more, allowed):
+    names = hosts.own_names(host, more)
+
+    assert names.names == allowed
+    assert not names.accepts("192.0.2.7:80")
+
+
+@pytest.mark.parametrize("header", ["192.0.2.7:8090", "[2001:db8::1]", "localhost:1", "mybox", "MyBox:80"])
+def test_beyond_loopback_addresses_and_given_names_are_answered_to(header):
+    assert hosts.own_names("0.0.0.0", ["mybox"]).accepts(header)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["evil.example", "evil.example:8090", "[::1].evil", "[::1]evil:80", "127.0.0.1.evil.example", "", "a b", "mybox.",
+     "localhost:999999", "[evil]", "127.1", "0x7f.1", "mybox@evil.example", "mybox/evil", "mybox\r\nX: 1"],
+)  # fmt: skip
+def test_a_name_that_another_site_points_here_is_refused(header):
+    assert not hosts.own_names("0.0.0.0", ["mybox"]).accepts(header)
+    assert not hosts.own_names("127.0.0.1", ["mybox"]).accepts(header)
 
 
 @pytest.mark.parametrize(

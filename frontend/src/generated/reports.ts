@@ -199,6 +199,31 @@ export interface Reports {
         pin_ms: number | null;
       };
     };
+    queue: {
+      kind: "figures";
+      fields: {
+        state: string | null;
+        workers: number | null;
+        prepare_ms: number | null;
+        busy_percent: number | null;
+        useful_workers: number | null;
+      };
+    };
+    workers: {
+      kind: "table";
+      fields: {
+        worker: string | null;
+        host: string | null;
+        batches: number | null;
+        prepare_ms: number | null;
+        max_ms: number | null;
+        send_ms: number | null;
+        busy_percent: number | null;
+        function: string | null;
+        place: string | null;
+        function_percent: number | null;
+      };
+    };
     copies: {
       kind: "table";
       fields: {

@@ -21,7 +21,7 @@ from stepscope.agents.answers import (
     Table,
 )
 from stepscope.agents.sessions import Listed, Opened, Sessions
-from stepscope.analysis.registry import TOOLS, tool_named
+from stepscope.analysis.registry import all_tools, tool_named
 from stepscope.errors import UsageError
 from stepscope.report import Figures, Prose, Report, Rows, Section, shorten_name
 from stepscope.report.base import arrange_rows, make_finite
@@ -322,7 +322,7 @@ def _after_advice(session: str, items: Sequence[Mapping[str, Any]]) -> list[Call
 
 
 def _describe_tools(session: str) -> Description:
-    lines = [f"{tool.name}: {tool.summary}" for tool in TOOLS]
+    lines = [f"{tool.name}: {tool.summary}" for tool in all_tools()]
     following = [_call("describe", "the tables of a tool", session=session, tool="op-stats")]
     return {
         "session": session, "tool": "", "summary": "all tools", "tables": [], "figures": [], "sentences": lines,

@@ -6,10 +6,13 @@ Adding a tool is one module and one line in `TOOLS`.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
+from stepscope.plugins import plugins_of
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -31,12 +34,16 @@ class Tool:
         summary: one line for help texts and docs.
         wing: the folder of `analysis/` that it lies in, as `<name>_tool.py`; imported on first use.
         partial_of: the tool whose partials it merges too, so that they are computed and kept once; its own if empty.
+        module_name: the dotted name of the module, for a tool that lies elsewhere.
+        edition: the package and version of a tool of another package; what it computed is kept for that edition only.
     """
 
     name: str
     summary: str
-    wing: str
+    wing: str = ""
     partial_of: str = ""
+    module_name: str = ""
+    edition: str = ""
 
     @property
     def method(self) -> str:
@@ -46,7 +53,14 @@ class Tool:
     @property
     def module(self) -> str:
         """The dotted name of the tool's module."""
-        return f"stepscope.analysis.{self.wing}.{self.method}_tool"
+        return self.module_name or f"stepscope.analysis.{self.wing}.{self.method}_tool"
+
+    @property
+    def cache_name(self) -> str:
+        """The name under which its results are kept; that of another package's tool holds its version."""
+        return (
+            f"{self.name}-{re.sub('[^A-Za-z0-9.]+', '-', self.edition)[:_MOST_EDITION]}" if self.edition else self.name
+        )
 
     @property
     def title(self) -> str:
@@ -150,9 +164,26 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
+GROUP = "stepscope.tools"
+
+_MOST_EDITION = 40  # characters
+
+
+def all_tools() -> tuple[Tool, ...]:
+    """The tools of this package and of installed ones."""
+    added, taken = plugins_of(GROUP, Tool), {tool.name for tool in TOOLS}
+    editions = zip(added.found, added.editions, strict=True)
+    return (*TOOLS, *(replace(tool, edition=edition) for tool, edition in editions if tool.name not in taken))
+
+
 def tool_named(name: str) -> Tool:
     """The tool of that name.  Raises UsageError with the list of tools if there is none."""
-    found = next((tool for tool in TOOLS if tool.name == name or tool.method == name), None)
+    found = _find_tool(TOOLS, name) or _find_tool(all_tools(), name)
     if found is None:
-        raise UsageError(f"there is no tool named {name!r}", hint=f"tools: {', '.join(tool.name for tool in TOOLS)}")
+        hints = (f"tools: {', '.join(tool.name for tool in all_tools())}", *plugins_of(GROUP, Tool).warnings)
+        raise UsageError(f"there is no tool named {name!r}", hint="; ".join(hints))
     return found
+
+
+def _find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
+    return next((tool for tool in tools if tool.name == name or tool.method == name), None)

@@ -57,6 +57,7 @@ def trace(
     worker_list: str = "",
     num_tracing_attempts: int = 3,
     options: object = None,
+    token: str | None = None,
 ) -> CaptureOutcome:
     """Captures from one or more workers at the same time, as `tf.profiler.experimental.client.trace` does.
 
@@ -71,6 +72,7 @@ def trace(
         num_tracing_attempts: how often to ask a worker that was busy, refused the connection, lost it, or had no
             events.
         options: as for `stepscope.start`; `delay_ms` is the time until all workers start together.
+        token: what the jobs' servers ask for; without one, that of the variable STEPSCOPE_CAPTURE_TOKEN.
 
     Raises:
         UsageError: an address, the duration or the number of attempts is invalid.
@@ -78,7 +80,7 @@ def trace(
     """
     workers = _worker_list(service_addr, worker_list)
     chosen = ProfilerOptions.from_any(options).clamp()
-    outcome = capture_workers(CaptureRequest(workers, logdir, duration_ms, num_tracing_attempts, chosen))
+    outcome = capture_workers(CaptureRequest(workers, logdir, duration_ms, num_tracing_attempts, chosen, token))
     if not outcome.saved:
         raise CaptureError(f"no worker gave a profile: {outcome.reasons()}", code="no-profile", lost="the capture")
     if outcome.failed:
@@ -107,7 +109,7 @@ def capture_workers(
     return FanOut(request, on_progress, cancel or threading.Event()).run()
 
 
-def monitor(service_addr: str, duration_ms: int, level: int = 1) -> str:
+def monitor(service_addr: str, duration_ms: int, level: int = 1, token: str | None = None) -> str:
     """Watches one worker without a profiler: how busy it is and, at level 2, how long its steps take.
 
     Stepscope's server and Cloud TPU workers support this; TensorFlow's and JAX's servers do not.
@@ -116,6 +118,7 @@ def monitor(service_addr: str, duration_ms: int, level: int = 1) -> str:
         service_addr: the worker.
         duration_ms: how long to watch.
         level: 1 or 2.
+        token: as for `trace`.
 
     Returns:
         The server's text, as it is meant for people.
@@ -128,12 +131,12 @@ def monitor(service_addr: str, duration_ms: int, level: int = 1) -> str:
     check_duration(duration_ms)
     if level not in (1, 2):
         raise UsageError(f"level={level} is not a monitoring level", hint="use 1, or 2 to include step times")
-    with _channel(address) as channel:
+    with _channel(address, token) as channel:
         _raise_if(address, _check(address, channel))
         return _ask_monitor(address, channel, duration_ms, level)
 
 
-def check(service_addr: str) -> dict[str, Failure | None]:
+def check(service_addr: str, token: str | None = None) -> dict[str, Failure | None]:
     """Checks whether a profiler server answers at each address, without recording: None if it does, else the failure.
 
     Raises:
@@ -141,7 +144,7 @@ def check(service_addr: str) -> dict[str, Failure | None]:
     """
     found: dict[str, Failure | None] = {}
     for address in addresses.parse(service_addr):
-        with _channel(address) as channel:
+        with _channel(address, token) as channel:
             found[str(address)] = _check(address, channel)
     return found
 
@@ -154,10 +157,11 @@ def _worker_list(service_addr: str, worker_list: str) -> Sequence[str]:
     return [worker if ":" in worker else f"{worker}:{services[0].port}" for worker in workers]
 
 
-def _channel(address: Address) -> Any:
+def _channel(address: Address, token: str | None) -> Any:
+    from stepscope.capture.remote.access import choose_token
     from stepscope.capture.remote.service import open_channel
 
-    return open_channel(str(address))
+    return open_channel(str(address), choose_token(token))
 
 
 def _check(address: Address, channel: Any) -> Failure | None:

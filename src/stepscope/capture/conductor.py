@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.capture import cost, not_recorded, ranges, report, session
+from stepscope.capture import cost, not_recorded, ranges, report, session, workers
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action, Schedule, never
@@ -65,6 +66,8 @@ class Conductor:
         self._writing: list[threading.Thread] = []
         self._action = Action.NONE  # of the step that runs or ran last
         self._capture: Capture | None = None  # ours, while it runs
+        if "multiprocessing.process" in sys.modules:  # workers that start before the first capture record themselves
+            workers.install()
         self._open = False  # a step runs
         self._mark: ranges.Trace | None = None
         self._began_ns = 0  # of a step that is not recorded

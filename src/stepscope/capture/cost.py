@@ -11,6 +11,8 @@ import statistics
 from collections import deque
 
 PLANE = "/stepscope:capture"
+SETTING = "setting:"  # before the name of an environment variable that the program runs with
+SETTINGS = ("TF_GPU_THREAD_MODE", "TF_GPU_THREAD_COUNT")
 PAUSE = "pause_ms"  # how long the program stood still while the framework's profiler collected its events
 FEWEST = 3
 _MOST_BEFORE = 20
@@ -40,16 +42,6 @@ class StepLengths:
     def begin(self) -> None:
         """A capture starts: the steps that ended since the last one are those before it."""
         self._inside.clear()
-
-    def window_note(self) -> str:
-        """A sentence if the program marks its steps, and none of them ended inside the capture; else empty."""
-        if self._inside or len(self._before) < FEWEST:
-            return ""
-        usual = statistics.median(self._before) / 1e6
-        return (
-            f"no step ended inside the capture, while the {len(self._before)} steps before it took {usual:.3g} ms each:"
-            " the window was too short, no step ran in it, or its steps are not marked; record longer, in the loop"
-        )
 
     def facts(self) -> dict[str, int | float | str | bytes]:
         """The stats to keep in the profile: the number of steps, and the median and quartiles of their length in ms.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
@@ -261,7 +262,7 @@ class Capture:
         assert self._spool is not None
         self._recording = recording
         self._flush()
-        for note in filter(None, (self.ended_early, *self.notes, cost.LENGTHS.window_note())):
+        for note in filter(None, (self.ended_early, *self.notes)):
             self._spool.note(note)
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
@@ -270,8 +271,11 @@ class Capture:
     def _facts(self) -> dict[str, StatValue]:
         held_s = getattr(self._recording, "held_s", None)
         pause: dict[str, StatValue] = {} if held_s is None else {cost.PAUSE: 1000.0 * float(held_s)}
+        settings: dict[str, StatValue] = {
+            f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
+        }
         lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
-        return cost.LENGTHS.facts() | self.own_facts | pause | lost
+        return cost.LENGTHS.facts() | self.own_facts | pause | settings | lost
 
     def _collect_framework(self, host: str) -> Collected | None:
         if self._recording is None:

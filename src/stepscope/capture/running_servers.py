@@ -2,8 +2,8 @@
 
     TMPDIR/stepscope-UID/servers/PID-PORT.json      while the server runs; TMPDIR is the system's temporary folder
 
-A job that was killed leaves its file; whoever looks next removes it.  On a TPU machine the workers of its pod
-are listed too: the environment names them.
+A job that was killed leaves its file; whoever looks next removes it.  On a TPU machine the workers of its pod are
+listed too: the environment names them.
 """
 
 from __future__ import annotations

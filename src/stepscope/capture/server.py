@@ -10,6 +10,7 @@ waits; see `stepscope.capture.remote.front`.  The server never keeps the program
 from __future__ import annotations
 
 import atexit
+import ipaddress
 import operator
 import os
 import threading
@@ -24,13 +25,17 @@ from stepscope.errors import CaptureError
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
+    from stepscope.capture.remote.access import Access
     from stepscope.capture.remote.front import Front
     from stepscope.capture.remote.handlers import Service
 
-__all__ = ["start", "stop"]
+__all__ = ["ANY_ADDRESS", "start", "stop"]
+
+LOOPBACK = "localhost"
+"""The addresses that only programs of this machine reach."""
 
 ANY_ADDRESS = "[::]"
-"""All addresses of the machine, IPv4 and IPv6, as the frameworks' servers listen."""
+"""All addresses of the machine, IPv4 and IPv6, on which the frameworks' servers listen."""
 
 _MAX_CALLS = 16  # at once
 _GRACE_SECONDS = 5.0  # for sending the results of open calls when the server stops
@@ -72,29 +77,77 @@ class OnlyServer:
 SERVER = OnlyServer()
 
 
-def start(port: int | str, *, address: str = ANY_ADDRESS, strict: bool = False) -> int | None:
+def start(
+    port: int | str,
+    *,
+    address: str = LOOPBACK,
+    token: str | None = None,
+    open_to_all: bool = False,
+    logdir: str | os.PathLike[str] | None = None,
+    any_folder: bool = False,
+    strict: bool = False,
+) -> int | None:
     """Starts the profiler server of this process.
 
-    Anyone who can reach the port can capture the program, and can have the profile written to any folder that the
-    program may write to.  The protocol has no passwords: on a shared network, listen on `localhost` and use a tunnel.
+    Programs of this machine reach it.  With another address, such as `server.ANY_ADDRESS`, other machines do too; then
+    clients need a token, or `open_to_all` says that none is needed.  gRPC sends the token as plain text: it keeps out
+    who cannot listen in the network.
 
     Args:
         port: where to listen; 0 chooses a free port.  A text such as "6009" works, too.
         address: the address to listen on.
+        token: what clients must bring; without one, that of the variable STEPSCOPE_CAPTURE_TOKEN.  TensorFlow's and
+            JAX's clients bring none.
+        open_to_all: listen on any address without a token, as the frameworks' servers do; the variable
+            STEPSCOPE_CAPTURE_OPEN=1 says the same.
+        logdir: the folder below which clients may have profiles written; without one, that of STEPSCOPE_LOGDIR.  If
+            none is known, clients of this machine may name any folder, and those of others get profiles as answers
+            only.
+        any_folder: let clients name any folder that this program may write to, as the frameworks' servers do.
         strict: raise instead of logging.
 
     Returns:
         The port.  None if the server could not start; `stepscope.last_error()` then says why.
 
     Raises:
-        CaptureError: only with `strict`: the port is taken, or this process has a server already.
+        CaptureError: only with `strict`: the port is taken, this process has a server already, or there is no token.
     """
     with report.Wall("starting the profiler server", strict), SERVER.lock:
         _refuse_second(SERVER.running)
-        SERVER.running = server = _start_listening(_parse_port(port), address)
+        access = _make_access(address, token, open_to_all, None if any_folder else logdir, any_folder)
+        SERVER.running = server = _start_listening(_parse_port(port), address, access)
         atexit.register(stop)
         return server.front.port
     return None
+
+
+def _make_access(
+    address: str, token: str | None, open_to_all: bool, logdir: str | os.PathLike[str] | None, any_folder: bool
+) -> Access:
+    from stepscope.capture.remote import access
+
+    known = access.token_from_environment() if token is None else access.check_token_form(token)
+    is_local = _is_loopback(address)
+    if not (is_local or known or open_to_all or access.is_open_by_environment()):
+        raise CaptureError(
+            f"anybody who reaches {address} could capture this program",
+            code="token",
+            lost="captures over the network; training goes on",
+            hint=f"give token=..., set {access.TOKEN_VARIABLE}, or say open_to_all=True",
+        )
+    folder = logdir or os.environ.get(access.LOGDIR_VARIABLE) or None
+    if any_folder or folder is None:
+        return access.Access(known, None, may_write=any_folder or is_local)
+    is_elsewhere = "://" in os.fspath(folder)  # clients get their profiles as answers then
+    return access.Access(known, None if is_elsewhere else Path(folder).absolute(), may_write=not is_elsewhere)
+
+
+def _is_loopback(address: str) -> bool:
+    text = address.strip("[]")
+    try:
+        return text == LOOPBACK or ipaddress.ip_address(text).is_loopback
+    except ValueError:
+        return False
 
 
 def stop() -> None:
@@ -132,7 +185,7 @@ def _parse_port(port: object) -> int:
     return number
 
 
-def _start_listening(port: int, address: str) -> Server:
+def _start_listening(port: int, address: str, access: Access) -> Server:
     from stepscope.capture.remote.front import Front, listen
     from stepscope.capture.remote.handlers import Service
 
@@ -147,7 +200,7 @@ def _start_listening(port: int, address: str) -> Server:
             lost="captures over the network; training goes on",
             hint="another program or worker of this job may use the port; choose one per process, or 0 for a free one",
         ) from error
-    service = Service()
+    service = Service(access)
     front = Front(listening, lambda host: _start_native(service, host))
     front.start()
     return Server(front, service, announce_server(front.port))
@@ -157,9 +210,9 @@ def _start_native(service: Service, host: str) -> tuple[Any, int]:
     """Starts gRPC's server on a port that is not announced; returns the server and the port."""
     import grpc
 
-    from stepscope.capture.remote.service import MESSAGE_SIZES
+    from stepscope.capture.remote.service import SERVER_MESSAGE_SIZES
 
-    native = grpc.server(_DaemonThreads(), options=MESSAGE_SIZES, maximum_concurrent_rpcs=_MAX_CALLS)
+    native = grpc.server(_DaemonThreads(), options=SERVER_MESSAGE_SIZES, maximum_concurrent_rpcs=_MAX_CALLS)
     native.add_generic_rpc_handlers((service.handlers(),))
     port = int(native.add_insecure_port(f"{host}:0"))
     native.start()

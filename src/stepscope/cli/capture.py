@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +17,7 @@ from stepscope.capture import ProfilerOptions
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, OnProgress, WorkerStatus, capture_workers
 from stepscope.cli.levels import level
 from stepscope.cli.show import file_size_text, print_wide
-from stepscope.errors import CaptureError
+from stepscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,8 +40,15 @@ def capture(
         int | None, typer.Option("--delay-ms", help="Milliseconds from now until all workers start together.")
     ] = None,
     retries: Annotated[
-        int, typer.Option("--retries", min=0, help="How often to retry a worker that was busy or recorded no events.")
+        int,
+        typer.Option(
+            "--retries", min=0, max=99, help="How often to retry a worker that was busy or recorded no events."
+        ),
     ] = 2,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help="A file with the jobs' token (default: $STEPSCOPE_CAPTURE_TOKEN)."),
+    ] = None,
     host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
     device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
     python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
@@ -61,11 +69,21 @@ def capture(
             device_tracer_level=device_tracer_level,
             delay_ms=delay_ms,
         ),
+        token=_read_token(token_file),
     )
     with _cancel_on_ctrl_c() as cancel, _show_progress() as on_progress:
         outcome = capture_workers(request, on_progress, cancel)
     _print_outcome(outcome)
     _raise_if_incomplete(outcome)
+
+
+def _read_token(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("the token cannot be read", path=path, hint="give a file with one line of text") from error
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.analysis.registry import GROUP, TOOLS, Tool, tool_named
 from stepscope.cli.late import Register, make_group_class
 from stepscope.cli.options import (
     FORMAT,
@@ -36,6 +36,7 @@ from stepscope.cli.plain import SUMMARY
 from stepscope.cli.show import show_report, show_summary, working
 from stepscope.cli.tools import check_output, load_profile, show
 from stepscope.errors import CaptureError, counted
+from stepscope.plugins import entry_points_of
 
 if TYPE_CHECKING:
     from stepscope.doctor import DoctorReport
@@ -169,7 +170,15 @@ def _register_module(module: str, app: typer.Typer, function: str = "register") 
     getattr(importlib.import_module(module), function)(app)
 
 
-_TOOLS: dict[str, Register] = {tool.name: partial(_register_tool, tool) for tool in TOOLS}
+def _register_added(name: str, app: typer.Typer) -> None:
+    """Adds the command of a tool of another package, which is imported now."""
+    _register_tool(tool_named(name), app)
+
+
+_TOOLS: dict[str, Register] = {
+    **{point.name: partial(_register_added, point.name) for point in entry_points_of(GROUP)},
+    **{tool.name: partial(_register_tool, tool) for tool in TOOLS},
+}
 
 PANELS: dict[str, dict[str, Register]] = {
     "Start here": {

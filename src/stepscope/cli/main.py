@@ -163,5 +163,7 @@ def _fail_unforeseen(error: Exception) -> int:
 def _fail(error: BaseException, text: str, status: int) -> int:
     if os.environ.get(DEBUG_VARIABLE):
         raise error
-    print("stepscope: " + " ".join(text.split()), file=sys.stderr)
+    from stepscope.report.looks import clean
+
+    print("stepscope: " + clean(" ".join(text.split())), file=sys.stderr)
     return status

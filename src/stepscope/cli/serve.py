@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.cli.options import OpenRequest
 from stepscope.errors import InputError
+from stepscope.report.looks import clean
 
 if TYPE_CHECKING:
     from stepscope.web.site import Site
@@ -31,7 +32,7 @@ def open_page(request: OpenRequest) -> None:
         # A folder may get its first profile while the page is open; anything else will not change by waiting.
         if store.kind(store.plain(request.path)) != "folder":
             raise
-        print(f"stepscope: no profile yet: {error.problem.reason}", file=sys.stderr, flush=True)
+        print(f"stepscope: no profile yet: {clean(error.problem.reason)}", file=sys.stderr, flush=True)
     serve(request.path, request.host, request.port, not request.no_browser, request.allowed_host)
 
 
@@ -45,19 +46,19 @@ def serve(
     """Serves a logdir until the process is interrupted."""
     from stepscope.web import serving
     from stepscope.web.catalogue import Root
+    from stepscope.web.hosts import own_names
     from stepscope.web.memory import share_arenas
     from stepscope.web.site import Site, SiteOptions
 
     share_arenas()
     gc.enable()  # a server lives long; see `stepscope.cli.main.main`
-    names = serving.allowed_hosts(host, allowed_hosts)
-    options = SiteOptions([Root(logdir)], allowed_hosts=names, opens_newest=True)
+    options = SiteOptions([Root(logdir)], host_names=own_names(host, allowed_hosts), opens_newest=True)
     bound = serving.bind_socket(host, port)
     _report_other_port(port, bound.getsockname()[1])
     address = serving.page_url(bound)
     site = Site(options)
     with _exit_on_ctrl_c(site):
-        print(f"{logdir} is shown at {address}   (Ctrl-C to exit)", flush=True)
+        print(f"{clean(logdir)} is shown at {address}   (Ctrl-C to exit)", flush=True)
         if browser:
             serving.open_browser(address)
         serving.Server(site, bound).run()

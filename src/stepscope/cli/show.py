@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 PATIENCE_SECONDS = 1.0
+_ROWS_ALONE = (OutputFormat.CSV, OutputFormat.PARQUET)
+_LEFT_OUT = "not listed"  # in every warning about rows that a report leaves out
 _RECORDED = "recorded "  # starts the line of a summary on what was recorded
 WIDE = 200  # columns of a table that goes to a file or a pipe
 
@@ -42,6 +44,10 @@ def show_report(report: Report, form: OutputFormat, output: Path | None, top: in
         _show_table(report, output, top)
         return
     content = _content(report, form.value, top)
+    if form in _ROWS_ALONE:  # these forms have no place for a warning
+        for warning in report.warnings:
+            if _LEFT_OUT in warning:
+                print(f"stepscope: {warning}", file=sys.stderr)
     if output is not None:
         write_file(output, content)
         return

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePath
 
 from stepscope.analysis.overview.overview_tool import OverviewReport
-from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.registry import all_tools
 from stepscope.api import LoadedProfile, load
 from stepscope.doctor.report import Check, DoctorReport, make_report, merge_equal
 from stepscope.errors import InputError, Problem, StepscopeError
@@ -102,7 +102,7 @@ def _find_empty_pages(session: Session, progress: Callable[[str], None] | None) 
         profile = _load_session(session, progress)
     except InputError:  # this is reported with the session
         return checks
-    for tool in TOOLS:
+    for tool in all_tools():
         try:
             report = profile.report(tool.name)
         except InputError:  # the first page reads the files, so all others would fail, too

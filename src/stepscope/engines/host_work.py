@@ -187,7 +187,7 @@ def _release_piece(data: list[bytes | memoryview]) -> Iterator[bytes | memoryvie
 
 def part_name(tool: Tool, within_steps: bool) -> str:
     """The name of a partial's entry in the cache."""
-    return f"{tool.partial_of or tool.name}.{'steps' if within_steps else 'partial'}"
+    return f"{tool.partial_of or tool.cache_name}.{'steps' if within_steps else 'partial'}"
 
 
 def encode_partial(partial: Any) -> bytes:

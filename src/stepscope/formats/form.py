@@ -137,4 +137,6 @@ class Format:
         Raises:
             UnreadableError: nothing in `data` can be used.
         """
-        return self.load_reader()(data, source, host)
+        from stepscope.formats.bounds import apply_bounds
+
+        return apply_bounds(self.load_reader()(data, source, host))

@@ -52,6 +52,7 @@ _OF_KINDS = {"bool": Role.FLAG, "ints": Role.SHAPE}
 _ALONE = {"ms": "Time", "us": "Time", "percent": "Share", "bytes": "Size"}
 """Labels of fields whose names are only a unit."""
 
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _UNIT_IN_NAME = re.compile(r"_(ms|us|ns|ps|bytes|percent|gb_per_s)(?=$|_)")
 
 
@@ -120,11 +121,15 @@ def amount(value: Cell) -> float:
 def csv_value(value: Cell) -> str | int | float:
     """A value as a field of CSV: empty for unknown, and an x between the sizes of several dimensions.
 
-    >>> csv_value([32, 4, 1]), csv_value(True), csv_value(None)
-    ('32x4x1', 'true', '')
+    A text that a spreadsheet would run as a formula gets an apostrophe in front, which spreadsheets do not show.
+
+    >>> csv_value([32, 4, 1]), csv_value(True), csv_value(None), csv_value("=1+2"), csv_value(-2)
+    ('32x4x1', 'true', '', "'=1+2", -2)
     """
     if isinstance(value, list):
         return "x".join(map(str, value))
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, str) and value.startswith(_FORMULA_SIGNS):
+        return f"'{value}"
     return "" if value is None else value

@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9 .,/()%-]*")  # text that Markdown leaves unchan
 
 def render_document(report: Report, most_rows: int) -> str:
     """A whole report; tables are cut after `most_rows` rows with a note."""
-    title = f"# {report.TOOL}" + (f": {', '.join(map(clean, report.hosts))}" if report.hosts else "")
+    title = f"# {report.TOOL}" + (f": {', '.join(map(_escape_text, report.hosts))}" if report.hosts else "")
     warnings = [f"> {_escape_text(warning)}" for warning in report.warnings]
     shown = report.visible_sections()
     parts = [_render_section(section, most_rows, len(report.hosts) == 1) for section in shown]

@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.registry import all_tools
 from stepscope.errors import UsageError, counted
 from stepscope.records import dataclass
 from stepscope.sql.all_views import VIEWS
@@ -173,7 +173,7 @@ class Database:
         if failures:
             return failures[0]
         names = [name for names in self._registered.values() for name in names]
-        names += [STATS, *(tool.method for tool in TOOLS)]
+        names += [STATS, *(tool.method for tool in all_tools())]
         return explain_mistake(self._error_with_place(error, query), query, names, self._memory_bytes)
 
     def _error_with_place(self, error: Exception, query: str) -> Exception:

@@ -9,7 +9,7 @@ import functools
 
 import pyarrow as pa
 
-from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.analysis.registry import Tool, all_tools
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 from stepscope.records import dataclass
 from stepscope.report import Field, Figures, Prose, Report, Rows
@@ -32,7 +32,7 @@ class ToolTable:
 
 def tool_of_table(name: str) -> Tool | None:
     """The tool that a table's name starts with; None if it is none's."""
-    found = [tool for tool in TOOLS if name == tool.method or name.startswith(f"{tool.method}_")]
+    found = [tool for tool in all_tools() if name == tool.method or name.startswith(f"{tool.method}_")]
     return max(found, key=lambda tool: len(tool.method), default=None)
 
 
@@ -59,7 +59,7 @@ def declared_tables() -> tuple[ToolTable, ...]:
     trace = _tiny_trace()
     return tuple(
         ToolTable(tuple(_names(tool, section.id, report)), tool.name, section.title, section.fields)
-        for tool in TOOLS
+        for tool in all_tools()
         for report in [tool.merge([tool.partial(trace)])]
         for section in _tables(report)
     )

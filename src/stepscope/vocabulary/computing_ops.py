@@ -26,7 +26,7 @@ POINTWISE = Pattern(
 COMPARES = Pattern(r"(?:eq|ne|lt|le|gt|ge|logical_\w+|Greater\w*|Less\w*|\w*Equal|Logical\w+)_?")
 ATTENTION = Pattern(r"_?(?:flash|efficient|scaled_dot_product_\w+)_?attention(?P<pass>_forward|_backward)?")
 PADDING_FIRST = ("cudnn_convolution", "miopen_convolution", "mkldnn_convolution", "miopen_depthwise_convolution")
-_TF_SHAPE = r"(?P<type>[a-z]+\d*)\[(?P<dims>[\d,]*)\]"
+_TF_SHAPE = r"(?P<type>[a-z]+\d*)\[(?P<dims>(?:\d{1,15}(?:,|(?=\])))*)\]"
 
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "linear", "_addmm_activation")
 CONVOLUTIONS = ("convolution", "_convolution", "conv2d", "conv1d", "conv3d", *PADDING_FIRST)

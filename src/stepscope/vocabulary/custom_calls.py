@@ -11,7 +11,7 @@ _CONVOLUTION = Pattern(r"cudnn\$.*conv|miopen\$conv|onednn\$conv", re.IGNORECASE
 _ATTENTION = Pattern(r"^te_fused_attn_(?:for|back)ward", re.IGNORECASE)
 _BACKWARD = Pattern(r"backward|bwd", re.IGNORECASE)
 _FREE = Pattern(r"Sharding|SPMD|annotate|PadToStatic|SliceToDynamic|AllocateBuffer|topk|top_k", re.IGNORECASE)
-_ATTRIBUTE = r"(\w+) = (-?\d+) : i64"
+_ATTRIBUTE = r"(\w+) = (-?\d{1,19}) : i64"
 
 CONVOLUTION, PRODUCT, ATTENTION, ATTENTION_GRADIENT, FREE = (
     "convolution", "product", "attention", "gradient of attention", "free",

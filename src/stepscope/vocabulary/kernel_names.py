@@ -6,10 +6,11 @@ from stepscope.vocabulary.patterns import Pattern
 
 LONGEST = 56
 _NOISE = Pattern(
-    r"^(?:void|static|inline) |std::enable_if<[^>]*>::type |\(anonymous namespace\)::|<unnamed>::| const(?=[ ,&>*)])"
+    r"^(?:void|static|inline) |std::enable_if<(?:(?!std::enable_if<)[^>])*>::type "
+    r"|\(anonymous namespace\)::|<unnamed>::| const(?=[ ,&>*)])"
 )
-_CLONE = Pattern(r" ?\[clone [^\]]*\]| ?\(\.kd\)|\.kd$")
-_NAMESPACES = Pattern(r"(?:[A-Za-z_]\w*::)+(?=[A-Za-z_])")
+_CLONE = Pattern(r" ?\[clone [^\]\[]*\]| ?\(\.kd\)|\.kd$")
+_NAMESPACES = Pattern(r"(?<!\w)(?:[A-Za-z_]\w*::)+(?=[A-Za-z_])")
 
 
 def brief(name: str, longest: int = LONGEST) -> str:

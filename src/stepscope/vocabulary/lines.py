@@ -71,3 +71,8 @@ def holds_stack_samples(plane: str) -> bool:
 def is_main_thread(line: str) -> bool:
     """True for the name that Python gives to a program's first thread."""
     return line.startswith("MainThread")
+
+
+def holds_worker_processes(plane: str) -> bool:
+    """True for the plane with the batches and tasks of worker processes that Stepscope recorded."""
+    return plane.startswith("/device:CUSTOM:Worker processes")

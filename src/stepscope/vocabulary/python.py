@@ -17,8 +17,8 @@ from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait
 
 KINDS: tuple[KindRule, ...] = ((r"\$", EventKind.PYTHON_CALL, Trait.NONE),)
 
-_FRAME = Pattern(r"\$?[^<>]*\.py[(:]\d+")
-_PLACE = Pattern(r"\$?(?P<file>[^<>]*\.py)[(:](?P<line>\d+)\)?:? (?P<name>.*)")
+_FRAME = Pattern(r"\$?[^<>]*\.py[(:]\d{1,9}")
+_PLACE = Pattern(r"\$?(?P<file>[^<>]*\.py)[(:](?P<line>\d{1,9})\)?:? (?P<name>.*)")
 _LIBRARY = Pattern(
     r"\$?(?:.*[/\\](?:site|dist)-packages[/\\]|(?:.*[/\\])?(?:torch|tensorflow|jax|keras|numpy|importlib|_?contextlib)[/\\.]"
     r"|.*[/\\]lib[/\\]python3\.\d+[/\\]|<|\$api\.py:\d+ (?:block_until_ready|try_to_block)$"

@@ -16,9 +16,9 @@ class Batch(NamedTuple):
 
 
 # SGLang: `step[EXTEND bs=15 toks=15360]`.
-_SGLANG = Pattern(r"step\[(?P<kind>\w+) bs=(?P<requests>\d+)(?: toks=(?P<tokens>\d+))?[^\]]*\]")
+_SGLANG = Pattern(r"step\[(?P<kind>\w+) bs=(?P<requests>\d{1,9})(?: toks=(?P<tokens>\d{1,9}))?[^\]]*\]")
 # vLLM: `execute_15360_context_15(...)_generation_0(...)`: tokens, requests in prefill, requests in decode.
-_VLLM = Pattern(r"execute_(?P<tokens>\d+)_context_(?P<read>\d+)\([^)]*\)_generation_(?P<continued>\d+)\b.*")
+_VLLM = Pattern(r"execute_(?P<tokens>\d{1,9})_context_(?P<read>\d{1,9})\([^)]*\)_generation_(?P<continued>\d{1,9})\b.*")
 _SERVER = Pattern(
     r"(?P<kind>SessionRun|TfrtModelRun|ServingModelRun|BatchingSessionRun|ModelServerRequest_\w+|ProcessBatch)\b.*"
 )

@@ -42,6 +42,13 @@ class OpTrait(IntFlag):
     PREPARES_FILTER_GRADIENT = auto()
 
 
+class LayerTrait(IntFlag):
+    """Which part of a layer an op is."""
+
+    ADDS_BIAS = auto()  # in an op of its own
+    NORMALIZES_BATCH = auto()  # batch normalization, forward
+
+
 class CallTrait(IntFlag):
     """What a call on the host does: a Python function, a dispatch, or a call into a runtime."""
 
@@ -94,6 +101,7 @@ class InputTrait(IntFlag):
     STARTS_LOADER = auto()
     STARTS_PROCESS = auto()
     PINS_MEMORY = auto()  # copies a batch to pinned memory
+    DECODES = auto()  # unpacks a compressed picture
 
 
 class KernelTrait(IntFlag):

@@ -31,7 +31,7 @@ RUNS_PROGRAM = ("ThunkExecutor::Execute", "ThunkExecutor::Execute (wait for comp
 """Runs of programs on a CPU.  Their ops record when they start, but not always how long they run on other threads."""
 
 _INSTRUCTION = Pattern(r"%([\w.\-]+) = ")
-_PROGRAM_ID = Pattern(r"(?P<module>.*)\((?P<id>-?\d+)\)")
+_PROGRAM_ID = Pattern(r"(?P<module>.*)\((?P<id>-?\d{1,20})\)")
 _HALF = Pattern(r"-(?:start|done)(?:\.\d+)?$")
 # A fusion is named after its opcodes.
 _WORD = Pattern(r"[a-z]+(?:-[a-z]+)*")

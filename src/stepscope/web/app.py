@@ -74,20 +74,13 @@ class App:
 
     def _guard(self, request: Request) -> None:
         """Refuses requests that other sites made a browser send."""
-        allowed = self.site.options.allowed_hosts
-        host = _host_without_port(request.environ.get("HTTP_HOST", ""))
-        if allowed and host not in allowed:
-            _log.warning("refused a request for host %r", host)
-            raise Refused(403, f"this server does not answer to the name {host!r}", "see --allowed-host", allowed)
+        header = request.environ.get("HTTP_HOST", "")
+        names = self.site.options.host_names
+        if names is not None and not names.accepts(header):
+            _log.warning("refused a request for host %r", header)
+            raise Refused(403, f"this server does not answer to the name {header!r}", self.site.options.host_hint)
         if request.method not in ("GET", "HEAD") and not request.headers.get(POST_HEADER):
             raise Refused(403, f"the header {POST_HEADER} is missing", f"send {POST_HEADER}: 1")
-
-
-def _host_without_port(host: str) -> str:
-    """`[::1]` for `[::1]:80`, `name` for `name:80`."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0].lower()
 
 
 def _http_error(request: Request, error: HTTPException) -> Answer:

@@ -44,6 +44,7 @@ class Wish:
         delay_ms: when to start, so that all workers start together; None leaves it to the client.
         host_tracer_level, device_tracer_level, python_tracer_level: as in `stepscope.ProfilerOptions`.
         retries: how often to retry a worker that was busy or recorded no events.
+        token: what the workers ask for; empty for that of the server's environment.
     """
 
     addresses: Sequence[str]
@@ -53,6 +54,7 @@ class Wish:
     device_tracer_level: int = 1
     python_tracer_level: int = 0
     retries: int = 2
+    token: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -172,8 +174,9 @@ def _request(wish: Wish, logdir: str) -> CaptureRequest:
     )
     workers = [_PREFIX.sub("", address.strip()) for address in wish.addresses]
     return CaptureRequest(
-        workers=workers, logdir=logdir, duration_ms=wish.duration_ms, attempts=wish.retries + 1, options=options
-    )
+        workers=workers, logdir=logdir, duration_ms=wish.duration_ms, attempts=wish.retries + 1, options=options,
+        token=wish.token or None,
+    )  # fmt: skip
 
 
 def _run(capture: Capture, request: CaptureRequest) -> None:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.registry import all_tools
 from stepscope.api import MEMORY_OF_FILE, LoadedProfile
 from stepscope.cache import Cache
 from stepscope.errors import InputError, StepscopeError
@@ -84,7 +84,7 @@ class OpenSession:
         self._cache = cache
         self.profile = LoadedProfile(listed.session, listed.session.files, cache, self._set_stage, shelf)
         self.hosts = {file.host: HostProgress() for file in listed.session.files}
-        self.tools = {tool.name: ToolState() for tool in TOOLS}
+        self.tools = {tool.name: ToolState() for tool in all_tools()}
         self.state: State = "loading"
         self.glance: Glance | None = None
         self.error: StepscopeError | None = None
@@ -185,7 +185,7 @@ class OpenSession:
             self.state, self.stage = "ready", ""
             self._is_ready.set()
             self._keep_glance()
-            for tool in TOOLS:
+            for tool in all_tools():
                 if not self._is_closed.is_set():
                     self._try_report(tool.name)
             self._load_timelines()
@@ -201,7 +201,7 @@ class OpenSession:
     def _load_hosts(self) -> None:
         """Analyses every host: for the first tool if all traces stay in memory for the rest, else for all tools."""
         fits = len(self.hosts) == 1 or MEMORY_OF_FILE * self.listed.nbytes <= self.profile.shelf.max_bytes
-        tools = [FIRST_TOOL] if fits else [tool.name for tool in TOOLS]
+        tools = [FIRST_TOOL] if fits else [tool.name for tool in all_tools()]
         for host in self.hosts:
             if self._is_closed.is_set():
                 return

@@ -3,49 +3,21 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
-import logging
 import os
 import socket
 import sys
 import threading
 import webbrowser
-from collections.abc import Iterable
-from typing import Any
-
-import waitress
 
 from stepscope.errors import UsageError
-from stepscope.web.app import App
+from stepscope.web.app import MOST_BODY_BYTES, App
+from stepscope.web.listener import Listener
 from stepscope.web.site import Site
 
 DEFAULT_PORT = 8090
 PORTS_TRIED = 50
 THREADS = 8
 """Enough that loading one profile does not delay requests for others."""
-
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def allowed_hosts(host: str, more: Iterable[str] = ()) -> frozenset[str]:
-    """The accepted Host headers: on loopback only its names, so that no web site can point its own name here.
-
-    Args:
-        host: the bound address.
-        more: names that a proxy uses.
-    """
-    if not is_loopback(host):
-        return frozenset()
-    own = f"[{host}]" if ":" in host else host
-    return LOOPBACK_NAMES | {own.lower()} | {name.lower() for name in more}
 
 
 def bind_socket(host: str, port: int | None) -> socket.socket:
@@ -93,32 +65,25 @@ class Server:
     """A production WSGI server on a bound socket."""
 
     def __init__(self, site: Site, bound: socket.socket) -> None:
-        # waitress warns of every request that waits for a thread, which happens whenever a profile is loaded.
-        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         self._site = site
-        self._sockets: dict[int, Any] = {}
-        self._server = waitress.create_server(
-            App(site), sockets=[bound], threads=THREADS, ident="stepscope", map=self._sockets
-        )
+        self._listener = Listener(App(site), bound, THREADS, MOST_BODY_BYTES)
 
     def run(self) -> None:
         """Answers requests until the process is interrupted or `stop` is called."""
         self._site.warm_up()
         try:
-            self._server.run()
+            self._listener.run()
         finally:
             self._site.close()
-            self._server.close()
+            self._listener.close()
 
     def stop(self) -> None:
         """Makes `run` return; called from another thread."""
-        self._server.trigger.pull_trigger(self._end)
+        self._listener.stop()
 
-    def _end(self) -> None:
-        """Closes all sockets in the server's loop, which then ends; waitress's own method leaves connections open."""
-        self._server.task_dispatcher.shutdown(timeout=1)
-        for channel in list(self._sockets.values()):
-            channel.close()
+    def finish(self, patience: float) -> None:
+        """Makes `run` return once open requests are answered; called from another thread."""
+        self._listener.finish(patience)
 
 
 def has_browser() -> bool:

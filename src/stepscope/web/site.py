@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.cache import Cache
@@ -16,6 +15,7 @@ from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, find_logdir
 from stepscope.web.catalogue import Catalogue, Listed, Root
 from stepscope.web.glances import Glance, kept_glance
+from stepscope.web.hosts import HostNames
 from stepscope.web.opened import FIRST_TOOL, OpenSession
 from stepscope.web.warming import warm_up
 
@@ -42,14 +42,16 @@ class SiteOptions:
         roots: the logdirs, or files.
         embedded: what the site is mounted in; None if it stands alone.
         trace_bytes: memory for decoded traces; the last used one is kept whatever its size.
-        allowed_hosts: accepted values of the Host header, without port; empty for all.
+        host_names: the names that it answers to; None for all.
+        host_hint: how to add one.
         opens_newest: loads the newest session before it is requested: the page shows it first.
     """
 
     roots: Sequence[Root]
     embedded: Literal["tensorboard"] | None = None
     trace_bytes: int = DEFAULT_TRACE_BYTES
-    allowed_hosts: frozenset[str] = field(default_factory=frozenset)
+    host_names: HostNames | None = None
+    host_hint: str = "see --allowed-host"
     opens_newest: bool = False
 
 

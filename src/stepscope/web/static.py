@@ -18,6 +18,9 @@ FOLDER = Path(__file__).parent / "static"
 HASHED = "assets/"
 """In this folder the names of files change with their content."""
 
+LONGEST_NAME = 200
+"""Characters of an unknown name that an error repeats."""
+
 # The web's types: the tables of some machines differ.
 _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _TYPES |= {".html": "text/html", ".woff2": "font/woff2", ".json": "application/json", ".wasm": "application/wasm"}
@@ -48,11 +51,18 @@ def file(site: Site, request: Request, name: str) -> Answer:
     if name == "index.html":
         return index(site, request)
     path = safe_join(str(FOLDER), name)
-    if path is None or not Path(path).is_file():
-        raise Refused(404, f"there is no file {name!r}", "open the page's root instead")
+    if path is None or not _is_file(path):
+        raise Refused(404, f"there is no file {name[:LONGEST_NAME]!r}", "open the page's root instead")
     found = Path(path)
     kind = _TYPES.get(found.suffix) or mimetypes.guess_type(found.name)[0] or "application/octet-stream"
     return Answer(found.read_bytes(), kind, is_final=name.startswith(HASHED))
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # a name that no system can have: too long, or with a NUL
+        return False
 
 
 ROUTES = (

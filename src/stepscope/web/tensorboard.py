@@ -64,6 +64,8 @@ class StepscopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     def __init__(self, context: Any) -> None:
         self._roots = roots_of(context.logdir, getattr(context.flags, "logdir_spec", None))
         self._watch = ProfileWatch([path for path, _ in self._roots])
+        self._host = getattr(context.flags, "host", None) or "localhost"
+        self._is_everywhere = bool(getattr(context.flags, "bind_all", False))
         self._app: WSGIApplication | None = None
         self._lock = threading.Lock()
 
@@ -88,10 +90,13 @@ class StepscopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             if self._app is None:
                 from stepscope.web.app import App
                 from stepscope.web.catalogue import Root
+                from stepscope.web.hosts import ALLOWED_VARIABLE, names_from_environment
                 from stepscope.web.site import Site, SiteOptions
 
                 roots = [Root(path, name) for path, name in self._roots]
-                site = Site(SiteOptions(roots, embedded="tensorboard"))
+                names = names_from_environment("0.0.0.0" if self._is_everywhere else self._host)
+                hint = f"set {ALLOWED_VARIABLE} to the name, before TensorBoard starts"
+                site = Site(SiteOptions(roots, embedded="tensorboard", host_names=names, host_hint=hint))
                 site.warm_up()
                 self._app = App(site)
             return self._app

@@ -17,6 +17,7 @@ from stepscope.analysis.steps.breakdown import Rank
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
 from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.environment import settings_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import type_names
@@ -38,6 +39,7 @@ class HostFacts:
         wrapper: how PyTorch trains the model in parallel: "ddp", "fsdp", or "" for neither.
         first_calls: the capture holds first calls only; None if it holds more.
         outside_fetches: the loop fetches its batches outside of the step marks; None if not.
+        settings: environment variables of the program that the capture found set, such as TF_GPU_THREAD_MODE.
     """
 
     host: str
@@ -53,6 +55,7 @@ class HostFacts:
     wrapper: str = ""
     first_calls: FirstCalls | None = None
     outside_fetches: OutsideFetches | None = None
+    settings: tuple[str, ...] = ()
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
@@ -71,6 +74,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         wrapper=_wrapper_of(trace),
         first_calls=first_calls_of(trace),
         outside_fetches=outside_fetches_of(trace),
+        settings=settings_of(trace),
     )
 
 

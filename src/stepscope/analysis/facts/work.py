@@ -439,8 +439,10 @@ def _count_backward_passes(trace: HostTrace, steps: HostSteps, heavy: I64, backw
     return int((turned[1:] & ~turned[:-1]).sum()) if len(turned) else 0
 
 
-_DIMS = re.compile(r"\[(\d+),(\d+)[\],]")
+_DIMS = re.compile(r"\[(\d{1,15}),(\d{1,15})[\],]")  # no tensor has a longer side, so more digits are damage
 _SIZES = re.compile(r"\d+(?:,\d+)*")
+_MOST_DIGITS = 15
+_MOST_NUMBERS = 1 << 48  # elements of a tensor; more are damage
 
 
 def _batch_sizes(trace: HostTrace, heavy: I64) -> dict[str, Any]:
@@ -463,7 +465,7 @@ def _batch_sizes(trace: HostTrace, heavy: I64) -> dict[str, Any]:
 
 
 def _first_operand_numbers(dims: str) -> int:
-    """Number of elements of the first operand that is a tensor.
+    """Number of elements of the first operand that is a tensor; 0 if it is none or impossibly large.
 
     >>> _first_operand_numbers("[[96,256],[640,256],[640]]")
     24576
@@ -471,7 +473,10 @@ def _first_operand_numbers(dims: str) -> int:
     32
     """
     sizes = _SIZES.search(dims)
-    return math.prod(map(int, sizes[0].split(","))) if sizes else 0
+    if sizes is None or max(map(len, sizes[0].split(","))) > _MOST_DIGITS:
+        return 0
+    number = math.prod(map(int, sizes[0].split(",")))
+    return number if number <= _MOST_NUMBERS else 0
 
 
 def takes_in(trace: HostTrace, ops: I64) -> Mask:

@@ -41,7 +41,7 @@ from stepscope.report import (
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 
-MOST_ROWS = 2000  # kept per host
+MOST_ROWS = 50_000  # kept per host
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
 

@@ -25,7 +25,7 @@ from stepscope.analysis.overview.session_figures import (
     step_time_statistics,
 )
 from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
-from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, profiling_cost
+from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, breakdown_of, finding_of, steps_of_host
 from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.steps.verdict import Verdict, judge, judge_first_calls
@@ -495,6 +495,7 @@ def _partial(trace: HostTrace) -> Partial:
         compute_32bit_ps=parts.compute_32bit_ps,
         facts=facts_of(trace),
         profiling=profiling_cost(trace),
+        missed=missed_steps(trace) if steps.source == "none" else None,
         account=account_of(trace),
     )
 
@@ -532,6 +533,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
             *_warm_up_warning(session),
             *_disturbed_warning(partials),
             *_outside_fetch_warning(partials),
+            *dict.fromkeys(part.missed.sentence() for part in partials if part.missed),
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
 import numpy as np
@@ -21,6 +21,7 @@ _NVIDIA = (
 
 PYTHON_CALLS_MISSING = "Python calls"
 _CAPTURE_PLANE = "/stepscope:capture"
+_SETTING = "setting:"
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,20 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
 
 def _pause_ms(trace: HostTrace) -> float | None:
     """The pause at the end of a capture by Stepscope, as its profile states it."""
+    stated = _capture_facts(trace).get("pause_ms")
+    return stated if isinstance(stated, float) and 0 <= stated < inf else None
+
+
+def settings_of(trace: HostTrace) -> tuple[str, ...]:
+    """The environment variables that a capture by Stepscope found set, of those that advice is about."""
+    return tuple(name.removeprefix(_SETTING) for name in _capture_facts(trace) if name.startswith(_SETTING))
+
+
+def _capture_facts(trace: HostTrace) -> Mapping[str, object]:
+    """What a capture by Stepscope wrote about itself; empty for other profiles."""
     name = trace.strings.find(_CAPTURE_PLANE)
     plane = next((at for at, row in enumerate(trace.planes.name.tolist()) if row == name > 0), None)
-    stated = trace.stats_of_plane(plane).get("pause_ms") if plane is not None else None
-    return stated if isinstance(stated, float) and 0 <= stated < inf else None
+    return trace.stats_of_plane(plane) if plane is not None else {}
 
 
 def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:

@@ -200,7 +200,10 @@ def _merge_equal_names(op: I32, names: Sequence[tuple[str, str]]) -> tuple[I32, 
 
 
 def eager_dispatch(trace: HostTrace) -> Mask | None:
-    """Whether each event was dispatched eagerly: bool of shape (events,); None if the trace holds no eager dispatch."""
+    """Whether each event was dispatched eagerly: bool of shape (events,); None if the trace holds no eager dispatch.
+
+    A loop that runs eagerly fetches its batches by an eager op; what a pipeline's stages run for it is in functions.
+    """
     dispatch = np.flatnonzero(trace.events.kind == K.EAGER_EXECUTE)
     marked = (trace.events.traits & np.uint8(Trait.EAGER)) != 0
     if not len(dispatch):
@@ -208,5 +211,6 @@ def eager_dispatch(trace: HostTrace) -> Mask | None:
     function = trace.stat_ints(stat_names.IS_FUNCTION, rows=dispatch)
     label = np.full(len(trace.events), -1, np.int32)
     label[dispatch[function >= 0]] = function[function >= 0]
+    label[trace.events.kind == K.ITERATOR] = 1
     eager: Mask = marked | (spread_labels(trace, label) == 0)
     return eager

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from stepscope.capture import files, hard_end, ranges, report
+from stepscope.capture import files, hard_end, ranges, report, workers
 from stepscope.capture.auto import children
 from stepscope.capture.auto.finders import FINDERS, Undo, finder
 from stepscope.capture.auto.imports import ImportWatch
@@ -141,6 +141,7 @@ def arm(settings: Settings, show_line: Callable[[str], object], parent: Ledger |
     armed = Armed(settings, show_line, parent)
     with report.Wall("watching the program", strict=False):
         armed.install()
+        workers.install()
         children.inherit(settings, armed.ledger)
         WATCH.armed = armed
     return armed

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from stepscope.capture import files
 from stepscope.capture.remote import addresses
+from stepscope.capture.remote.access import choose_token
 from stepscope.capture.remote.outcome import (
     OPEN_ENDED_MS,
     Cancel,
@@ -67,7 +68,8 @@ class FanOut:
         folder, url = _open_run(self._request.logdir)
         duration_ms = self._request.duration_ms or OPEN_ENDED_MS
         session_id = f"{folder.name}-{os.urandom(4).hex()}"
-        return Plan(folder, url, session_id, duration_ms / 1e3, self._request.options, self._request.attempts)
+        token = choose_token(self._request.token)
+        return Plan(folder, url, session_id, duration_ms / 1e3, self._request.options, self._request.attempts, token)
 
     def _attempt(self, workers: Sequence[Worker]) -> None:
         found = self._drive(workers, Worker.connect)

@@ -8,6 +8,7 @@ announced.  The bytes are forwarded in both directions.  Some time after the las
 from __future__ import annotations
 
 import errno
+import ipaddress
 import selectors
 import socket
 import threading
@@ -23,6 +24,7 @@ LINGER_S = 60.0
 
 _FIRST_BYTE_S = 30.0  # a connection that sends nothing for so long is closed
 _MOST_CONNECTIONS = 64
+_MOST_OF_A_CLIENT = 16  # connections from one address of another machine
 _PIECE = 1 << 18
 _NO_MORE_FILES_S = 1.0
 _LOOPBACK = "127.0.0.1"
@@ -86,6 +88,7 @@ class Front:
         self._lock = threading.Lock()
         self._native: tuple[Native, int] | None = None
         self._connections: dict[threading.Thread, socket.socket] = {}
+        self._silent: dict[threading.Thread, socket.socket] = {}  # those that have sent nothing yet, oldest first
         self._wake, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
         for opened in (*listening, self._woken):
@@ -155,20 +158,39 @@ class Front:
 
     def _accept(self, listener: socket.socket) -> None:
         try:
-            client, _ = listener.accept()
+            client, address = listener.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                 time.sleep(_NO_MORE_FILES_S)  # the client still waits, and would be reported again at once
             return
         thread = threading.Thread(target=self._serve, args=(client,), name="stepscope-connection", daemon=True)
-        self._connections[thread] = client
+        if self._is_client_full(str(address[0])):
+            client.close()
+            return
+        if len(self._connections) >= _MOST_CONNECTIONS:
+            self._drop_silent()
+        self._connections[thread] = self._silent[thread] = client
         try:
             if len(self._connections) > _MOST_CONNECTIONS:
                 raise RuntimeError("too many connections")
             thread.start()
         except RuntimeError:  # or no thread can be started
-            del self._connections[thread]
+            del self._connections[thread], self._silent[thread]
             client.close()
+
+    def _is_client_full(self, host: str) -> bool:
+        """Whether another machine has as many connections as one may have."""
+        if ipaddress.ip_address(host.partition("%")[0].removeprefix("::ffff:")).is_loopback:
+            return False
+        return sum(_peer(client) == host for client in list(self._connections.values())) >= _MOST_OF_A_CLIENT
+
+    def _drop_silent(self) -> None:
+        """Ends the connection that has been silent for longest: idle ones must not lock others out."""
+        for thread, client in list(self._silent.items())[:1]:
+            self._silent.pop(thread, None)
+            self._connections.pop(thread, None)
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)  # its thread closes it
 
     def _serve(self, client: socket.socket) -> None:
         try:
@@ -176,11 +198,13 @@ class Front:
                 client.settimeout(_FIRST_BYTE_S)
                 with suppress(OSError):
                     first = client.recv(_PIECE)
+                    self._silent.pop(threading.current_thread(), None)
                     client.settimeout(None)
                     if first:
                         self._join(client, first)
         finally:
-            del self._connections[threading.current_thread()]
+            self._silent.pop(threading.current_thread(), None)
+            self._connections.pop(threading.current_thread(), None)
 
     def _join(self, client: socket.socket, first: bytes) -> None:
         with socket.create_connection((_LOOPBACK, self._native_port())) as server:
@@ -197,6 +221,13 @@ class Front:
             if self._native is None:
                 self._native = self._start_native(_LOOPBACK)
             return self._native[1]
+
+
+def _peer(client: socket.socket) -> str:
+    try:
+        return str(client.getpeername()[0])
+    except OSError:  # it has gone
+        return ""
 
 
 def _forward(source: socket.socket, sink: socket.socket) -> None:

@@ -17,8 +17,10 @@ import grpc
 from stepscope.capture import files, report, session
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.remote import messages, service
+from stepscope.capture.remote.access import Access
 from stepscope.capture.remote.continuous import Continuous
 from stepscope.capture.remote.monitor import watch
+from stepscope.capture.remote.outcome import LONGEST_MS
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.base import Collected
 from stepscope.errors import CaptureError
@@ -33,6 +35,7 @@ _CODES = {
     "busy": grpc.StatusCode.ALREADY_EXISTS,
     "request": grpc.StatusCode.INVALID_ARGUMENT,
     "logdir": grpc.StatusCode.PERMISSION_DENIED,
+    "token": grpc.StatusCode.UNAUTHENTICATED,
     "no-continuous": grpc.StatusCode.NOT_FOUND,
     "too-large": grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
@@ -69,7 +72,8 @@ class Running:
 class Service:
     """The profiler service of this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, access: Access | None = None) -> None:
+        self._access = access or Access()
         self._lock = threading.Lock()
         self._running: Running | None = None
         self._continuous: Continuous | None = None
@@ -86,7 +90,9 @@ class Service:
             service.STOP_CONTINUOUS: self.stop_continuous,
             service.GET_SNAPSHOT: self.get_snapshot,
         }
-        return service.handlers({method: _guard(method.name, answer) for method, answer in behaviours.items()})
+        return service.handlers(
+            {method: _guard(method.name, answer, self._access) for method, answer in behaviours.items()}
+        )
 
     def end(self) -> None:
         """Ends every call; each client still gets what was recorded."""
@@ -102,6 +108,8 @@ class Service:
     def profile(self, request: Any, context: Any) -> Any:
         """Records for the requested time, and answers with the profile, or writes a file to the client's folder."""
         wanted = parse_request(request)
+        if wanted.folder is not None:
+            self._access.check_folder(wanted.folder)
         with self._claim(request.session_id) as running:
             if not context.add_callback(lambda: _give_up(running)):
                 _give_up(running)  # the call was over before, and then gRPC does not call back
@@ -122,7 +130,7 @@ class Service:
 
     def monitor(self, request: Any, context: Any) -> Any:
         """Watches the program for the requested time, without a profiler."""
-        _refuse_if(request.duration_ms == 0, "duration_ms is 0")
+        _refuse_duration(request.duration_ms)
         ended = threading.Event()
         if not context.add_callback(ended.set):
             ended.set()
@@ -200,7 +208,9 @@ class Service:
 def parse_request(request: Any) -> Wanted:
     """The content of a ProfileRequest.  Raises CaptureError if it is invalid."""
     duration_ms = request.opts.duration_ms or request.duration_ms
-    _refuse_if(duration_ms == 0, "duration_ms is 0")
+    _refuse_duration(duration_ms)
+    latest_ns = time.time_ns() + LONGEST_MS * 10**6
+    _refuse_if(request.opts.start_timestamp_ns > latest_ns, "start_timestamp_ns is more than an hour from now")
     advanced = request.opts.advanced_configuration
     overridden = advanced["override_hostname"].string_value if "override_hostname" in advanced else ""
     host = request.opts.override_hostname or overridden or request.host_name or files.host_name()
@@ -228,9 +238,15 @@ def _folder(request: Any) -> Path:
     root, session = request.repository_root, request.session_id
     _refuse_if(not root, "repository_root is empty and emit_xspace is off, so there is no place for the profile")
     _refuse_if("://" in root, f"{root} is no local folder; ask with emit_xspace for the profile itself")
+    _refuse_if("\0" in root + session, "a name has a NUL character")
     # A session is one folder below the root that the client chose, and no way out of it.
     _refuse_if(session in ("", ".", "..") or Path(session).name != session, f"session_id {session!r} is no name")
     return Path(root, session)
+
+
+def _refuse_duration(duration_ms: int) -> None:
+    _refuse_if(duration_ms == 0, "duration_ms is 0")
+    _refuse_if(duration_ms > LONGEST_MS, f"duration_ms is {duration_ms:,}; the longest is {LONGEST_MS:,}, an hour")
 
 
 def _refuse_if(wrong: bool, reason: str) -> None:
@@ -288,11 +304,12 @@ def _find_space(recorded: Collected) -> bytes:
     raise recorded.error or CaptureError("the profiler wrote no XSpace", code="nothing-recorded")
 
 
-def _guard(name: str, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _guard(name: str, answer: Callable[[Any, Any], Any], access: Access) -> Callable[[Any, Any], Any]:
     """Turns every error into an answer to the client, and logs it; none reaches the program."""
 
     def answer_safely(request: Any, context: Any) -> Any:
         try:
+            access.check_token(context.invocation_metadata())
             return answer(request, context)
         except Exception as error:
             reported = report.report(error, f"{name} for a client")

@@ -16,6 +16,8 @@ from stepscope.records import dataclass
 LONGEST_MS = 3_600_000
 """The longest capture that may be requested, an hour: a typing error must not fill a worker's memory."""
 
+MOST_ATTEMPTS = 100
+
 OPEN_ENDED_MS = 300_000
 """After this time, a capture without a duration ends by itself."""
 
@@ -46,6 +48,7 @@ class Cause(StrEnum):
     CANCELLED = "cancelled"
     SERVER_ERROR = "server error"
     NOT_SAVED = "not saved"
+    NOT_ALLOWED = "not allowed"
 
 
 RETRIED = frozenset({Cause.REFUSED, Cause.BUSY, Cause.DISCONNECTED, Cause.EMPTY})
@@ -107,6 +110,7 @@ class CaptureRequest:
         attempts: how often to ask a worker that was busy, refused the connection, lost it, or had no events.
         options: what to record.  `delay_ms` is the time from the request to the start of the recording, so that all
             workers start together; None is no delay for one worker and 200 ms for several.
+        token: what the jobs' servers ask for; without one, that of the variable STEPSCOPE_CAPTURE_TOKEN.
 
     Raises:
         UsageError: a value is invalid.
@@ -117,14 +121,16 @@ class CaptureRequest:
     duration_ms: int | None = 1000
     attempts: int = 3
     options: ProfilerOptions = field(default_factory=ProfilerOptions)
+    token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.workers or isinstance(self.workers, str):
             raise UsageError("a capture needs a list of workers", hint="give at least one host:port")
         addresses.parse(",".join(self.workers))
         check_duration(self.duration_ms)
-        if self.attempts < 1:
-            raise UsageError(f"attempts={self.attempts} is too few", hint="use 1 or more")
+        if not 1 <= self.attempts <= MOST_ATTEMPTS:
+            hint = f"use 1 to {MOST_ATTEMPTS}"
+            raise UsageError(f"attempts={self.attempts} is too {'few' if self.attempts < 1 else 'many'}", hint=hint)
         _check_options(self.options)
 
 

@@ -13,6 +13,14 @@ NAME = "tensorflow.ProfilerService"
 # Profiles are larger than 4 MiB, gRPC's default limit.
 MESSAGE_SIZES = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
 
+LONGEST_REQUEST_BYTES = 1 << 20
+"""A request names a folder and some options; anything longer is no request."""
+
+SERVER_MESSAGE_SIZES = (
+    ("grpc.max_receive_message_length", LONGEST_REQUEST_BYTES),
+    ("grpc.max_send_message_length", -1),
+)
+
 # Workers are in the same network, so a web proxy is not used.  Each channel makes its own connection, because gRPC
 # waits longer and longer before it repeats a failed one.
 _CHANNEL = (*MESSAGE_SIZES, ("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1))
@@ -35,11 +43,16 @@ STOP_CONTINUOUS = Method("StopContinuousProfiling", "StopContinuousProfilingRequ
 GET_SNAPSHOT = Method("GetSnapshot", "GetSnapshotRequest", "ProfileResponse")
 
 
-def open_channel(address: str) -> Any:
-    """A connection to a server; it is made with the first call."""
+def open_channel(address: str, token: str | None = None) -> Any:
+    """A connection to a server; it is made with the first call.  Each call brings the token, if there is one."""
     import grpc
 
-    return grpc.insecure_channel(address, _CHANNEL)
+    channel = grpc.insecure_channel(address, _CHANNEL)
+    if token is None:
+        return channel
+    from stepscope.capture.remote.token_calls import AddToken
+
+    return grpc.intercept_channel(channel, AddToken(token))
 
 
 def caller(channel: Any, method: Method) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.capture import files
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.remote import addresses
+from stepscope.capture.remote.access import choose_token
 from stepscope.capture.remote.outcome import Cause, Failure, LogDir
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
@@ -37,15 +38,17 @@ class ContinuousProfiling:
         service_addr: one worker, `host:port`.
         logdir: a local folder; made if it does not exist.
         options: as for `stepscope.start`.
+        token: as for `client.trace`.
 
     Raises:
-        UsageError: the address is invalid.
+        UsageError: the address or the token is invalid.
     """
 
-    def __init__(self, service_addr: str, logdir: LogDir, options: object = None) -> None:
+    def __init__(self, service_addr: str, logdir: LogDir, options: object = None, token: str | None = None) -> None:
         self._address = addresses.parse_one(service_addr)
         self._logdir = logdir
         self._options = ProfilerOptions.from_any(options).clamp()
+        self._token = choose_token(token)
         self._channel: Any = None
 
     def start(self) -> None:
@@ -56,7 +59,7 @@ class ContinuousProfiling:
         """
         from stepscope.capture.remote import messages, reach, service
 
-        self._channel = service.open_channel(str(self._address))
+        self._channel = service.open_channel(str(self._address), self._token)
         try:
             failure = reach.check(self._address, self._channel)
             if failure is not None:

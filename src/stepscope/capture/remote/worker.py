@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class Plan:
         seconds: how long to record.
         options: what to record.
         attempts: how often to ask.
+        token: what the servers ask for; None if nothing.
     """
 
     folder: Path
@@ -46,6 +47,7 @@ class Plan:
     seconds: float
     options: ProfilerOptions
     attempts: int
+    token: str | None = field(default=None, repr=False)
 
 
 class Worker:
@@ -67,7 +69,7 @@ class Worker:
     def connect(self) -> bool:
         """Checks whether the server is there."""
         self._set(Phase.CONNECTING, detail=self.status.detail)
-        self._channel = self._channel or service.open_channel(str(self._address))
+        self._channel = self._channel or service.open_channel(str(self._address), self._plan.token)
         failure = reach.check(self._address, self._channel)
         if failure is not None:
             self._fail(failure)

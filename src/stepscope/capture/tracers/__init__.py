@@ -121,6 +121,11 @@ PROBES: tuple[ProbeEntry, ...] = (
         lambda options, _: options.stack_samples_hz > 0,
     ),
     ProbeEntry(
+        "the worker processes",
+        "stepscope.capture.tracers.workers:WorkersTracer",
+        lambda options, _: options.stack_samples_hz > 0 and "multiprocessing.process" in sys.modules,
+    ),
+    ProbeEntry(
         "the system's counters",
         "stepscope.capture.tracers.system:SystemTracer",
         lambda options, _: options.system_interval_ms > 0,

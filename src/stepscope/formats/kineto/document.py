@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from stepscope.errors import UnreadableError
+from stepscope.formats.heads import LFS_POINTER
 from stepscope.formats.kineto.scanning import PartScanner
 from stepscope.formats.kineto.text import Text
 from stepscope.formats.kineto.texts import TextTable
@@ -323,6 +324,8 @@ def _describe_head(head: bytes) -> str:
         return "a zip archive"
     if head.startswith((b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"BZh")):
         return "compressed, but not with gzip"
+    if head.startswith(LFS_POINTER):
+        return "a pointer of Git LFS (run git lfs pull to get the file)"
     if head.lstrip()[:1] == b"<":
         return "HTML or XML"
     if not head.strip(b"\0 \t\r\n"):

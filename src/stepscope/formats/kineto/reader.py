@@ -65,7 +65,7 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
 
     Raises:
         UnreadableError: the data holds no events, or unpacks to more than `STEPSCOPE_MAX_JSON_BYTES` or, without that
-            variable, to more than 200 times its size.
+            variable, to more than 100 times its size.
     """
     raw = decode(data, source)
     unescape(raw)

@@ -21,7 +21,7 @@ LIMIT_VARIABLE = "STEPSCOPE_MAX_JSON_BYTES"
 GZIP_MAGIC = b"\x1f\x8b"
 
 # Traces shrink 10 to 60 times; a file made to exhaust memory shrinks about 1000 times.
-_MOST_RATIO = 200
+_MOST_RATIO = 100
 _ALWAYS_ALLOWED = 256 << 20
 _MOST_BYTES = 64 << 30
 
@@ -104,10 +104,20 @@ class Inflater:
 
 
 def _salvage(stream: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:
-    """Unpacks `chunk` in small steps, up to the damage."""
+    """Unpacks `chunk` up to the damage: in small steps, and the step with the damage byte by byte."""
     for at in range(0, len(chunk), _SALVAGE_BYTES):
+        before = stream.copy()
         try:
             yield stream.decompress(chunk[at : at + _SALVAGE_BYTES])
+        except zlib.error:
+            yield from _unpack_bytes(before, chunk[at : at + _SALVAGE_BYTES])
+            return
+
+
+def _unpack_bytes(stream: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:
+    for byte in chunk:
+        try:
+            yield stream.decompress(bytes([byte]))
         except zlib.error:
             return
 

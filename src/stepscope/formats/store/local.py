@@ -18,6 +18,8 @@ from stepscope.errors import AccessError, InputError, NotFoundError
 from stepscope.formats.store.base import MAX_ENTRIES, Entry, Identity, Kind, Store, too_large
 
 _PIECE_BYTES = 8 << 20
+_WORTH_A_LOOK = 64 << 20  # bytes: a smaller file with holes costs nothing to read
+_MOST_PARTS = 10_000  # of a file, between its holes
 
 
 class _LocalStore:
@@ -82,7 +84,34 @@ def _file_size(path: str, file: BinaryIO) -> int:
     if not stat.S_ISREG(status.st_mode):
         hint = "write the profile to a file first and give that"
         raise AccessError("this is a pipe, a socket or a device, not a file", path=path, hint=hint)
+    if status.st_size >= _WORTH_A_LOOK and _is_mostly_hole(file.fileno(), status):
+        raise AccessError(
+            f"the file says that it has {status.st_size:,} bytes, but most of them were never written",
+            path=path,
+            hint="it was not copied completely; copy it again",
+        )
     return status.st_size
+
+
+def _is_mostly_hole(file: int, status: os.stat_result) -> bool:
+    """Whether less than half of a file was written, as after a copy that made the file first and then failed.
+
+    A file system that compresses keeps fewer blocks too; so the holes themselves are counted.
+    """
+    if getattr(status, "st_blocks", status.st_size) * 512 >= status.st_size // 2 or not hasattr(os, "SEEK_HOLE"):
+        return False
+    written = end = 0
+    try:
+        for _ in range(_MOST_PARTS):
+            start = os.lseek(file, end, os.SEEK_DATA)
+            end = os.lseek(file, start, os.SEEK_HOLE)
+            written += end - start
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # there is no data behind this place
+            return False
+    finally:
+        os.lseek(file, 0, os.SEEK_SET)
+    return written < status.st_size // 2
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -7,6 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from stepscope.errors import Problem, UnreadableError, counted
+from stepscope.formats.heads import CRLF_START, LFS_POINTER
 from stepscope.kernels import wire
 from stepscope.model.arrays import I64, U8
 from stepscope.records import dataclass
@@ -160,8 +161,14 @@ def _describe_head(buf: U8) -> str:
     head = buf[:64].tobytes()
     if head.startswith(b"\x1f\x8b"):
         return "gzip data"
+    if head.startswith(LFS_POINTER):
+        return "a pointer of Git LFS (run git lfs pull to get the file)"
+    if head.startswith(CRLF_START):
+        return "a profile whose line ends were converted, as by a transfer as text (transfer it as binary)"
     if head.lstrip()[:1] in (b"{", b"["):
         return "JSON"
+    if head.lstrip()[:1] == b"<":
+        return "HTML or XML, such as the page of a login or of an error"
     if not buf.any():
         return "the file of a writer that crashed: all its bytes are zero"
     return "text" if head.isascii() and all(c.isprintable() or c.isspace() for c in head.decode()) else ""

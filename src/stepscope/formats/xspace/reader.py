@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stepscope.errors import Problem
+from stepscope.formats.naming import join_names
 from stepscope.formats.xspace import classify, schema
 from stepscope.formats.xspace.damage import Damage, unreadable_error
 from stepscope.formats.xspace.kinds import restore_kinds
@@ -81,12 +83,32 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
             start_unix_ns=lines.session_start_ns,
             stop_unix_ns=stop if lines.session_start_ns == told_start else None,
             source=source,
-            problems=damage.problems(len(events), source),
+            problems=(*damage.problems(len(events), source), *_find_repeated_planes(planes, line_table, table, source)),
             partial=damage.partial,
             recorder_messages=tuple(texts[schema.SPACE_ERRORS] + texts[schema.SPACE_WARNINGS]),
             framework=classify.detect_framework(table),
         )
     )
+
+
+def _find_repeated_planes(planes: PlaneReader, lines: Lines, strings: Strings, source: str) -> list[Problem]:
+    """A warning if planes with events have one name: two files were joined, since that makes one valid file."""
+    used = np.unique(lines.plane[lines.event_end > lines.event_begin])
+    names, counts = np.unique(planes.plane_name[used], return_counts=True)
+    repeated = [strings[name] for name in names[(counts > 1) & (names > 0)].tolist()]
+    if not repeated:
+        return []
+    reason = f"several parts of this file are named {join_names(repeated, limit=3)}"
+    return [
+        Problem(
+            "repeated-planes",
+            reason,
+            path=source,
+            kept="the events of all of them, as if of one profile",
+            lost="which of them belong together",
+            hint="two profiles were probably joined; give each of them as a file of its own",
+        )
+    ]
 
 
 def _scan_space(buf: Bytes, damage: Damage) -> Fields:

@@ -1,0 +1,218 @@
+"""Files that nobody records and anybody can send: endless names, a million lines, numbers of thousands of digits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from xspace_build import event, event_name, line, plane, stat, stat_name
+
+from stepscope import load
+from stepscope.analysis.registry import TOOLS
+from stepscope.formats import bounds
+from stepscope.formats.base import format_of
+from stepscope.vocabulary.kernel_names import brief
+
+XSPACE = "a.xplane.pb"
+PATIENCE_S = 240  # for work of some seconds, on a machine that does other things too
+
+
+def named(name: str) -> bytes:
+    """A file with an op of this name on the host, and a kernel of this name that it launched."""
+    numbered = [stat(1, 7)]
+    host = plane(
+        "/host:CPU",
+        line("python", event(1, at=0, ps=900, stats=numbered), event(2, at=10, ps=100, stats=numbered)),
+        event_name(1, name), event_name(2, "cuLaunchKernel"), stat_name(1, "correlation_id"),
+    )  # fmt: skip
+    device = plane(
+        "/device:GPU:0",
+        line("Stream #1(compute)", event(1, at=100, ps=500, stats=[stat(1, 7), stat(2, name)])),
+        event_name(1, name), stat_name(1, "correlation_id"), stat_name(2, "tf_op"),
+    )  # fmt: skip
+    return host + device
+
+
+def read(data: bytes, name: str = XSPACE):
+    """The trace in a file."""
+    form = format_of(name)
+    assert form is not None
+    return form.read(data, name, "")
+
+
+def test_a_long_name_is_cut_once_and_the_cut_is_reported():
+    long = "k" * 100_000
+
+    trace = read(named(long + "1") + plane("/device:GPU:1", line("s", event(1, at=0, ps=1)), event_name(1, long + "2")))
+
+    names = {trace.strings[row] for row in trace.event_types.name.tolist()}
+    cut = sorted(name for name in names if name.startswith("kkk"))
+    assert len(cut) == 2  # different names stay different
+    assert all(len(name.encode()) == bounds.LONGEST_NAME and "… [cut, 100,001 bytes, " in name for name in cut)
+    assert [problem.code for problem in trace.problems] == ["long-names"]
+    assert trace.problems[0].reason == "2 names longer than 16,384 bytes, up to 100,001"
+    trace.check()
+
+
+def test_a_name_of_usual_length_is_left_alone():
+    trace = read(named("k" * bounds.LONGEST_NAME))
+
+    assert trace.problems == ()
+    assert trace.event_stats.value.max() < len(trace.strings)
+
+
+def test_a_cut_name_is_text():
+    trace = read(named("é" * 20_000))
+
+    (name,) = {trace.strings[row] for row in trace.event_types.name.tolist() if trace.strings[row].startswith("é")}
+    assert "\N{REPLACEMENT CHARACTER}" not in name
+
+
+def test_of_too_many_lines_those_with_the_most_events_are_kept(monkeypatch):
+    monkeypatch.setattr(bounds, "MOST_LINES", 2)
+    events = [event(1, at=at * 1000, ps=900, stats=[stat(1, at)]) for at in range(3)]
+    lines = [line(f"t{n}", *events[:count], line_id=n) for n, count in enumerate((1, 3, 0, 2))]
+
+    trace = read(plane("/host:CPU", *lines, event_name(1, "op"), stat_name(1, "id")))
+
+    trace.check()
+    assert [trace.line_name(row) for row in range(len(trace.lines))] == ["t1", "t3"]
+    assert trace.events.line.tolist() == [0, 0, 0, 1, 1]
+    assert trace.event_stats.value.tolist() == [0, 1, 2, 0, 1]
+    assert trace.partial
+    assert [(problem.code, problem.lost) for problem in trace.problems] == [("too-many-lines", "1 event")]
+
+
+def test_two_profiles_in_one_file_are_reported():
+    once = plane("/host:CPU", line("python", event(1, at=0, ps=900)), event_name(1, "op"))
+
+    assert read(once).problems == ()
+    (problem,) = read(once + once).problems
+    assert (problem.code, problem.reason) == ("repeated-planes", "several parts of this file are named /host:CPU")
+
+
+# -- names that a careless rule reads again and again ------------------------------------------------------------------
+
+_UNITS = (
+    "a::", "A", "1x", "_1", "f<", "f(", "/", "[clone ", "std::enable_if<", "jit(", "MatMul:", "nccl", "$x.py:1 ",
+    "gemm", "%f = f32[1] ", "step ",
+)  # fmt: skip
+_EVERY_TOOL = """
+import sys
+from pathlib import Path
+from stepscope import load
+from stepscope.analysis.registry import TOOLS
+from stepscope.report.export import SHEETS, to_csv
+for path in Path(sys.argv[1]).iterdir():
+    profile = load(path)
+    for tool in TOOLS:
+        report = profile.report(tool.name)
+        report.to_json(), SHEETS["markdown"](report, 20), SHEETS["html"](report, 20)
+print("done")
+"""
+
+
+def test_very_long_names_cost_no_more_than_their_length(tmp_path):
+    """With an expression whose cost grows with the square, one of these names takes minutes."""
+    for number, unit in enumerate(_UNITS):
+        (tmp_path / f"{number}.xplane.pb").write_bytes(named(unit * (200_000 // len(unit))))
+
+    ended = subprocess.run(
+        [sys.executable, "-c", _EVERY_TOOL, str(tmp_path)], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+
+    assert (ended.returncode, ended.stdout.strip()) == (0, "done"), ended.stderr[-2000:]
+
+
+@pytest.mark.parametrize("unit", _UNITS)
+def test_a_kernels_name_is_shortened_whatever_its_length(unit):
+    assert len(brief(unit * (16_000 // len(unit)))) <= 56
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("void at::native::fill<4, at::Functor<float, at::cuda::detail::Index<unsigned int>, 1> >(int, float*)",
+         "fill<4, Functor<float, Index<unsigned int>, 1> >"),
+        ("std::enable_if<sizeof(float) == 4, void>::type at::native::a_kernel_with_a_long_name_indeed<int>(int)",
+         "a_kernel_with_a_long_name_indeed<int>"),
+        ("void this_is_a_kernel_with_a_very_long_name_that_was_cloned_x [clone .kd] [clone .isra.0]",
+         "this_is_a_kernel_with_a_very_long_name_that_was_cloned_x"),
+    ],
+)  # fmt: skip
+def test_what_is_dropped_of_a_kernels_name(name, short):
+    assert brief(name) == short
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+_HUGE_DIMS = [
+    [[10**25, 10**25], [10**25]], "[[1" + "0" * 5000 + ",3]]", [[2**63 - 1, 2], [2, 2**63 - 1]], [[-5, -3], [-3, 2]],
+    [[1.5, 2]], [["a"]], {"a": 1}, 10**30, "[" * 500, [[4 * 10**9, 4 * 10**9], [4 * 10**9, 4 * 10**9]],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dims", _HUGE_DIMS, ids=range(len(_HUGE_DIMS)))
+def test_no_tool_fails_on_numbers_that_no_tensor_has(tmp_path, dims):
+    events = []
+    for step in range(3):
+        at = step * 20_000
+        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "ts": at, "dur": 19_000})
+        for number, op in enumerate(("aten::mm", "aten::conv2d", "aten::addmm", "record_param_comms")):
+            call = {"External id": step * 9 + number + 1, "Input Dims": dims, "Input type": ["float", "float"]}
+            events.append({"ph": "X", "cat": "cpu_op", "name": op, "ts": at + number * 999, "dur": 900, "args": call})
+    for one in events:
+        one |= {"pid": 1, "tid": 1}
+    path = tmp_path / "a.pt.trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+
+    profile = load(path)
+
+    for tool in TOOLS:
+        assert json.loads(profile.report(tool.name).to_json())["tool"] == tool.name
+
+
+# -- many of everything ------------------------------------------------------------------------------------------------
+
+_ONE_TOOL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[3]), int(sys.argv[3])))
+import stepscope
+report = stepscope.load(sys.argv[1]).report(sys.argv[2])
+print(report.to_json().decode()[:1] + str(len(report.warnings)))
+"""
+_GIGABYTE = 1 << 30
+
+
+def _many_lines(count: int) -> bytes:
+    lines = b"".join(line("worker", event(1, at=0, ps=1000), line_id=number) for number in range(count))
+    return plane("/host:CPU", lines, event_name(1, "op"))
+
+
+def _many_names(count: int) -> bytes:
+    names = b"".join(event_name(number, f"op{number}:MatMul") for number in range(1, count))
+    return plane("/host:CPU", line("python", event(1, at=0, ps=1000)), names)
+
+
+def _many_steps(count: int) -> bytes:
+    marks = b"".join(event(1, at=at * 10**6, ps=900_000, stats=[stat(1, at)]) for at in range(count))
+    return plane("/host:CPU", line("python", marks), event_name(1, "train"), stat_name(1, "step_num"))
+
+
+@pytest.mark.parametrize(
+    ("make", "count", "warnings"),
+    [(_many_lines, 200_000, True), (_many_names, 10**6, False), (_many_steps, 10**5, None)],
+    ids=["lines", "metadata", "steps"],
+)
+def test_a_file_with_many_of_something_is_shown_within_a_gigabyte(tmp_path: Path, make, count, warnings):
+    (tmp_path / XSPACE).write_bytes(make(count))
+
+    command = [sys.executable, "-c", _ONE_TOOL, str(tmp_path), "overview", str(_GIGABYTE)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    assert ended.stdout.startswith("{")
+    assert warnings is None or (ended.stdout.strip() != "{0") == warnings

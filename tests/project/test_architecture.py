@@ -104,7 +104,7 @@ CONFINED: dict[str, set[str]] = {
     "rich": {"cli", "report"},
     "werkzeug": {"web"},
     "waitress": {"web"},
-    "tensorboard": {"web"},
+    "tensorboard": {"capture", "web"},
     "tensorflow": {"capture", "demo"},
     "keras": {"capture", "demo"},
     "jax": {"capture", "demo"},

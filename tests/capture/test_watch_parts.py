@@ -8,6 +8,7 @@ import os
 from array import array
 
 import pytest
+
 from stepscope.capture.job import Worker
 from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import Machine, find_cause

@@ -36,8 +36,8 @@ def leaking_rows(bytes_per_hour, part="anonymous_bytes", count=400, seconds=30):
     for number in range(count):
         grown = bytes_per_hour * number * seconds / HOUR
         noise = chance.normal(0, 2e6)
-        rows.append(row(number * seconds, resident_bytes=1e9 + grown + noise, anonymous_bytes=8e8, file_mapped_bytes=2e8,
-                        python_blocks=1e6) | {part: 8e8 + grown + noise})  # fmt: skip
+        facts = {"resident_bytes": 1e9 + grown + noise, "anonymous_bytes": 8e8, "file_mapped_bytes": 2e8}
+        rows.append(row(number * seconds, **{**facts, "python_blocks": 1e6, part: 8e8 + grown + noise}))
     return rows
 
 

@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from stepscope.api import compare, load
+    from stepscope.budgets import BudgetWarning, budget, gate
     from stepscope.capture import (
         Profile,
         Profiler,
@@ -44,13 +45,16 @@ if TYPE_CHECKING:
     from stepscope.errors import StepscopeError
 
 _HOME = {
+    "BudgetWarning": "stepscope.budgets",
     "Profile": "stepscope.capture",
     "Profiler": "stepscope.capture",
     "ProfilerOptions": "stepscope.capture",
     "StepscopeError": "stepscope.errors",
     "Trace": "stepscope.capture",
     "annotate": "stepscope.capture",
+    "budget": "stepscope.budgets",
     "compare": "stepscope.api",
+    "gate": "stepscope.budgets",
     "last_error": "stepscope.capture",
     "load": "stepscope.api",
     "observe": "stepscope.capture.watching",
@@ -66,14 +70,17 @@ _HOME = {
 _MODULES = {"client", "huggingface", "keras", "lightning", "server"}
 
 __all__ = [
+    "BudgetWarning",
     "Profile",
     "Profiler",
     "ProfilerOptions",
     "StepscopeError",
     "Trace",
     "annotate",
+    "budget",
     "client",
     "compare",
+    "gate",
     "huggingface",
     "keras",
     "last_error",

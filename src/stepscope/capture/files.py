@@ -75,6 +75,12 @@ def host_name() -> str:
     return safe_name(socket.gethostname())
 
 
+def worker_name(worker: job.Worker | None = None) -> str:
+    """The name of this process's files: the machine's name, with the rank of this process in its job."""
+    rank = (worker or job.this_worker()).rank
+    return host_name() if rank is None else f"{host_name()}_rank{rank}"
+
+
 def safe_name(host: str) -> str:
     """A worker's name or address in a form that is safe in a file name: `10.0.0.2:6009` becomes `10.0.0.2_6009`.
 
@@ -157,11 +163,6 @@ class Target:
         if self.url is None:
             drop_if_empty(self.folder.parent)
             drop_if_empty(self.folder.parent.parent)
-
-
-def worker_name(worker: job.Worker) -> str:
-    """The name of a worker's files: the host's, with the rank if it has one."""
-    return host_name() if worker.rank is None else f"{host_name()}_rank{worker.rank}"
 
 
 def open_target(logdir: str | os.PathLike[str], run: str = "") -> Target:

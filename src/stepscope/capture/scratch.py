@@ -13,8 +13,10 @@ from pathlib import Path
 
 try:
     import fcntl
+
+    _HAS_LOCKS = True
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    _HAS_LOCKS = False
 
 PREFIX = "stepscope-scratch-"
 _FRESH_S = 60.0  # a folder may not be locked yet
@@ -55,7 +57,7 @@ class Sweep:
 
     def run_once(self, now: float | None = None) -> None:
         """Looks through the folder of temporary files, once in a process."""
-        if self.is_due and fcntl is not None:
+        if self.is_due and _HAS_LOCKS:
             self.is_due = False
             with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
                 for entry in islice(entries, _MOST_ENTRIES):
@@ -78,14 +80,15 @@ def _remove(path: str, maker: int, handle: int | None) -> None:
 
 def _lock(folder: Path) -> int | None:
     """Locks a folder until this process ends; its descriptor, or None if that is impossible."""
-    if fcntl is None:
+    if not _HAS_LOCKS:
         return None
-    with suppress(OSError):
+    try:
         handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        with suppress(OSError):  # the file system has no locks, so that nobody can sweep it either
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return handle
-    return None
+    except OSError:
+        return None
+    with suppress(OSError):  # the file system has no locks, so that nobody can sweep it either
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return handle
 
 
 def _remove_if_left(folder: Path, now: float) -> None:

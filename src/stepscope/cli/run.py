@@ -61,6 +61,10 @@ def run(
     host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
     device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
     python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
+    stack_samples_hz: Annotated[
+        int,
+        typer.Option("--stack-samples-hz", min=0, max=1000, help="How many samples of the Python stacks a second."),
+    ] = ProfilerOptions.stack_samples_hz,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")] = False,
     as_module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in python -m.")] = False,
 ) -> None:
@@ -74,7 +78,9 @@ def run(
         raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script go after its name")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
     screen.restore_streams()
-    options = ProfilerOptions(host_tracer_level, python_tracer_level, device_tracer_level)
+    options = ProfilerOptions(
+        host_tracer_level, python_tracer_level, device_tracer_level, stack_samples_hz=stack_samples_hz
+    )
     settings = Settings(logdir, steps, skip, seconds, patience, stop_after, options)
     if watch or watch_options:
         settings = _add_watch(settings, watch_options, context)

@@ -57,7 +57,7 @@ def _put_prose_first(sections: Sequence[Section]) -> list[Section]:
 
 def _render_body(report: Report, most_rows: int, rest: str, title: str, shown: Sequence[Section]) -> str:
     warnings = [f"<p><b>{_escape_text(warning)}</b></p>" for warning in report.warnings]
-    sections = [_render_section(section, most_rows, rest, len(report.hosts) == 1) for section in shown]
+    sections = [render_section(section, most_rows, rest, len(report.hosts) == 1) for section in shown]
     return "\n".join([f"<h3>{title}</h3>", *warnings, *sections])
 
 
@@ -65,8 +65,9 @@ def _escape_text(text: str) -> str:
     return escape(clean(text))
 
 
-def _render_section(section: Section, most_rows: int, rest: str, one_host: bool) -> str:
-    title = f"<h4>{_escape_text(section.title)}</h4>"
+def render_section(section: Section, most_rows: int, rest: str, one_host: bool, heading: bool = True) -> str:
+    """One section; `rest` stands behind the number of rows that are left out."""
+    title = f"<h4>{_escape_text(section.title)}</h4>" if heading else ""
     if isinstance(section, Prose):
         return title + "<ul>" + "".join(map(_render_line, section.lines)) + "</ul>"
     if isinstance(section, Figures):

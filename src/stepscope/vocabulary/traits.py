@@ -40,6 +40,8 @@ class OpTrait(IntFlag):
     PREPARES_CONVOLUTION = auto()
     PREPARES_CONVOLUTION_GRADIENT = auto()
     PREPARES_FILTER_GRADIENT = auto()
+    ADDS_BIAS = auto()  # in an op of its own
+    NORMALIZES_BATCH = auto()  # batch normalization, forward
 
 
 class CallTrait(IntFlag):
@@ -67,6 +69,7 @@ class CallTrait(IntFlag):
     TAKES_MEMORY = auto()  # allocates or frees device memory, and stops the device meanwhile
     COPIES = auto()
     MAY_BLOCK = auto()  # copies or waits
+    STARTS_TO_WAIT = auto()  # a mark: its thread waits from here on, for as long as nothing else is recorded on it
 
 
 class CodeTrait(IntFlag):
@@ -93,6 +96,7 @@ class InputTrait(IntFlag):
     STARTS_LOADER = auto()
     STARTS_PROCESS = auto()
     PINS_MEMORY = auto()  # copies a batch to pinned memory
+    DECODES = auto()  # unpacks a compressed picture
 
 
 class KernelTrait(IntFlag):
@@ -103,3 +107,11 @@ class KernelTrait(IntFlag):
     ELEMENTWISE = auto()  # of one elementwise op; its operands come from memory and its result goes there
     WIDE_PRODUCT = auto()  # a product or convolution in 32 bits or more
     FROM_PAGEABLE = auto()  # copies from memory that is not pinned
+
+
+class RangeTrait(IntFlag):
+    """What a named range on a thread is."""
+
+    UPDATES_MODEL = auto()  # the call in which an optimizer updates the parameters
+    OF_FRAMEWORK = auto()  # named by a framework or its libraries
+    OF_RUNTIME = auto()  # written in the way in which the runtimes of TensorFlow and JAX name their own work

@@ -14,6 +14,7 @@ from stepscope.web.answers import Answer, Refused
 ROUTE_MODULES = (
     "stepscope.web.static",
     "stepscope.web.api_sessions",
+    "stepscope.web.api_glances",
     "stepscope.web.api_tools",
     "stepscope.web.api_capture",
     "stepscope.web.late_routes",

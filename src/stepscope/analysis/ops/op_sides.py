@@ -67,6 +67,10 @@ class Side:
         return sum(self.types.values())
 
 
+NO_OPS = Side([], 0, 0, {}, 0)
+"""Adds nothing to other sides."""
+
+
 @dataclass(frozen=True)
 class Peaks:
     """The peak rates of a device as recorded in the trace: operations and bytes per second."""

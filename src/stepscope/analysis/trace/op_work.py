@@ -53,15 +53,22 @@ def host_work(trace: HostTrace) -> OpWork:
     """The ops on the host's threads, or the closest substitute if there are none."""
     threads = is_thread_event(trace)
     chosen, stand_in = _host_events(trace, threads)
-    # A wait inside a wait is the same wait, recorded again by the function that implements the op.
-    kind, parent = trace.events.kind, forest(trace).parent
-    waits = np.flatnonzero(chosen & (kind == K.INPUT_WAIT))
-    inner = waits[(parent[waits] >= 0) & (kind[np.maximum(parent[waits], 0)] == K.INPUT_WAIT)]
-    chosen[inner] = False
+    chosen[_recorded_twice(trace, chosen)] = False
     rows = np.flatnonzero(chosen)
     op, names = _host_op_names(trace, rows)
     op, ops = _merge_equal_names(op, names)
     return OpWork(rows, trace.events.duration_ps[rows], op, _own_times(trace, chosen)[rows], ops, stand_in)
+
+
+def _recorded_twice(trace: HostTrace, chosen: Mask) -> I64:
+    """Rows of chosen events that repeat the one around them: a wait inside a wait, recorded again by the function that
+    implements the op, and a call of a compiled function that JAX records in Python and again in C++."""
+    kind, parent = trace.events.kind, forest(trace).parent
+    rows = np.flatnonzero(chosen & (parent >= 0) & is_any_kind(kind, (K.INPUT_WAIT, K.TRACED_FUNCTION)))
+    around = parent[rows]
+    alike = (kind[rows] == K.INPUT_WAIT) | (trace.events.type[around] == trace.events.type[rows])
+    repeated: I64 = rows[(kind[around] == kind[rows]) & alike]
+    return repeated
 
 
 def _host_events(trace: HostTrace, threads: Mask) -> tuple[Mask, EventKind | None]:

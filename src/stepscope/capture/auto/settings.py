@@ -88,7 +88,7 @@ _NUMBERS: dict[str, tuple[str, type[int] | type[float]]] = {
     "seconds": ("STEPSCOPE_SECONDS", float),
     "patience": ("STEPSCOPE_PATIENCE", float),
 }
-_LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level")
+_LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level", "stack_samples_hz")
 
 
 def _read_number(environment: Mapping[str, str], variable: str, kind: type[int] | type[float]) -> float | None:

@@ -171,7 +171,7 @@ def export_by_reader(watch: Watch, reader: Any) -> Undo:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.resources import Resource
 
-    attributes = {"service.name": "stepscope", "run": watch.run, "host.name": watch.target.name}
+    attributes = {"service.name": "stepscope", "stepscope.run": watch.run, "host.name": watch.target.name}
     provider = MeterProvider([reader], resource=Resource.create(attributes), shutdown_on_exit=False)
     meter = provider.get_meter("stepscope")
 

@@ -110,7 +110,8 @@ class FrameworkWindows:
         if capture is None:
             return
         capture.yields = True
-        capture.own_facts, capture.own_note = trigger_facts(plan.mark), trigger_note(plan.mark)
+        capture.own_facts = trigger_facts(plan.mark)
+        capture.notes.append(trigger_note(plan.mark))
         self._open, self._left = (plan, capture), plan.steps
         self._extra_ns = 0  # starting counts with the next step
 

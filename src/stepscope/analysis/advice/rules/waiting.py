@@ -205,10 +205,11 @@ def _replaceable(feed: FeedFacts) -> str:
 def _contention_ms(context: Context, waits: float) -> float:
     """The time that the input may compete with the rest of the step, at most.
 
-    A DataLoader without workers takes turns with the step, so it only competes for caches: in proportion to its time.
+    Input that the loop's own thread makes, as a DataLoader without workers does, takes turns with the step, so it only
+    competes for caches: in proportion to its time.
     """
     feed = _feed(context)
-    if feed.loader == "single":
+    if feed.loader == "single" or not (feed.loader or feed.has_iterators):
         return waits * context.percent(waits) / 100
     return max(waits, context.per_step(feed.produced_ps) / MS)
 

@@ -28,6 +28,11 @@ from stepscope.model import (
     Trait,
 )
 from stepscope.report import Comparable, Prose, Section
+from stepscope.sql.all_views import VIEWS
+from stepscope.sql.macros import MACROS
+from stepscope.sql.stats_view import DOC as STATS_DOC
+from stepscope.sql.stats_view import NAME as STATS
+from stepscope.sql.tool_tables import declared_tables
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 NOTICE = "<!-- Made by scripts/gen_docs.py; change the declarations and run `make docs`. -->"
@@ -61,6 +66,31 @@ def tool_pages() -> Pages:
     return {f"tools/{tool.name}.md": "\n".join(_tool(tool, trace)) + "\n" for tool in TOOLS}
 
 
+def sql_pages() -> Pages:
+    """`sql-tables.md`, from the declarations in `stepscope.sql` and the reports of the tools."""
+    lines = [
+        NOTICE,
+        "# Tables for SQL",
+        "",
+        "What [`stepscope sql`](sql.md) can ask for. Times are picoseconds from the start of the session; `us()`,",
+        "`ms()` and `seconds()` convert them. `row` numbers are unique in a session.",
+    ]
+    for view in VIEWS:
+        rows = [(f"`{column.name}`", column.type_name, column.unit, column.doc) for column in view.columns]
+        table = markdown_table(("column", "type", "unit", "meaning"), rows)
+        lines += ["", f"## `{view.name}`", "", view.doc, "", *table]
+    lines += ["", f"## `{STATS}`", "", STATS_DOC]
+    calls = [(f"`{macro.call}`", "table" if macro.is_table else "value", macro.doc) for macro in MACROS]
+    lines += ["", "## Functions", "", *markdown_table(("call", "gives", "meaning"), calls)]
+    lines += ["", "## Tables of tools", "", "Their columns are described on the pages of the tools.", ""]
+    tables = [
+        (", ".join(f"`{name}`" for name in table.names), f"[{table.tool}](tools/{table.tool}.md)", table.title)
+        for table in declared_tables()
+    ]
+    lines += markdown_table(("table", "tool", "what it holds"), tables)
+    return {"sql-tables.md": "\n".join(lines) + "\n"}
+
+
 def navigation() -> Pages:
     """`mkdocs.yml` with the pages of the tools in the order of the registry."""
     text = (DOCS.parent / NAVIGATION).read_text("utf-8")
@@ -68,7 +98,7 @@ def navigation() -> Pages:
     return {f"../{NAVIGATION}": re.sub(r"(?m)(?<=^  - Tools:\n)(?:      - .*\n)+", lambda _: listed, text)}
 
 
-MAKERS: tuple[Callable[[], Pages], ...] = (table_pages, tool_pages, navigation)
+MAKERS: tuple[Callable[[], Pages], ...] = (table_pages, tool_pages, sql_pages, navigation)
 
 
 def pages() -> Pages:

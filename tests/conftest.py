@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import signal
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ settings.register_profile("stepscope", deadline=None)
 settings.load_profile("stepscope")
 
 # Fixtures of fresh captures by the frameworks' own profilers, of captures that only tell, and of the page in a browser.
-pytest_plugins = ("warm_python", "framework_captures", "fake_session", "browsing")
+pytest_plugins = ("warm_python", "framework_captures", "fake_session", "browsing", "installed_plugins")
 
 # A shell lets what it runs in the background ignore Ctrl-C, and all that this starts too; jobs here are to feel it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -68,6 +69,15 @@ def extract_once(archive: Path, folder: Path) -> Path:
                 tar.extractall(folder, filter="data")
             done.touch()
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_callback_is_missed() -> Iterator[None]:
+    """Forgets the callbacks that a test makes: at its end, a program says which of its callbacks no trainer called."""
+    yield
+    callbacks = sys.modules.get("stepscope.capture.callbacks.batches")
+    if callbacks is not None:
+        callbacks._MADE.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

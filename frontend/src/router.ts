@@ -1,10 +1,12 @@
 /**
- * The address holds the whole state of the page, after the `#`: `#/TOOL?session=ID&host=H&steps=3-9&...`.
+ * The address holds the whole state of the page, after the `#`: `#/QUESTION/VIEW?session=ID&host=H&steps=3-9&...`.
  *
  * A link therefore shows the same thing to whoever opens it, and the browser's Back works.  Nothing else is state,
  * except what belongs to the reader: theme, width of the rail, last settings of the capture dialog.
  */
 import { signal } from "@preact/signals";
+import { addressOfTool, placeAt } from "./questions";
+import { firstView, keepView } from "./tensorboard";
 
 export interface Route {
   readonly tool: string;
@@ -19,19 +21,23 @@ export const START = "overview";
 export function parseHash(hash: string): Route {
   const text = hash.replace(/^#?\/?/, "");
   const cut = text.indexOf("?");
-  const tool = decode(cut < 0 ? text : text.slice(0, cut)) || START;
+  const path = cut < 0 ? text : text.slice(0, cut);
   const params: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const [key, value] of new URLSearchParams(cut < 0 ? "" : text.slice(cut + 1))) params[key] = value;
-  return { tool, params };
+  const view = placeAt(path)?.view;
+  if (view?.by) params.by = view.by;
+  return { tool: view?.tool ?? (decode(path) || START), params };
 }
 
 export function formatHash(route: Route): string {
   const query = new URLSearchParams();
   const rank = (key: string) => (SHARED as readonly string[]).indexOf(key) >>> 0; // the shared ones first
   const keys = Object.keys(route.params).sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
-  for (const key of keys) if (route.params[key]) query.set(key, route.params[key] as string);
+  const { address, holdsBy } = addressOfTool(route.tool, route.params.by);
+  for (const key of keys)
+    if (route.params[key] && !(holdsBy && key === "by")) query.set(key, route.params[key] as string);
   const text = query.toString();
-  return `#/${encodeURIComponent(route.tool)}${text ? `?${text}` : ""}`;
+  return `#/${address}${text ? `?${text}` : ""}`;
 }
 
 function decode(text: string): string {
@@ -44,14 +50,24 @@ function decode(text: string): string {
 
 const inBrowser = typeof window !== "undefined";
 
-export const route = signal<Route>(parseHash(inBrowser ? window.location.hash : ""));
+export const route = signal<Route>(parseHash(inBrowser ? firstView(window.location.hash) : ""));
 
 if (inBrowser) {
   const read = () => {
     route.value = parseHash(window.location.hash);
+    useNewAddress();
+    keepView(window.location.hash);
   };
+  useNewAddress();
   window.addEventListener("hashchange", read);
   window.addEventListener("popstate", read);
+}
+
+/** An address of an earlier version becomes the one of today. */
+function useNewAddress(): void {
+  const { hash } = window.location;
+  const today = formatHash(route.peek());
+  if (hash.length > 2 && hash.split("?")[0] !== today.split("?")[0]) window.history.replaceState(null, "", today);
 }
 
 export type Params = Readonly<Record<string, string | null>>;
@@ -88,6 +104,7 @@ export function go(next: Route, how: "push" | "replace" = "push"): void {
   if (how === "push") window.history.pushState(null, "", hash);
   else window.history.replaceState(null, "", hash);
   route.value = next;
+  keepView(hash);
 }
 
 export function setParams(changes: Params, how: "push" | "replace" = "replace"): void {

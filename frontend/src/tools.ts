@@ -1,42 +1,34 @@
-/** The tools that the server offers, as the page shows them: in the order of the rail, with short names and keys. */
+/** The questions and tools as the page shows them for the open session. */
 import { computed } from "@preact/signals";
-import { PAGES } from "./pages/map";
-import { config, session } from "./session";
+import { placeOf, QUESTIONS, type Question, SHOWN_TOOLS, type View } from "./questions";
+import { linkTo, route } from "./router";
+import { config, fact, isReady, session } from "./session";
 
 export interface ToolEntry {
   readonly name: string;
-  readonly label: string;
-  /** On the page itself, where there is room. */
+  /** As a title. */
   readonly heading: string;
   readonly title: string;
   readonly summary: string;
-  readonly key: string | null;
   readonly missing: string | null;
-  /** It has an entry in the map of pages; others show their sections in order. */
-  readonly hasPage: boolean;
 }
-
-const ORDER = Object.keys(PAGES);
 
 const TIMELINE = { name: "timeline", title: "Timeline", summary: "every event of every thread and device over time" };
 
 export const tools = computed<readonly ToolEntry[]>(() => {
   const offered = config.value?.tools ?? [];
   const all = offered.some((tool) => tool.name === "timeline") ? offered : [TIMELINE, ...offered];
-  const rank = (name: string) => ORDER.indexOf(name) >>> 0;
+  const rank = (name: string) => SHOWN_TOOLS.indexOf(name) >>> 0;
   return [...all]
     .sort((a, b) => rank(a.name) - rank(b.name))
     .map((tool) => {
-      const known = Object.hasOwn(PAGES, tool.name) ? PAGES[tool.name] : undefined;
+      const view = placeOf(tool.name)?.view;
       return {
         name: tool.name,
-        label: known?.label ?? tool.title,
-        heading: known?.heading ?? known?.label ?? tool.title,
+        heading: view?.heading ?? view?.label ?? tool.title,
         title: tool.title,
         summary: tool.summary,
-        key: known?.key ?? null,
         missing: missingOf(tool.name),
-        hasPage: known !== undefined,
       };
     });
 });
@@ -49,3 +41,65 @@ function missingOf(name: string): string | null {
 export function toolEntry(name: string): ToolEntry | null {
   return tools.value.find((tool) => tool.name === name) ?? null;
 }
+
+/** A question with the views that the open session has something for. */
+export interface OpenQuestion extends Omit<Question, "views"> {
+  readonly views: readonly View[];
+  readonly href: string;
+}
+
+/** The questions that the open session can answer, and the one that the address asks. */
+export const questions = computed<readonly OpenQuestion[]>(() => {
+  const known = QUESTIONS.map((question) => ({ ...question, views: question.views.filter(isShown) }));
+  const strange = tools.value.filter((tool) => !placeOf(tool.name) && !isKnownToLack(tool.name)).map(ownQuestion);
+  return [...known, ...strange]
+    .filter((question) => question.views.length > 0)
+    .map((question) => ({ ...question, href: linkOf(question.views[0] as View) }));
+});
+
+/** The question of a tool that the page does not know, from another package. */
+function ownQuestion(tool: ToolEntry): Question {
+  const view = { path: "", tool: tool.name, label: tool.title };
+  return { name: tool.name, label: tool.title, key: "", switchLabel: "Show", views: [view] };
+}
+
+/** Their place in the rail is known before their data is, since nearly every capture has some. */
+const USUAL = ["overview", "timeline", "advice", "steps", "input-pipeline", "op-stats", "critical-path"];
+
+function isShown(view: View): boolean {
+  const { tool } = view;
+  if (route.value.tool === tool) return true;
+  if (!tools.value.some((each) => each.name === tool)) return false;
+  if (OF_RANKS.includes(tool) && !hasRanks()) return false;
+  return USUAL.includes(tool) ? !isKnownToLack(tool) : stateOf(tool) === true || tool === "timeline";
+}
+
+const OF_RANKS = ["distributed", "pod-viewer"];
+
+/** Whether the session has anything to compare or to exchange: several processes, devices, or collectives. */
+function hasRanks(): boolean {
+  if ((session.value?.hosts.length ?? 0) > 1) return true;
+  if (!isReady.value) return false;
+  return Number(fact("devices_used") ?? 0) > 1 || Number(fact("collectives_ms") ?? 0) > 0;
+}
+
+function stateOf(tool: string): boolean | null {
+  return session.value?.tools.find((each) => each.name === tool)?.has_data ?? null;
+}
+
+function isKnownToLack(tool: string): boolean {
+  return stateOf(tool) === false;
+}
+
+/** The address of a view, for a link. */
+export function linkOf(view: View): string {
+  return linkTo(view.tool, view.by ? { by: view.by } : {});
+}
+
+/** The view that the address shows. */
+export const currentView = computed<View | null>(() => placeOf(route.value.tool, route.value.params.by)?.view ?? null);
+
+/** The question that the address asks. */
+export const currentQuestion = computed<OpenQuestion | null>(
+  () => questions.value.find((question) => question.views.some((view) => view.tool === route.value.tool)) ?? null,
+);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { formatSteps, parseSteps } from "../src/frame/StepBrush";
+import { QUESTIONS } from "../src/questions";
 import { formatHash, parseHash, type Route, toTool, withParams } from "../src/router";
 
 const ROUTES: Route[] = [
@@ -31,9 +32,27 @@ describe("the address", () => {
     expect(Object.entries(parseHash("#/steps?__proto__=1").params)).toContainEqual(["__proto__", "1"]);
   });
 
+  it.each([
+    ["#/op-stats?session=s", "#/compute/op?session=s"],
+    ["#/op-shapes?by=line", "#/compute/line"],
+    ["#/compute", "#/compute/type"],
+    ["#/idle", "#/waiting/idle"],
+    ["#/pod-viewer?step=3", "#/ranks/steps?step=3"],
+    ["#/overview", "#/summary"],
+  ])("of an earlier version, %s, leads to %s", (old, today) => expect(formatHash(parseHash(old))).toBe(today));
+
+  it("leads to every tool that the page knows, and to each of its views", () => {
+    for (const { name, views } of QUESTIONS)
+      for (const { path, tool, by } of views) {
+        const hash = `#/${[name, path].filter(Boolean).join("/")}`;
+        expect(parseHash(hash)).toMatchObject({ tool, params: by ? { by } : {} });
+        expect(formatHash(parseHash(hash))).toBe(hash);
+      }
+  });
+
   it("names the session first", () => {
     expect(formatHash({ tool: "steps", params: { a: "1", steps: "2", host: "h", session: "s" } })).toBe(
-      "#/steps?session=s&host=h&steps=2&a=1",
+      "#/summary/steps?session=s&host=h&steps=2&a=1",
     );
   });
 

@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from stepscope.api import compare, load
+    from stepscope.budgets import BudgetWarning, budget, gate
     from stepscope.capture import (
         Profile,
         Profiler,
@@ -40,47 +41,63 @@ if TYPE_CHECKING:
         stop,
         warmup,
     )
+    from stepscope.capture.watching.process import observe, trigger, watch
     from stepscope.errors import StepscopeError
+    from stepscope.notebook.widget import timeline
 
 _HOME = {
+    "BudgetWarning": "stepscope.budgets",
     "Profile": "stepscope.capture",
     "Profiler": "stepscope.capture",
     "ProfilerOptions": "stepscope.capture",
     "StepscopeError": "stepscope.errors",
     "Trace": "stepscope.capture",
     "annotate": "stepscope.capture",
+    "budget": "stepscope.budgets",
     "compare": "stepscope.api",
+    "gate": "stepscope.budgets",
     "last_error": "stepscope.capture",
     "load": "stepscope.api",
+    "observe": "stepscope.capture.watching",
     "schedule": "stepscope.capture",
     "start": "stepscope.capture",
     "step": "stepscope.capture",
     "stop": "stepscope.capture",
+    "timeline": "stepscope.notebook.widget",
+    "trigger": "stepscope.capture.watching",
     "warmup": "stepscope.capture",
+    "watch": "stepscope.capture.watching",
 }
 # Modules of their own, so that `from stepscope.keras import ProfilerCallback` works as well.
 _MODULES = {"client", "huggingface", "keras", "lightning", "server"}
 
 __all__ = [
+    "BudgetWarning",
     "Profile",
     "Profiler",
     "ProfilerOptions",
     "StepscopeError",
     "Trace",
     "annotate",
+    "budget",
     "client",
     "compare",
+    "gate",
     "huggingface",
     "keras",
     "last_error",
     "lightning",
     "load",
+    "observe",
     "schedule",
     "server",
     "start",
     "step",
     "stop",
+    "timeline",
+    "trigger",
     "warmup",
+    "watch",
 ]
 
 
@@ -96,6 +113,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*(name for name in globals() if name.startswith("__")), *__all__])
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Adds the magics of notebooks: IPython calls this for `%load_ext stepscope`."""
+    from stepscope.notebook.magics import load_extension
+
+    load_extension(shell)
 
 
 if os.environ.get("STEPSCOPE_LOGDIR"):  # see stepscope.capture.auto.autostart

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from stepscope.analysis.registry import TOOLS, Tool, tool_named
+from stepscope.analysis.registry import TOOLS, Tool, all_tools, tool_named
 from stepscope.cache import Cache, cache_key
-from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError
-from stepscope.formats import progress as reading
+from stepscope.engines.host_work import MEMORY_OF_FILE, HostWork
+from stepscope.engines.session_work import WHOLE, Placement, Selection, SessionWork, parse_placement
+from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError, UsageError
 from stepscope.formats import store
-from stepscope.formats.session import HostFile, Session, find_session, find_sessions, pick_host
+from stepscope.formats.session import HostFile, Session, find_joined_session, find_sessions, pick_host
 from stepscope.meanwhile import importing
 from stepscope.records import dataclass
 from stepscope.report.kept import pack_report, unpack_report
@@ -33,16 +32,12 @@ if TYPE_CHECKING:
     from stepscope.analysis.steps.step_range import StepRange
     from stepscope.model import HostTrace
     from stepscope.report import Report
+    from stepscope.sql.answer import SqlReport
+    from stepscope.sql.database import Database
+
+__all__ = ["MEMORY_OF_FILE", "LoadedProfile", "compare", "load"]
 
 Progress = Callable[[str], None]
-
-WORTH_KEEPING = 200_000
-"""From this many events on, reading the derived columns of a trace from the cache is faster than computing them."""
-
-MEMORY_OF_FILE = 2
-"""The memory of a decoded trace and its derived columns, in multiples of its file's size."""
-
-_FOREST = "forest"
 
 _MOST_NAMED = 5  # runs that a message lists
 _MOST_MODELS = 4  # hosts that a what-if replays: the slowest, since the others wait for them
@@ -51,40 +46,57 @@ _OP_TOOLS = ("op-stats", "kernel-stats")
 # The code of a notice that only some steps are read; nothing is wrong then.
 _STEPS_NOTICE = "steps"
 
-# Larger files are decoded while they are read and are never in memory as a whole.
-_WORTH_PIECES_BYTES = 8 << 20
-
 # Problems of the search; they matter when looking for a profile, not in a report.
 _QUIET_PROBLEMS = frozenset({"search-depth"})
 
 
+ProfilePath = str | os.PathLike[str]
+
+
 def load(
-    path: str | os.PathLike[str],
+    path: ProfilePath | Sequence[ProfilePath],
     *,
     run: str | None = None,
     host: str | None = None,
     cache: Cache | None = None,
     progress: Progress | None = None,
     shelf: TraceShelf | None = None,
+    engine: str | None = None,
+    memory: str | None = None,
 ) -> LoadedProfile:
     """Finds a profile; its files are read when a tool first needs them.
 
     Args:
         path: a profile file, a session folder, a logdir, or any parent of these; local, or a URL that fsspec supports.
+            Several paths, or a pattern such as `logs/worker*`, are read as one session of all their hosts.
         run: the name of the session; the newest if None.
         host: the host to read; all of the session's hosts if None.
         cache: where derived data is kept; the user's cache directory if None.
         progress: called with a short sentence when a longer piece of work starts.
         shelf: where decoded traces are kept; two profiles that share one need the memory of one.
+        engine: where the hosts are analysed: `local`, `local=PROCESSES`, `ray`, `ray=ADDRESS`, `dask` or
+            `dask=ADDRESS`; if None, `STEPSCOPE_ENGINE`, else this process or, where it pays, processes beside it.
+        memory: how much memory to use, such as `4GB`; if None, `STEPSCOPE_MEMORY`, else half of what is free.
 
     Raises:
         NotFoundError: there is no profile; the message says what was found instead.
         AccessError: the profile may not be read.
-        UsageError: there is no such run or host; the message lists the known ones.
+        UsageError: there is no such run, host or engine; the message lists the known ones.
     """
-    session = find_session(path, run)
+    where = parse_placement(engine, memory)
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    session = find_joined_session(_require_several(paths), run)
     files = session.files if host is None else (pick_host(session, host),)
-    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else path)
+    return LoadedProfile(session, files, cache or Cache(), progress, shelf, None if run else paths[0], where)
+
+
+def _require_several(paths: object) -> Sequence[ProfilePath]:
+    """Raises UsageError if this is not a list of paths with at least one."""
+    if isinstance(paths, list | tuple) and paths:
+        return paths
+    raise UsageError(
+        f"{type(paths).__name__} {paths!r:.60} is not a path", hint="give one file or folder, or a list of them"
+    )
 
 
 def compare(
@@ -130,6 +142,16 @@ def _make_side(
     return side_of(profile.run, profile.path, ask, tools)
 
 
+def _short_path(path: str) -> str:
+    """A local path as seen from the working folder, if that is shorter; anything else as it is."""
+    if store.is_remote(path):
+        return path
+    try:
+        return min(os.path.relpath(path), path, key=len)
+    except (OSError, ValueError):  # the working folder is gone, or on another drive
+        return path
+
+
 class LoadedProfile:
     """A session of one or many hosts, with a method for each tool.
 
@@ -145,6 +167,7 @@ class LoadedProfile:
         progress: Progress | None = None,
         shelf: TraceShelf | None = None,
         found_below: str | os.PathLike[str] | None = None,
+        where: Placement | None = None,
     ) -> None:
         self._session = session
         self._found_below = found_below
@@ -152,8 +175,9 @@ class LoadedProfile:
         self._cache = cache
         self._progress = progress or (lambda _: None)
         self.shelf = shelf or TraceShelf()
-        self._events_read: dict[str, int] = {}
-        self._bytes_read: dict[str, int] = {}
+        self._work = HostWork(cache, self.shelf, self._progress)
+        self._session_work = SessionWork(self._work, where or parse_placement(None, None), self._progress)
+        self._asked: tuple[object, Database] | None = None
 
     @property
     def run(self) -> str:
@@ -166,6 +190,14 @@ class LoadedProfile:
         return self._session.path
 
     @property
+    def chosen(self) -> str:
+        """Where this session lies, and of how many it is the newest."""
+        lies = ", ".join(map(_short_path, self._session.joined or (self.path,)))
+        if self._session.choices > 1 and self._found_below is not None:
+            return f"{lies} (the newest of {self._session.choices} sessions; --run NAME reads another)"
+        return lies
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """The names of the selected hosts."""
         return tuple(file.host for file in self._files)
@@ -173,14 +205,11 @@ class LoadedProfile:
     @property
     def events_read(self) -> int:
         """The number of events decoded so far, over all hosts."""
-        return sum(self._events_read.values())
+        return sum(self._work.events_read.values())
 
     def bytes_read(self, host: str) -> int:
         """Bytes of a host's file that were decoded so far; 0 if its results came from the cache."""
-        return self._bytes_read.get(host, 0)
-
-    def _note_read(self, file: HostFile, nbytes: int) -> None:
-        self._bytes_read[file.host] = min(self._bytes_read[file.host] + nbytes, file.size or 0)
+        return self._work.bytes_read.get(host, 0)
 
     def __repr__(self) -> str:
         return f"<profile {self.run!r} of {', '.join(self.hosts)} in {self.path}>"
@@ -192,7 +221,10 @@ class LoadedProfile:
     else:
 
         def __getattr__(self, name: str) -> Callable[..., Report]:
-            tools = ", ".join(tool.method for tool in TOOLS)
+            tools = all_tools()
+            if found := next((tool for tool in tools if tool.method == name), None):  # of another package
+                return functools.partial(self.report, found.name)
+            tools = ", ".join(tool.method for tool in tools)
             raise AttributeError(f"a loaded profile has no {name!r}; tools: {tools}", name=name, obj=self)
 
     def trace(self, host: str | None = None) -> HostTrace:
@@ -202,35 +234,15 @@ class LoadedProfile:
         are kept; by default none, so that a session of many hosts needs the memory of one.
         """
         file = self._files[0] if host is None and len(self._files) == 1 else pick_host(self._session, host or "")
-        expected = max(1, MEMORY_OF_FILE * (file.size or 0))
-        return self.shelf.get((store.identity(file.path), file.host), lambda: self._decode(file), expected)
+        return self._work.trace(file)
 
     def is_decoded(self, host: str) -> bool:
         """Whether a host's trace is in memory, so that `trace` returns at once."""
-        file = pick_host(self._session, host)
-        return (store.identity(file.path), file.host) in self.shelf
-
-    def _decode(self, file: HostFile) -> HostTrace:
-        self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
-        self._bytes_read[file.host] = 0
-        with reading.listening(lambda nbytes: self._note_read(file, nbytes)):
-            trace = _read_trace(file)
-        self._bytes_read[file.host] = file.size or 0
-        self._events_read[file.host] = len(trace.events)
-        if len(trace.events) >= WORTH_KEEPING:
-            self._restore_forest(trace, file)
-        return trace
-
-    def _restore_forest(self, trace: HostTrace, file: HostFile) -> None:
-        from stepscope.analysis.trace.grouping import restore_forest
-
-        kept = self._cache.get_columns(self._host_key(file), _FOREST)
-        if kept is not None:
-            restore_forest(trace, kept)
+        return self._work.is_decoded(pick_host(self._session, host))
 
     def analyse(self, tool_name: str, host: str) -> Any:
         """Computes one host's part of a tool's report and caches it.  Raises UsageError, InputError."""
-        return self._partial(tool_named(tool_name), pick_host(self._session, host))
+        return self._work.partial(tool_named(tool_name), pick_host(self._session, host))
 
     def prepare(self, tool_names: Iterable[str], host: str | None = None, within_steps: bool = False) -> None:
         """Runs several tools on each of several hosts, so that each file is decoded once and not once per tool.
@@ -238,10 +250,8 @@ class LoadedProfile:
         Raises UsageError."""
         tools = [tool_named(name) for name in tool_names]
         files = self._files if host is None else (pick_host(self._session, host),)
-        for file in files if len(files) > 1 else ():
-            with suppress(InputError):
-                for tool in tools:
-                    self._partial(tool, file, within_steps)
+        if len(files) > 1:
+            self._session_work.analyse(files, tools, Selection(within_steps))
 
     def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | int | None = None) -> Report:
         """A tool's report.  A host that cannot be read is left out and named, unless it is the only one.
@@ -263,7 +273,7 @@ class LoadedProfile:
         It comes from the cache if it was shown before; then no tool is imported.  Raises the errors of `report`.
         """
         tool = tool_named(tool_name)
-        key, name = self._session_key(), f"{tool.name}.shown"
+        key, name = self._session_key(), f"{tool.cache_name}.shown"
         content = self._cache.get_bytes(key, name)
         kept = None if content is None else unpack_report(content)
         if kept is not None:
@@ -276,7 +286,7 @@ class LoadedProfile:
 
     def _session_key(self) -> str | None:
         """The cache key for results derived from all selected hosts; None without a cache."""
-        if self._cache.folder is None:  # the key is the hash of many things
+        if not self._cache.is_on:  # the key is the hash of many things
             return None
         identities = [store.identity(file.path) for file in self._files]
         named = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
@@ -289,9 +299,9 @@ class LoadedProfile:
         wanted = None if steps is None else _parse_range(steps)
         files = self._files if host is None else (pick_host(self._session, host),)
         if wanted is None:
-            partials, problems = self._ask_hosts(files, lambda file: self._partial(tool, file))
+            partials, problems = self._partials(files, tool)
         elif wanted.is_all:
-            partials, problems = self._ask_hosts(files, lambda file: self._partial(tool, file, within_steps=True))
+            partials, problems = self._partials(files, tool, Selection(within_steps=True))
             problems.append(
                 Problem(_STEPS_NOTICE, "only the steps, without what ran before the first and after the last")
             )
@@ -304,23 +314,26 @@ class LoadedProfile:
         report = replace(report, warnings=(*report.warnings, *reader.failures)) if reader.failures else report
         return _add_problems(report, shown, lost), problems
 
-    def _ask_hosts(self, files: Sequence[HostFile], ask: Callable[[HostFile], Any]) -> tuple[list[Any], list[Problem]]:
-        """The answer of `ask` for each host, and the problems of the hosts that cannot be read."""
-        answers, problems = [], []
-        for file in files:
-            try:
-                answers.append(ask(file))
-            except InputError as error:
-                if len(files) == 1:
-                    if others := self._other_runs():
-                        raise error.add_hint(others) from error
-                    raise
-                problems.append(error.problem)
-        if not answers:
+    def _partials(
+        self, files: Sequence[HostFile], tool: Tool, selection: Selection = WHOLE
+    ) -> tuple[list[Any], list[Problem]]:
+        """The hosts' parts of a report, and the problems of the hosts that are left out."""
+        if len(files) == 1:
+            return [self._only_partial(files[0], tool, selection)], []
+        found = self._session_work.analyse(files, [tool], selection)
+        if not found.partials[tool.name]:
             raise UnreadableError(
-                f"none of the {len(files)} hosts can be read", path=self.path, hint="; ".join(map(str, problems))
+                f"none of the {len(files)} hosts can be read", path=self.path, hint="; ".join(map(str, found.problems))
             )
-        return answers, problems
+        return found.partials[tool.name], [*found.problems]
+
+    def _only_partial(self, file: HostFile, tool: Tool, selection: Selection) -> Any:
+        try:
+            return self._session_work.partial(tool, file, selection)
+        except InputError as error:
+            if others := self._other_runs():
+                raise error.add_hint(others) from error
+            raise
 
     def _other_runs(self) -> str:
         """A hint that lists the other runs if the newest cannot be read; empty if there are none."""
@@ -336,20 +349,15 @@ class LoadedProfile:
         """The hosts' parts of a report on some steps.  Not cached: there are too many ranges."""
         from stepscope.analysis.steps.step_range import choose_steps
 
-        parts, problems = self._ask_hosts(files, lambda file: self._partial(tool_named("steps"), file))
+        parts, problems = self._partials(files, tool_named("steps"))
         rows = choose_steps(parts, wanted)
         problems.append(Problem(_STEPS_NOTICE, f"only {wanted} of the capture"))
         without = [part.host for part in parts if part.host not in rows]
         if without:
             problems.append(Problem(_STEPS_NOTICE, f"{', '.join(without)} has no such steps and is left out"))
         taking = [file for file in files if file.host in rows]
-        return [tool.partial(self._trace_of_steps(file, rows[file.host])) for file in taking], problems
-
-    def _trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
-        from stepscope.analysis.steps.step_range import take_steps
-
-        key = store.identity(file.path), file.host, rows
-        return self.shelf.get(key, lambda: take_steps(self.trace(file.host), rows))
+        partials, failed = self._partials(taking, tool, Selection(rows=rows))
+        return partials, [*problems, *failed]
 
     def whatif(
         self,
@@ -395,8 +403,9 @@ class LoadedProfile:
         """The hosts with the longest median steps, four at most."""
         if len(self._files) <= _MOST_MODELS:
             return [*self._files]
-        partials, _ = self._ask_hosts(self._files, lambda file: (file, self._partial(tool_named("overview"), file)))
-        known = [(part.account.step_ps, file) for file, part in partials if part.account is not None]
+        partials, _ = self._partials(self._files, tool_named("overview"))
+        file_of = {file.host: file for file in self._files}
+        known = [(part.account.step_ps, file_of[part.steps.host]) for part in partials if part.account is not None]
         return [file for _, file in sorted(known, key=lambda each: -each[0])[:_MOST_MODELS]]
 
     def _ops_of_class(self, kind: str) -> list[str]:
@@ -416,68 +425,62 @@ class LoadedProfile:
         """Compares this profile (before) with another one (after); see `stepscope.api.compare`."""
         return compare(self, after, host=host, steps=steps, tools=tools)
 
-    def _partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
-        """One host's part of a report, from the cache if possible; `within_steps` restricts it to the steps."""
-        key, part = self._host_key(file), "steps" if within_steps else "partial"
-        name = f"{tool.partial_of or tool.name}.{part}"
-        content = self._cache.get_bytes(key, name)
-        kept = None if content is None else _decode_partial(tool, content)
-        if kept is not None:
-            return kept
-        with importing(tool.module):
-            trace = self._trace_within_steps(file) if within_steps else self.trace(file.host)
-        self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
-        partial = tool.partial(trace)
-        if key is not None:
-            self._cache.put_bytes(key, name, _encode_partial(partial))
-            is_large = not within_steps and len(trace.events) >= WORTH_KEEPING
-            if is_large and self._cache.get_columns(key, _FOREST, only=()) is None:
-                self._keep_forest(trace, key)
-        return partial
+    def sql(
+        self,
+        query: str,
+        *,
+        attach: Mapping[str, LoadedProfile | str | os.PathLike[str]] | None = None,
+        name: str = "main",
+        rows: int | None = None,
+        timeout: float | None = None,
+        memory_bytes: int | None = None,
+    ) -> SqlReport:
+        """Answers a question in SQL; the tables are in the docs, and `sql_schema` lists them.
 
-    def _trace_within_steps(self, file: HostFile) -> HostTrace:
-        """A host's trace without events before its first step and after its last; the whole trace without steps."""
-        rows = tuple(range(len(self._partial(tool_named("steps"), file).rows)))
-        return self._trace_of_steps(file, rows) if rows else self.trace(file.host)
+        Args:
+            query: one statement that reads, such as `SELECT name, sum(self_ps) FROM events GROUP BY name`.
+            attach: further sessions by name: the views of `before` are `before.events` and so on.
+            name: by which this session can be named too; its views need no name before them.
+            rows: the most rows of the answer; all of them if None.
+            timeout: seconds after which the query is stopped; no limit if None.
+            memory_bytes: what joins and sorts may use; 4 GiB if None.
 
-    def _host_key(self, file: HostFile) -> str | None:
-        """The cache key for results derived from a host's file; None without a cache."""
-        return None if self._cache.folder is None else cache_key([store.identity(file.path)], file.host)
+        Raises:
+            UsageError: the query is wrong, needs too much time or memory, or does more than read.
+            InputError: no host can be read.
+        """
+        from stepscope.sql.names import may_read_events
 
-    def _keep_forest(self, trace: HostTrace, key: str | None) -> None:
-        from stepscope.analysis.trace.grouping import forest_columns
+        with importing("stepscope.sql.database"):
+            if len(self._files) == 1 and may_read_events(query):
+                self.trace()
+        from stepscope.sql.database import Limits
 
-        self._cache.put_columns(key, _FOREST, forest_columns(trace))
+        database = self._database(name, attach or {}, memory_bytes)
+        return database.ask(query, Limits(seconds=timeout, rows=rows))
 
+    def sql_schema(self) -> SqlReport:
+        """The tables and columns that `sql` can ask for, with their units and meanings."""
+        from stepscope.sql.schema import schema_report
 
-def _encode_partial(partial: Any) -> bytes:
-    import msgspec
+        return schema_report(self.hosts)
 
-    return msgspec.msgpack.encode(partial)
+    def _database(
+        self, name: str, attach: Mapping[str, LoadedProfile | str | os.PathLike[str]], memory_bytes: int | None
+    ) -> Database:
+        """The connection to this and other sessions; the last one is kept for the next question."""
+        from stepscope.sql.database import MEMORY_BYTES, Database
+        from stepscope.sql.source import LocalSource
 
-
-def _decode_partial(tool: Tool, content: bytes) -> Any:
-    """A partial from its bytes; None if something else wrote them."""
-    import msgspec
-
-    with _MAKING_DECODERS:
-        decoder = _decoder_of(tool)
-    try:
-        return decoder.decode(content)
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        return None
-
-
-_MAKING_DECODERS = threading.Lock()
-"""Held while a decoder is made: msgspec crashes if two threads inspect the fields of a dataclass for the first time at
-once, as when the page opens two sessions."""
-
-
-@functools.cache
-def _decoder_of(tool: Tool) -> Any:
-    import msgspec
-
-    return msgspec.msgpack.Decoder(tool.partial_type)
+        key = name, memory_bytes, tuple((each, str(path)) for each, path in attach.items())
+        if self._asked is None or self._asked[0] != key:
+            others = {
+                each: path if isinstance(path, LoadedProfile) else load(path, cache=self._cache, shelf=self.shelf)
+                for each, path in attach.items()
+            }
+            sources = {each: LocalSource(session) for each, session in {name: self, **others}.items()}
+            self._asked = key, Database(sources, memory_bytes or MEMORY_BYTES)
+        return self._asked[1]
 
 
 def _make_method(tool: Tool) -> Callable[..., Report]:
@@ -497,21 +500,6 @@ def _parse_range(steps: StepRange | str | int) -> StepRange:
     from stepscope.analysis.steps.step_range import StepRange
 
     return StepRange.coerce(steps)
-
-
-def _read_trace(file: HostFile) -> HostTrace:
-    """Reads a host's file, and imports its decoder while the disk or the network is busy."""
-    if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
-        return file.format.read(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
-    from concurrent.futures import ThreadPoolExecutor
-
-    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.releases_input else store.read_bytes
-    with ThreadPoolExecutor(1) as background:
-        content = background.submit(fetch, file.path)
-        file.format.load_reader()
-        data = [content.result()]
-    del content
-    return file.format.read(_release_piece(data) if file.format.releases_input else data[0], file.path, file.host)
 
 
 @dataclass(frozen=True)
@@ -534,11 +522,6 @@ class _Reader:
         except StepscopeError as error:
             self.failures.append(f"details from {tool} are missing here: {error}")
             return None
-
-
-def _release_piece(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
-    """Yields the only piece of a list after removing it, so that the list does not keep it in memory."""
-    yield data.pop()
 
 
 def _add_problems(report: Report, problems: list[Problem], lost: bool) -> Report:

@@ -5,8 +5,10 @@
     DIR/ledger                  the bytes written since the last sweep
 
 DIR is the platform's cache directory for users, or `STEPSCOPE_CACHE_DIR`; `STEPSCOPE_CACHE=off` switches the cache off
-and `STEPSCOPE_CACHE_MAX_BYTES` bounds its size.  KEY is a hash of everything that the data depends on: the identities
-of the files, the code, and the parameters (see `cache_key`), so an entry is never updated and never out of date.
+and `STEPSCOPE_CACHE_MAX_BYTES` bounds its size.  DIR may be a URL of an object store, which the workers of a cluster
+share; it holds small results only, and what removes old ones is the store's own rule.  KEY is a hash of everything
+that the data depends on: the identities of the files, the code, and the parameters (see `cache_key`), so an entry is
+never updated and never out of date.
 
 The cache is optional.  A missing, damaged or unwritable cache only costs time: reading returns None, writing does
 nothing, and the first failure of a process is logged.  Entries are written under another name and then renamed, so a
@@ -96,22 +98,27 @@ class CacheOptions:
     """Where the cache is and how large it may grow.
 
     Attributes:
-        folder: the directory; None switches the cache off.
+        folder: the directory; None if there is none on this machine.
         max_bytes: above this size the least recently used entries are removed.
+        url: the folder in an object store that is used instead.  Without either, the cache is off.
     """
 
     folder: Path | None
     max_bytes: int = DEFAULT_MAX_BYTES
+    url: str | None = None
 
     @staticmethod
     def from_environment() -> CacheOptions:
         """The options that the environment sets.  A size that is not a number is logged and ignored."""
         if os.environ.get("STEPSCOPE_CACHE", "").strip().lower() in _OFF:
             return CacheOptions(folder=None)
+        chosen = os.environ.get("STEPSCOPE_CACHE_DIR", "")
+        if "://" in chosen:
+            return CacheOptions(folder=None, url=chosen.rstrip("/"))
         return CacheOptions(_default_folder(), _max_bytes(os.environ.get("STEPSCOPE_CACHE_MAX_BYTES", "")))
 
 
-_reported: set[Path | None] = set()
+_reported: set[Path | str | None] = set()
 """Folders whose trouble was reported; a command that opens two profiles has two caches and says it once."""
 
 
@@ -129,16 +136,32 @@ class Cache:
 
     @property
     def folder(self) -> Path | None:
-        """The directory, or None if the cache is off."""
+        """The directory, or None if the cache is off or in an object store."""
         return self._options.folder
+
+    @property
+    def options(self) -> CacheOptions:
+        """Where it is; another process makes the same cache of them."""
+        return self._options
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is kept."""
+        return self._options.folder is not None or self._options.url is not None
 
     def get_bytes(self, key: str | None, name: str) -> bytes | None:
         """The cached bytes, or None."""
+        if self._options.url is not None:
+            return self._get_remote(key, name)
         return self._get(self._path(key, name, "bytes"), lambda content: _check_content(content, _BYTES_MAGIC))
 
     def put_bytes(self, key: str | None, name: str, data: bytes) -> None:
         """Keeps bytes for later."""
-        self._write(self._path(key, name, "bytes"), [_HEAD.pack(_BYTES_MAGIC, len(data), zlib.crc32(data)), data])
+        chunks = [_HEAD.pack(_BYTES_MAGIC, len(data), zlib.crc32(data)), data]
+        if self._options.url is not None:
+            self._write_remote(key, name, b"".join(chunks))
+        else:
+            self._write(self._path(key, name, "bytes"), chunks)
 
     def get_columns(
         self, key: str | None, name: str, only: Collection[str] | None = None
@@ -165,6 +188,40 @@ class Cache:
         path = self._path(key, name, "columns")
         if path:
             self._write(path, _pack_columns(columns))
+
+    # -- an object store -----------------------------------------------------------------------------------------------
+
+    def _get_remote(self, key: str | None, name: str) -> bytes | None:
+        from stepscope.errors import NotFoundError, StepscopeError
+        from stepscope.formats import store
+
+        url = self._url(key, name)
+        if url is None:
+            return None
+        try:
+            return _check_content(store.read_bytes(url), _BYTES_MAGIC)
+        except (NotFoundError, _DamagedError):
+            return None
+        except StepscopeError as error:
+            self._warn("read", url, error)
+            return None
+
+    def _write_remote(self, key: str | None, name: str, content: bytes) -> None:
+        from stepscope.errors import StepscopeError
+        from stepscope.formats import store
+
+        url = self._url(key, name)
+        if url is None or len(content) > self._options.max_bytes:
+            return
+        try:
+            store.write_bytes(url, content)
+        except StepscopeError as error:
+            self._warn("written", url, error)
+
+    def _url(self, key: str | None, name: str) -> str | None:
+        if not re.fullmatch(_NAME, name):
+            raise ValueError(f"no name for a cache entry: {name!r}")
+        return None if key is None else f"{self._options.url}/v{CACHE_VERSION}/{key}/{name}.bytes"
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -222,10 +279,11 @@ class Cache:
         except OSError as error:
             self._warn("written", path, error)
 
-    def _warn(self, what: str, path: Path, error: BaseException) -> None:
-        if self.folder in _reported:
+    def _warn(self, what: str, path: Path | str, error: BaseException) -> None:
+        where = self._options.url or self.folder
+        if where in _reported:
             return
-        _reported.add(self.folder)
+        _reported.add(where)
         _log(
             "the cache could not be %s (%s: %s); everything works without it, only slower. "
             "STEPSCOPE_CACHE_DIR chooses another directory, STEPSCOPE_CACHE=off none",

@@ -15,9 +15,9 @@ import pytest
 from program_runs import run_warm
 
 import stepscope
-from stepscope import api
 from stepscope.analysis.registry import TOOLS
 from stepscope.analysis.trace.grouping import forest, restore_forest
+from stepscope.engines import host_work
 from stepscope.errors import NotFoundError, UnreadableError, UsageError
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
@@ -132,7 +132,7 @@ def test_nothing_there_is_an_error_with_a_hint(tmp_path: Path) -> None:
 
 
 def test_derived_columns_of_large_traces_come_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "WORTH_KEEPING", 1)
+    monkeypatch.setattr(host_work, "WORTH_KEEPING", 1)
     path = trace_file(tmp_path / "h.xplane.pb")
     first = stepscope.load(path)
     first.steps()
@@ -170,7 +170,7 @@ def test_who_lists_the_names_sees_those_that_are_meant_for_him() -> None:
     assert [name for name in dir(stepscope) if not name.startswith("__")] == list(stepscope.__all__)
 
 
-@pytest.mark.parametrize("path", [["a.xplane.pb"], None, b"logs", 7], ids=["list", "None", "bytes", "number"])
+@pytest.mark.parametrize("path", [[], None, b"logs", 7], ids=["empty list", "None", "bytes", "number"])
 def test_what_is_no_path_is_told(path: Any) -> None:
     with pytest.raises(UsageError, match="is not a path; give one file or folder"):
         stepscope.load(path)
@@ -205,7 +205,7 @@ FIRST_DECODES = """
 import sys, threading
 sys.setswitchinterval(1e-6)
 import msgspec
-import stepscope.api as api
+from stepscope.engines.host_work import decode_partial
 from stepscope.analysis.registry import TOOLS
 from stepscope.model import TraceBuilder
 kept = {tool: msgspec.msgpack.encode(tool.partial(TraceBuilder("host").build())) for tool in TOOLS}
@@ -213,7 +213,7 @@ together = threading.Barrier(4)
 def decode():
     for tool in TOOLS:
         together.wait()
-        api._decode_partial(tool, kept[tool])
+        decode_partial(tool, kept[tool])
 threads = [threading.Thread(target=decode) for _ in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()

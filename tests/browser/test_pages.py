@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import HOSTILE, PageServer, await_address, settle
+from browsing import HOSTILE, PageServer, await_address, open_all, settle
 from playwright.sync_api import expect
 
 from stepscope.cli.main import run
@@ -39,10 +39,11 @@ TABLES = (
 
 
 def show(page: Any, server: PageServer, tool: str, run_name: str, **params: str) -> None:
-    """Opens the page of a tool and waits until all of it is there."""
+    """Opens the page of a tool, and what it shows on demand, and waits until all of it is there."""
     query = urllib.parse.urlencode({"session": server.session(run_name), **params})
     page.goto(f"{server.address}#/{tool}?{query}")
     settle(page)
+    open_all(page)
 
 
 def said(capsys: pytest.CaptureFixture[str], tool: str, path: Path, *more: str) -> dict[str, Any]:
@@ -241,7 +242,7 @@ def test_the_graph_and_the_tables_of_tf_data_are_the_command_lines(page, page_se
     # Another host's execution has numbers of its own, and its place in the timeline.
     other = next(each for each in report["executions"] if each["host"] != report["bottleneck"]["host"])
     page.get_by_label(re.compile("^Host")).select_option(other["host"])
-    await_address(page, "#/tf-data?", f"tfhost={other['host']}")
+    await_address(page, "#/input/tf-data?", f"tfhost={other['host']}")
     page.get_by_label(re.compile("^Pipeline")).select_option(other["pipeline"])
     link = page.get_by_role("link", name="In the timeline")
     expect(link).to_have_attribute("href", re.compile(f"host={re.escape(other['host'])}"))
@@ -267,16 +268,16 @@ def test_the_step_range_filters_the_pages(page, page_server, corpus, capsys):
     brush = page.get_by_role("slider", name="Steps to show")
     brush.focus()
     page.keyboard.press("ArrowRight")
-    await_address(page, "#/steps", "steps=")
+    await_address(page, "#/summary/steps", "steps=")
     page.keyboard.press("Shift+ArrowLeft")
-    await_address(page, "#/steps", "steps=6-9")
+    await_address(page, "#/summary/steps", "steps=6-9")
     settle(page)
 
     assert [int(row["step"]) for row in downloaded(page, "steps")] == [6, 7, 8, 9]
     report = said(capsys, "overview", page_server.logdir / TORCH, "--steps", "6-9")
     page.keyboard.press("g")
     page.keyboard.press("s")
-    await_address(page, "#/overview?")
+    await_address(page, "#/summary?")
     settle(page)
     mean = page.locator(".verdict .figure").first
     expect(mean).to_have_attribute("data-hint-value", f"{report['step_time_ms']['mean']} ms")
@@ -326,12 +327,12 @@ def test_a_filter_that_makes_no_sense_says_so_and_hides_nothing(page, page_serve
 
 def test_the_page_is_used_by_keys_alone(page, page_server, corpus):
     show(page, page_server, "overview", TORCH)
-    for keys, tool in (("ge", "steps"), ("go", "op-stats"), ("gk", "kernel-stats"), ("g7", "memory-profile")):
+    for keys, place in (("ge", "summary/steps"), ("go", "compute/op"), ("gk", "compute/kernel"), ("g6", "memory")):
         for key in keys:
             page.keyboard.press(key)
-        await_address(page, f"#/{tool}?")
+        await_address(page, f"#/{place}?")
     page.go_back()
-    await_address(page, "#/kernel-stats?")
+    await_address(page, "#/compute/kernel?")
     settle(page)
 
     page.get_by_role("grid", name="Kernels by op").focus()
@@ -382,8 +383,11 @@ def test_a_step_leads_to_its_interval_in_the_timeline(page, page_server, corpus,
     href = page.get_by_role("link", name="Show in the timeline").get_attribute("href")
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(href[1:]).query)
 
-    assert float(query["begin"][0]) == step["start_ms"]
-    assert float(query["end"][0]) == pytest.approx(step["start_ms"] + step["duration_ms"], abs=1e-6)
+    start_ms, end_ms = map(float, query["evidence"][0].split("_"))
+    assert start_ms == step["start_ms"]
+    assert end_ms == pytest.approx(step["start_ms"] + step["duration_ms"], abs=1e-6)
+    assert float(query["begin"][0]) < start_ms < end_ms < float(query["end"][0])
+    assert query["why"][0].startswith("Step")
 
 
 def test_the_head_of_a_column_says_what_it_means_and_in_which_unit(page, page_server, corpus):
@@ -417,14 +421,14 @@ def test_hostile_names_are_text(page, page_server):
 
 
 def test_what_is_not_there_is_answered_with_what_there_is(page, page_server, page_problems):
-    page.goto(f"{page_server.address}#/overview?session=nothing")
+    page.goto(f"{page_server.address}#/summary?session=nothing")
     page.get_by_role("alert").get_by_role("link", name="drawn", exact=True).click()
     expect(page.locator(".verdict")).to_have_count(1)
 
     show(page, page_server, "nonsense", "drawn")
     expect(page.get_by_role("alert")).to_contain_text("There is no tool named")
     page.get_by_role("alert").get_by_role("link", name="Ops", exact=True).click()
-    await_address(page, "#/op-stats?")
+    await_address(page, "#/compute/op?")
 
     assert all("404" in problem for problem in page_problems)
     page_problems.clear()
@@ -434,14 +438,14 @@ def test_without_a_session_in_the_address_the_newest_is_shown(page, page_server)
     page.goto(page_server.address)
 
     newest = page_server.get("api/sessions")["sessions"][0]["id"]
-    await_address(page, "#/overview?", f"session={newest}")
+    await_address(page, "#/summary?", f"session={newest}")
     settle(page)
 
 
 def test_the_list_of_sessions_opens_at_the_one_that_is_shown(page, page_server):
     last = page_server.get("api/sessions")["sessions"][-1]
     page.set_viewport_size({"width": 1280, "height": 420})
-    page.goto(f"{page_server.address}#/overview?session={last['id']}")
+    page.goto(f"{page_server.address}#/summary?session={last['id']}")
 
     page.get_by_role("button", name="Choose a session").click()
 
@@ -453,7 +457,7 @@ def test_another_session_is_found_by_its_name(page, page_server):
     page.get_by_role("button", name="Choose a session").click()
     page.keyboard.type("two-ho")
     page.locator(".session-list .choice").click()
-    await_address(page, "#/op-stats?", f"session={page_server.session('two-hosts')}", without="filter")
+    await_address(page, "#/compute/op?", f"session={page_server.session('two-hosts')}", without="filter")
 
 
 # -- capture -----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ BEFORE = {"steps_before": 20, "step_ms_before": 100.0, "steps_inside": 4}
 def test_the_cost_of_profiling_is_a_figure_beside_the_step_time(browser, tmp_path, page_problems, cost, shown):
     store_profile(tmp_path, "run", profiled_trace(**cost))
     with running(tmp_path) as server, watched_page(browser, server.address, page_problems) as page:
-        page.goto(f"{server.address}#/overview?session={server.session('run')}")
+        page.goto(f"{server.address}#/summary?session={server.session('run')}")
         page.locator(".verdict .figure").first.wait_for()
         figures = page.locator(".verdict .figure").filter(has_text="Cost of profiling").all()
 

@@ -110,7 +110,7 @@ def test_a_page_that_follows_at_once_keeps_its_address(page, page_server):
 
     for key in ("d", "g", "o"):  # the timeline moves, and writes that down a moment later
         page.keyboard.press(key)
-    await_address(page, "#/op-stats?")
+    await_address(page, "#/compute/op?")
     settle(page)
     page.wait_for_timeout(400)
 

@@ -93,7 +93,7 @@ def test_a_request_that_breaks_is_told_in_place_and_can_be_repeated(page, server
     alert = page.get_by_role("alert")
     alert.wait_for()
     expect(alert).to_contain_text("does not answer")
-    expect(page.get_by_role("link", name="Steps").first).to_be_visible()
+    expect(page.get_by_role("link", name="Waiting").first).to_be_visible()
 
     page.unroute("**/tools/op-stats*")
     alert.get_by_role("button").first.click()

@@ -161,7 +161,7 @@ def test_a_part_of_the_mean_step_leads_to_a_step_that_has_about_as_much(page, pa
         assert float(place["end"]) == pytest.approx(best["start_ms"] + best["duration_ms"], abs=1e-6)
     page.locator(".guide-breakdown summary").click()
     page.locator(".step-bar .legend-link").first.click()
-    await_address(page, "#/steps?", "steps.sort=-")
+    await_address(page, "#/summary/steps?", "steps.sort=-")
 
 
 def test_a_stage_of_the_input_leads_to_its_longest_op(page, page_server, corpus, capsys):
@@ -186,10 +186,10 @@ def test_the_documentation_of_an_advice_is_there_without_a_network(page, page_se
         expect(pane).to_contain_text(heading)
     rules = page.locator(".docs-rules li > code:first-child").all_inner_texts()
     assert any(first["id"].startswith(rule) for rule in rules)
-    await_address(page, "#/advice?", f"about={first['class']}")
+    await_address(page, "#/summary/advice?", f"about={first['class']}")
     page.keyboard.press("Escape")
     expect(pane).to_have_count(0)
-    await_address(page, "#/advice?", without="about=")
+    await_address(page, "#/summary/advice?", without="about=")
 
 
 def test_advice_leads_to_its_rows_and_intervals(page, page_server, corpus, capsys):
@@ -220,7 +220,7 @@ def test_a_module_opens_up_and_the_address_says_so(page, page_server, corpus, ca
     block = page.locator(f".icicle-block[aria-label^='{layer['module']}:']")
     assert f"total {layer['device_us'] / 1e3:.3g} ms" in block.get_attribute("aria-label")
     block.click()
-    await_address(page, "#/modules?", f"module={layer['id']}")
+    await_address(page, "#/compute/layer?", f"module={layer['id']}")
 
     back = page.get_by_role("button", name="All modules")
     back.wait_for()  # the picture is of the layer now
@@ -231,7 +231,7 @@ def test_a_module_opens_up_and_the_address_says_so(page, page_server, corpus, ca
     assert names[0] == layer["module"]
     assert set(inside) <= set(names)
     back.click()
-    await_address(page, "#/modules?", without="module=")
+    await_address(page, "#/compute/layer?", without="module=")
 
 
 def test_distributed_bars_are_the_spans_of_the_ranks(page, page_server, corpus, capsys):
@@ -435,15 +435,15 @@ def test_a_comparison_stays_in_the_address_swaps_and_ends(page, page_server, cor
     page.reload()
     settle(page)
     page.locator(".comparison").get_by_role("link", name="Swap").click()
-    await_address(page, "#/overview?", f"with={page_server.session(TORCH)}")
+    await_address(page, "#/summary?", f"with={page_server.session(TORCH)}")
     settle(page)
     assert totals() == pytest.approx(sums[::-1], rel=1e-3)
     page.keyboard.press("g")
     page.keyboard.press("o")
-    await_address(page, "#/op-stats?")
+    await_address(page, "#/compute/op?")
     page.wait_for_selector("[data-table=compare]")
     page.get_by_role("button", name="Stop comparing").first.click()
-    await_address(page, "#/op-stats?", without="with=")
+    await_address(page, "#/compute/op?", without="with=")
     expect(page.locator(".comparison")).to_have_count(0)
 
 
@@ -460,7 +460,7 @@ def test_the_list_of_sessions_stays_in_the_window_and_goes_by_arrows(page, page_
     page.keyboard.type("two-hosts")
     for key in ("ArrowDown", "ArrowDown", "Enter"):  # past the button that looks for new sessions
         page.keyboard.press(key)
-    await_address(page, "#/overview?", f"with={page_server.session('two-hosts')}")
+    await_address(page, "#/summary?", f"with={page_server.session('two-hosts')}")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Compared with")
 
 

@@ -43,12 +43,12 @@ def test_a_double_click_puts_an_instruction_in_the_middle(page: Any, server: Pag
     show(page, server, "graph-viewer")
 
     page.locator(".hlo-node[aria-label^='out,']").dblclick()
-    await_address(page, "#/graph-viewer", "node=out", "view=around")
+    await_address(page, "#/compute/graph", "node=out", "view=around")
     settle(page)
 
     assert set(nodes(page)) == {"out", "add_fusion", "side", "dot.1"}
     page.select_option("label:has-text('Hops') select", "1")
-    await_address(page, "#/graph-viewer", "hops=1")
+    await_address(page, "#/compute/graph", "hops=1")
     expect(page.locator(".hlo-node")).to_have_count(3)
     page.go_back()
     expect(page.locator(".hlo-node[aria-label^='side,']")).to_have_count(0)
@@ -69,7 +69,7 @@ def test_a_search_leads_to_an_instruction(page: Any, server: PageServer) -> None
 
     page.get_by_label("Find an instruction").fill("layer/add")
     page.locator(".hlo-found button").first.click()
-    await_address(page, "#/graph-viewer", "node=add_fusion", "view=around")
+    await_address(page, "#/compute/graph", "node=add_fusion", "view=around")
     settle(page)
 
     assert "jit(step)/layer/add" in page.inner_text(".hlo-details")
@@ -90,7 +90,7 @@ def test_a_mark_of_the_roofline_leads_to_its_row(page: Any, server: PageServer) 
     show(page, server, "roofline", at="2")
     assert "dot.1" in page.inner_text(".picked")
     page.get_by_role("button", name="Show its row").click()
-    await_address(page, "#/roofline", "rows.filter=rank")
+    await_address(page, "#/compute/roofline", "rows.filter=rank")
     expect(page.locator("[data-table=rows] .grid-row")).to_have_count(1)
 
 
@@ -101,7 +101,7 @@ def test_the_memory_of_a_program(page: Any, server: PageServer) -> None:
     assert int(page.locator(".chart").get_attribute("data-marks")) == 5
     expect(page.locator("[data-table=buffers] .grid-row")).to_have_count(5)
     page.get_by_role("button", name="By shape").click()
-    await_address(page, "#/memory-viewer", "by=shape")
+    await_address(page, "#/memory/xla", "by=shape")
     assert "f32[64,64]{1,0}" in page.inner_text("[data-table=groups]")
 
 

@@ -1,8 +1,10 @@
-"""Callbacks: small trainers that call the hooks in the documented order, and the real ones where they are installed."""
+"""Callbacks: small trainers that call the hooks in the documented order.
+
+The real ones are in `tests/truth/test_real_libraries.py`.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 from types import SimpleNamespace
 
 import pytest
@@ -136,61 +138,3 @@ def test_an_evaluation_belongs_to_no_step(fake_session):
 
     # Step 3 begins with its batch, once: not with the end of step 2, after which the evaluation comes.
     assert begins == [1, 2, 2, 3, 4, 4]
-
-
-REAL_LIGHTNING = """
-import sys, time, json, torch
-from {home} import LightningModule, Trainer
-import stepscope as profiler
-
-class Model(LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(8, 1)
-    def training_step(self, batch, index):
-        return self.layer(batch).sum()
-    def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), 0.01)
-
-callback = profiler.lightning.ProfilerCallback(sys.argv[1], "3,5")
-data = torch.utils.data.DataLoader(torch.ones(32, 8), batch_size=4)
-Trainer(max_epochs=1, callbacks=[callback], logger=False, enable_checkpointing=False, enable_progress_bar=False,
-        accelerator="cpu", enable_model_summary=False).fit(Model(), data)
-print(callback.path)
-"""
-
-REAL_HUGGING_FACE = """
-import sys, torch, transformers
-import stepscope as profiler
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(8, 1)
-    def forward(self, x):
-        return {"loss": self.layer(x).sum()}
-
-callback = profiler.huggingface.ProfilerCallback(sys.argv[1], "3,5")
-args = transformers.TrainingArguments(sys.argv[1] + "/out", max_steps=8, per_device_train_batch_size=4, use_cpu=True,
-                                      report_to=[], save_strategy="no", disable_tqdm=True, logging_strategy="no")
-data = [{"x": torch.ones(8)} for _ in range(64)]
-transformers.Trainer(Model(), args, train_dataset=data, callbacks=[callback]).train()
-print(callback.path)
-"""
-
-REAL = [
-    pytest.param("lightning", REAL_LIGHTNING.replace("{home}", "lightning.pytorch"), id="lightning"),
-    pytest.param("pytorch_lightning", REAL_LIGHTNING.replace("{home}", "pytorch_lightning"), id="pytorch_lightning"),
-    pytest.param("transformers", REAL_HUGGING_FACE, id="transformers"),
-]
-
-
-@pytest.mark.parametrize(("package", "program"), REAL)
-def test_the_real_trainer_takes_the_callback(tmp_path, package, program):
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed; the stand-in above calls the same hooks")
-    from program_runs import run_program, step_numbers
-
-    path = run_program(program, tmp_path).stdout.splitlines()[-1]
-
-    assert step_numbers(path) == [3, 4, 5]

@@ -5,13 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import subprocess
+import sys
+import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture import files
+from stepscope.capture import files, scratch
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Artifact
@@ -87,12 +91,44 @@ def test_a_profile_has_the_permissions_of_any_other_file(folder):
 
 
 def test_runs_are_named_by_local_time_and_never_twice(monkeypatch):
-    monkeypatch.setattr(files, "RUN_SECONDS", files.RunSeconds())
+    monkeypatch.setattr(files, "RUN_NAMES", files.RunNames())
     noon = files.time.mktime((2026, 11, 21, 12, 0, 59, 0, 0, -1))
 
-    named = [files.run_name(lambda at=at: noon + at) for at in (0.0, 0.9, 1.1, 7.0)]
+    named = [files.run_name(lambda at=at: noon + at) for at in (0.0, 0.9, 1.1, 7.0, -3600.0)]
 
-    assert named == ["2026_11_21_12_00_59", "2026_11_21_12_01_00", "2026_11_21_12_01_01", "2026_11_21_12_01_06"]
+    assert named == [
+        "2026_11_21_12_00_59",
+        "2026_11_21_12_00_59_002",
+        "2026_11_21_12_01_00",
+        "2026_11_21_12_01_06",
+        "2026_11_21_12_01_06_002",
+    ]
+    assert sorted(named) == named
+
+
+def test_no_run_of_racing_threads_is_named_in_the_future(monkeypatch):
+    monkeypatch.setattr(files, "RUN_NAMES", files.RunNames())
+    with ThreadPoolExecutor(8) as pool:
+        named = list(pool.map(lambda _: files.run_name(), range(200)))
+
+    now = files.time.strftime("%Y_%m_%d_%H_%M_%S", files.time.localtime())
+    assert len(set(named)) == 200
+    assert max(name[:19] for name in named) <= now
+
+
+def test_a_folder_of_a_killed_process_is_removed_by_the_next_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    script = "import os; from stepscope.capture.scratch import ScratchFolder as F; f = F(); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(tmp_path)}, check=False, timeout=60)
+    (tmp_path / "stepscope-another").mkdir()
+    mine = scratch.ScratchFolder()
+    later = scratch.time.time() + 3600
+    assert len(list(tmp_path.iterdir())) == 3
+
+    scratch.Sweep().run_once(later)
+
+    assert {path.name for path in tmp_path.iterdir()} == {Path(mine.path).name, "stepscope-another"}
+    mine.remove()
 
 
 @pytest.mark.parametrize(("machine", "name"), [("gpu-7.lab", "gpu-7.lab"), ("a/b:c", "a_b_c"), ("", "localhost")])

@@ -305,7 +305,7 @@ def stack(*names: str) -> SimpleNamespace:
 
 
 def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
-    #   10     20     30     40     50
+    #   10     20     30     40     50     a change lies halfway between two samples
     #   main---main---main---main---|
     #   load---load---|      load---|
     #          read---|
@@ -323,9 +323,9 @@ def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
 
     assert ranges(trace) == [
         ("$job.py:1 main", 10, 50),
-        ("$job.py:1 load", 10, 30),
-        ("$job.py:1 read", 20, 30),
-        ("$job.py:1 load", 40, 50),
+        ("$job.py:1 load", 10, 25),
+        ("$job.py:1 read", 15, 25),
+        ("$job.py:1 load", 35, 50),
     ]
     assert trace.lines.line_id.tolist() == [77]
     assert trace.planes.kind[0] == PlaneKind.CUSTOM_DEVICE  # what was sampled is no measured host time
@@ -607,8 +607,12 @@ WANTED = [
     # framework, options, what is imported, the tracers
     ("", {}, (), {"system's counters"}),
     ("", {"system_interval_ms": 0}, (), set()),
-    ("", {"python_tracer_level": 1}, (), {"Python calls", "system's counters"}),
     ("", {"stack_samples_hz": 100}, (), {"stack samples", "system's counters"}),
+    (
+        *("", {"stack_samples_hz": 100}, ("multiprocessing.process",)),
+        {"stack samples", "worker processes", "system's counters"},
+    ),
+    ("", {"python_tracer_level": 1}, (), {"Python calls", "system's counters"}),
     ("jax", {"python_tracer_level": 1}, (), {"system's counters"}),  # JAX traces Python itself
     ("jax", {"python_tracer_level": 1, "python_min_us": 50}, (), {"Python calls", "system's counters"}),
     ("", {}, ("cupy", "cupti"), {"system's counters", "work of the GPUs"}),
@@ -619,11 +623,13 @@ WANTED = [
 
 @pytest.mark.parametrize(("framework", "options", "imported", "chosen"), WANTED)
 def test_the_options_choose_the_tracers(monkeypatch, framework, options, imported, chosen):
+    monkeypatch.delitem(sys.modules, "multiprocessing.process", raising=False)
     for name in imported:
         monkeypatch.setitem(sys.modules, name, SimpleNamespace())
     monkeypatch.setattr(cupti, "available", lambda: "cupti" in imported)
 
-    found = {entry.what for entry in tracers.PROBES if entry.wanted(ProfilerOptions(**options), framework)}
+    wanted = ProfilerOptions(**{"stack_samples_hz": 0, **options})
+    found = {entry.what for entry in tracers.PROBES if entry.wanted(wanted, framework)}
 
     assert found == {f"the {what}" for what in chosen}
 

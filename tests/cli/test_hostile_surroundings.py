@@ -1,4 +1,4 @@
-"""What surrounds a profile and cannot be trusted: folders' names, other users, spreadsheets, a machine without a home."""
+"""What surrounds a profile and cannot be trusted: names of folders, other users, spreadsheets, damage, no home."""
 
 from __future__ import annotations
 
@@ -200,8 +200,8 @@ except PermissionError:
 from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
 path = sys.argv[1]
-for words in (["--version"], ["summary", path], ["trace", path, "--format", "chrome", "--output", "-"], ["doctor", path],
-              *([tool.name, path, "--format", "json"] for tool in TOOLS)):
+for words in (["--version"], ["summary", path], ["trace", path, "--format", "chrome", "--output", "-"],
+              ["doctor", path], *([tool.name, path, "--format", "json"] for tool in TOOLS)):
     assert run(words) == 0, words
 import stepscope as profiler
 profiler.start(sys.argv[2])

@@ -44,6 +44,8 @@ USUAL = [
     ["op-stats", "--format=csv", "logs", "--output", "ops.csv", "--top", "3"],
     ["steps", "logs", "--steps", "3-9", "--sort=-duration_ms", "--where", "a=b", "--where=c=d"],
     ["overview", "logs with spaces", "--host="],
+    ["summary", "worker0", "worker1"],
+    ["overview", "one", "--top", "3", "two", "three"],
     ["overview", ""],
 ]
 
@@ -64,7 +66,7 @@ UNUSUAL = [
     ["doctor", "logs"],
     ["overview"],
     ["overview", "--help"],
-    ["overview", "one", "two"],
+    ["open", "one", "two"],
     ["overview", "logs", "--format", "xml"],
     ["overview", "logs", "--top", "0"],
     ["overview", "logs", "--top"],

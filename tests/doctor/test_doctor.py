@@ -304,7 +304,7 @@ def test_a_problem_is_told_in_full_on_the_terminal(tmp_path):
 def test_a_profile_where_tensorboard_looks(tmp_path):
     profile(tmp_path / "plugins/profile/a")
 
-    assert findings(tmp_path)["place"] == ("ok", "the newest session is in plugins/profile/a", "")
+    assert findings(tmp_path)["place"] == ("ok", f"the newest session is in {tmp_path / 'plugins/profile/a'}", "")
 
 
 def test_a_profile_where_tensorboard_does_not_look(tmp_path):

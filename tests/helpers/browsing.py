@@ -1,7 +1,7 @@
 """The page in a real browser: a server on drawn and real profiles, and a Chromium that reaches nothing else.
 
     def test_something(page, page_server):
-        page.goto(page_server.address + "#/overview?session=" + page_server.session("drawn"))
+        page.goto(page_server.address + "#/summary?session=" + page_server.session("drawn"))
 
 A test fails on any message of the browser's console that is an error, on any exception in the page, and on any request
 that leaves the server.  A test that expects errors looks at them and clears the list: `page_problems.clear()`.
@@ -158,7 +158,7 @@ _SETTLED = """() => {
         const [tool, query] = text.replace(/^#[/]?/, '').split('?');
         const params = new URLSearchParams(query);
         params.sort();
-        return `${tool || 'overview'}?${params}`;
+        return `${tool || 'summary'}?${params}`;
     };
     const main = document.querySelector('main');
     return main !== null && placeOf(main.dataset.route) === placeOf(location.hash)
@@ -173,6 +173,14 @@ def settle(page: Any, seconds: float = 180) -> None:
     The first page of a fresh checkout waits for its kernels to be compiled, on a busy machine for minutes.
     """
     page.wait_for_function(_SETTLED, timeout=seconds * 1e3)
+
+
+def open_all(page: Any) -> None:
+    """Opens what the page shows on demand only, and waits until it is there."""
+    closed = page.locator("details.more-card:not([open]) > summary")
+    while closed.count():
+        closed.first.click()
+        settle(page)
 
 
 def await_address(page: Any, *parts: str, without: str = "") -> None:
@@ -297,11 +305,16 @@ def page(browser: Any, page_server: PageServer, page_problems: list[str]) -> Ite
         yield opened
 
 
+# The tour is for the very first visit.  An empty document has no storage.
+_NOT_THE_FIRST_VISIT = "try { localStorage.setItem('stepscope.tour', 'true'); } catch {}"
+
+
 @contextmanager
 def watched_page(browser: Any, address: str, problems: list[str]) -> Iterator[Any]:
     """A page that may ask nobody but the server at an address; at its end there must be no problems."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     Watch((address,), problems).over(context)
+    context.add_init_script(_NOT_THE_FIRST_VISIT)
     context.set_default_timeout(PATIENCE_MS)
     try:
         yield context.new_page()

@@ -2,9 +2,9 @@
 
     python guide_programs.py FRAMEWORK FOLDER
 
-runs each snippet in FOLDER/<its name> and prints one JSON line: snippet -> the numbers of its marked steps, a list for
-each profile that it left.  What a snippet only assumes (a model, an environment, a data set) is a small one here; the
-calls of the profiler are as in the text.
+runs each snippet in FOLDER/<its name> and prints one JSON line: snippet -> `steps`, the numbers of its marked steps, a
+list for each profile that it left, and `said`, what Stepscope logged meanwhile.  What a snippet only assumes (a model,
+an environment, a data set) is a small one here; the calls of the profiler are as in the text.
 """
 
 # The snippets are other people's, in their own style.
@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -267,10 +269,99 @@ def guide_custom_loop() -> None:
 def guide_custom_loop_anti_pattern() -> None:
     model = Dense()
     dataset = model.tf.data.Dataset.from_tensors(model.tf.ones((8, 4))).repeat(3)
+    next(iter(dataset))
     with profiler.Profile("logdir"):
         for step, train_data in enumerate(dataset):
             with profiler.Trace("train", step_num=step, _r=1):
                 model.train(train_data)
+
+
+def guide_long_names() -> None:
+    import tensorflow as tf
+
+    dataset = tf.data.Dataset.range(10).map(lambda x: x).repeat(2).batch(5)
+    with profiler.Profile("logdir"):
+        for _ in dataset:
+            pass
+
+
+def guide_keras_own_callback() -> None:
+    import tensorflow as tf
+
+    model, x, y = keras_model()
+    train_data = tf.data.Dataset.from_tensor_slices((x, y)).batch(8).repeat()
+    # Profile from batches 10 to 15
+    tb_callback = tf.keras.callbacks.TensorBoard(log_dir="logs", profile_batch="10, 15")
+    model.fit(train_data, steps_per_epoch=20, epochs=1, verbose=0, callbacks=[tb_callback])
+
+
+# -- what people do wrong with these snippets
+
+
+def wrong_batches_that_never_come() -> None:
+    model, x_train, y_train = keras_model()
+    callback = profiler.keras.ProfilerCallback(log_dir="logs", profile_batch="100,102")
+    model.fit(x_train, y_train, epochs=2, verbose=0, callbacks=[callback])
+
+
+def wrong_batch_range() -> None:
+    profiler.keras.ProfilerCallback("logs", profile_batch="15, 10")
+
+
+def wrong_two_callbacks() -> None:
+    model, x_train, y_train = keras_model()
+    both = [profiler.keras.ProfilerCallback("logs", profile_batch=(3, 5)) for _ in range(2)]
+    model.fit(x_train, y_train, epochs=1, verbose=0, callbacks=both)
+    assert both[0].path is not None
+
+
+def wrong_eager_callback() -> None:
+    model, x_train, y_train = keras_model()
+    model.compile(optimizer="adam", loss="mse", run_eagerly=True)
+    callback = profiler.keras.ProfilerCallback("logs", profile_batch=(3, 5))
+    model.fit(x_train[:320], y_train[:320], epochs=1, verbose=0, callbacks=[callback])
+    assert callback.path is not None
+
+
+def wrong_start_inside_a_function() -> None:
+    import tensorflow as tf
+
+    @tf.function
+    def train():
+        profiler.start("logdir")
+        x = tf.ones((4, 4)) @ tf.ones((4, 4))
+        profiler.stop()
+        return x
+
+    train()
+
+
+def wrong_window_without_steps() -> None:
+    for step in range(5):
+        with profiler.Trace("train", step_num=step, _r=1):
+            sum(range(1000))
+    with profiler.Profile("logdir"):
+        sum(range(1000))
+
+
+def wrong_stop_before_start() -> None:
+    profiler.stop()
+
+
+def wrong_second_start() -> None:
+    profiler.start("logdir")
+    profiler.start("logdir")
+    profiler.stop()
+
+
+def wrong_logdir() -> None:
+    Path("logs").write_text("a file")
+    profiler.start("logs")
+
+
+def wrong_port() -> None:
+    with socket.create_server(("", 0)) as taken:
+        profiler.server.start(taken.getsockname()[1])
 
 
 # -- "Tensorflow Profiler with Custom Training Loop"
@@ -314,25 +405,57 @@ SNIPPETS: dict[str, list[Callable[[], None]]] = {
         guide_sampling,
         guide_custom_loop,
         guide_custom_loop_anti_pattern,
+        guide_long_names,
+        guide_keras_own_callback,
+        wrong_batches_that_never_come,
+        wrong_batch_range,
+        wrong_two_callbacks,
+        wrong_eager_callback,
+        wrong_start_inside_a_function,
         post_function_api,
         post_context_manager,
         post_warmup,
     ],
     "torch": [tab_torch],
-    "python": [tab_workers, guide_many_workers],
+    "python": [
+        tab_workers,
+        guide_many_workers,
+        wrong_window_without_steps,
+        wrong_stop_before_start,
+        wrong_second_start,
+        wrong_logdir,
+        wrong_port,
+    ],
 }
 PORT = int(os.environ.get("GUIDE_PORT", "0"))
 
 
+class Heard(logging.Handler):
+    """Keeps what Stepscope logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+    def take(self) -> list[str]:
+        """The lines since the last call."""
+        taken, self.lines = self.lines, []
+        return taken
+
+
 def main(framework: str, folder: str) -> None:
-    said = {}
+    said, heard = {}, Heard()
+    logging.getLogger("stepscope").addHandler(heard)
     for snippet in SNIPPETS[framework]:
         place = Path(folder, snippet.__name__)
         place.mkdir()
         os.chdir(place)
         snippet()
         found = sorted(path for logdir in place.rglob("plugins") for path in profiles_below(logdir.parent))
-        said[snippet.__name__] = [step_numbers(path) for path in found]
+        said[snippet.__name__] = {"steps": [step_numbers(path) for path in found], "said": heard.take()}
     print(json.dumps(said))
 
 

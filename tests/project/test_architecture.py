@@ -17,12 +17,14 @@ ALLOWED: dict[str, set[str]] = {
     "records": set(),
     "errors": set(),
     "kernels": set(),
+    "plugins": set(),
     "model": {"errors", "kernels"},
     "vocabulary": {"model"},
-    "formats": {"errors", "model", "kernels", "vocabulary"},
+    "formats": {"errors", "model", "kernels", "plugins", "vocabulary"},
     "report": {"errors"},
-    "analysis": {"errors", "model", "kernels", "report", "vocabulary"},
-    "cache": {"errors"},
+    "analysis": {"errors", "model", "kernels", "plugins", "report", "vocabulary"},
+    "cache": {"errors", "formats"},
+    "engines": {"errors", "model", "kernels", "formats", "analysis", "cache", "meanwhile", "shelf"},
     "capture": {"errors", "model", "formats"},
     "autostart": {"capture"},
     "client": {"capture"},
@@ -32,11 +34,18 @@ ALLOWED: dict[str, set[str]] = {
     "huggingface": {"capture"},
     "shelf": {"model"},
     "meanwhile": set(),
-    "api": {"errors", "model", "formats", "report", "analysis", "cache", "meanwhile", "shelf"},
-    "stepscope": {"errors", "capture", "api"},
-    "export": {"errors", "model", "kernels", "formats", "analysis"},
+    "sql": {"errors", "model", "kernels", "report", "analysis"},
+    "api": {"errors", "model", "formats", "report", "analysis", "cache", "engines", "meanwhile", "shelf", "sql"},
+    "budgets": {"errors", "report", "analysis", "formats", "capture", "api", "shelf"},
+    "notebook": {"errors", "model", "report", "analysis", "capture", "api", "pictures"},
+    "stepscope": {"errors", "capture", "api", "budgets", "notebook"},
+    "export": {"errors", "model", "kernels", "formats", "analysis", "plugins", "vocabulary"},
+    "pictures": {"errors", "model", "report", "analysis"},
+    "agents": {"errors", "model", "report", "analysis", "formats", "cache", "shelf", "api", "pictures"},
+    "sheets": {"errors", "report", "analysis", "api", "pictures"},
     "demo": {"errors", "capture"},
-    "doctor": {"errors", "formats", "report", "analysis", "cache", "api"},
+    "doctor": {"errors", "formats", "report", "analysis", "cache", "api", "plugins", "export"},
+    "overtime": {"errors", "model", "formats", "report", "api"},
     "web": {
         "errors",
         "model",
@@ -48,6 +57,7 @@ ALLOWED: dict[str, set[str]] = {
         "capture",
         "shelf",
         "api",
+        "sql",
         "export",
         "vocabulary",
     },
@@ -56,15 +66,22 @@ ALLOWED: dict[str, set[str]] = {
         "export",
         "web",
         "doctor",
+        "overtime",
         "kernels",
         "model",
         "formats",
         "report",
         "analysis",
         "cache",
+        "engines",
         "capture",
         "demo",
         "api",
+        "budgets",
+        "agents",
+        "sheets",
+        "plugins",
+        "sql",
         "stepscope",
     },
     "__main__": {"cli"},
@@ -91,10 +108,12 @@ WINGS: dict[str, set[str]] = {
     "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
     "compare": {"steps", "account", "overview", "waits"},
+    "gate": {"compare", "overview"},
 }
 
 # A third-party package that only some rooms may know, because it is heavy or because it belongs to one side.
 CONFINED: dict[str, set[str]] = {
+    "duckdb": {"sql"},
     "fsspec": {"formats"},
     "google": {"capture"},
     "grpc": {"capture"},
@@ -102,19 +121,28 @@ CONFINED: dict[str, set[str]] = {
     "rich": {"cli", "report"},
     "werkzeug": {"web"},
     "waitress": {"web"},
-    "tensorboard": {"web"},
+    "mcp": {"agents"},
+    "anywidget": {"notebook"},
+    "traitlets": {"notebook"},
+    "IPython": {"notebook"},
+    "uvicorn": {"cli"},
+    "PIL": {"pictures"},
+    "ray": {"engines"},
+    "distributed": {"engines"},
+    "tensorboard": {"capture", "web"},
     "tensorflow": {"capture", "demo"},
     "keras": {"capture", "demo"},
     "jax": {"capture", "demo"},
     "torch": {"capture", "demo"},
 }
 
-# A constant, a group of entry points, and what is started as a program with `-m`.
-NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.autostart"}
+# A constant, groups of entry points, a label of metrics, and what is started as a program with `-m`.
+NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.tools", "stepscope.run"}
+NAMED_ONLY |= {"stepscope.autostart"}
 
 # Whoever imports `stepscope` pays for none of these.
-HEAVY = {"numpy", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
-HEAVY |= {"tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
+HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
+HEAVY |= {"ray", "dask", "distributed", "tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
 
 
 def room_of(target: str) -> str:

@@ -19,6 +19,16 @@ ELSEWHERE = ("browser", "web")  # the page's tests draw what they show
 
 # The test on private profiles -> the tests of the same claim; one of another file with the path of that.
 SIBLINGS: dict[str, dict[str, str]] = {
+    "agents/test_mcp.py": {
+        "test_an_agent_finds_the_bottleneck_of_recorded_programs": (
+            "test_an_agent_finds_the_planted_bottleneck_of_five_programs_by_tool_calls"
+        ),
+    },
+    "sheets/test_session_sheet.py": {
+        "test_memory_and_workers_are_shown_where_they_are_recorded": (
+            "test_memory_and_workers_of_a_drawn_session_are_shown"
+        ),
+    },
     "analysis/account/test_pages_agree.py": {
         "test_pages_agree_on_real_profiles": "test_pages_agree_on_a_picture test_pages_agree_whatever_was_recorded",
         "test_a_comparison_shows_the_account_of_both_sides": (

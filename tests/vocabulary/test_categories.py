@@ -20,8 +20,9 @@ def category_of(name: str, where: str) -> str | None:
     ("name", "where", "category"),
     [
         ("cudnn_convolution", "device", None),
-        ("copy host to device", "device", "input"),
-        ("copy device to host", "device", "output"),
+        ("copy host to device", "device", "device_to_device"),
+        ("copy device to host", "device", "device_to_device"),
+        ("Memcpy HtoD (Pageable -> Device)", "device", "device_to_device"),
         ("copy-done", "device", "device_to_device"),
         ("aten::copy_", "host", "device_to_device"),
         ("ncclKernel_AllReduce_RING", "device", "device_collectives"),

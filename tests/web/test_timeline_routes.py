@@ -128,9 +128,8 @@ def test_names_come_in_pages(drawn):
     assert drawn.get("names/7").json["names"] == []
 
 
-def test_steps_arrows_links_and_sums_are_there(drawn):
+def test_steps_links_and_sums_are_there(drawn):
     assert drawn.get("steps").json["number"] == [0, 1, 2, 3]
-    assert drawn.get("arrows", begin=0, end=10**12).json["total"] == 4
     assert drawn.get("selection", begin=0, end=10**12, tracks="p0").json["events"] > 8
     kernel = drawn.get("search", text="kernel", direction="next", from_ps=0).json["place"]["spot"]["event"]
     assert drawn.get(f"events/{kernel}/links").json["cause"]["name"] == "launch"

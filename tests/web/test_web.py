@@ -25,7 +25,9 @@ from stepscope import api
 from stepscope.analysis.compare.compare import DEFAULT_TOOLS, comparable_tools, compare
 from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.analysis.registry import TOOLS
-from stepscope.export import SUFFIXES, pieces
+from stepscope.engines import host_work
+from stepscope.export import pieces
+from stepscope.export.registry import export_named
 from stepscope.formats.session import HostFile
 from stepscope.formats.xspace import writer
 from stepscope.report import (
@@ -181,14 +183,14 @@ def test_a_session_is_loaded_in_the_background_and_says_how_far_it_is(client, lo
 @pytest.mark.parametrize("profile", ["tf-gpu-multi-worker", "torch-v100-resnet50-workers0"])
 def test_progress_moves_within_one_file(corpus, monkeypatch, profile):
     seen: list[int] = []
-    note = api.LoadedProfile._note_read
+    note = host_work.HostWork._note_read
 
-    def look(self: api.LoadedProfile, file: HostFile, nbytes: int) -> None:
+    def look(self: host_work.HostWork, file: HostFile, nbytes: int) -> None:
         note(self, file, nbytes)
-        seen.append(self.bytes_read(file.host))
+        seen.append(self.bytes_read[file.host])
 
-    monkeypatch.setattr(api.LoadedProfile, "_note_read", look)
-    monkeypatch.setattr(api, "_WORTH_PIECES_BYTES", 1)
+    monkeypatch.setattr(host_work.HostWork, "_note_read", look)
+    monkeypatch.setattr(host_work, "_WORTH_PIECES_BYTES", 1)
     loaded = stepscope.load(corpus / profile, host=stepscope.load(corpus / profile).hosts[0])
     assert loaded.bytes_read(loaded.hosts[0]) == 0
     loaded.trace()
@@ -412,7 +414,7 @@ def test_the_trace_is_had_as_a_file_for_other_viewers(client, logdir, form):
     for query, hosts in (("", profile.hosts), ("?host=other", ["other"])):
         answer = client.get(f"/api/sessions/{session}/trace/{form}{query}")
         assert gzip.decompress(answer.data) == b"".join(pieces([profile.trace(host) for host in hosts], form))
-    assert answer.headers["Content-Disposition"] == f'attachment; filename="{session}{SUFFIXES[form]}.gz"'
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{session}{export_named(form).suffix}.gz"'
     assert "Content-Encoding" not in answer.headers
     assert client.get(f"/api/sessions/{session}/trace/{form}?host=nobody").json["choices"] == ["one", "other"]
 
@@ -631,8 +633,8 @@ def test_hostile_names_are_text(tmp_path):
 
 def test_of_many_who_ask_at_once_one_reads_the_file(client, monkeypatch):
     reads: list[str] = []
-    read = api._read_trace
-    monkeypatch.setattr(api, "_read_trace", lambda file: reads.append(file.host) or read(file))
+    read = host_work._read_trace
+    monkeypatch.setattr(host_work, "_read_trace", lambda file: reads.append(file.host) or read(file))
     session = session_id(client, "drawn")
     gate = threading.Barrier(6)
 

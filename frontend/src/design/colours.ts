@@ -43,6 +43,59 @@ export const CATEGORY_LABEL: Readonly<Record<Category, string>> = {
   other: "Other",
 };
 
+/** The category of each kind of event, for the timeline. */
+export const KIND_CATEGORY: Readonly<Record<string, Category>> = {
+  op: "host_compute",
+  executor: "host_compute",
+  function_run: "host_compute",
+  eager_execute: "host_compute",
+  traced_function: "host_compute",
+  backward: "host_compute",
+  input_wait: "input",
+  iterator: "input",
+  input_handover: "input",
+  input_callback: "input",
+  copy_host_to_device_call: "device_to_device",
+  copy_host_to_device: "device_to_device",
+  infeed: "input",
+  runtime_call: "kernel_launch",
+  compile: "compilation",
+  checkpoint: "output",
+  copy_device_to_host: "device_to_device",
+  outfeed: "output",
+  collective_call: "device_collectives",
+  collective: "device_collectives",
+  kernel: "device_compute",
+  device_op: "device_compute",
+  graph_launch: "device_compute",
+  module: "device_compute",
+  memset: "device_to_device",
+  copy_device_to_device: "device_to_device",
+  copy_peer: "device_to_device",
+  copy_host_to_host: "device_to_device",
+  copy_other: "device_to_device",
+  sync: "output",
+  overhead: "other",
+  allocation: "other",
+  deallocation: "other",
+};
+
+/** The category of each cause in the account of a step, and of those that are waits, drawn lighter. */
+export const CAUSE_CATEGORY: Readonly<Record<string, { readonly category: Category; readonly isWait?: boolean }>> = {
+  input: { category: "input" },
+  python: { category: "other" },
+  host_compute: { category: "host_compute" },
+  launch: { category: "kernel_launch" },
+  device_compute: { category: "device_compute" },
+  device_gap: { category: "device_compute", isWait: true },
+  copy: { category: "device_to_device" },
+  communication: { category: "device_collectives" },
+  compile: { category: "compilation" },
+  sync: { category: "output" },
+  checkpoint: { category: "output", isWait: true },
+  unknown: { category: "other", isWait: true },
+};
+
 export function isCategory(name: string): name is Category {
   return name in CATEGORY_COLOUR;
 }

@@ -1,18 +1,24 @@
 /** The frame around the page of the current tool. */
+import { lazy, Suspense } from "preact/compat";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { toggleTheme } from "../design/theme";
 import { PageOf } from "../pages/PageOf";
+import { Tour } from "../palette/tour";
+import { QUESTIONS, type View } from "../questions";
 import { formatHash, go, route, toTool } from "../router";
 import { config, refreshSessions, sessionInfo, start, startError } from "../session";
-import { toolEntry, tools } from "../tools";
+import { currentView, questions, toolEntry } from "../tools";
 import { Failed, Loading } from "../ui/basics";
 import { HintLayer } from "../ui/hint";
 import { type Binding, listenToKeys, useKeys } from "../ui/keys";
 import { Toast } from "../ui/toast";
 import { CaptureDialog } from "./CaptureDialog";
+import { captureOpen, helpOpen, paletteOpen } from "./dialogs";
 import { Help } from "./Help";
 import { Rail } from "./Rail";
-import { captureOpen, helpOpen, TopBar } from "./TopBar";
+import { TopBar } from "./TopBar";
+
+const CommandPalette = lazy(() => import("../palette/CommandPalette"));
 
 export function App() {
   useLayoutEffect(listenToKeys, []);
@@ -21,10 +27,9 @@ export function App() {
     document.addEventListener("visibilitychange", look);
     return () => document.removeEventListener("visibilitychange", look);
   }, []);
-  const entries = tools.value;
-  useKeys(pageKeys(), [entries]);
+  useKeys(pageKeys(), [questions.value]);
   const tool = route.value.tool;
-  const title = toolEntry(tool)?.heading ?? tool;
+  const title = currentView.value?.heading ?? currentView.value?.label ?? toolEntry(tool)?.heading ?? tool;
   useEffect(() => {
     document.title = [title, sessionInfo.value?.run, "Stepscope"].filter(Boolean).join(" · ");
   }, [title, sessionInfo.value]);
@@ -45,10 +50,16 @@ export function App() {
         ) : (
           <Loading what="Starting" />
         )}
+        <HintLayer />
       </main>
       {helpOpen.value && <Help onClose={() => (helpOpen.value = false)} />}
       {captureOpen.value && <CaptureDialog onClose={() => (captureOpen.value = false)} />}
-      <HintLayer />
+      {paletteOpen.value && (
+        <Suspense fallback={null}>
+          <CommandPalette onClose={() => (paletteOpen.value = false)} />
+        </Suspense>
+      )}
+      <Tour />
       <Toast />
     </div>
   );
@@ -61,18 +72,23 @@ function focusMain(event: Event): void {
 }
 
 function pageKeys(): Binding[] {
-  const entries = tools.value;
-  const open = (name: string) => () => go(toTool(route.value, name));
+  const open = (view: View) => () => go(toTool(route.value, view.tool, view.by ? { by: view.by } : {}));
+  const binding = (key: string, does: string, view: View, group = "Go to"): Binding => ({
+    ...{ keys: `g ${key}`, does, group },
+    run: open(view),
+  });
   return [
-    ...entries.flatMap((tool) =>
-      tool.key ? [{ keys: `g ${tool.key}`, does: tool.label, group: "Go to", run: open(tool.name) }] : [],
+    ...questions.value.flatMap((question, index) => {
+      const first = question.views[0] as View;
+      return [
+        ...(question.key ? [binding(question.key, question.label, first)] : []),
+        ...(index < 9 ? [binding(String(index + 1), question.label, first, "Go to, by position")] : []),
+      ];
+    }),
+    ...QUESTIONS.flatMap(({ views }) =>
+      views.flatMap((view) => (view.key ? [binding(view.key, view.heading ?? view.label, view)] : [])),
     ),
-    ...entries.slice(0, 9).map((tool, index) => ({
-      keys: `g ${index + 1}`,
-      does: tool.label,
-      group: "Go to, by position",
-      run: open(tool.name),
-    })),
+    { keys: "Ctrl+k", does: "Go to anything", group: "Page", run: () => (paletteOpen.value = true) },
     { keys: "t", does: "Switch between light and dark", group: "Page", run: toggleTheme },
     { keys: "?", does: "Show this help", group: "Page", run: () => (helpOpen.value = true) },
     {

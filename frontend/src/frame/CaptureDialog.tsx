@@ -8,13 +8,18 @@ import { Failed } from "../ui/basics";
 import { Dialog } from "../ui/dialog";
 import { Icon } from "../ui/icons";
 import { type CaptureForm, checked, fromForm, isToldByWorkers, USUAL } from "./captureForm";
-import { openSessionNamed } from "./SessionPicker";
+import { openSessionNamed } from "./openSession";
 
 interface Worker {
   readonly address: string;
   readonly state: string;
   readonly message: string;
   readonly bytes: number | null;
+}
+
+interface RunningServer {
+  readonly address: string;
+  readonly program: string;
 }
 
 interface CaptureState {
@@ -105,6 +110,10 @@ interface FieldsProps {
 function Fields({ form, onChange, error }: FieldsProps) {
   const set = (key: keyof CaptureForm) => (event: { currentTarget: { value: string } }) =>
     onChange({ ...form, [key]: event.currentTarget.value });
+  const servers = useRunningServers();
+  const offered = servers.filter((server) => !form.addresses.includes(server.address));
+  const add = (address: string) =>
+    onChange({ ...form, addresses: [form.addresses.trim(), address].filter(Boolean).join(", ") });
   const number = (key: "duration_ms" | "delay_ms" | "retries", label: string, note: string) => (
     <label class="field">
       <span>{label}</span>
@@ -129,6 +138,16 @@ function Fields({ form, onChange, error }: FieldsProps) {
           tf.profiler.experimental.server.start, jax.profiler.start_server), with commas or on lines of their own
         </small>
       </label>
+      {offered.length > 0 && (
+        <p class="field wide">
+          <span>Running here</span>
+          {offered.map((server) => (
+            <button type="button" class="button quiet" key={server.address} onClick={() => add(server.address)}>
+              {server.address} ({server.program})
+            </button>
+          ))}
+        </p>
+      )}
       {number("duration_ms", "Duration, ms", "long enough for a few steps")}
       {number("delay_ms", "Delay, ms", "until all workers start together; empty: chosen for you")}
       {number("retries", "Retries", "for a worker that is busy or recorded no events")}
@@ -146,6 +165,18 @@ function Fields({ form, onChange, error }: FieldsProps) {
       ))}
     </div>
   );
+}
+
+/** The profiler servers of this user's jobs on the server's machine; none until the answer is there. */
+function useRunningServers(): readonly RunningServer[] {
+  const [servers, setServers] = useState<readonly RunningServer[]>([]);
+  useLayoutEffect(() => {
+    getJson<{ servers: readonly RunningServer[] }>("api/capture/addresses").then(
+      (answer) => setServers(answer.servers),
+      () => setServers([]),
+    );
+  }, []);
+  return servers;
 }
 
 /** The running capture; polls the server until it has ended. */

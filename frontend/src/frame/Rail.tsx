@@ -1,8 +1,7 @@
-/** The list of tools on the left. */
+/** The list of questions on the left; at the bottom of a narrow screen. */
 import { signal } from "@preact/signals";
-import { linkTo, route } from "../router";
 import { remember, remembered } from "../storage";
-import { type ToolEntry, tools } from "../tools";
+import { currentQuestion, type OpenQuestion, questions, toolEntry } from "../tools";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 
@@ -14,40 +13,40 @@ export function toggleRail(): void {
   remember("rail", railOpen.value);
 }
 
-/** What a page was made for stays in its place; other tools are listed where the capture has something for them. */
-function isListed(tool: ToolEntry): boolean {
-  return tool.hasPage || !tool.missing || route.value.tool === tool.name;
-}
-
 export function Rail() {
   const open = railOpen.value;
+  const current = currentQuestion.value;
   return (
-    <nav class={`rail ${open ? "open" : ""}`} aria-label="Tools">
+    <nav class={`rail ${open ? "open" : ""}`} aria-label="Questions">
       <button
         type="button"
         class="rail-toggle"
         aria-expanded={open}
-        aria-label={open ? "Collapse the list of tools" : "Expand the list of tools"}
+        aria-label={open ? "Collapse the list of pages" : "Expand the list of pages"}
         onClick={toggleRail}
       >
         <Icon name="menu" />
         {open && <span class="brand">Stepscope</span>}
       </button>
       <ul>
-        {tools.value.filter(isListed).map((tool) => (
-          <li key={tool.name}>
+        {questions.value.map((question) => (
+          <li key={question.name}>
             <a
-              href={linkTo(tool.name)}
-              class={tool.missing ? "dimmed" : ""}
-              {...(route.value.tool === tool.name ? { "aria-current": "page" as const } : {})}
-              {...hint(tool.title, tool.missing ?? tool.summary, tool.key ? `g then ${tool.key}` : "")}
+              href={question.href}
+              {...(question.name === current?.name ? { "aria-current": "page" as const } : {})}
+              {...hint(question.label, summaryOf(question), question.key ? `g then ${question.key}` : "")}
             >
-              <Icon name={tool.name} />
-              <span>{open ? tool.heading : tool.label}</span>
+              <Icon name={question.name} />
+              <span>{question.label}</span>
             </a>
           </li>
         ))}
       </ul>
     </nav>
   );
+}
+
+/** What its first view shows. */
+function summaryOf(question: OpenQuestion): string {
+  return toolEntry(question.views[0]?.tool ?? "")?.summary ?? "";
 }

@@ -1,12 +1,14 @@
 /** Chooses the session: a searchable list, newest first. */
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
 import { bytes, cellText, duration, when } from "../format";
-import { go, route, withParams } from "../router";
 import { fact, refreshSessions, session, sessionId, sessionInfo, sessions, shortRun } from "../session";
+import { termText } from "../terms";
 import { LongName } from "../ui/basics";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
+import { type Glance, glances, sparkline, wantGlance } from "./glances";
+import { openSessionNamed } from "./openSession";
 
 const FRAMEWORKS: Readonly<Record<string, string>> = { tensorflow: "TensorFlow", jax: "JAX", pytorch: "PyTorch" };
 
@@ -15,10 +17,6 @@ const FORMATS: Readonly<Record<string, string>> = { xspace: "xplane.pb", kineto:
 
 export function frameworkName(name: unknown): string {
   return typeof name === "string" ? (FRAMEWORKS[name] ?? name) : "";
-}
-
-export function openSessionNamed(id: string): void {
-  go(withParams({ tool: route.value.tool, params: {} }, { session: id }));
 }
 
 export function SessionPicker() {
@@ -99,7 +97,7 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
         </button>
       </div>
       <ul class="choices">
-        {found.map((each) => (
+        {found.slice(0, MOST_LISTED).map((each) => (
           <li key={each.id}>
             <button
               type="button"
@@ -109,6 +107,7 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
               onClick={() => onPick(each.id)}
             >
               <span class="choice-main">{each.run}</span>
+              <GlanceLine id={each.id} />
               <span class="choice-note">
                 {when(each.modified)} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} ·{" "}
                 {bytes(each.bytes)} · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
@@ -117,6 +116,11 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
             </button>
           </li>
         ))}
+        {found.length > MOST_LISTED && (
+          <li class="muted choice-none">
+            {`and ${(found.length - MOST_LISTED).toLocaleString("en-US")} more: type a part of the name`}
+          </li>
+        )}
         {found.length === 0 && <li class="muted choice-none">No session matches</li>}
       </ul>
       {skipped.length > 0 && (
@@ -132,6 +136,43 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
         </details>
       )}
     </div>
+  );
+}
+
+/** More are found by typing: a logdir may hold a hundred thousand. */
+const MOST_LISTED = 200;
+
+/** What the server knows of a session that it read before: devices, verdict, step times. */
+function GlanceLine({ id }: { id: string }) {
+  const line = useRef<HTMLSpanElement>(null);
+  useEffect(() => {
+    const watch = new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && wantGlance(id));
+    if (line.current) watch.observe(line.current);
+    return () => watch.disconnect();
+  }, [id]);
+  const glance = glances.value[id];
+  return (
+    <span class="glance" ref={line}>
+      {glance && <GlanceFacts glance={glance} />}
+    </span>
+  );
+}
+
+function GlanceFacts({ glance }: { glance: Glance }) {
+  const devices = Number(glance.device_count ?? 0);
+  const type = glance.device_type && (devices > 1 ? `${devices} × ${glance.device_type}` : glance.device_type);
+  const path = sparkline(glance.steps_ms);
+  return (
+    <>
+      <strong>{termText(glance.verdict)}</strong>
+      {glance.has_steps && glance.step_time_ms !== null && <span>{`${duration(glance.step_time_ms)} a step`}</span>}
+      {path && (
+        <svg viewBox="0 0 64 18" width="64" height="18" aria-hidden="true">
+          <path d={path} />
+        </svg>
+      )}
+      <span class="muted">{[frameworkName(glance.framework), type].filter(Boolean).join(", ")}</span>
+    </>
   );
 }
 

@@ -1,17 +1,16 @@
 /** Session, host and steps, and the controls of the whole page. */
-import { signal } from "@preact/signals";
 import { theme, toggleTheme } from "../design/theme";
+import { copyLink } from "../palette/link";
 import { setParams } from "../router";
 import { config, host, session } from "../session";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
+import { Bookmarks } from "./Bookmarks";
 import { ComparePicker } from "./ComparePicker";
+import { captureOpen, helpOpen, paletteOpen } from "./dialogs";
 import { SessionPicker } from "./SessionPicker";
 import { StepBrush } from "./StepBrush";
-
-export const helpOpen = signal(false);
-export const captureOpen = signal(false);
 
 export function TopBar() {
   return (
@@ -21,11 +20,30 @@ export function TopBar() {
       <StepBrush />
       <ComparePicker />
       <div class="topbar-end">
+        <button
+          type="button"
+          class="palette-button"
+          aria-label="Go to anything"
+          onClick={() => (paletteOpen.value = true)}
+          {...hint("Go to anything", "pages, sessions, ops, kernels, lines, actions", "Ctrl+K")}
+        >
+          <Icon name="search" size={16} /> <span class="wide-only">Search</span> <kbd class="wide-only">Ctrl K</kbd>
+        </button>
         {config.value?.capture && (
           <button type="button" class="button accent" onClick={() => (captureOpen.value = true)}>
             <Icon name="capture" size={16} /> <span class="wide-only">Capture</span>
           </button>
         )}
+        <button
+          type="button"
+          class="icon-button"
+          aria-label="Copy the link to this view"
+          onClick={copyLink}
+          {...hint("Copy the link to this view", "the address holds all that you chose, including the selection")}
+        >
+          <Icon name="link" />
+        </button>
+        <Bookmarks />
         <button
           type="button"
           class="icon-button"

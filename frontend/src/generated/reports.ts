@@ -93,6 +93,7 @@ export interface Reports {
         devices_used: number | null;
         framework: string | null;
         capture_ms: number | null;
+        pause_ms: number | null;
       };
     };
   };
@@ -196,6 +197,31 @@ export interface Reports {
         pinning: string | null;
         pins: number | null;
         pin_ms: number | null;
+      };
+    };
+    queue: {
+      kind: "figures";
+      fields: {
+        state: string | null;
+        workers: number | null;
+        prepare_ms: number | null;
+        busy_percent: number | null;
+        useful_workers: number | null;
+      };
+    };
+    workers: {
+      kind: "table";
+      fields: {
+        worker: string | null;
+        host: string | null;
+        batches: number | null;
+        prepare_ms: number | null;
+        max_ms: number | null;
+        send_ms: number | null;
+        busy_percent: number | null;
+        function: string | null;
+        place: string | null;
+        function_percent: number | null;
       };
     };
     copies: {
@@ -577,6 +603,37 @@ export interface Reports {
         last_count: number | null;
       };
     };
+    alike: {
+      kind: "table";
+      fields: {
+        group: number | null;
+        ranks: number | null;
+        members: string | null;
+        typical: string | null;
+        compute_ms: number | null;
+        communication_ms: number | null;
+        overlap_ms: number | null;
+        exposed_ms: number | null;
+        other_work_ms: number | null;
+        idle_ms: number | null;
+        waiting_ms: number | null;
+        held_up_ms: number | null;
+        differs_in: string | null;
+        differs_ms: number | null;
+      };
+    };
+    spread: {
+      kind: "table";
+      fields: {
+        part: string | null;
+        least_ms: number | null;
+        lower_quartile_ms: number | null;
+        median_ms: number | null;
+        upper_quartile_ms: number | null;
+        most_ms: number | null;
+        most_on: string | null;
+      };
+    };
     collectives: {
       kind: "table";
       fields: {
@@ -593,6 +650,30 @@ export interface Reports {
         last: string | null;
       };
     };
+    bandwidth: {
+      kind: "table";
+      fields: {
+        operation: string | null;
+        algorithm: string | null;
+        least_bytes: number | null;
+        count: number | null;
+        bytes: number | null;
+        transfer_us: number | null;
+        bus_gb_per_s: number | null;
+        least_gb_per_s: number | null;
+        most_gb_per_s: number | null;
+      };
+    };
+    clocks: {
+      kind: "table";
+      fields: {
+        rank: number | null;
+        host: string | null;
+        ahead_ms: number | null;
+        uncertainty_ms: number | null;
+        collectives: number | null;
+      };
+    };
     steps: {
       kind: "table";
       fields: {
@@ -607,6 +688,7 @@ export interface Reports {
         other_work_ms: number | null;
         idle_ms: number | null;
         waiting_ms: number | null;
+        held_up_ms: number | null;
       };
     };
   };
@@ -713,6 +795,25 @@ export interface Reports {
         backward_self_us: number | null;
         kernels: number | null;
         percent: number | null;
+      };
+    };
+  };
+  annotations: {
+    rows: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        name: string | null;
+        thread: string | null;
+        is_step: boolean | null;
+        occurrences: number | null;
+        total_ms: number | null;
+        self_ms: number | null;
+        avg_ms: number | null;
+        min_ms: number | null;
+        max_ms: number | null;
+        device_ms: number | null;
+        step_percent: number | null;
       };
     };
   };

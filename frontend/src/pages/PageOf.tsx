@@ -9,11 +9,12 @@ import { Code, Empty, Failed, Loading, sentence } from "../ui/basics";
 import { PAGES } from "./map";
 import { GenericPage } from "./shared/GenericPage";
 import { NoSessions, Opening } from "./shared/Opening";
+import { PageHead } from "./shared/PageHead";
 import SummaryPage from "./summary/SummaryPage";
 
 /** The start page comes with the frame, the others when they are first wanted. */
 const COMPONENTS: Readonly<Record<string, ComponentType>> = {
-  ...Object.fromEntries(Object.entries(PAGES).map(([tool, { page }]) => [tool, lazy(page) as ComponentType])),
+  ...Object.fromEntries(Object.entries(PAGES).map(([tool, page]) => [tool, lazy(page) as ComponentType])),
   overview: SummaryPage,
 };
 
@@ -70,13 +71,9 @@ export function PageOf({ tool }: { tool: string }) {
 
 /** The page of a tool without data in this profile: what is missing, and how to record it. */
 function Explained({ tool, missing }: { tool: string; missing: string }) {
-  const entry = toolEntry(tool);
   return (
     <>
-      <header class="page-head">
-        <h1>{entry?.heading}</h1>
-        <p class="page-summary">{sentence(entry?.summary ?? "")}</p>
-      </header>
+      <PageHead tool={tool} />
       <Empty title="This profile has no data for this page">
         <p>
           <Code text={sentence(missing)} />

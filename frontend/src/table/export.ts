@@ -10,13 +10,13 @@ export function save(name: string, text: string, type = "text/csv;charset=utf-8"
   URL.revokeObjectURL(url);
 }
 
-export async function copyText(text: string): Promise<void> {
+export async function copyText(text: string, said = "Copied"): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
     copyBySelection(text); // pages without https, and those in a frame, may not use the clipboard directly
   }
-  say("Copied");
+  say(said);
 }
 
 function copyBySelection(text: string): void {

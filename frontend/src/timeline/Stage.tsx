@@ -5,10 +5,12 @@ import { palette, theme } from "../design/theme";
 import { Icon } from "../ui/icons";
 import { type Item, visibleItems } from "./layout";
 import type { Model, Region } from "./model";
+import { nearestActivity } from "./nearest";
 import {
   OVERVIEW,
   overviewGroups,
   paintArrows,
+  paintEvidence,
   paintItems,
   paintOverview,
   paintRegion,
@@ -22,6 +24,7 @@ import {
 } from "./paint";
 import { Painter } from "./paint-colours";
 import { sliceAt } from "./slices";
+import { duration } from "./ticks";
 import { clamp, pan, type Span, toTime, toX, zoomAt } from "./viewport";
 import type { LaneSlices } from "./wire";
 
@@ -77,6 +80,7 @@ export function Stage({ model }: { model: Model }) {
           ))}
         </div>
       )}
+      <Nearest model={model} />
       <div
         class="tl-scroll"
         ref={scroll}
@@ -89,6 +93,33 @@ export function Stage({ model }: { model: Model }) {
           <Labels model={model} />
         </div>
       </div>
+    </div>
+  );
+}
+
+/** Where a window is empty: the way to what is nearest, as far as the overview knows. */
+function Nearest({ model }: { model: Model }) {
+  const { begin, end } = model.span.value;
+  model.arrived.value; // more of the overview may have come
+  const near = nearestActivity(model, begin, end);
+  if (!near) return null;
+  const go = (at: number) => {
+    const half = (end - begin) / 2;
+    model.show({ begin: at - half, end: at + half });
+  };
+  return (
+    <div class="tl-nearest" role="status">
+      <span>Nothing ran here.</span>
+      {near.before !== null && (
+        <button type="button" class="button" onClick={() => go(near.before as number)}>
+          {`← ${duration(begin - near.before)} before`}
+        </button>
+      )}
+      {near.after !== null && (
+        <button type="button" class="button" onClick={() => go(near.after as number)}>
+          {`${duration(near.after - end)} after →`}
+        </button>
+      )}
     </div>
   );
 }
@@ -197,6 +228,7 @@ function emptyOnes(item: Item): string {
 
 type Gesture =
   | { readonly kind: "pan"; readonly span: Span; readonly top: number }
+  | { readonly kind: "pinch"; readonly span: Span; readonly apart: number; readonly middle: number }
   | { readonly kind: "region" | "zoom"; readonly from: number; readonly y: number }
   | { readonly kind: "window"; readonly offset: number }
   | { readonly kind: "brush"; readonly from: number };
@@ -209,12 +241,13 @@ class Frame {
   private tracks: HTMLCanvasElement | null = null;
   private scroll: HTMLElement | null = null;
   private gesture: Gesture | null = null;
+  /** Where each finger or button is, by its id. */
+  private readonly touching = new Map<number, number>();
   private downX = 0;
   private downY = 0;
   private moved = false;
   private band: Region | null = null;
   private painter: { readonly of: Painter; readonly theme: string } | null = null;
-  private arrowTimer = 0;
 
   constructor(private readonly model: Model) {}
 
@@ -253,25 +286,19 @@ class Frame {
         model.marks,
         model.found,
         model.steps,
-        model.arrows,
+        model.evidence,
         theme,
         palette,
       ])
         void each.value;
       this.redraw();
     });
-    const stopAsking = effect(() => {
-      for (const each of [model.span, model.layout]) void each.value;
-      this.askForArrows();
-    });
     this.resize();
     return () => {
       stopDrawing();
-      stopAsking();
       abort.abort();
       sizes.disconnect();
       cancelAnimationFrame(this.pending);
-      window.clearTimeout(this.arrowTimer);
       model.redraw = () => undefined;
     };
   }
@@ -293,8 +320,8 @@ class Frame {
 
   private scrolled(): void {
     this.model.scrollTop = this.scroll?.scrollTop ?? 0;
+    this.model.hover.value = null;
     this.redraw();
-    this.askForArrows();
   }
 
   private draw(): void {
@@ -330,11 +357,11 @@ class Frame {
     const { items } = model.layout.peek();
     paintStepLines(ctx, scene, model.height);
     paintItems(ctx, scene, items, model.scrollTop, model.height);
+    paintEvidence(ctx, scene, model.height);
     for (const mark of model.marks.peek()) paintRegion(ctx, scene, mark, model.height, false);
     const region = this.band ?? model.region.peek();
     if (region) paintRegion(ctx, scene, region, model.height, true);
-    if (!model.selected.peek()) paintArrows(ctx, scene, items, model.scrollTop, model.arrows.peek(), false);
-    paintArrows(ctx, scene, items, model.scrollTop, this.ownArrows(), true);
+    paintArrows(ctx, scene, items, model.scrollTop, this.ownArrows());
     paintSelected(ctx, scene, items, model.scrollTop);
   }
 
@@ -370,24 +397,6 @@ class Frame {
     ];
   }
 
-  /** Once the view stops moving, draws the arrows between visible events if there are few. */
-  private askForArrows(): void {
-    window.clearTimeout(this.arrowTimer);
-    this.arrowTimer = window.setTimeout(async () => {
-      const { model } = this;
-      const { begin, end } = model.span.peek();
-      const items = visibleItems(model.layout.peek().items, model.scrollTop, model.scrollTop + model.height);
-      const lines = items.flatMap((item) => (item.track && item.track.line >= 0 ? [item.id] : []));
-      if (!lines.length) return;
-      try {
-        const answer = await model.source.arrows(begin, end, lines);
-        model.arrows.value = answer.arrows;
-      } catch {
-        model.arrows.value = []; // the picture is whole without them
-      }
-    }, 350);
-  }
-
   // -- the mouse -------------------------------------------------------------------------------------------------
 
   private wheel(event: WheelEvent): void {
@@ -408,6 +417,7 @@ class Frame {
         ),
         "at once",
       );
+    if (event.target === this.tracks) this.hover(event.offsetX, event.offsetY);
   }
 
   private down(event: PointerEvent, canvas: HTMLCanvasElement): void {
@@ -415,6 +425,19 @@ class Frame {
     const { model } = this;
     canvas.setPointerCapture(event.pointerId);
     this.scroll?.focus({ preventScroll: true });
+    this.touching.set(event.pointerId, event.offsetX);
+    if (this.touching.size === 2) {
+      const [a, b] = [...this.touching.values()] as [number, number];
+      this.moved = true;
+      this.band = null;
+      this.gesture = {
+        kind: "pinch",
+        span: model.span.peek(),
+        apart: Math.max(8, Math.abs(a - b)),
+        middle: (a + b) / 2,
+      };
+      return;
+    }
     [this.downX, this.downY, this.moved] = [event.offsetX, event.offsetY, false];
     const tool = event.shiftKey ? "measure" : model.tool.peek();
     if (canvas === this.overview) this.gesture = this.overviewGesture(event.offsetX);
@@ -439,6 +462,11 @@ class Frame {
 
   private move(event: PointerEvent, canvas: HTMLCanvasElement): void {
     const { model, gesture } = this;
+    if (this.touching.has(event.pointerId)) this.touching.set(event.pointerId, event.offsetX);
+    if (gesture?.kind === "pinch") {
+      this.pinch(gesture);
+      return;
+    }
     if (Math.abs(event.offsetX - this.downX) > DRAG || Math.abs(event.offsetY - this.downY) > DRAG) this.moved = true;
     if (!gesture) {
       if (canvas === this.tracks) this.hover(event.offsetX, event.offsetY);
@@ -464,6 +492,15 @@ class Frame {
     this.redraw();
   }
 
+  /** Two fingers: what was below each of them stays there. */
+  private pinch({ span, apart, middle }: Extract<Gesture, { kind: "pinch" }>): void {
+    const { model } = this;
+    if (this.touching.size < 2) return;
+    const [a, b] = [...this.touching.values()] as [number, number];
+    const zoomed = zoomAt(span, model.width, middle, apart / Math.max(8, Math.abs(a - b)), model.whole);
+    model.show(pan(zoomed, model.width, middle - (a + b) / 2, model.whole), "at once");
+  }
+
   private moveOverview(gesture: Gesture, x: number): void {
     const { model } = this;
     const all = clamp({ begin: model.whole.begin, end: model.whole.end }, model.whole);
@@ -486,6 +523,7 @@ class Frame {
 
   private up(event: PointerEvent): void {
     const { gesture, band, model } = this;
+    this.touching.delete(event.pointerId);
     this.gesture = null;
     this.band = null;
     if (!gesture) return;
@@ -547,6 +585,7 @@ class Frame {
   }
 
   private cancel(): void {
+    this.touching.clear();
     this.gesture = null;
     this.band = null;
     this.redraw();

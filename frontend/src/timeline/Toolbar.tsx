@@ -1,10 +1,12 @@
 /** The bar above the timeline: tools, host and search. */
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { setParams } from "../router";
+import { route, setParams } from "../router";
+import { remember } from "../storage";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
 import { type Model, TOOLS, type Tool } from "./model";
 import { duration } from "./ticks";
+import { setTab } from "./Workbench";
 
 export const TOOL_TEXT: Readonly<Record<Tool, { label: string; does: string; icon: string }>> = {
   select: { label: "Select", does: "Drag over tracks to sum up their events (1)", icon: "M4 3l12 6-5 1.6L9.5 16z" },
@@ -62,13 +64,8 @@ export function Toolbar({
       {hosts.length > 1 && (
         <label class="tl-host">
           <span class="muted">Host</span>
-          <select
-            class="select"
-            value={host ?? ""}
-            onChange={(event) =>
-              setParams({ host: event.currentTarget.value, selected: null, begin: null, end: null }, "push")
-            }
-          >
+          <select class="select" value={host ?? ""} onChange={(event) => chooseHost(event.currentTarget.value)}>
+            <option value={ALL}>{`All ${hosts.length}, one step`}</option>
             {hosts.map((name) => (
               <option key={name} value={name}>
                 {name}
@@ -78,6 +75,7 @@ export function Toolbar({
         </label>
       )}
       <SearchBox model={model} input={search} />
+      {model.tracks.has_library_calls && <OwnCode isOwn={model.source.ownCode} />}
       <span class="tl-space" />
       {hidden > 0 && (
         <button type="button" class="button" onClick={() => model.showAll()}>
@@ -103,15 +101,21 @@ export function Toolbar({
         <button
           type="button"
           class="button"
-          title="All activity (F without a selection)"
-          onClick={() => model.show(model.home())}
+          title="Everything that was recorded (F without a selection)"
+          onClick={() => model.show(model.whole)}
         >
           Fit
         </button>
-        <button type="button" class="button" title="Show the whole recording" onClick={() => model.show(model.whole)}>
-          All
-        </button>
       </div>
+      <button
+        type="button"
+        class="button quiet"
+        aria-pressed={route.value.params.tab !== undefined}
+        title="Longest events, flame graph, call tree, durations, counters (B)"
+        onClick={() => setTab(route.value.params.tab ? null : "slices")}
+      >
+        Workbench
+      </button>
       <Menu
         label="Export the trace"
         button={
@@ -133,6 +137,27 @@ export function Toolbar({
         )}
       </Menu>
     </div>
+  );
+}
+
+const ALL = "\u0001";
+
+/** One host's timeline, or a step of all of them. */
+function chooseHost(value: string): void {
+  if (value === ALL) setParams({ stack: "ranks" }, "push");
+  else setParams({ host: value, selected: null, begin: null, end: null, region: null }, "push");
+}
+
+/** Folds the Python calls of libraries, or shows them. */
+function OwnCode({ isOwn }: { isOwn: boolean }) {
+  const toggle = () => {
+    remember("ownCode", !isOwn);
+    setParams({ code: isOwn ? "all" : null }, "push");
+  };
+  return (
+    <label class="tl-own" title="Folds Python calls of libraries and wrappers; what they call stays">
+      <input type="checkbox" checked={isOwn} onChange={toggle} /> Just my code
+    </label>
   );
 }
 

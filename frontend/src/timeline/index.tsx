@@ -3,16 +3,23 @@ import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, asApiError } from "../api";
 import { otherName } from "../frame/ComparePicker";
+import { evidenceInTimeline } from "../links";
 import { linkTo, route, setParams } from "../router";
-import { session as openSession, otherId, otherSteps, sessionId, steps } from "../session";
+import { session as openSession, other, otherId, otherSteps, sessionId, sessionInfo, steps } from "../session";
+import { remembered } from "../storage";
+import { toolEntry } from "../tools";
 import { Failed, Loading } from "../ui/basics";
+import { Icon } from "../ui/icons";
 import { type Binding, useKeys } from "../ui/keys";
-import { type Address, fromAddress, toAddress } from "./address";
+import { type Address, evidenceOf, fromAddress, toAddress } from "./address";
 import { Model, TOOLS } from "./model";
-import { Pane } from "./Pane";
+import { type Lane, rankLanes, Stacked } from "./Stacked";
 import { Stage } from "./Stage";
 import { Tip } from "./Tip";
 import { TOOL_TEXT, Toolbar } from "./Toolbar";
+import { duration } from "./ticks";
+import { around } from "./viewport";
+import { setTab, Workbench } from "./Workbench";
 import { Source } from "./wire";
 import "./timeline.css";
 
@@ -25,17 +32,59 @@ export interface TimelineProps {
 export function Timeline({ session, host }: TimelineProps) {
   const hosts = openSession.value?.hosts.filter((each) => !each.error).map((each) => each.name) ?? [];
   const shown = host ?? hosts[0] ?? null;
-  return <OfHost key={`${session} ${shown}`} session={session} host={shown} hosts={hosts} />;
+  const own = isOwnCode();
+  const { stack } = route.value.params;
+  const lanes =
+    comparedLanes(session, shown) ?? (stack === "ranks" && hosts.length > 1 ? rankLanes(session, hosts) : null);
+  if (lanes && stack !== "off")
+    return (
+      <Stacked lanes={lanes} own={own} title={otherId.value ? "A step of each session" : `${hosts.length} ranks`} />
+    );
+  return <OfHost key={`${session} ${shown} ${own}`} session={session} host={shown} hosts={hosts} own={own} />;
+}
+
+/** Whether calls of libraries are folded: as the address says, else as the reader last chose, else yes. */
+export function isOwnCode(): boolean {
+  const { code } = route.value.params;
+  return code ? code === "own" : remembered("ownCode") !== false;
+}
+
+/** A step of the open session and one of what it is compared with; null without a comparison. */
+function comparedLanes(session: string, shown: string | null): Lane[] | null {
+  const id = otherId.value;
+  const theirs = other.value?.state;
+  if (!id || theirs?.state !== "ready") return null;
+  const there = theirs.hosts.find((each) => each.name === shown)?.name ?? theirs.hosts[0]?.name ?? null;
+  const away = { session: id, with: session, steps: otherSteps.value, withSteps: steps.value };
+  return [
+    {
+      session: id,
+      host: there,
+      label: `before: ${otherName()}`,
+      href: () => linkTo("timeline", { ...away, stack: "off" }),
+    },
+    {
+      ...{ session, host: shown, label: `after: ${sessionInfo.value?.run ?? "this session"}` },
+      href: (begin, end, why) => `${evidenceInTimeline(begin, end, why, shown)}&stack=off`,
+    },
+  ];
 }
 
 type State = { readonly model: Model } | { readonly error: ApiError } | null;
 
-function OfHost({ session, host, hosts }: { session: string; host: string | null; hosts: readonly string[] }) {
+interface OfHostProps {
+  session: string;
+  host: string | null;
+  hosts: readonly string[];
+  own: boolean;
+}
+
+function OfHost({ session, host, hosts, own }: OfHostProps) {
   const [state, setState] = useState<State>(null);
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
     let isGone = false;
-    const source = new Source(session, host);
+    const source = new Source(session, host, own);
     source.tracks().then(
       (tracks) => !isGone && setState({ model: new Model(source, tracks) }),
       (error: unknown) => !isGone && setState({ error: asApiError(error) }),
@@ -43,7 +92,7 @@ function OfHost({ session, host, hosts }: { session: string; host: string | null
     return () => {
       isGone = true;
     };
-  }, [session, host, attempt]);
+  }, [session, host, own, attempt]);
   if (!state) return <Loading what="Opening the timeline" />;
   if ("error" in state) {
     const again = () => {
@@ -59,17 +108,20 @@ function OfHost({ session, host, hosts }: { session: string; host: string | null
 function Ready({ model, hosts, host }: { model: Model; hosts: readonly string[]; host: string | null }) {
   const search = useRef<HTMLInputElement | null>(null);
   useAddress(model);
+  model.unfold = (event) => setParams({ code: "all", selected: String(event) });
   useKeys(
     useMemo(() => keysOf(model, search), [model]),
     [model],
   );
   return (
     <div class="timeline">
+      <h1 class="offscreen">Timeline</h1>
       <Toolbar model={model} hosts={hosts} host={host} search={search} />
       <Notices model={model} />
+      <EvidenceNote model={model} />
       <Alone />
       <Stage model={model} />
-      <Pane model={model} />
+      <Workbench model={model} />
       <Tip model={model} />
     </div>
   );
@@ -91,6 +143,33 @@ function Notices({ model }: { model: Model }) {
   );
 }
 
+/** What a page points to, in words, and the way back to it. */
+function EvidenceNote({ model }: { model: Model }) {
+  const evidence = model.evidence.value;
+  if (!evidence) return null;
+  const entry = evidence.from && evidence.from !== "timeline" ? toolEntry(evidence.from) : null;
+  const { begin, end } = evidence;
+  return (
+    <div class="tl-notices tl-evidence" role="note">
+      <span class="tl-evidence-key" />
+      <strong>{evidence.why || "What the page points to"}</strong>
+      <span class="muted">{duration(end - begin)}</span>
+      <button type="button" class="button quiet" onClick={() => model.show(around(evidence, model.whole))}>
+        Show it again
+      </button>
+      {entry && <a href={linkTo(entry.name)}>{`Back to ${entry.heading}`}</a>}
+      <button
+        type="button"
+        class="icon-button small"
+        aria-label="Remove the highlight"
+        onClick={() => (model.evidence.value = null)}
+      >
+        <Icon name="close" size={14} />
+      </button>
+    </div>
+  );
+}
+
 /** Two traces have no common time, so a comparison shows only the open session. */
 function Alone() {
   const id = otherId.value;
@@ -98,8 +177,9 @@ function Alone() {
   const back = { session: id, steps: otherSteps.value, with: sessionId.value, withSteps: steps.value, host: null };
   return (
     <div class="tl-notices" role="note">
-      <span class="muted">The timeline shows only the open session: two recordings have no common time.</span>
-      <a href={linkTo("timeline", back)}>Show {otherName()} instead</a>
+      <span class="muted">Two recordings have no common time; this is the open session alone.</span>
+      <a href={linkTo("timeline", { stack: null })}>Show a step of each</a>
+      <a href={linkTo("timeline", { ...back, stack: "off" })}>Show {otherName()} instead</a>
     </div>
   );
 }
@@ -122,13 +202,15 @@ function useAddress(model: Model): void {
     written.current = current(model);
   });
   useSignalEffect(() => {
-    for (const each of [model.span, model.selected, model.sought, model.choices, model.marks]) void each.value;
+    const parts = [model.span, model.selected, model.sought, model.choices, model.marks, model.region, model.evidence];
+    for (const each of parts) void each.value;
     window.clearTimeout(timer.current);
     if (isGone.current) return;
     timer.current = window.setTimeout(() => {
       const next = current(model);
       written.current = next;
-      setParams(next);
+      const gone = model.evidence.peek() ? {} : { evidence: null, why: null, from: null };
+      setParams({ ...next, ...gone, longest: null });
     }, WRITE_MS);
   });
   useLayoutEffect(
@@ -151,6 +233,7 @@ function current(model: Model): Address {
       regex: sought?.regex ?? false,
       choices: model.choices.peek(),
       marks: model.marks.peek(),
+      region: model.region.peek(),
     },
     model.tracks.groups,
   );
@@ -160,15 +243,18 @@ function apply(model: Model, params: Readonly<Record<string, string>>): void {
   const shown = fromAddress(params, model.home(), model.tracks.groups);
   model.choices.value = shown.choices;
   model.marks.value = shown.marks;
+  model.evidence.value = evidenceOf(params);
+  if (shown.region && !model.region.peek()) void model.choose(shown.region);
   model.show(shown.span, "at once");
   const hasWindow = Boolean(params.begin);
   if (shown.selected !== model.chosen) void model.select(shown.selected);
   const sought = model.sought.peek();
   if (shown.find !== (sought?.text ?? "") || shown.regex !== (sought?.regex ?? false)) {
     // A link that only names what to find leads to the first of them.
-    void model
-      .search(shown.find, shown.regex)
-      .then(() => (shown.find && !hasWindow && shown.selected === null ? model.step("next") : undefined));
+    void model.search(shown.find, shown.regex).then(() => {
+      if (!shown.find || hasWindow || shown.selected !== null) return undefined;
+      return params.longest ? model.goToLongest() : model.step("next");
+    });
   }
 }
 
@@ -212,12 +298,23 @@ function keysOf(model: Model, search: { current: HTMLInputElement | null }): Bin
         model.tool.value = tool;
       },
     })),
-    { keys: "f", does: "Zoom to the selection; without one, to all activity", group, run: () => model.fit() },
+    {
+      keys: "f",
+      does: "Zoom to the selection; without one, to everything that was recorded",
+      group,
+      run: () => model.fit(),
+    },
     { keys: "m", does: "Mark or unmark the selection", group, run: () => model.mark() },
     { keys: "/", does: "Find events by name", group, run: () => search.current?.select() },
     { keys: "n", does: "Next match", group, run: () => void model.step("next") },
     { keys: "N", does: "Previous match", group, run: () => void model.step("previous") },
-    { keys: "Escape", does: "Clear the selection, the search or the marks", group, run: () => void model.escape() },
+    {
+      keys: "b",
+      does: "Open the workbench: longest events, flame graph, durations",
+      group,
+      run: () => setTab("slices"),
+    },
+    { keys: "Escape", does: "Clear the selection, the search or the highlight", group, run: () => void model.escape() },
   ];
 }
 

@@ -2,6 +2,8 @@
 import type { GroupInfo, TrackInfo } from "./wire";
 
 export const ROW = 18;
+/** What devices do is what the rest is for: their rows are taller. */
+export const DEVICE_ROW = 26;
 export const GAP = 5;
 export const GROUP = 30;
 export const COUNTER = 46;
@@ -18,6 +20,8 @@ export interface Item {
   readonly pinned: boolean;
   /** Rows of a track that are drawn: all, or the first one where it is collapsed. */
   readonly rows: number;
+  /** The height of one of them. */
+  readonly row: number;
 }
 
 export interface Layout {
@@ -36,6 +40,7 @@ export interface Choices {
 
 export function layoutOf(groups: readonly GroupInfo[], choices: Choices): Layout {
   const items: Item[] = [];
+  const devices = deviceTracks(groups);
   let top = 0;
   const add = (item: Omit<Item, "top">) => {
     items.push({ ...item, top });
@@ -45,9 +50,10 @@ export function layoutOf(groups: readonly GroupInfo[], choices: Choices): Layout
     for (const group of list) {
       if (choices.hidden.has(group.id)) continue;
       const collapsed = choices.collapsed.has(group.id);
-      add({ id: group.id, height: GROUP, depth, group, track: null, collapsed, pinned: false, rows: 0 });
+      add({ id: group.id, height: GROUP, depth, group, track: null, collapsed, pinned: false, rows: 0, row: ROW });
       if (collapsed) continue;
-      for (const track of group.tracks) if (!choices.hidden.has(track.id)) add(trackItem(track, depth + 1, choices));
+      for (const track of group.tracks)
+        if (!choices.hidden.has(track.id)) add(trackItem(track, depth + 1, choices, devices));
       walk(group.groups, depth + 1);
     }
   };
@@ -59,19 +65,25 @@ export function layoutOf(groups: readonly GroupInfo[], choices: Choices): Layout
     const group = found ? null : findGroup(groups, id);
     if (!found && !group) continue;
     const item = found
-      ? { ...trackItem(found, 0, choices), pinned: true }
-      : { id, height: GROUP, depth: 0, group, track: null, collapsed: true, pinned: true, rows: 0 };
+      ? { ...trackItem(found, 0, choices, devices), pinned: true }
+      : { id, height: GROUP, depth: 0, group, track: null, collapsed: true, pinned: true, rows: 0, row: ROW };
     pinnedItems.push({ ...item, top: pinnedTop });
     pinnedTop += item.height;
   }
   return { items, height: top, pinnedItems, pinnedHeight: pinnedTop };
 }
 
-function trackItem(track: TrackInfo, depth: number, choices: Choices): Omit<Item, "top"> {
+function deviceTracks(groups: readonly GroupInfo[]): ReadonlySet<string> {
+  const devices = groups.filter((group) => group.kind === "device");
+  return new Set(devices.flatMap((group) => group.tracks.map((track) => track.id)));
+}
+
+function trackItem(track: TrackInfo, depth: number, choices: Choices, devices: ReadonlySet<string>): Omit<Item, "top"> {
   const collapsed = choices.collapsed.has(track.id);
   const rows = track.line < 0 ? 0 : collapsed ? Math.min(1, track.rows) : track.rows;
-  const height = track.line < 0 ? COUNTER : rows * ROW + GAP;
-  return { id: track.id, height, depth, group: null, track, collapsed, pinned: false, rows };
+  const row = devices.has(track.id) ? DEVICE_ROW : ROW;
+  const height = track.line < 0 ? COUNTER : rows * row + GAP;
+  return { id: track.id, height, depth, group: null, track, collapsed, pinned: false, rows, row };
 }
 
 export function findTrack(groups: readonly GroupInfo[], id: string): TrackInfo | null {
@@ -126,8 +138,17 @@ export function itemAt(items: readonly Item[], y: number): Hit | null {
   const item = visibleItems(items, y, y + 1)[0];
   if (!item || y < item.top) return null;
   if (!item.track || item.rows === 0) return { item, lane: -1 };
-  const lane = Math.floor((y - item.top) / ROW);
+  const lane = Math.floor((y - item.top) / item.row);
   return { item, lane: lane < item.rows ? lane : -1 };
+}
+
+/** What is hidden until the reader says otherwise: the threads of profilers, ours among them. */
+export function hiddenAtFirst(groups: readonly GroupInfo[]): ReadonlySet<string> {
+  const walk = (group: GroupInfo): string[] => [
+    ...group.tracks.filter((track) => track.is_profiler).map((track) => track.id),
+    ...group.groups.flatMap(walk),
+  ];
+  return new Set(groups.flatMap(walk));
 }
 
 const OPEN_DEVICES = 2;

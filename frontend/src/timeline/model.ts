@@ -1,6 +1,7 @@
 /** The state of one timeline: what is looked at, what is chosen, what was found. */
 import { batch, computed, signal } from "@preact/signals";
-import { type Choices, collapsedAtFirst, findTrack, type Hit, itemAt, layoutOf, pathTo } from "./layout";
+import type { Evidence, Mark } from "./address";
+import { type Choices, collapsedAtFirst, findTrack, type Hit, hiddenAtFirst, itemAt, layoutOf, pathTo } from "./layout";
 import { Names } from "./names";
 import { Tiles } from "./tiles";
 import { around, between, clamp, levelFor, pan, type Span, toTime, zoomAt } from "./viewport";
@@ -9,6 +10,7 @@ import type {
   EventDetails,
   EventLinks,
   GroupInfo,
+  Scope,
   SearchAnswer,
   SelectionAnswer,
   Source,
@@ -62,16 +64,21 @@ export class Model {
   readonly problem = signal<string | null>(null);
   readonly region = signal<Region | null>(null);
   readonly summary = signal<SelectionAnswer | null>(null);
-  readonly marks = signal<readonly Span[]>([]);
+  readonly marks = signal<readonly Mark[]>([]);
+  /** What a page points to. */
+  readonly evidence = signal<Evidence | null>(null);
   /** What is looked for; `found` follows when the answer is there. */
   readonly sought = signal<Sought | null>(null);
   readonly found = signal<Found | null>(null);
   readonly searchProblem = signal<string | null>(null);
   readonly steps = signal<Steps | null>(null);
   readonly hover = signal<Hover | null>(null);
-  readonly arrows = signal<readonly ArrowPair[]>([]);
   readonly choices = signal<Choices>({ collapsed: new Set(), hidden: new Set(), pinned: [] });
   readonly layout = computed(() => layoutOf(this.tracks.groups, this.choices.value));
+  /** Counts answers, for what is read off them. */
+  readonly arrived = signal(0);
+  /** Shows what is folded, and an event of it. */
+  unfold: (event: number) => void = () => undefined;
   readonly peaks = new Map<string, number>();
   readonly tiles: Tiles;
   readonly names: Names;
@@ -100,8 +107,12 @@ export class Model {
   ) {
     this.whole = { begin: tracks.span_ps[0], end: Math.max(tracks.span_ps[1], tracks.span_ps[0] + 1000) };
     this.span.value = clamp({ begin: tracks.activity_ps[0], end: tracks.activity_ps[1] }, this.whole);
-    this.choices.value = { collapsed: collapsedAtFirst(tracks.groups), hidden: new Set(), pinned: [] };
-    this.tiles = new Tiles(source.window.bind(source), () => this.redraw());
+    const { groups } = tracks;
+    this.choices.value = { collapsed: collapsedAtFirst(groups), hidden: hiddenAtFirst(groups), pinned: [] };
+    this.tiles = new Tiles(source.window.bind(source), () => {
+      this.arrived.value += 1;
+      this.redraw();
+    });
     this.names = new Names(source.names, tracks.names_a_page, () => this.redraw());
     this.kinds = new Map(Object.entries(tracks.kinds).map(([name, value]) => [value, name]));
     void this.loadSteps();
@@ -159,7 +170,7 @@ export class Model {
 
   fit(): void {
     const chosen = this.region.peek() ?? this.selectedSpan();
-    this.show(chosen ? around(chosen, this.whole, chosen === this.region.peek() ? 0.02 : 0.15) : this.home());
+    this.show(chosen ? around(chosen, this.whole, chosen === this.region.peek() ? 0.02 : 0.15) : this.whole);
   }
 
   home(): Span {
@@ -199,6 +210,10 @@ export class Model {
     try {
       const details = await this.source.event(event, abort);
       if (abort.aborted) return;
+      if (details.spot.lane < 0 && this.source.ownCode) {
+        this.unfold(event);
+        return;
+      }
       if (this.details.peek() || this.region.peek()) this.reveal(details.spot);
       else this.toReveal = details.spot;
       batch(() => {
@@ -258,7 +273,7 @@ export class Model {
     }
     const item = this.layout.peek().items.find((each) => each.id === id);
     if (!item) return;
-    const top = item.top + spot.lane * 18;
+    const top = item.top + spot.lane * item.row;
     if (top >= this.scrollTop + 20 && top <= this.scrollTop + this.height - 40) return;
     const scroll = () => this.scrollTo(Math.max(0, top - this.height / 3));
     if (shut.length)
@@ -320,7 +335,15 @@ export class Model {
     const marks = this.marks.peek();
     this.marks.value = marks.some(same)
       ? marks.filter((each) => !same(each))
-      : [...marks, { begin: span.begin, end: span.end }];
+      : [...marks, { begin: span.begin, end: span.end, name: this.selected.peek()?.name.slice(0, 60) ?? "" }];
+  }
+
+  renameMark(at: number, name: string): void {
+    this.marks.value = this.marks.peek().map((mark, index) => (index === at ? { ...mark, name } : mark));
+  }
+
+  deleteMark(at: number): void {
+    this.marks.value = this.marks.peek().filter((_, index) => index !== at);
   }
 
   async search(text: string, regex: boolean): Promise<void> {
@@ -355,6 +378,36 @@ export class Model {
     if (answer.place) await this.goTo(answer.place.spot);
   }
 
+  /** Goes to the longest match of the search. */
+  async goToLongest(): Promise<void> {
+    const sought = this.sought.peek();
+    if (!sought) return;
+    const answer = await this.source.slices({ ...this.whole, tracks: [], ...sought }, 1);
+    const [longest] = answer.slices;
+    if (!longest || this.sought.peek() !== sought) return;
+    const itself = { direction: "previous" as const, ps: longest.start_ps, event: longest.event + 1 };
+    this.take(sought.text, sought.regex, await this.source.search(sought.text, sought.regex, SEARCH_BINS, itself));
+    await this.goTo(longest, "fit");
+  }
+
+  /** What the workbench is about: the selected region, else the window; and the search, if there is one. */
+  scope(): Scope {
+    const region = this.region.peek();
+    const { begin, end } = region ?? this.span.peek();
+    const sought = this.sought.peek();
+    return {
+      ...{ begin, end, text: sought?.text ?? "", regex: sought?.regex ?? false },
+      tracks: region?.tracks ?? this.shownTracks(),
+    };
+  }
+
+  /** Calls nest on host threads: without a selection, only these; a search does not cut a tree. */
+  callScope(scope: Scope): Scope {
+    const hosts = new Set(this.tracks.groups.filter((group) => group.kind === "host").flatMap(tracksOf));
+    const tracks = scope.tracks.filter((id) => hosts.has(id));
+    return { ...scope, text: "", regex: false, tracks: this.region.peek() || !tracks.length ? scope.tracks : tracks };
+  }
+
   private take(text: string, regex: boolean, answer: SearchAnswer): void {
     const types = Uint8Array.from(atob(answer.types), (each) => each.charCodeAt(0));
     batch(() => {
@@ -375,7 +428,7 @@ export class Model {
     if (this.region.peek()) void this.choose(null);
     else if (this.selected.peek()) void this.select(null);
     else if (this.sought.peek()) void this.search("", false);
-    else if (this.marks.peek().length) this.marks.value = [];
+    else if (this.evidence.peek()) this.evidence.value = null;
     else return false;
     return true;
   }
@@ -396,11 +449,16 @@ export class Model {
   }
 
   showAll(): void {
-    this.choices.value = { ...this.choices.peek(), hidden: new Set() };
+    this.choices.value = { ...this.choices.peek(), hidden: new Set<string>() };
   }
 
   /** The level that the window is drawn at. */
   level(): number {
     return levelFor(this.span.peek(), this.width);
   }
+}
+
+/** The tracks of a group and of the groups in it, and the groups themselves. */
+function tracksOf(group: GroupInfo): string[] {
+  return [group.id, ...group.tracks.map((track) => track.id), ...group.groups.flatMap(tracksOf)];
 }

@@ -1,41 +1,5 @@
 /** Colours of slices: the hue of their category; names that belong to none get a hue of their own, always the same. */
-import { CATEGORY_COLOUR, type Category, inkOn, mix } from "../design/colours";
-
-const CATEGORY: Readonly<Record<string, Category>> = {
-  op: "host_compute",
-  executor: "host_compute",
-  function_run: "host_compute",
-  eager_execute: "host_compute",
-  traced_function: "host_compute",
-  backward: "host_compute",
-  input_wait: "input",
-  iterator: "input",
-  input_handover: "input",
-  input_callback: "input",
-  copy_host_to_device_call: "input",
-  copy_host_to_device: "input",
-  infeed: "input",
-  runtime_call: "kernel_launch",
-  compile: "compilation",
-  checkpoint: "output",
-  copy_device_to_host: "output",
-  outfeed: "output",
-  collective_call: "device_collectives",
-  collective: "device_collectives",
-  kernel: "device_compute",
-  device_op: "device_compute",
-  graph_launch: "device_compute",
-  module: "device_compute",
-  memset: "device_to_device",
-  copy_device_to_device: "device_to_device",
-  copy_peer: "device_to_device",
-  copy_host_to_host: "other",
-  copy_other: "device_to_device",
-  sync: "other",
-  overhead: "other",
-  allocation: "other",
-  deallocation: "other",
-};
+import { CATEGORY_COLOUR, type Category, inkOn, KIND_CATEGORY, mix } from "../design/colours";
 
 /** Steps are the frame of the picture, not work. */
 const STEP_KINDS = new Set(["step_mark", "device_step"]);
@@ -49,7 +13,7 @@ export interface Paint {
 }
 
 export function categoryOfKind(kind: string): Category | null {
-  return CATEGORY[kind] ?? null;
+  return KIND_CATEGORY[kind] ?? null;
 }
 
 export function hash(text: string): number {
@@ -88,7 +52,7 @@ export class Painter {
 
   private base(kind: string, name: string | null): string {
     if (STEP_KINDS.has(kind)) return this.isDark ? "#5b6b86" : "#8fa0bd";
-    const category = CATEGORY[kind];
+    const category = KIND_CATEGORY[kind];
     const number = hash(name ?? "");
     if (category) return mix(CATEGORY_COLOUR[category], this.surface, SHADES[number % SHADES.length] as number);
     if (name === null) return this.isDark ? "#39424f" : "#d5dae2";

@@ -2,7 +2,7 @@
 import type { Palette } from "../design/colours";
 import { CATEGORY_COLOUR, mix } from "../design/colours";
 import { bytes } from "../format";
-import { COUNTER, GAP, GROUP, type Item, ROW, visibleItems } from "./layout";
+import { COUNTER, GAP, GROUP, type Item, visibleItems } from "./layout";
 import type { ArrowPair, Model, Region } from "./model";
 import { brief, cut } from "./names";
 import type { Painter } from "./paint-colours";
@@ -82,11 +82,11 @@ function paintTrack(
   const { model, span, width } = scene;
   ctx.font = LABEL_FONT;
   for (let lane = 0; lane < item.rows; lane += 1) {
-    const y = top + 2 + lane * ROW;
-    if (y > height || y + ROW < 0) continue;
+    const y = top + 2 + lane * item.row;
+    if (y > height || y + item.row < 0) continue;
     let last = -1;
     for (const piece of model.tiles.pieces(`${track.id}.${lane}`, span, width))
-      if (piece.tile.lane) last = paintLane(ctx, scene, piece, piece.tile.lane, y, last);
+      if (piece.tile.lane) last = paintLane(ctx, scene, piece, piece.tile.lane, { y, tall: item.row - 2 }, last);
   }
 }
 
@@ -99,7 +99,7 @@ function paintLane(
   scene: Scene,
   piece: Piece,
   lane: LaneSlices,
-  y: number,
+  { y, tall }: { readonly y: number; readonly tall: number },
   drawn: number,
 ): number {
   const { span, width, painter, model } = scene;
@@ -139,13 +139,21 @@ function paintLane(
       ctx.fillStyle = fill;
       style = fill;
     }
-    ctx.fillRect(x0, y, wide, ROW - 2);
+    ctx.fillRect(x0, y, wide, tall);
     if (wide >= LEAST_LABEL) {
-      paintLabel(ctx, scene, labelOf(scene, type, count), x0, wide, y, isFaint ? scene.palette.muted : paint.ink);
+      paintLabel(
+        ctx,
+        scene,
+        labelOf(scene, type, count),
+        x0,
+        wide,
+        y + tall / 2,
+        isFaint ? scene.palette.muted : paint.ink,
+      );
       style = "";
     }
   }
-  strip.drawTo(ctx, y, ROW - 2);
+  strip.drawTo(ctx, y, tall);
   return drawn;
 }
 
@@ -173,7 +181,7 @@ function paintLabel(
   text: string,
   x: number,
   wide: number,
-  y: number,
+  middle: number,
   ink: string,
 ): void {
   const from = Math.max(x, 0) + 5;
@@ -182,7 +190,7 @@ function paintLabel(
   const shown = fitted(ctx, text, room);
   if (!shown) return;
   ctx.fillStyle = ink;
-  ctx.fillText(shown, from, y + (ROW - 2) / 2 + 0.5);
+  ctx.fillText(shown, from, middle + 0.5);
 }
 
 // -- groups and counters --------------------------------------------------------------------------------------------
@@ -336,6 +344,22 @@ export function paintRegion(
   if (withLabel) paintMeasure(ctx, scene, x0, x1, duration(region.end - region.begin));
 }
 
+const EVIDENCE = "#e5a100";
+
+/** What a page points to: a band in a colour of its own, with its name. */
+export function paintEvidence(ctx: CanvasRenderingContext2D, scene: Scene, height: number): void {
+  const evidence = scene.model.evidence.peek();
+  if (!evidence) return;
+  const x0 = Math.round(toX(scene.span, scene.width, evidence.begin));
+  const x1 = Math.max(x0 + 2, Math.round(toX(scene.span, scene.width, evidence.end)));
+  ctx.fillStyle = scene.isDark ? "rgb(229 161 0 / 16%)" : "rgb(229 161 0 / 17%)";
+  ctx.fillRect(x0, 0, x1 - x0, height);
+  ctx.fillStyle = EVIDENCE;
+  ctx.fillRect(x0, 0, 2, height);
+  ctx.fillRect(x1 - 2, 0, 2, height);
+  ctx.fillRect(x0, 0, x1 - x0, 3);
+}
+
 function paintMeasure(ctx: CanvasRenderingContext2D, scene: Scene, x0: number, x1: number, text: string): void {
   ctx.font = `600 12px ${FONT}`;
   ctx.textBaseline = "middle";
@@ -354,11 +378,11 @@ function paintMeasure(ctx: CanvasRenderingContext2D, scene: Scene, x0: number, x
   ctx.textAlign = "left";
 }
 
-/** The height of the middle of an event's row; null where it is not on the page. */
-function rowOf(items: readonly Item[], offset: number, line: number, lane: number): number | null {
+/** The middle of an event's row, and its height; null where it is not on the page. */
+function rowOf(items: readonly Item[], offset: number, line: number, lane: number): { y: number; tall: number } | null {
   const item = items.find((each) => each.track?.line === line);
-  if (!item) return null;
-  return item.top - offset + 2 + Math.min(lane, item.rows - 1) * ROW + (ROW - 2) / 2;
+  if (!item || lane < 0) return null;
+  return { y: item.top - offset + 2 + Math.min(lane, item.rows - 1) * item.row + (item.row - 2) / 2, tall: item.row };
 }
 
 /** The outline of the selected event. */
@@ -370,16 +394,17 @@ export function paintSelected(
 ): void {
   const spot = scene.model.selected.peek();
   if (!spot) return;
-  const y = rowOf(items, offset, spot.line, spot.lane);
-  if (y === null) return;
+  const row = rowOf(items, offset, spot.line, spot.lane);
+  if (row === null) return;
+  const { y, tall } = row;
   const x0 = Math.max(-4, toX(scene.span, scene.width, spot.start_ps));
   const x1 = Math.min(scene.width + 4, toX(scene.span, scene.width, spot.start_ps + spot.duration_ps));
   const wide = Math.max(3, x1 - x0 - 1);
   ctx.lineWidth = 2;
   ctx.strokeStyle = scene.palette.surface;
-  ctx.strokeRect(x0 - 0.5, y - ROW / 2 + 0.5, wide + 1, ROW - 1);
+  ctx.strokeRect(x0 - 0.5, y - tall / 2 + 0.5, wide + 1, tall - 1);
   ctx.strokeStyle = scene.isDark ? "#ffffff" : "#10141b";
-  ctx.strokeRect(x0, y - ROW / 2 + 1, wide, ROW - 2);
+  ctx.strokeRect(x0, y - tall / 2 + 1, wide, tall - 2);
 }
 
 /** Arrows that begin and end in the same few pixels look like one, and many of them like a blot. */
@@ -402,16 +427,13 @@ export function paintArrows(
   items: readonly Item[],
   offset: number,
   pairs: readonly ArrowPair[],
-  isStrong: boolean,
 ): void {
-  ctx.lineWidth = isStrong ? 1.75 : 1;
-  ctx.strokeStyle = ctx.fillStyle = isStrong
-    ? scene.palette.accent
-    : mix(scene.palette.accent, scene.palette.surface, 0.6);
-  for (const [from, to] of isStrong ? pairs : apart(scene, pairs)) {
-    const y0 = rowOf(items, offset, from[1], from[2]);
-    const y1 = rowOf(items, offset, to[1], to[2]);
-    if (y0 === null || y1 === null) continue;
+  ctx.lineWidth = 1.75;
+  ctx.strokeStyle = ctx.fillStyle = scene.palette.accent;
+  for (const [from, to] of apart(scene, pairs)) {
+    const y0 = rowOf(items, offset, from[1], from[2])?.y;
+    const y1 = rowOf(items, offset, to[1], to[2])?.y;
+    if (y0 === undefined || y1 === undefined) continue;
     const start = from[4] <= to[3] ? from[4] : from[3];
     const x0 = toX(scene.span, scene.width, start);
     const x1 = toX(scene.span, scene.width, to[3]);

@@ -92,6 +92,18 @@ export class Tiles {
     return found;
   }
 
+  /** What there is already of a row in a window, without asking for more. */
+  peek(id: string, span: Span, width: number): Piece[] {
+    const level = levelFor(span, width);
+    const size = CELLS * 2 ** level;
+    const found: Piece[] = [];
+    for (let index = Math.floor(span.begin / size); index * size < span.end; index += 1) {
+      const tile = this.tiles.get(key(id, level, index));
+      if (tile) found.push({ tile, begin: index * size, end: (index + 1) * size });
+    }
+    return found;
+  }
+
   /** Has a window loaded that may be looked at next. */
   prefetch(id: string, span: Span, width: number): void {
     const level = levelFor(span, width);

@@ -1,12 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { fromAddress, toAddress } from "./address";
+import { evidenceOf, fromAddress, toAddress } from "./address";
 import { collapsedAtFirst, itemAt, layoutOf, ROW } from "./layout";
 import { brief, cut } from "./names";
-import { rowsAsText } from "./Pane";
+import { nearestOf } from "./nearest";
+import { rowsAsText } from "./SelectionTab";
 import { sliceAt } from "./slices";
 import { pixelOf } from "./strip";
 import { duration, moment, ticksOf } from "./ticks";
 import { grouped, requestsFor } from "./tiles";
+import { callsOf, flameOf, hotPath, pathOf } from "./tree";
 import { around, clamp, levelFor, pan, toTime, toX, zoomAt } from "./viewport";
 import { decodeWindow, type GroupInfo, type LaneSlices, type TrackInfo } from "./wire";
 
@@ -109,6 +111,7 @@ const track = (id: string, rows: number): TrackInfo => ({
   rows,
   events: 9,
   main: false,
+  is_profiler: false,
   unit: "",
   highest: null,
   lowest: null,
@@ -159,12 +162,31 @@ describe("the address", () => {
       find: "a,b&c",
       regex: true,
       choices: { collapsed: new Set(["p0"]), hidden: new Set(["t1"]), pinned: ["t0"] },
-      marks: [{ begin: 1e9, end: 2e9 }],
+      marks: [
+        { begin: 1e9, end: 2e9, name: "" },
+        { begin: 3e9, end: 4e9, name: "a_b, c" },
+      ],
+      region: { begin: 1e9, end: 3e9, tracks: ["t0", "p1"] },
     };
     const params = Object.fromEntries(
       Object.entries(toAddress(shown, GROUPS)).flatMap(([key, value]) => (value === null ? [] : [[key, value]])),
     );
     expect(fromAddress(params, home, GROUPS)).toEqual(shown);
+  });
+  it("says which profiler's threads are shown, and not which are hidden as usual", () => {
+    const own = { ...track("t9", 1), is_profiler: true };
+    const groups = [group("p0", "host", [track("t0", 1), own])];
+    const first = fromAddress({}, home, groups);
+    expect([...first.choices.hidden]).toEqual(["t9"]);
+    const choices = { ...first.choices, hidden: new Set<string>() };
+    expect(toAddress({ ...first, choices }, groups)).toMatchObject({ hidden: null, shown: "t9" });
+    expect([...fromAddress({ shown: "t9" }, home, groups).choices.hidden]).toEqual([]);
+  });
+  it("holds what a page points to", () => {
+    expect(evidenceOf({ evidence: "1_2.5", why: "input wait", from: "advice" })).toEqual({
+      ...{ begin: 1e9, end: 2.5e9, why: "input wait", from: "advice" },
+    });
+    expect(evidenceOf({ evidence: "2_1" })).toBeNull();
   });
   it("is empty for the first view", () => {
     const first = fromAddress({}, home, GROUPS);
@@ -272,5 +294,58 @@ describe("a selection as text", () => {
       ["gemm<a, b>", "2", "1.5", "1"],
       ["two lines", "1", "0.000001", "0"],
     ]);
+  });
+});
+
+describe("what is nearest to an empty window", () => {
+  const tile = { begin: 0, cell: 10, lane: null, counter: null, tries: -1, used: 0 };
+  const piece = { begin: 0, end: 60, tile: { ...tile, load: new Float32Array([0, 1, 0, 0, 0.5, 0]) } };
+  it("is read off the overview", () => {
+    expect(nearestOf([piece], 22, 38)).toEqual({ before: 20, after: 40 });
+    expect(nearestOf([piece], 52, 58)).toEqual({ before: 50, after: null });
+  });
+  it("is nothing where something ran, or nothing is known", () => {
+    expect(nearestOf([piece], 15, 38)).toBeNull();
+    expect(nearestOf([], 15, 38)).toBeNull();
+  });
+});
+
+describe("a call tree", () => {
+  const calls = callsOf({
+    parent: [-1, 0, 0, 1, -1],
+    name: ["step", "forward", "backward", "mm", "idle"],
+    events: [1, 1, 1, 4, 1],
+    total_ps: [100, 30, 60, 20, 50],
+    self_ps: [10, 10, 60, 20, 50],
+    left_out: 0,
+  });
+  it("has its longest branches first", () => {
+    expect(calls.roots).toEqual([0, 4]);
+    expect(calls.nodes[0]?.children).toEqual([2, 1]);
+    expect(calls.total).toBe(150);
+    expect(pathOf(calls, 3).map((node) => node.name)).toEqual(["step", "forward", "mm"]);
+    expect([...hotPath(calls)]).toEqual([0]);
+  });
+  it("is as wide as its time, and what is in focus takes the whole width", () => {
+    const all = flameOf(calls, null);
+    expect(all.map((block) => [block.node.name, block.level])).toEqual([
+      ["step", 0],
+      ["backward", 1],
+      ["forward", 1],
+      ["mm", 2],
+      ["idle", 0],
+    ]);
+    expect(all[0]?.width).toBeCloseTo(100 / 150);
+    expect(flameOf(calls, 1)[0]).toMatchObject({ left: 0, width: 1 });
+  });
+  it("of a million events is drawn at once", () => {
+    const n = 3000;
+    const parent = Array.from({ length: n }, (_, at) => Math.floor((at - 1) / 3));
+    const large = callsOf({
+      ...{ parent, name: parent.map(String), events: parent, left_out: 0 },
+      total_ps: parent.map((_, at) => n - at),
+      self_ps: parent,
+    });
+    expect(flameOf(large, null).length).toBeGreaterThan(10);
   });
 });

@@ -10,6 +10,7 @@ export interface TrackInfo {
   readonly rows: number;
   readonly events: number;
   readonly main: boolean;
+  readonly is_profiler: boolean;
   readonly unit: string;
   readonly highest: number | null;
   readonly lowest: number | null;
@@ -36,6 +37,8 @@ export interface Tracks {
   readonly types: number;
   readonly names_a_page: number;
   readonly partial: boolean;
+  /** Whether there are Python calls of libraries to fold. */
+  readonly has_library_calls: boolean;
   readonly groups: readonly GroupInfo[];
 }
 
@@ -83,9 +86,32 @@ export interface EventLinks {
 /** Event, line, lane, start and end. */
 export type ArrowEnd = readonly [number, number, number, number, number];
 
-export interface Arrows {
-  readonly total: number | null;
-  readonly arrows: readonly (readonly [ArrowEnd, ArrowEnd])[];
+/** The longest events of a selection, and how long all of them last. */
+export interface SlicesAnswer {
+  readonly total: number;
+  readonly sum_ps: number;
+  readonly slices: readonly Spot[];
+  readonly edges_ps: readonly number[];
+  readonly counts: readonly number[];
+}
+
+/** A call tree as columns; a node comes after its parent. */
+export interface CallTreeAnswer {
+  readonly parent: readonly number[];
+  readonly name: readonly string[];
+  readonly events: readonly number[];
+  readonly total_ps: readonly number[];
+  readonly self_ps: readonly number[];
+  readonly left_out: number;
+}
+
+/** What the workbench asks about: a window, tracks, and a search, each if there is one. */
+export interface Scope {
+  readonly begin: number;
+  readonly end: number;
+  readonly tracks: readonly string[];
+  readonly text: string;
+  readonly regex: boolean;
 }
 
 export interface SearchAnswer {
@@ -234,10 +260,12 @@ export class Source {
   constructor(
     private readonly session: string,
     readonly host: string | null,
+    /** Whether the Python calls of libraries are folded. */
+    readonly ownCode = false,
   ) {}
 
   private url(path: string, query: Readonly<Record<string, string | number | null>> = {}): string {
-    const texts: Record<string, string | null> = { host: this.host };
+    const texts: Record<string, string | null> = { host: this.host, code: this.ownCode ? "own" : null };
     for (const [key, value] of Object.entries(query)) texts[key] = value === null ? null : String(value);
     return address(`api/sessions/${encodeURIComponent(this.session)}/timeline/${path}`, texts);
   }
@@ -274,11 +302,13 @@ export class Source {
     );
   }
 
-  arrows(begin: number, end: number, tracks: readonly string[], abort?: AbortSignal): Promise<Arrows> {
-    return getJson(
-      this.url("arrows", { begin: Math.floor(begin), end: Math.ceil(end), tracks: tracks.join(",") }),
-      abort,
-    );
+  slices(scope: Scope, top: number, abort?: AbortSignal): Promise<SlicesAnswer> {
+    return getJson(this.url("slices", { ...queryOf(scope), top }), abort);
+  }
+
+  callTree(scope: Scope, inverted: boolean, hidden: readonly string[], abort?: AbortSignal): Promise<CallTreeAnswer> {
+    const url = this.url("calltree", { ...queryOf(scope), inverted: inverted ? 1 : null });
+    return getJson(url + hidden.map((name) => `&hide=${encodeURIComponent(name)}`).join(""), abort);
   }
 
   async window(begin: number, end: number, width: number, tracks: readonly string[]): Promise<WindowAnswer> {
@@ -287,4 +317,14 @@ export class Source {
       throw new ApiError(`the server answered a window with status ${response.status}`, "", [], response.status);
     return decodeWindow(await response.arrayBuffer());
   }
+}
+
+function queryOf({ begin, end, tracks, text, regex }: Scope): Record<string, string | number | null> {
+  return {
+    begin: Math.floor(begin),
+    end: Math.ceil(end),
+    tracks: tracks.join(",") || null,
+    text: text || null,
+    regex: regex ? 1 : null,
+  };
 }

@@ -1,5 +1,11 @@
 /** The icons: one stroke, 20 x 20, in the colour of the text. */
 const PATHS: Readonly<Record<string, string>> = {
+  summary: "M3 16.5h14M5 13V9M10 13V4M15 13V7",
+  input: "M3 4h14l-5.5 6.5V16l-3-1.5v-4z",
+  compute: "M6 6h8v8H6zM8.5 3v3M11.5 3v3M8.5 14v3M11.5 14v3M3 8.5h3M3 11.5h3M14 8.5h3M14 11.5h3",
+  waiting: "M6 3h8M6 17h8M7 3v3.5L10 10l3-3.5V3M7 17v-3.5L10 10l3 3.5V17",
+  ranks: "M3 4h14v4.5H3zM3 11.5h14V16H3zM6 6.2h.01M6 13.8h.01",
+  memory: "M3 6h14v8H3zM6.5 9v2M10 9v2M13.5 9v2M6 14v2.5M14 14v2.5",
   overview: "M3 16.5h14M5 13V9M10 13V4M15 13V7",
   timeline: "M3 5h7M7 10h8M4 15h5M12 15h5M10 5h0",
   steps: "M3 16V9h3.5v7M8.2 16V4h3.6v12M13.5 16v-5H17v5M2 16.5h16",
@@ -26,6 +32,11 @@ const PATHS: Readonly<Record<string, string>> = {
   "op-profile": "M4 4h12v3H4zM6 9.5h10v3H6zM8 15h8v3H8z",
   inference: "M3 10h4M13 10h4M7 6h6v8H7zM10 3v3M10 14v3",
   system: "M2.5 10.5h3l2-5 3.5 9.5 2.5-6.5 1.2 2h2.8",
+  link:
+    "M8.5 11.5a3 3 0 0 0 4.3 0l2.7-2.7a3 3 0 0 0-4.3-4.3L10 5.7" +
+    "M11.5 8.5a3 3 0 0 0-4.3 0l-2.7 2.7a3 3 0 0 0 4.3 4.3L10 14.3",
+  bookmark: "M6 3.5h8v13l-4-3-4 3z",
+  edit: "M4 16l1-4 8.5-8.5 3 3L8 15zM12 5l3 3",
   compare: "M5 4h4v12H5zM11 8h4v8h-4z",
   tool: "M4 4h12v12H4zM4 8h12M8 8v8",
   capture: "M10 4a6 6 0 1 0 .01 0M10 8a2 2 0 1 0 .01 0",

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 
 export interface Binding {
-  /** `t`, `?`, `g s` for one key after the other. */
+  /** `t`, `?`, `g s` for one key after the other, `Ctrl+k` for Control or Command together with one. */
   readonly keys: string;
   readonly does: string;
   readonly group: string;
@@ -31,8 +31,15 @@ export function listenToKeys(): () => void {
     prefix = "";
   };
   const pressed = (event: KeyboardEvent) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    const isChord = event.ctrlKey || event.metaKey;
+    if (event.defaultPrevented || event.altKey || (!isChord && isTyping(event.target))) return;
     if (document.querySelector("dialog[open]")) return;
+    if (isChord) {
+      const chord = bindings.value.find((binding) => binding.keys === `Ctrl+${event.key.toLowerCase()}`);
+      if (chord) event.preventDefault();
+      chord?.run();
+      return;
+    }
     window.clearTimeout(timer);
     const keys = prefix ? `${prefix} ${event.key}` : event.key;
     forget();

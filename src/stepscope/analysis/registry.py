@@ -6,10 +6,13 @@ Adding a tool is one module and one line in `TOOLS`.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import UsageError
+from stepscope.plugins import plugins_of
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -22,7 +25,8 @@ class Tool:
     """One analysis.
 
     The module has three names: `partial(trace) -> P`, a small msgspec-encodable value for one host; `merge([P]) ->
-    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  Its `COMPARABLES`
+    Report`; and `Partial`, the type P.  This seam gives caching per host and many hosts in parallel.  Where partials
+    are large, `condense([P]) -> [P]` makes them small without changing what `merge` makes of them.  Its `COMPARABLES`
     say what of the report can be compared between two sessions, or `NOT_COMPARABLE` why nothing can.
 
     Attributes:
@@ -30,12 +34,16 @@ class Tool:
         summary: one line for help texts and docs.
         wing: the folder of `analysis/` that it lies in, as `<name>_tool.py`; imported on first use.
         partial_of: the tool whose partials it merges too, so that they are computed and kept once; its own if empty.
+        module_name: the dotted name of the module, for a tool that lies elsewhere.
+        edition: the package and version of a tool of another package; what it computed is kept for that edition only.
     """
 
     name: str
     summary: str
-    wing: str
+    wing: str = ""
     partial_of: str = ""
+    module_name: str = ""
+    edition: str = ""
 
     @property
     def method(self) -> str:
@@ -45,7 +53,14 @@ class Tool:
     @property
     def module(self) -> str:
         """The dotted name of the tool's module."""
-        return f"stepscope.analysis.{self.wing}.{self.method}_tool"
+        return self.module_name or f"stepscope.analysis.{self.wing}.{self.method}_tool"
+
+    @property
+    def cache_name(self) -> str:
+        """The name under which its results are kept; that of another package's tool holds its version."""
+        return (
+            f"{self.name}-{re.sub('[^A-Za-z0-9.]+', '-', self.edition)[:_MOST_EDITION]}" if self.edition else self.name
+        )
 
     @property
     def title(self) -> str:
@@ -55,6 +70,15 @@ class Tool:
     def partial(self, trace: HostTrace) -> Any:
         """What one host contributes."""
         return self._get("partial")(trace)
+
+    def condense(self, partials: Sequence[Any]) -> list[Any]:
+        """As many partials in the same order, with what can be added up moved to one of them.
+
+        `merge` makes the same report of them, and of these together with those of other hosts.
+        """
+        module = importlib.import_module(self.module)
+        condense = getattr(module, "condense", None)
+        return condense(partials) if condense and len(partials) > 1 else [*partials]
 
     def merge(self, partials: Sequence[Any]) -> Report:
         """The report of all hosts; at least one partial."""
@@ -120,6 +144,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool("idle", "why devices stand idle, how long their queues are, and how launches get there", "waits"),
     Tool("modules", "the modules that a model is made of, and the time that each takes", "ops"),
+    Tool("annotations", "the ranges that the program named, and the time that each takes", "ops"),
     Tool("syncs", "where the host waits for a device, and from which line of the program", "waits"),
     Tool("op-shapes", "every op by the shapes of its inputs and by the line that calls it", "ops"),
     Tool("critical-path", "what a step waits for, moment by moment", "waits"),
@@ -139,9 +164,26 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
+GROUP = "stepscope.tools"
+
+_MOST_EDITION = 40  # characters
+
+
+def all_tools() -> tuple[Tool, ...]:
+    """The tools of this package and of installed ones."""
+    added, taken = plugins_of(GROUP, Tool), {tool.name for tool in TOOLS}
+    editions = zip(added.found, added.editions, strict=True)
+    return (*TOOLS, *(replace(tool, edition=edition) for tool, edition in editions if tool.name not in taken))
+
+
 def tool_named(name: str) -> Tool:
     """The tool of that name.  Raises UsageError with the list of tools if there is none."""
-    found = next((tool for tool in TOOLS if tool.name == name or tool.method == name), None)
+    found = _find_tool(TOOLS, name) or _find_tool(all_tools(), name)
     if found is None:
-        raise UsageError(f"there is no tool named {name!r}", hint=f"tools: {', '.join(tool.name for tool in TOOLS)}")
+        hints = (f"tools: {', '.join(tool.name for tool in all_tools())}", *plugins_of(GROUP, Tool).warnings)
+        raise UsageError(f"there is no tool named {name!r}", hint="; ".join(hints))
     return found
+
+
+def _find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
+    return next((tool for tool in tools if tool.name == name or tool.method == name), None)

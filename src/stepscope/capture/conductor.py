@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.capture import cost, ranges, report, session
+from stepscope.capture import cost, not_recorded, ranges, report, session, workers
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action, Schedule, never
+from stepscope.errors import counted
 
 Saved = Callable[[Path], object]
 
+_USUAL = (10, 15)
 _PATIENCE_S = 10.0  # for the profiler of a capture that ended with the step before
 
 
@@ -30,9 +33,12 @@ class Conductor:
         first: the number of the first step.
         on_stopped: called when a capture that will be saved has ended.
         on_saved: called with the path of each profile once it is written, on a separate thread.
+        wanted: what the schedule records, as its user wrote it, such as `profile_batch='100,102'`; if the loop ends
+            before that, it is said and left in the logdir.  Empty if nobody has to know.
 
     Attributes:
         number: the running step; between two steps, the next one.
+        has_begun: the loop has run a step.
         marks: False if the loop marks its steps itself.
     """
 
@@ -44,8 +50,12 @@ class Conductor:
         first: int = 0,
         on_stopped: Callable[[], object] = lambda: None,
         on_saved: Saved = lambda path: None,
+        wanted: str = "",
     ) -> None:
-        self.number = first
+        self.number = self._first = first
+        self.has_begun = False
+        self._wanted = wanted
+        self._has_recorded = False
         self.marks = True
         self._paths: list[Path] = []
         self._logdir = logdir
@@ -56,6 +66,8 @@ class Conductor:
         self._writing: list[threading.Thread] = []
         self._action = Action.NONE  # of the step that runs or ran last
         self._capture: Capture | None = None  # ours, while it runs
+        if "multiprocessing.process" in sys.modules:  # workers that start before the first capture record themselves
+            workers.install()
         self._open = False  # a step runs
         self._mark: ranges.Trace | None = None
         self._began_ns = 0  # of a step that is not recorded
@@ -84,7 +96,7 @@ class Conductor:
         """Step `number` starts, unless it has started already."""
         if self._open:
             return
-        self._open = True
+        self._open = self.has_begun = True
         with report.Wall("following the schedule", self._options.strict):
             self._change_phase(self._ask_schedule())
             if self.is_capturing and self.marks:
@@ -124,7 +136,23 @@ class Conductor:
         mark, self._mark = self._mark, None
         self._open, self._began_ns = False, 0
         self._change_phase(Action.NONE)
+        if self.has_begun and not self._has_recorded:
+            self._say_not_reached(self.number - self._first)
         del mark
+
+    def _say_not_reached(self, steps: int) -> None:
+        if self._wanted:
+            reason = (
+                f"{self._wanted} was not reached: the loop ended after {counted(steps, 'step')}; nothing was recorded"
+            )
+            not_recorded.leave_reason(self._logdir, reason, f"choose earlier steps{_suggest(steps)}, or train longer")
+
+    def say_unused(self, what: str, hint: str) -> None:
+        """Says that no loop ever called this, if it was to record anything."""
+        if self._wanted and not self.has_begun:
+            not_recorded.leave_reason(
+                self._logdir, f"{what} was made and no trainer called it; nothing was recorded", hint
+            )
 
     def cancel(self) -> None:
         """Discards what the running capture has recorded."""
@@ -144,6 +172,7 @@ class Conductor:
             if before_this is not None:
                 before_this.released.wait(_PATIENCE_S)
             self._capture = session.start(self._logdir, self._options)
+            self._has_recorded |= wanted.records
 
     def _stop(self, save: bool) -> Capture | None:
         """Ends the capture that runs; returns it."""
@@ -172,3 +201,10 @@ class Conductor:
             self._paths.append(capture.path)
             with report.Wall(f"reporting {capture.path}", strict=False):
                 self._on_saved(capture.path)
+
+
+def _suggest(steps: int) -> str:
+    """Batches that a loop of so many steps reaches, leaving out the first ones, which compile."""
+    if steps >= _USUAL[1]:
+        return f", such as profile_batch={_USUAL}"
+    return f", such as profile_batch=(2, {steps})" if steps > 1 else ""

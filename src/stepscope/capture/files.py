@@ -20,6 +20,7 @@ import re
 import shutil
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -37,28 +38,47 @@ PARTIAL = "xplane.pb.partial"
 _CHOOSE = "choose a logdir that can be written"
 
 
-class RunSeconds:
-    """The seconds that this process has named runs after.
+class RunNames:
+    """The names of runs that this process has given.  Any thread may ask.
 
     Attributes:
-        last: the latest of them, since 1970; 0 before the first run.
+        last: the latest second that a run is named after, since 1970; 0 before the first run.
+        count: how many runs are named after it.
     """
 
     def __init__(self) -> None:
-        self.last = 0
+        self.last = self.count = 0
+        self._lock = threading.Lock()
 
-    def claim(self, second: int) -> int:
-        """This second, or the first one after it that is later than all that were claimed."""
-        self.last = max(second, self.last + 1)
-        return self.last
+    def claim(self, second: int) -> str:
+        """A name that this process has not given: the local time, followed by a number if that is not the first run of
+        its second, so that a name never lies in the future.  A clock that is set back does not repeat a name."""
+        with self._lock:
+            self.count = self.count + 1 if second <= self.last else 1
+            self.last = max(second, self.last)
+            name = time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(self.last))
+            return name if self.count == 1 else f"{name}_{self.count:03d}"
+
+    def forget_parent(self) -> None:
+        """After a fork: another thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
 
 
-RUN_SECONDS = RunSeconds()
+RUN_NAMES = RunNames()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=RUN_NAMES.forget_parent)
 
 
 def host_name() -> str:
     """This machine's name in a form that is safe in a file name."""
     return safe_name(socket.gethostname())
+
+
+def worker_name(worker: job.Worker | None = None) -> str:
+    """The name of this process's files: the machine's name, with the rank of this process in its job."""
+    rank = (worker or job.this_worker()).rank
+    return host_name() if rank is None else f"{host_name()}_rank{rank}"
 
 
 def safe_name(host: str) -> str:
@@ -74,10 +94,10 @@ def safe_name(host: str) -> str:
 def run_name(now: Callable[[], float] = time.time) -> str:
     """The name of a run that starts now.
 
-    No two runs of a process share a name, because all files of a run are read as workers of one job.  A run that starts
-    within the same second as the previous one is named after the next second.
+    No two runs of a process share a name, because all files of a run are read as workers of one job.  A second run
+    within the same second is named after it with a number: `2026_11_22_20_15_00_002`.
     """
-    return time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(RUN_SECONDS.claim(int(now()))))
+    return RUN_NAMES.claim(int(now()))
 
 
 def resolve_logdir(logdir: object) -> str:
@@ -145,21 +165,24 @@ class Target:
             drop_if_empty(self.folder.parent.parent)
 
 
-def open_target(logdir: str | os.PathLike[str]) -> Target:
+def open_target(logdir: str | os.PathLike[str], run: str = "") -> Target:
     """Makes the folder of a run that starts now, and claims this worker's name in it.
+
+    Args:
+        run: the name of the run; if it is empty, the workers of the job agree on one.
 
     Raises:
         CaptureError: nothing can be written to `logdir`.
     """
     place = resolve_logdir(logdir)
     worker = job.this_worker()
-    wanted = host_name() if worker.rank is None else f"{host_name()}_rank{worker.rank}"
+    wanted = worker_name(worker)
     if is_remote(place):
         folder = Path(tempfile.mkdtemp(prefix="stepscope-"))
-        run = os.environ.get(job.RUN_VARIABLE) or run_name()
-        return Target(folder, _claim_name(folder, wanted), f"{place}/plugins/profile/{safe_name(run)}")
+        name = run or os.environ.get(job.RUN_VARIABLE) or run_name()
+        return Target(folder, _claim_name(folder, wanted), f"{place}/plugins/profile/{safe_name(name)}")
     with translate_write_errors(Path(place, "plugins", "profile")):
-        folder = _run_folder(Path(place), worker)
+        folder = _run_folder(Path(place), worker, run)
         return Target(folder, _claim_name(folder, wanted))
 
 
@@ -178,10 +201,10 @@ def require_writable(logdir: str | os.PathLike[str]) -> None:
         tempfile.TemporaryFile(dir=existing).close()
 
 
-def _run_folder(logdir: Path, worker: job.Worker) -> Path:
-    wanted = os.environ.get(job.RUN_VARIABLE)
-    run = safe_name(wanted) if wanted else job.agree_on_run(logdir / "plugins", worker, run_name)
-    folder = logdir / "plugins" / "profile" / run
+def _run_folder(logdir: Path, worker: job.Worker, run: str) -> Path:
+    wanted = run or os.environ.get(job.RUN_VARIABLE)
+    name = safe_name(wanted) if wanted else job.agree_on_run(logdir / "plugins", worker, run_name)
+    folder = logdir / "plugins" / "profile" / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -20,6 +20,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "system_interval_ms": (0, 3_600_000),
     "max_seconds": (1, 1e9),
     "max_bytes": (1 << 20, 1 << 40),
+    "max_events": (1000, 1 << 40),
 }
 
 
@@ -42,11 +43,15 @@ class ProfilerOptions:
             capture that is requested over the network; one that the program starts itself starts at once.
         python_min_us: Python calls shorter than this, in microseconds, are not kept.
         python_max_depth: Python calls nested deeper than this are not kept; 0 keeps all.
-        stack_samples_hz: samples per second of the Python stacks of all threads; 0 for none.
+        stack_samples_hz: samples per second of the Python stacks of all threads; 0 for none.  They show which function
+            is slow.  If they would take more than 1 % of a core, samples are taken less often, down to one per second.
         system_interval_ms: the time between two samples of CPU, memory, disk and GPUs; 0 for no samples.  If a sample
             costs more than 0.2 % of that time, samples are taken less often, down to one per second.
         max_seconds: a capture that runs longer is ended and saved, with a warning.
         max_bytes: what Stepscope's own tracers may write; beyond it the capture is ended and saved, with a warning.
+        max_events: a PyTorch capture with about as many events is ended and saved, with a warning: PyTorch blocks the
+            program while it collects them, 4 to 9 us each. It counts none while it records, so their number is
+            estimated from its memory.
         strict: raises CaptureError for problems that are otherwise logged while training goes on.
     """
 
@@ -56,10 +61,11 @@ class ProfilerOptions:
     delay_ms: int | None = None
     python_min_us: float = 0.0
     python_max_depth: int = 0
-    stack_samples_hz: int = 0
+    stack_samples_hz: int = 100
     system_interval_ms: int = 250
     max_seconds: float = 3600.0
     max_bytes: int = 1 << 30
+    max_events: int = 1_000_000
     strict: bool = False
 
     @classmethod

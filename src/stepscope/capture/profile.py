@@ -57,7 +57,7 @@ class Profile:
         self._logdir = logdir
         self._options = options
         self._captures: list[Capture | None] = []  # one for each open block; None if it did not start
-        self._conductor = schedule and Conductor(logdir, options, schedule, on_saved=on_saved)
+        self._conductor = schedule and Conductor(logdir, options, schedule, on_saved=on_saved, wanted="the schedule")
 
     def __enter__(self) -> Profile:
         if self._conductor:

@@ -19,6 +19,7 @@ from stepscope.capture import cost, tracers
 from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Metadata, Span
+from stepscope.capture.tracers.two_spans import TwoSpans
 from stepscope.capture.wrapping import wrap_with_range
 
 P = ParamSpec("P")
@@ -36,18 +37,33 @@ class Route:
     Attributes:
         opener: opens ranges; None drops them.
         safe_opener: the same, if it never raises.
+        recorder: the part of the opener that belongs to a capture, of Stepscope or started elsewhere; None if the ring
+            of `stepscope.watch` alone receives ranges, or nobody.
+        ring: the part that belongs to this ring; None if no watch runs.
         idle: Stepscope runs no capture.
         step_watchers: are called with the number of every step that starts.  The tuple is replaced and never changed,
             so that a thread can go through it while another one adds a watcher.
     """
 
-    __slots__ = ("idle", "opener", "safe_opener", "step_watchers")
+    __slots__ = ("idle", "opener", "recorder", "ring", "safe_opener", "step_watchers")
 
     def __init__(self) -> None:
         self.opener: Opener | None = None
         self.safe_opener: Opener | None = None
+        self.recorder: Opener | None = None
+        self.ring: Opener | None = None
         self.idle = True
         self.step_watchers: tuple[Callable[[object], None], ...] = ()
+
+    def join(self, recorder_cannot_fail: bool = False) -> None:
+        """Makes one opener of that of the capture and that of the ring."""
+        recorder, ring = self.recorder, self.ring
+        if recorder is not None and ring is not None:
+            self.safe_opener = None
+            self.opener = lambda name, metadata: TwoSpans(recorder(name, metadata), ring(name, metadata))
+            return
+        self.opener = recorder or ring
+        self.safe_opener = ring if recorder is None else recorder if recorder_cannot_fail else None
 
 
 ROUTE = Route()
@@ -60,9 +76,19 @@ def route(opener: Opener | None, cannot_fail: bool = False) -> None:
         opener: opens a range of the tracer; None once the capture has ended.
         cannot_fail: True if the opener never raises, so that `annotate` may return the tracer's own range.
     """
-    ROUTE.opener, ROUTE.idle = opener, opener is None
-    ROUTE.safe_opener = opener if cannot_fail else None
+    ROUTE.recorder, ROUTE.idle = opener, opener is None
+    ROUTE.join(cannot_fail)
     _complained.clear()
+
+
+def route_ring(opener: Opener | None) -> None:
+    """Sends ranges to the ring of `stepscope.watch` as well, whether or not a capture runs.
+
+    Args:
+        opener: opens a range of the ring and never raises; None once the watch has ended.
+    """
+    ROUTE.ring = opener
+    ROUTE.join()
 
 
 def watch_steps(watcher: Callable[[object], None]) -> Callable[[], None]:
@@ -81,13 +107,15 @@ def watch_steps(watcher: Callable[[object], None]) -> Callable[[], None]:
 def _look_for_listener() -> None:
     """Checks whether a capture that was started elsewhere is running, and if so sends ranges to it."""
     found = next((entry.load() for entry in tracers.find_imported() if entry.load().is_listening()), None)
-    if ROUTE.idle:
-        ROUTE.opener = found().annotate if found else None
+    if ROUTE.idle and (found is not None or ROUTE.recorder is not None):
+        ROUTE.recorder = found().annotate if found else None
+        ROUTE.join()
 
 
 def forget_parent() -> None:
     """After a fork: the open ranges belong to the parent."""
     _open.step = None
+    ROUTE.ring = None
     route(None)
 
 
@@ -106,17 +134,19 @@ class Trace:
         metadata: facts about it.  `step_num` makes the range a step mark; `_r=1` marks it for older viewers, too.
     """
 
-    __slots__ = ("_began_ns", "_metadata", "_name", "_span")
+    __slots__ = ("_began_ns", "_is_recorded", "_metadata", "_name", "_span")
 
     def __init__(self, name: str, /, **metadata: object) -> None:
         self._name = name
         self._metadata = metadata
         self._span: Span | None = None
         self._began_ns = 0  # set for steps only
+        self._is_recorded = False
 
     def __enter__(self) -> Trace:
         if "step_num" in self._metadata:
             self._span = _enter_step(self._name, self._metadata)
+            self._is_recorded = self._span is not None and ROUTE.recorder is not None
             self._began_ns = time.perf_counter_ns()
         elif ROUTE.opener is not None:
             self._span = _enter(self._name, self._metadata)
@@ -126,7 +156,7 @@ class Trace:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
         if self._began_ns:
-            cost.LENGTHS.note(time.perf_counter_ns() - self._began_ns, recording=self._span is not None)
+            cost.LENGTHS.note(time.perf_counter_ns() - self._began_ns, recording=self._is_recorded)
             self._began_ns = 0
         if self._span is not None:
             _leave(self._span, self._name)

@@ -40,6 +40,11 @@ def warn(text: str) -> None:
     _LOG.warning("%s", text)
 
 
+def inform(text: str) -> None:
+    """Logs something that the user may want to know."""
+    _LOG.info("%s", text)
+
+
 def report(error: Exception, doing: str) -> StepscopeError:
     """Logs an error and keeps it for `last_error`; returns it as one of our own errors."""
     LAST.error = reported = error if isinstance(error, StepscopeError) else translate_error(error, doing)

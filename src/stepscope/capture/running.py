@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
@@ -41,8 +42,10 @@ class Capture:
         released: set when the framework's profiler has stopped.
         finished: set when the files are written, or when writing has failed.
         ended_early: why the capture ended itself; empty if it did not.
+        own_facts: what its maker wants to be kept in the profile.
         yields: True if any other capture may end and discard this one.
         gave_way: True once that has happened.
+        notes: sentences for the reader of the profile.
     """
 
     def __init__(
@@ -61,7 +64,9 @@ class Capture:
         self.url: str | None = None
         self.is_written = False
         self.ended_early = ""
+        self.own_facts: dict[str, StatValue] = {}
         self.yields = self.gave_way = False
+        self.notes: list[str] = []
         self.released = threading.Event()
         self.finished = threading.Event()
         self._clock = time.perf_counter_ns
@@ -87,7 +92,7 @@ class Capture:
             end_early: called on one of the capture's own threads when it has reached a limit.
         """
         self._end_early = end_early
-        self._start_ns, unix_ns = _two_clocks()
+        self._start_ns, unix_ns = read_two_clocks()
         self._flushed_ns = self._start_ns
         framework = self.name if self._tracer else ""
         self._spool = self._open_spool(framework, unix_ns)
@@ -159,27 +164,34 @@ class Capture:
         self._enforce_limits(
             ((now - self._start_ns) / 1e9, self.options.max_seconds, "max_seconds", "s"),
             (self._spool.size / 1e6, self.options.max_bytes / 1e6, "max_bytes", "MB"),
+            (self._events_recorded(), self.options.max_events, "max_events", "events"),
         )
+
+    def _events_recorded(self) -> int:
+        """About how many events the framework's profiler holds and the program will wait for; 0 if unknown."""
+        count: Callable[[], int | None] | None = getattr(self._tracer, "events_recorded", None)
+        return (count() if count else None) or 0
 
     def _enforce_limits(self, *limits: tuple[float, float, str, str]) -> None:
         for used, limit, name, unit in limits:
+            most = f"{_amount(limit)} {unit} ({name})"
             if used >= limit and self.is_bound_to_thread:
                 if not self._warned_of_limit:
                     self._warned_of_limit = True
                     report.warn(
-                        f"the capture has reached {limit:g} {unit} ({name}), and only the thread that started it can"
-                        " end it: call stop() there"
+                        f"the capture has reached {most}, and only the thread that started it can end it: call stop()"
+                        " there"
                     )
                 return
             if used >= limit and not self.ended_early:
-                self.ended_early = f"the capture ended itself after {limit:g} {unit} ({name})"
+                self.ended_early = f"the capture ended itself after {most}"
                 report.warn(f"{self.ended_early}; what was recorded until then is saved")
                 assert self._end_early is not None
                 self._end_early(self)
                 return
             if used >= _WARN_AT * limit and not self._warned:
                 self._warned = True
-                report.warn(f"the capture ends itself after {limit:g} {unit} ({name}), {used:.3g} {unit} are reached")
+                report.warn(f"the capture ends itself after {most}, {_amount(used)} {unit} are reached")
 
     def _flush(self) -> None:
         assert self._spool is not None
@@ -250,14 +262,20 @@ class Capture:
         assert self._spool is not None
         self._recording = recording
         self._flush()
-        if self.ended_early:
-            self._spool.note(self.ended_early)
+        for note in filter(None, (self.ended_early, *self.notes)):
+            self._spool.note(note)
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
         return assemble_profile(self._spool.finish(self._clock()), self._collect_framework(host), host)
 
     def _facts(self) -> dict[str, StatValue]:
-        return cost.LENGTHS.facts() | ({WITHOUT_FRAMEWORK: 1} if self._tracer is None else {})
+        held_s = getattr(self._recording, "held_s", None)
+        pause: dict[str, StatValue] = {} if held_s is None else {cost.PAUSE: 1000.0 * float(held_s)}
+        settings: dict[str, StatValue] = {
+            f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
+        }
+        lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
+        return cost.LENGTHS.facts() | self.own_facts | pause | settings | lost
 
     def _collect_framework(self, host: str) -> Collected | None:
         if self._recording is None:
@@ -303,7 +321,16 @@ class Capture:
             probe.abandon()
 
 
-def _two_clocks() -> tuple[int, int]:
+def _amount(number: float) -> str:
+    """A limit or a use of it, for a message.
+
+    >>> _amount(3600.0), _amount(0.25), _amount(1_000_000)
+    ('3,600', '0.25', '1,000,000')
+    """
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
+
+
+def read_two_clocks() -> tuple[int, int]:
     """One moment on the capture's clock and on the wall clock, both in ns.
 
     The quickest of a few readings counts: the system may suspend the thread inside any of them.

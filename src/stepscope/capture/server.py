@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.capture import report
+from stepscope.capture.running_servers import announce_server, withdraw_server
 from stepscope.errors import CaptureError
 from stepscope.records import dataclass
 
@@ -42,10 +43,11 @@ _GRACE_SECONDS = 5.0  # for sending the results of open calls when the server st
 
 @dataclass(frozen=True, eq=False)
 class Server:
-    """A running server."""
+    """A running server; `note` lets this user's page and command line find it."""
 
     front: Front
     service: Service
+    note: Path | None
 
 
 class OnlyServer:
@@ -155,6 +157,7 @@ def stop() -> None:
         atexit.unregister(stop)
     if server is None:
         return
+    withdraw_server(server.note)
     with report.Wall("stopping the profiler server", strict=False):
         server.front.close()
         server.service.end()
@@ -200,7 +203,7 @@ def _start_listening(port: int, address: str, access: Access) -> Server:
     service = Service(access)
     front = Front(listening, lambda host: _start_native(service, host))
     front.start()
-    return Server(front, service)
+    return Server(front, service, announce_server(front.port))
 
 
 def _start_native(service: Service, host: str) -> tuple[Any, int]:

@@ -6,13 +6,14 @@ No call raises into the training code, unless ProfilerOptions(strict=True) asks 
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from stepscope.capture import files, ranges, report, tracers
+from stepscope.capture import files, not_recorded, ranges, report, tracers
 from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.program_end import ProgramEnd
@@ -66,7 +67,10 @@ class Session:
             CaptureError: only with `strict`: a capture is running already, nothing can be written to `logdir`, or the
                 framework's profiler does not start.  Otherwise these are logged and training goes on.
         """
-        return self.begin(lambda: files.open_target(logdir), options)
+        capture = self.begin(lambda: files.open_target(logdir), options)
+        if capture is not None:
+            not_recorded.forget_reason(logdir)
+        return capture
 
     def is_running(self) -> bool:
         """True while a capture of this process records."""
@@ -303,12 +307,25 @@ def _start_capture(
     target = open_target()
     try:
         capture = Capture(entry, target, options, end_request)
+        capture.notes.extend(_warn_of_place())
         capture.start(end_early)
     except BaseException:
         if target is not None:
             target.release()
         raise
     return capture
+
+
+def _warn_of_place() -> Iterator[str]:
+    """What is wrong with the place in the program where a capture starts, logged and for the profile's reader."""
+    inside = getattr(sys.modules.get("tensorflow"), "inside_function", None)
+    if inside is not None and inside():
+        said = (
+            "start() was called while TensorFlow traced a tf.function: the capture holds the tracing, which happens"
+            " once, and no training; call start() and stop() outside of the tf.function"
+        )
+        report.warn(said)
+        yield said
 
 
 def _take(capture: Capture, save: bool) -> _Taken:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.analysis.registry import TOOLS, Tool
+from stepscope.analysis.registry import GROUP, TOOLS, Tool, tool_named
 from stepscope.cli.late import Register, make_group_class
 from stepscope.cli.options import (
     FORMAT,
     HOST,
+    MORE_PATHS_HELP,
     OUTPUT,
     PATH_HELP,
     RUN,
@@ -35,6 +36,7 @@ from stepscope.cli.plain import SUMMARY
 from stepscope.cli.show import show_report, show_summary, working
 from stepscope.cli.tools import check_output, load_profile, show
 from stepscope.errors import CaptureError, counted
+from stepscope.plugins import entry_points_of
 
 if TYPE_CHECKING:
     from stepscope.doctor import DoctorReport
@@ -44,6 +46,7 @@ DEMO_ONCE = "DEMO_ONCE"
 
 
 ProfilePath = Annotated[str, typer.Argument(metavar="PATH", help=PATH_HELP)]
+MorePaths = Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help=MORE_PATHS_HELP)]
 RunName = Annotated[str | None, parameter(RUN)]
 HostName = Annotated[str | None, parameter(HOST)]
 Steps = Annotated[str | None, parameter(STEPS)]
@@ -64,6 +67,7 @@ def _print_version(wanted: bool) -> None:
 
 def summary(
     path: ProfilePath,
+    more: MorePaths = None,
     run: RunName = None,
     host: HostName = None,
     form: Annotated[
@@ -72,12 +76,14 @@ def summary(
     output: Output = None,
 ) -> None:
     """Shows ten lines: the verdict, where the step time goes, the top ops, the first advice."""
-    show(ToolRequest(tool=SUMMARY, path=path, run=run, host=host, form=form, output=output))
+    paths = tuple(more or ())
+    show(ToolRequest(tool=SUMMARY, path=path, more=paths, run=run, host=host, form=form, output=output))
 
 
 def _register_tool(tool: Tool, app: typer.Typer) -> None:
     def command(
         path: ProfilePath,
+        more: MorePaths = None,
         run: RunName = None,
         host: HostName = None,
         steps: Steps = None,
@@ -90,6 +96,7 @@ def _register_tool(tool: Tool, app: typer.Typer) -> None:
         request = ToolRequest(
             tool=tool.name,
             path=path,
+            more=tuple(more or ()),
             run=run,
             host=host,
             steps=steps,
@@ -159,11 +166,19 @@ def _register_own(command: Callable[..., None], app: typer.Typer) -> None:
     app.command(command.__name__)(command)
 
 
-def _register_module(module: str, app: typer.Typer) -> None:
-    importlib.import_module(module).register(app)
+def _register_module(module: str, app: typer.Typer, function: str = "register") -> None:
+    getattr(importlib.import_module(module), function)(app)
 
 
-_TOOLS: dict[str, Register] = {tool.name: partial(_register_tool, tool) for tool in TOOLS}
+def _register_added(name: str, app: typer.Typer) -> None:
+    """Adds the command of a tool of another package, which is imported now."""
+    _register_tool(tool_named(name), app)
+
+
+_TOOLS: dict[str, Register] = {
+    **{point.name: partial(_register_added, point.name) for point in entry_points_of(GROUP)},
+    **{tool.name: partial(_register_tool, tool) for tool in TOOLS},
+}
 
 PANELS: dict[str, dict[str, Register]] = {
     "Start here": {
@@ -179,9 +194,14 @@ PANELS: dict[str, dict[str, Register]] = {
     "Record a profile": {
         "run": partial(_register_module, "stepscope.cli.run"),
         "capture": partial(_register_module, "stepscope.cli.capture"),
+        "trigger": partial(_register_module, "stepscope.cli.over_time", function="register_trigger"),
+        "over-time": partial(_register_module, "stepscope.cli.over_time"),
     },
-    "Look closer": _TOOLS,
+    "Look closer": {**_TOOLS, "sql": partial(_register_module, "stepscope.cli.sql")},
     "Take it elsewhere": {
+        "report": partial(_register_module, "stepscope.cli.report"),
+        "gate": partial(_register_module, "stepscope.cli.gate"),
+        "mcp": partial(_register_module, "stepscope.cli.mcp"),
         "trace": partial(_register_module, "stepscope.cli.trace"),
         "hlo-graph": partial(_register_module, "stepscope.cli.hlo_graph"),
     },

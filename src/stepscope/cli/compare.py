@@ -68,7 +68,7 @@ def compare(
     tools = _choose_tools(tool, every_tool)
     with working() as progress:
         one = load_profile(before, run_before, host, progress)
-        other = load_profile(after, run_after, host, progress, one)
+        other = load_profile(after, run_after, host, progress, beside=one)
         report = compare_profiles(one, other, steps=steps, tools=tools)
     show_report(report.arranged(sort, where or ()), form, output, top)
     if fail_above is not None:

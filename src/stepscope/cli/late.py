@@ -10,6 +10,8 @@ from typing import Any, cast
 import typer
 from typer.core import TyperGroup
 
+from stepscope.cli.resources import add_resource_options
+
 Register = Callable[[typer.Typer], None]
 """Adds one command to an app."""
 
@@ -37,6 +39,7 @@ class LateCommands(Mapping[str, Any]):
         self._registers[name](app)
         command = typer.main.get_command(app)
         command.rich_help_panel = self._panels[name]  # type: ignore[attr-defined]
+        add_resource_options(name, command)
         return command
 
     def __contains__(self, name: object) -> bool:
@@ -73,6 +76,8 @@ def make_group_class(registers: Mapping[str, Register], panels: Mapping[str, str
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args and args[0] == "help":
                 return super().resolve_command(ctx, _help_words(ctx, args[1:]))
+            if args and args[0] not in self.commands and (named := args[0].replace("_", "-")) in self.commands:
+                args = [named, *args[1:]]
             if args and args[0] not in self.commands and _is_path(args[0]):
                 ctx.fail(f"{args[0]!r} is not a command. To read the profile: stepscope summary {args[0]}")
             return super().resolve_command(ctx, args)

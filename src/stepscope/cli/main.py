@@ -51,6 +51,10 @@ def _end_process(status: int) -> NoReturn:
 
     For commands that start no thread and no process, and leave nothing to be done at exit.
     """
+    if "stepscope.engines.base" in sys.modules:
+        from stepscope.engines.session_work import close_engines
+
+        close_engines()
     if sys.stderr is not None:
         sys.stderr.flush()
     os._exit(status)

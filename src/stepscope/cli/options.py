@@ -70,6 +70,7 @@ class Option:
 
 
 PATH_HELP = "A profile file, a session folder, a logdir, or a parent of these."
+MORE_PATHS_HELP = "More of these, such as a folder per worker: all their hosts are read together."
 RUN = Option("run", ("--run",), "The session to read (default: the newest).")
 HOST = Option("host", ("--host",), "The host to read (default: all hosts).")
 STEPS = Option("steps", ("--steps",), "The steps to read, such as 3-9 (default: all).")
@@ -103,10 +104,14 @@ OPEN_OPTIONS = (PORT, ADDRESS, NO_BROWSER, ALLOWED_HOST)
 
 @dataclass(frozen=True, kw_only=True)
 class ToolRequest:
-    """The arguments of a command that shows a tool; see the options for the meaning of each field."""
+    """The arguments of a command that shows a tool; see the options for the meaning of each field.
+
+    `more` holds further paths, whose hosts are read together with those of `path`.
+    """
 
     tool: str
     path: str
+    more: tuple[str, ...] = ()
     run: str | None = None
     host: str | None = None
     steps: str | None = None

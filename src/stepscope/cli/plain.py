@@ -34,7 +34,7 @@ def parse_request(words: Sequence[str]) -> ToolRequest | OpenRequest | None:
     command = words[0]
     if command == OPEN:
         opening = _read_values(words[1:], OPEN_OPTIONS)
-        return None if opening is None else OpenRequest(**opening)
+        return None if opening is None or "more" in opening else OpenRequest(**opening)
     if command != SUMMARY and all(tool.name != command for tool in TOOLS):
         return None
     values = _read_values(words[1:], SUMMARY_OPTIONS if command == SUMMARY else TOOL_OPTIONS)
@@ -45,7 +45,7 @@ def parse_request(words: Sequence[str]) -> ToolRequest | OpenRequest | None:
 
 
 def _read_values(words: Sequence[str], options: Sequence[Option]) -> dict[str, Any] | None:
-    """The path and the options by field; None if anything is unusual."""
+    """The paths and the options by field; None if anything is unusual."""
     named = {name: option for option in options for name in option.names}
     values: dict[str, Any] = {}
     left = iter(words)
@@ -54,7 +54,7 @@ def _read_values(words: Sequence[str], options: Sequence[Option]) -> dict[str, A
             if not _read_option(word, left, named, values):
                 return None
         elif "path" in values:
-            return None
+            values["more"] = (*values.get("more", ()), word)
         else:
             values["path"] = word
     return values if "path" in values else None

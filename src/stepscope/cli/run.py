@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -17,9 +18,11 @@ import typer
 
 from stepscope.capture import ProfilerOptions, hard_end
 from stepscope.capture.auto.autostart import Armed, arm, can_write, disarm, print_for_user
+from stepscope.capture.auto.lasting import LastingWatch
 from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import Program, end_process
 from stepscope.capture.auto.settings import Settings
+from stepscope.capture.watching.options import WatchOptions
 from stepscope.cli import screen
 from stepscope.cli.levels import level
 from stepscope.errors import UsageError, counted
@@ -48,9 +51,20 @@ def run(
         float, typer.Option("--patience", min=0, help="Seconds to wait for steps once a framework is imported.")
     ] = Settings.patience,
     stop_after: Annotated[bool, typer.Option("--stop-after", help="End the program after the capture.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Watch all the time, and capture when something happens; see docs/watch.md.")
+    ] = False,
+    watch_options: Annotated[
+        str,
+        typer.Option("--watch-options", metavar="NAME=VALUE,...", help="Watch with these options, such as ring=60s."),
+    ] = "",
     host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
     device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
     python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
+    stack_samples_hz: Annotated[
+        int,
+        typer.Option("--stack-samples-hz", min=0, max=1000, help="How many samples of the Python stacks a second."),
+    ] = ProfilerOptions.stack_samples_hz,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")] = False,
     as_module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in python -m.")] = False,
 ) -> None:
@@ -64,9 +78,25 @@ def run(
         raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script go after its name")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
     screen.restore_streams()
-    options = ProfilerOptions(host_tracer_level, python_tracer_level, device_tracer_level)
+    options = ProfilerOptions(
+        host_tracer_level, python_tracer_level, device_tracer_level, stack_samples_hz=stack_samples_hz
+    )
     settings = Settings(logdir, steps, skip, seconds, patience, stop_after, options)
+    if watch or watch_options:
+        settings = _add_watch(settings, watch_options, context)
     _run(Program(script, arguments or (), as_module), settings, quiet or not _is_first_rank())
+
+
+def _add_watch(settings: Settings, options: str, context: typer.Context) -> Settings:
+    """The settings with a continuous watch, which captures by itself: the first steps only if the user asks for them.
+
+    Raises:
+        UsageError: an option of the watch is wrong.
+    """
+    WatchOptions.from_text(options or "1")
+    asks_for_steps = getattr(context.get_parameter_source("steps"), "name", "") == "COMMANDLINE"
+    steps = settings.steps if asks_for_steps else 0
+    return replace(settings, watch=options or "1", steps=steps)
 
 
 def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
@@ -78,6 +108,7 @@ def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
     children = armed.ledger.entries()
+    armed.lasting.finish()
     armed.watcher.remove_window()
     hard_end.forget(tell)
     disarm()
@@ -111,6 +142,8 @@ def _is_first_rank() -> bool:
 
 def _print_outcome(armed: Armed, settings: Settings, children: Sequence[Entry]) -> None:
     watcher = armed.watcher
+    if settings.watch:
+        _print_watch(armed.lasting, settings)
     if children and not watcher.has_steps:  # a launcher: its ranks do the work
         _print_children(children, settings)
         return
@@ -119,6 +152,18 @@ def _print_outcome(armed: Armed, settings: Settings, children: Sequence[Entry]) 
     if watcher.paths:
         _show_summary(watcher.paths[-1])
         print_for_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")
+
+
+def _print_watch(lasting: LastingWatch, settings: Settings) -> None:
+    """Prints what the watch of this process has noticed: the last triggers, and where to look."""
+    if lasting.watch is None:
+        return
+    marks = list(lasting.watch.marks)
+    for mark in marks[-_MOST_NAMED:]:
+        print_for_user(mark.sentence)
+    kept = len({mark.run for mark in marks if mark.run})
+    counts = f"{counted(lasting.watch.steps.count, 'step')}, {counted(len(marks), 'trigger')}, {kept} kept"
+    print_for_user(f"watched {counts}; more: stepscope over-time {settings.logdir}")
 
 
 def _print_children(children: Sequence[Entry], settings: Settings) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 PATIENCE_SECONDS = 1.0
+_ROWS_ALONE = (OutputFormat.CSV, OutputFormat.PARQUET)
+_LEFT_OUT = "not listed"  # in every warning about rows that a report leaves out
+_RECORDED = "recorded "  # starts the line of a summary on what was recorded
 WIDE = 200  # columns of a table that goes to a file or a pipe
 
 
@@ -41,6 +44,10 @@ def show_report(report: Report, form: OutputFormat, output: Path | None, top: in
         _show_table(report, output, top)
         return
     content = _content(report, form.value, top)
+    if form in _ROWS_ALONE:  # these forms have no place for a warning
+        for warning in report.warnings:
+            if _LEFT_OUT in warning:
+                print(f"stepscope: {warning}", file=sys.stderr)
     if output is not None:
         write_file(output, content)
         return
@@ -84,9 +91,14 @@ def _render_wide(picture: RenderableType) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
-def show_summary(report: Report, output: Path | None = None) -> None:
-    """Writes the ten lines of a summary; a terminal wraps long ones under their text."""
-    lines = [clean(line) for line in report.summary_lines()]
+def show_summary(report: Report, output: Path | None = None, chosen: str = "") -> None:
+    """Writes the ten lines of a summary; a terminal wraps long ones under their text.
+
+    Args:
+        chosen: the session that was read, which the line on what was recorded names.
+    """
+    said = f"; from {chosen}" if chosen else ""
+    lines = [clean(line + said * line.startswith(_RECORDED)) for line in report.summary_lines()]
     if output is not None:
         write_file(output, "".join(f"{line}\n" for line in lines).encode())
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,15 +24,16 @@ def show(request: ToolRequest) -> None:
         _show_summary(request)
         return
     with working() as progress:
-        report = _report(request, load_profile(request.path, request.run, request.host, progress))
+        report = _report(request, load_profile(request.path, request.run, request.host, progress, request.more))
     show_report(report, request.form, request.output, request.top)
 
 
 def _show_summary(request: ToolRequest) -> None:
     with working() as progress:
-        report = load_profile(request.path, request.run, request.host, progress).report_to_show("overview")
+        profile = load_profile(request.path, request.run, request.host, progress, request.more)
+        report = profile.report_to_show("overview")
     if request.form == OutputFormat.TABLE:
-        show_summary(report, request.output)
+        show_summary(report, request.output, profile.chosen)
     else:
         show_report(report, request.form, request.output, None)
 
@@ -49,12 +50,14 @@ def load_profile(
     run: str | None,
     host: str | None,
     progress: Callable[[str], None],
+    more: Sequence[str] = (),
     beside: LoadedProfile | None = None,
 ) -> LoadedProfile:
-    """Finds the profile that a command is about; one compared with another shares its memory."""
+    """Finds the profile that a command is about, with the hosts of `more` paths; one compared with another shares its
+    memory."""
     from stepscope.api import load
 
-    return load(path, run=run, host=host, progress=progress, shelf=beside.shelf if beside else None)
+    return load([path, *more], run=run, host=host, progress=progress, shelf=beside.shelf if beside else None)
 
 
 def check_output(form: OutputFormat, output: Path | None) -> None:

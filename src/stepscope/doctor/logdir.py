@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePath
 
 from stepscope.analysis.overview.overview_tool import OverviewReport
-from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.registry import all_tools
 from stepscope.api import LoadedProfile, load
 from stepscope.doctor.report import Check, DoctorReport, make_report, merge_equal
 from stepscope.errors import InputError, Problem, StepscopeError
@@ -79,13 +79,18 @@ def _check_place(session: Session) -> Check:
     if "://" not in session.files[0].path:
         folder = Path(folder).absolute()
     if folder.parts[-3:-1] == ("plugins", "profile"):
-        return Check("place", "ok", f"the newest session is in plugins/profile/{session.run}")
+        return Check("place", "ok", f"the newest session is in {_readable(folder, session)}")
     if not any(file.path.endswith(".xplane.pb") for file in session.files):
         return Check("place", "ok", f"the newest session is in {folder}")
     remedy = (
         f"for TensorBoard, move its files to LOGDIR/plugins/profile/{folder.name or 'RUN'}/; Stepscope needs no move"
     )
     return Check("place", "note", f"{folder} is not where TensorBoard and XProf look", remedy)
+
+
+def _readable(folder: PurePath, session: Session) -> str:
+    """The folder of a session as a person can use it: `PurePath` has taken a slash from an address."""
+    return session.path if "://" in session.files[0].path else str(folder)
 
 
 def _find_empty_pages(session: Session, progress: Callable[[str], None] | None) -> list[Check]:
@@ -97,7 +102,7 @@ def _find_empty_pages(session: Session, progress: Callable[[str], None] | None) 
         profile = _load_session(session, progress)
     except InputError:  # this is reported with the session
         return checks
-    for tool in TOOLS:
+    for tool in all_tools():
         try:
             report = profile.report(tool.name)
         except InputError:  # the first page reads the files, so all others would fail, too

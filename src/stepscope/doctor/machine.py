@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from stepscope.cache import Cache
 from stepscope.doctor.report import Check, DoctorReport, make_report
+from stepscope.plugins import Plugins, entry_points_of, plugins_of
 from stepscope.records import dataclass
 
 FRAMEWORKS = {
@@ -26,6 +28,12 @@ FRAMEWORKS = {
     "keras": ("keras",),
     "cupti-python": ("cupti-python",),
 }
+_ADDITIONS = (
+    ("stepscope.formats", "stepscope.formats.form", "Format"),
+    ("stepscope.tools", "stepscope.analysis.registry", "Tool"),
+    ("stepscope.rules", "stepscope.analysis.advice.rule", "Rule"),
+    ("stepscope.exports", "stepscope.export.registry", "Export"),
+)
 _MODPROBE = (
     "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > /etc/modprobe.d/nvidia-profiling.conf, rebuild the "
     "initial RAM disk if the system has one, and reboot; in a container, run it with --cap-add=SYS_ADMIN (or "
@@ -70,8 +78,27 @@ def examine_machine(machine: Machine | None = None) -> DoctorReport:
         clock(),
         _cache(),
         *writable(Path.cwd()),
+        *additions(),
     ]
     return make_report(checks)
+
+
+# -- what other packages add ------------------------------------------------------------------------------------------
+
+
+def additions() -> list[Check]:
+    """The formats, tools, rules and exports of other packages, and those that cannot be loaded."""
+    checks = []
+    for group, module, kind in _ADDITIONS:
+        if not entry_points_of(group):
+            continue
+        added: Plugins[object] = plugins_of(group, getattr(importlib.import_module(module), kind))
+        noun = group.rpartition(".")[2]
+        if added.editions:
+            checks.append(Check(noun, "ok", f"added by {', '.join(dict.fromkeys(added.editions))}"))
+        remedy = "install a version of the package that fits this one, or remove it"
+        checks += [Check(noun, "problem", warning, remedy) for warning in added.warnings]
+    return checks
 
 
 # -- frameworks -------------------------------------------------------------------------------------------------------
@@ -229,7 +256,9 @@ def clock() -> Check:
 
 
 def _cache() -> Check:
-    folder = Cache().folder
+    folder, url = Cache().folder, Cache().options.url
+    if url is not None:
+        return Check("cache", "ok", url)
     if folder is None:
         return Check("cache", "note", "switched off", "unset STEPSCOPE_CACHE to open profiles faster the second time")
     if not _may_write_below(folder):

@@ -1,26 +1,27 @@
-"""Exports a trace to the formats of other viewers: Chrome's JSON and Perfetto's protobuf.
+"""Exports a trace to the formats of other viewers.
 
-    content.py   what is written in either format: tracks on which events nest, arrows, counters
-    chrome.py    `pieces(traces, hosts)`: the JSON, for chrome://tracing, Perfetto, and our own reader
-    perfetto.py  `pieces(traces, hosts)`: the protobuf, which is smaller and opens faster
+    registry.py    the one list of formats
+    content.py     what timelines show: tracks on which events nest, arrows, counters
+    stacks.py      what flame graphs show: each call stack once, with its time
+    chrome.py      Chrome's JSON, for chrome://tracing, Perfetto, and our own reader
+    perfetto.py    Perfetto's protobuf, which is smaller and opens faster
+    speedscope.py, collapsed.py, pprof.py   for Speedscope, flame graphs and pprof
+    fragments.py   lines of JSON from texts that are encoded once
 
-Both yield bytes piece by piece, so that a file of any size never has to fit into memory.
+Each has `pieces(traces, hosts)`, which yields bytes piece by piece, so that a file of any size never has to fit into
+memory.
 """
 
 from __future__ import annotations
 
-import importlib
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from stepscope.errors import UsageError
+from stepscope.export.registry import export_named
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
-
-SUFFIXES = {"perfetto": ".perfetto-trace", "chrome": ".trace.json"}
-"""The file name ending of each format; a compressed file adds `.gz`."""
 
 
 def pieces(traces: Iterable[HostTrace], form: str, hosts: int = 1) -> Iterator[bytes]:
@@ -28,16 +29,13 @@ def pieces(traces: Iterable[HostTrace], form: str, hosts: int = 1) -> Iterator[b
 
     Args:
         traces: one per host; each is released before the next is requested.
-        form: `perfetto` or `chrome`.
+        form: the name of a format, such as `perfetto`.
         hosts: how many traces there are.
 
     Raises:
         UsageError: there is no such format.
     """
-    if form not in SUFFIXES:
-        raise UsageError(f"there is no trace as {form!r}", hint=f"choose one of {', '.join(SUFFIXES)}")
-    writer: Iterator[bytes] = importlib.import_module(f"stepscope.export.{form}").pieces(traces, hosts)
-    return writer
+    return export_named(form).pieces(traces, hosts)
 
 
 def compress_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:

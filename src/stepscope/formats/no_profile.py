@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from pathlib import PurePath
 
 from stepscope.errors import InputError, NotFoundError, Problem, counted
-from stepscope.formats import store
+from stepscope.formats import not_recorded, store
 from stepscope.formats.base import folder_formats, format_of
 from stepscope.formats.naming import join_names, printable
 
@@ -48,6 +48,10 @@ def no_profile_error(root: str, walk: store.Walk, problems: list[Problem]) -> No
     census = _count_kinds(entry.name for folder in walk.folders for entry in folder.files)
     instead = f"; there are instead: {census}" if census else ""
     reason = f"no profile in {where}; looked for {wanted}{instead}"
+    notes = [problem for problem in problems if problem.code == not_recorded.CODE]
+    if notes:  # the program that was to record knows better than any search
+        said = "; ".join(dict.fromkeys(note.reason for note in notes))
+        return NotFoundError(f"{said} ({where})", path=root, hint=notes[0].hint)
     reasons = "; ".join(f"{problem.path}: {problem.reason}" for problem in problems[:3])
     more = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
     return NotFoundError(reason, path=root, lost=reasons + more or None, hint=hint_near(root))

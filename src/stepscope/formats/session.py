@@ -21,21 +21,29 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from glob import glob
 from pathlib import PurePath
 from typing import NamedTuple
 
-from stepscope.errors import InputError, Problem, UsageError
+from stepscope.errors import InputError, NotFoundError, Problem, UsageError
 from stepscope.formats import store
 from stepscope.formats.base import Format, format_of, format_with_ending
 from stepscope.formats.form import NO_STAMP, Companion, NameParts
 from stepscope.formats.naming import join_names, natural_key, printable, unique_names
+from stepscope.formats.not_recorded import read_notes
 from stepscope.records import dataclass
+
+_MOST_RUNS = 3  # that the name of a joined session lists
 
 LOCAL_HOST = "localhost"
 """The name of a host whose file does not name it."""
 
 MAX_SNIFFED_FILES = 64
+MAX_BESIDE = 16
+"""Files of unknown names beside profiles that are checked by content: the page searches every few seconds."""
 MAX_SPREAD_MINUTES = 10
 """The ranks of a job write one span within this time; exporting a large trace takes minutes."""
 
@@ -66,12 +74,16 @@ class Session:
         path: the folder that holds the files.
         files: at least one, in the order of the hosts' names.
         problems: what the search could not read and what it left out, to be shown as warnings.
+        choices: the number of sessions that were found with it.
+        joined: the folders of the sessions that were joined into this one; empty for a session as found.
     """
 
     run: str
     path: str
     files: tuple[HostFile, ...]
     problems: tuple[Problem, ...] = ()
+    choices: int = 1
+    joined: tuple[str, ...] = ()
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -106,6 +118,7 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
     walk = store.walk(root)
     problems = list(walk.problems)
     found = [candidate for folder in walk.folders for candidate in _folder_candidates(root, folder, problems)]
+    problems += [*read_notes(walk), *_find_passed_over(walk, found)]
     found = found or _sniffed_candidates(root, walk, problems)
     if not found:
         from stepscope.formats.no_profile import no_profile_error
@@ -143,6 +156,54 @@ def find_session(path: str | os.PathLike[str], run: str | None = None) -> Sessio
     reason = f"{len(matching)} runs are named {run}" if matching else f"there is no run named {run}"
     hint = f"the runs are: {join_names([session.run for session in matching or sessions])}"
     raise UsageError(reason, code="unknown-run", path=os.fspath(path), hint=hint)
+
+
+def find_joined_session(paths: Sequence[str | os.PathLike[str]], run: str | None = None) -> Session:
+    """The newest session at or below each of several paths, such as a folder per worker, as one session of all hosts.
+
+    A path with `*`, `?` or `[` that does not exist as it is stands for the local files and folders that it matches.
+
+    Args:
+        paths: at least one, each as for `find_sessions`.
+        run: the run to take at each path.
+
+    Raises:
+        UsageError, InputError: as for `find_session`; NotFoundError if a pattern matches nothing.
+    """
+    places = [place for path in paths for place in _expand_pattern(path)]
+    sessions = [find_session(place, run) for place in places]
+    if len(sessions) == 1:
+        return sessions[0]
+    files = [file for session in sessions for file in session.files]
+    hosts = Counter(file.host for file in files)
+    owners = [store.basename(store.plain(place).rstrip("/")) for place in places]
+    names = [
+        file.host if hosts[file.host] == 1 else f"{owner}/{file.host}"
+        for owner, session in zip(owners, sessions, strict=True)
+        for file in session.files
+    ]
+    renamed = (replace(file, host=name) for name, file in zip(unique_names(names), files, strict=True))
+    problems = dict.fromkeys(problem for session in sessions for problem in session.problems)
+    runs = list(dict.fromkeys(session.run for session in sessions))
+    return Session(
+        run=join_names(runs, limit=_MOST_RUNS),
+        path=os.fspath(places[0]),
+        files=tuple(renamed),
+        problems=tuple(problems),
+        joined=tuple(session.path for session in sessions),
+    )
+
+
+def _expand_pattern(path: str | os.PathLike[str]) -> list[str]:
+    """The paths that a pattern matches, in natural order; a path that is no pattern, or exists, is itself."""
+    _require_path(path)
+    text = os.fspath(path)
+    if not any(sign in text for sign in "*?[") or store.is_remote(text) or os.path.lexists(store.plain(text)):
+        return [text]
+    found = sorted(glob(store.plain(text)), key=natural_key)  # noqa: PTH207 - Path.glob takes no absolute pattern
+    if not found:
+        raise NotFoundError("no file or folder matches this pattern", path=text, hint="check it with ls")
+    return found
 
 
 def pick_host(session: Session, host: str) -> HostFile:
@@ -295,7 +356,7 @@ def _run_name(root: str, folder: str) -> str:
 def _name_sessions(found: list[_Candidate], problems: list[Problem]) -> tuple[Session, ...]:
     runs = unique_names([candidate.run for candidate in found])
     return tuple(
-        Session(run, candidate.path, _host_files(candidate.files), (*problems, *_check_spread(candidate)))
+        Session(run, candidate.path, _host_files(candidate.files), (*problems, *_check_spread(candidate)), len(runs))
         for run, candidate in zip(runs, found, strict=True)
     )
 
@@ -381,10 +442,34 @@ def _format_by_content(path: str, name: str) -> Format:
     return format_by_content(path, name)
 
 
-def _sniffed_candidates(root: str, walk: store.Walk, problems: list[Problem]) -> list[_Candidate]:
-    """Files that are profiles by their content.  Each is its own session: nothing shows which belong together."""
+def _find_passed_over(walk: store.Walk, found: Iterable[_Candidate]) -> list[Problem]:
+    """Files that are profiles by content but not by name, in folders with profiles by name: these are passed over."""
+    used = {candidate.path for candidate in found}
+    beside = [
+        (entry, fmt)
+        for folder in walk.folders
+        if folder.path in used and not store.is_remote(folder.path)
+        for entry in folder.files
+        if not format_of(entry.name) and (fmt := format_with_ending(entry.name))
+    ]
+    unread: list[Problem] = []  # a file that cannot be read is no loss: nothing shows that it is a profile
+    reason = "passed over: by its content it is a profile, but its name does not say so, and other files' names do"
+    hint = "give the path of this file to open it, or rename it to NAME.pt.trace.json[.gz]"
+    return [
+        Problem("passed-over", reason, path=entry.path, hint=hint)
+        for entry, fmt in beside[:MAX_BESIDE]
+        if _is_certain(fmt, entry.path, unread)
+    ]
+
+
+def _is_certain(fmt: Format, path: str, problems: list[Problem]) -> bool:
     from stepscope.formats.sniffing import is_certain_file
 
+    return is_certain_file(fmt, path, problems)
+
+
+def _sniffed_candidates(root: str, walk: store.Walk, problems: list[Problem]) -> list[_Candidate]:
+    """Files that are profiles by their content.  Each is its own session: nothing shows which belong together."""
     files = (entry for folder in walk.folders for entry in folder.files)
     named = [(entry, fmt) for entry in files if (fmt := format_with_ending(entry.name))]
     if len(named) > MAX_SNIFFED_FILES:
@@ -392,7 +477,7 @@ def _sniffed_candidates(root: str, walk: store.Walk, problems: list[Problem]) ->
         reason = f"only {MAX_SNIFFED_FILES} of {len(named):,} {kinds} files were checked for profiles"
         hint = "give a path closer to the profiles, or the file itself"
         problems.append(Problem(code="search-bound", reason=reason, path=root, hint=hint))
-    sure = [(entry, fmt) for entry, fmt in named[:MAX_SNIFFED_FILES] if is_certain_file(fmt, entry.path, problems)]
+    sure = [(entry, fmt) for entry, fmt in named[:MAX_SNIFFED_FILES] if _is_certain(fmt, entry.path, problems)]
     return [_sniffed_candidate(root, file) for file in _drop_packed_copies(_describe_files(sure, problems))]
 
 

@@ -90,19 +90,7 @@ class Report(ABC):
         listed = self._main_list_name()
         if not listed or not (sort or where):
             return self
-        columns: Sequence[str] = next((list(row) for row in getattr(self, listed)), ())
-        rows = list(getattr(self, listed))
-        where = [where] if isinstance(where, str) else where
-        for condition in where:
-            column, mark, text = condition.partition("=")
-            if not mark:
-                raise UsageError(f"{condition!r} is not a condition", hint="write --where COLUMN=TEXT")
-            _require_column(columns, column)
-            rows = [row for row in rows if text.lower() in str(csv_value(row[column])).lower()]
-        unmatched = f"no row has {' and '.join(where)}" if where and not rows else ""
-        if sort:
-            _require_column(columns, sort.removeprefix("-"))
-            rows = _sort_rows(rows, sort.removeprefix("-"), sort.startswith("-"))
+        rows, unmatched = arrange_rows(getattr(self, listed), sort, [where] if isinstance(where, str) else where)
         changes: dict[str, Any] = {listed: tuple(rows)}
         warnings = (unmatched, *self.warnings) if unmatched else self.warnings
         return replace(self, warnings=warnings, unmatched=unmatched, **changes)
@@ -169,6 +157,28 @@ class Report(ABC):
     def _repr_html_(self) -> str:
         text: str = forms.make_form("html", self)
         return text
+
+
+def arrange_rows(
+    rows: Sequence[dict[str, Any]], sort: str | None, where: Sequence[str]
+) -> tuple[list[dict[str, Any]], str]:
+    """Rows that meet all conditions, sorted; and if none does, a sentence that says so.
+
+    Args and errors: as of `Report.arranged`.
+    """
+    columns: Sequence[str] = next((list(row) for row in rows), ())
+    kept = list(rows)
+    for condition in where:
+        column, mark, text = condition.partition("=")
+        if not mark:
+            raise UsageError(f"{condition!r} is not a condition", hint="write --where COLUMN=TEXT")
+        _require_column(columns, column)
+        kept = [row for row in kept if text.lower() in str(csv_value(row[column])).lower()]
+    unmatched = f"no row has {' and '.join(where)}" if where and not kept else ""
+    if sort:
+        _require_column(columns, sort.removeprefix("-"))
+        kept = _sort_rows(kept, sort.removeprefix("-"), sort.startswith("-"))
+    return kept, unmatched
 
 
 def make_finite(value: Any) -> Any:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from stepscope.report.charts import chart_of_table
+from stepscope.report.drawing import to_svg
 from stepscope.report.fields import Field
 from stepscope.report.looks import clean, column_texts, name_words, unit_symbol, value_text, visible_fields
 from stepscope.report.sections import TABLE_ROWS, Figures, Prose, Rows, Section
@@ -23,6 +25,19 @@ td { overflow-wrap: anywhere }
 h4 { margin: 1.6em 0 .4em }
 @media print { body { max-width: none; margin: 0 } tr, li { break-inside: avoid } h4 { break-after: avoid } }
 """
+_LIVE_ROWS = 500  # of a table in a notebook: what is not there cannot be sorted
+_BOX = "32em"  # the height of a long table in a notebook
+# Sorts by the column of a heading: numbers by their exact values, the largest first, or texts; the unknown is last.
+# It stands in an attribute, since not every notebook runs scripts of an output.
+_SORT = (
+    "var h=event.target.closest('th');if(h){var t=h.closest('table'),b=t.tBodies[0],i=h.cellIndex,"
+    "d=h.ariaSort==='descending'?1:-1,v=function(r){var c=r.cells[i];return c.dataset.v===undefined?null:+c.dataset.v},"
+    "n=[].some.call(b.rows,function(r){return v(r)!==null});"
+    "[].forEach.call(t.tHead.rows[0].cells,function(c){c.ariaSort='none'});h.ariaSort=d<0?'descending':'ascending';"
+    "[].slice.call(b.rows).sort(function(x,y){var p=v(x),q=v(y);"
+    "return n?(p===null)-(q===null)||d*(p-q):-d*x.cells[i].textContent.localeCompare(y.cells[i].textContent)})"
+    ".forEach(function(r){b.appendChild(r)})}"
+)
 _RIGHT = frozenset({"float", "int"})
 _WHOLE = 100.0
 _BAR = "color-mix(in srgb,#3b82f6 22%,transparent)"
@@ -38,8 +53,24 @@ def render_page(report: Report, most_rows: int) -> str:
 
 
 def render_notebook(report: Report) -> str:
-    """A whole report for a notebook."""
-    return render_fragment(report, TABLE_ROWS)
+    """A whole report for a notebook: with charts, and with tables that sort by a click on a heading."""
+    one_host = len(report.hosts) == 1
+    sections = [_render_live(section, one_host) for section in report.visible_sections()]
+    warnings = [f"<p><b>{_escape_text(warning)}</b></p>" for warning in report.warnings]
+    return "\n".join([f"<h3>{_escape_text(report.TOOL)}</h3>", *warnings, *sections])
+
+
+def _render_live(section: Section, one_host: bool) -> str:
+    """One section of a notebook: the chart that suits a table, and the table, which scrolls in its box."""
+    if not isinstance(section, Rows) or not section.rows:
+        return render_section(section, TABLE_ROWS, "", one_host)
+    drawing = chart_of_table(section)
+    chart = f"<div>{to_svg(drawing)}</div>" if drawing is not None else ""
+    left = len(section.rows) - _LIVE_ROWS
+    more = f"<p>and {left:,} more row{'s' * (left != 1)}; to_dict() has all</p>" if left > 0 else ""
+    table = _render_table(section, _LIVE_ROWS, one_host, sortable=len(section.rows) > 1)
+    box = f'<div style="max-height:{_BOX};overflow:auto">{table}</div>' if len(section.rows) > TABLE_ROWS else table
+    return f"<h4>{_escape_text(section.title)}</h4>{chart}{box}{more}"
 
 
 def render_fragment(report: Report, most_rows: int, rest: str = "; to_dict() has all", title: str | None = None) -> str:
@@ -57,7 +88,7 @@ def _put_prose_first(sections: Sequence[Section]) -> list[Section]:
 
 def _render_body(report: Report, most_rows: int, rest: str, title: str, shown: Sequence[Section]) -> str:
     warnings = [f"<p><b>{_escape_text(warning)}</b></p>" for warning in report.warnings]
-    sections = [_render_section(section, most_rows, rest, len(report.hosts) == 1) for section in shown]
+    sections = [render_section(section, most_rows, rest, len(report.hosts) == 1) for section in shown]
     return "\n".join([f"<h3>{title}</h3>", *warnings, *sections])
 
 
@@ -65,8 +96,9 @@ def _escape_text(text: str) -> str:
     return escape(clean(text))
 
 
-def _render_section(section: Section, most_rows: int, rest: str, one_host: bool) -> str:
-    title = f"<h4>{_escape_text(section.title)}</h4>"
+def render_section(section: Section, most_rows: int, rest: str, one_host: bool, heading: bool = True) -> str:
+    """One section; `rest` stands behind the number of rows that are left out."""
+    title = f"<h4>{_escape_text(section.title)}</h4>" if heading else ""
     if isinstance(section, Prose):
         return title + "<ul>" + "".join(map(_render_line, section.lines)) + "</ul>"
     if isinstance(section, Figures):
@@ -93,28 +125,34 @@ def _render_figure(section: Figures, row: int) -> str:
     return f'<tr title="{escape(field.doc)}"><th style="text-align:left">{escape(_heading(field))}</th>{cell}</tr>'
 
 
-def _render_table(section: Rows, most_rows: int, one_host: bool) -> str:
+def _render_table(section: Rows, most_rows: int, one_host: bool, sortable: bool = False) -> str:
     fields = visible_fields(section, one_host)
     rows = section.rows[:most_rows]
     columns = [column_texts(field, [row[field.name] for row in rows]) for field in fields]
     cells = [
-        [_render_cell(text, field, row[field.name]) for text, row in zip(column, rows, strict=True)]
+        [_render_cell(text, field, row[field.name], sortable) for text, row in zip(column, rows, strict=True)]
         for field, column in zip(fields, columns, strict=True)
     ]
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
-    head = "".join(map(_column_head, fields))
-    return f"<table><tr>{head}</tr>{body}</table>"
+    head = "".join(_column_head(field, sortable) for field in fields)
+    if not sortable:
+        return f"<table><tr>{head}</tr>{body}</table>"
+    events = f'onclick="{_SORT}" onkeydown="if(event.key===\'Enter\'){{{_SORT}}}"'
+    return f"<table {events}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _column_head(field: Field) -> str:
+def _column_head(field: Field, sortable: bool) -> str:
     text = f"{_heading(field)} {unit_symbol(field)}".strip()
-    return f'<th title="{escape(field.doc)}" style="{_align_style(field)}">{escape(text)}</th>'
+    more = ' tabindex="0" aria-sort="none"' if sortable else ""
+    pointer = ";cursor:pointer" if sortable else ""
+    return f'<th title="{escape(field.doc)}"{more} style="{_align_style(field)}{pointer}">{escape(text)}</th>'
 
 
-def _render_cell(text: str, field: Field, value: object) -> str:
+def _render_cell(text: str, field: Field, value: object, sortable: bool = False) -> str:
+    exact = f' data-v="{value}"' if sortable and isinstance(value, int | float) else ""
     if field.kind not in _RIGHT and len(text) > _WORD:
         return f'<td style="{_align_style(field)}">{_add_line_breaks(escape(text))}</td>'
-    return f'<td style="{_align_style(field)};white-space:nowrap{_bar_style(field, value)}">{escape(text)}</td>'
+    return f'<td{exact} style="{_align_style(field)};white-space:nowrap{_bar_style(field, value)}">{escape(text)}</td>'
 
 
 def _bar_style(field: Field, value: object) -> str:

@@ -112,6 +112,16 @@ def number_text(value: float) -> str:
     return f"{value:,.2f}" if abs(value) >= 0.1 or not value else f"{value:.3g}"
 
 
+def value_with_unit(field: Field, value: Cell) -> str:
+    """The text of a single value with its unit.
+
+    >>> value_with_unit(Field("step_ms", "ms", "a time"), 12.5)
+    '12.500 ms'
+    """
+    unit = unit_symbol(field)
+    return value_text(field, value) + (f" {unit}" if unit and value is not None else "")
+
+
 def _choose_decimals(field: Field, sizes: Sequence[float]) -> int:
     largest = max(sizes, default=0.0)
     if all(size.is_integer() for size in sizes):

@@ -1,7 +1,7 @@
 """The step category by which the page colours an op, a kernel, an input stage or a thread, from its name.
 
-The server sends these rules to the page, which holds no names itself.  They only affect colours: the breakdown of steps
-uses the kinds of events.
+A copy has one colour whichever way it goes, as in the account of a step.  The server sends these rules to the page,
+which holds no names itself.  They only affect colours: the breakdown of steps uses the kinds of events.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ CATEGORY_RULES: tuple[CategoryRule, ...] = (
         r"|broadcast_coalesced",
     ),
     CategoryRule(
-        "input",
-        r"^dataset$|host to device|h2d|htod|infeed|dataloader|^input( wait)?$|iterator::|tf\.data|enqueue|^read_"
-        r"|preprocess",
+        "device_to_device",
+        r"(host|device) to (host|device)|[dh]2[dh]|[dh]to[dh]|p2p|\bsend\b|\brecv\b|memcpy|^(aten::)?copy|copy_?$",
     ),
-    CategoryRule("output", r"device to host|d2h|dtoh|outfeed"),
-    CategoryRule("device_to_device", r"device to device|d2d|dtod|p2p|\bsend\b|\brecv\b|memcpy|^(aten::)?copy|copy_?$"),
+    CategoryRule("input", r"^dataset$|infeed|dataloader|^input( wait)?$|iterator::|tf\.data|enqueue|^read_|preprocess"),
+    CategoryRule("output", r"outfeed"),
     CategoryRule("compilation", r"compil"),
     CategoryRule("kernel_launch", r"launch", "host"),
 )

@@ -28,6 +28,9 @@ KERNELS: tuple[KindRule, ...] = (
 STREAM_WORK: tuple[KindRule, ...] = ((r"(?i:nccl|rccl)", K.COLLECTIVE, Trait.NONE),)
 
 _LIBRARY_CALL = Pattern(r"\w+:(?!:)")
+_ALGORITHM = Pattern(
+    r"(?:^|_)(TREE|RING|NVLS_TREE|NVLS|COLLNET_DIRECT|COLLNET_CHAIN|COLLNET|PAT)_(LL128|LL|SIMPLE)(?:\W|_|$)"
+)
 _NOT_A_LETTER = Pattern(r"[^a-z]")
 _OPERATIONS = tuple(
     (name, Pattern(pattern))
@@ -62,6 +65,21 @@ def operation_of(name: str) -> str:
     """
     letters = _NOT_A_LETTER.sub("", name.lower())
     return next((operation for operation, pattern in _OPERATIONS if pattern.search(letters)), brief(name))
+
+
+@lru_cache(maxsize=4096)
+def algorithm_of(name: str) -> str:
+    """The algorithm and protocol in a kernel's name; empty if it has none.
+
+    >>> algorithm_of("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+    'ring, LL'
+    >>> algorithm_of("ncclKernel_AllReduce_TREE_LL128_Sum_half(ncclWorkElem)")
+    'tree, LL128'
+    """
+    found = _ALGORITHM.search(name)
+    if found is None:
+        return ""
+    return f"{found[1].lower().replace('_', ' ')}, {found[2] if found[2] != 'SIMPLE' else 'simple'}"
 
 
 @lru_cache(maxsize=256)

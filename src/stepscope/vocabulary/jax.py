@@ -33,7 +33,11 @@ NAMES: tuple[NameTable, ...] = (
             **{f"PjitFunction({name})": CallTrait.COPIES_IN for name in _TAKES_IN},
             "lower_sharding_computation": CallTrait.LOWERS_PROGRAM,
         },
-        rules=((CallTrait.WRITES_PROGRAM_CACHE, r"\$\S*compilation_cache\.py:\d+ put_executable_and_time$"),),
+        rules=(
+            (CallTrait.WRITES_PROGRAM_CACHE, r"\$\S*compilation_cache\.py:\d+ put_executable_and_time$"),
+            # Recorded as the wait starts; the runtime does not record how long it lasts.
+            (CallTrait.STARTS_TO_WAIT, r"\w+Buffer::(?:Await|BlockHostUntilReady)$"),
+        ),
     ),
     # JAX waits for a device inside its runtime, which does not record the wait; only the Python call shows it.
     NameTable(rules=((CodeTrait.WAITS_FOR_DEVICE, r"\$\S*\.py:\d+ block_until_ready$"),)),

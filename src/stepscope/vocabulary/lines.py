@@ -11,6 +11,7 @@ _STREAM = Pattern(r"Stream #?(?P<number>-?\d+)\s*\((?P<work>[^()]*)\)")
 _LOOP = Pattern(r"python|main", re.IGNORECASE)
 _OPS = Pattern(r"(?i)xla ops|tensorflow ops|framework ops")
 _DEVICE = "/device:"
+_PROFILER = Pattern(r"(?i)stepscope\b|pytorch profiler\b|profiler(?: |$)")
 
 
 def split_pool(thread: str) -> tuple[str, str]:
@@ -38,6 +39,15 @@ def may_run_loop(thread: str) -> bool:
     return _LOOP.search(thread) is not None
 
 
+def is_of_profiler(thread: str) -> bool:
+    """True for a thread or a line of a profiler itself.
+
+    >>> is_of_profiler("PyTorch Profiler"), is_of_profiler("stepscope-memory"), is_of_profiler("train")
+    (True, True, False)
+    """
+    return _PROFILER.match(thread) is not None
+
+
 def holds_ops(line: str) -> bool:
     """True for a derived line that holds ops."""
     return _OPS.search(line) is not None
@@ -51,3 +61,18 @@ def holds_scopes(line: str) -> bool:
 def device_label(plane: str) -> str:
     """A device's name for people: `GPU 0` for `/device:GPU:0`."""
     return plane.removeprefix(_DEVICE).replace(":", " ")
+
+
+def holds_stack_samples(plane: str) -> bool:
+    """True for the plane with the stacks that Stepscope samples."""
+    return plane.startswith("/device:CUSTOM:Python stack samples")
+
+
+def is_main_thread(line: str) -> bool:
+    """True for the name that Python gives to a program's first thread."""
+    return line.startswith("MainThread")
+
+
+def holds_worker_processes(plane: str) -> bool:
+    """True for the plane with the batches and tasks of worker processes that Stepscope recorded."""
+    return plane.startswith("/device:CUSTOM:Worker processes")

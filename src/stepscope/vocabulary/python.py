@@ -1,6 +1,7 @@
 """Python calls as profilers record them.
 
 $train.py:12 step                          TensorFlow's and JAX's tracer: file, line, function
+$scipy/ndimage/zoom.py:9 zoom              Stepscope's, for a library: its path below site-packages
 $<unknown> read                            the same for a function without a file
 model/train.py(12): step                   PyTorch's
 <built-in method read of _io.BufferedReader object at 0x7f>
@@ -47,7 +48,8 @@ def is_of_user(frame: str) -> bool:
     if _FRAME.match(frame) is None or _LIBRARY.match(frame) is not None:
         return False
     file = place_of(frame)[1] or ""
-    return not (is_framework_file(file.removeprefix("$")) if frame.startswith("$") else is_of_package(file))
+    without_folder = frame.startswith("$") and "/" not in file
+    return not (is_framework_file(file.removeprefix("$")) if without_folder else is_of_package(file))
 
 
 def may_be_library(frame: str) -> bool:

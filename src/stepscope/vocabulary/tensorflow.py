@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepscope.model import EventKind, Trait
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
-from stepscope.vocabulary.traits import CallTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, InputTrait, LayerTrait, OpTrait
 
 K = EventKind
 
@@ -29,6 +29,9 @@ RUNTIME: tuple[KindRule, ...] = (
 )  # fmt: skip
 OPS: tuple[KindRule, ...] = ((r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Z_]\w*$", K.OP, Trait.NONE),)
 UNTYPED_OPS: tuple[KindRule, ...] = ((r"[^:]+:$", K.OP, Trait.NONE),)
+
+KERAS_BATCH = "Profiled batch"
+"""The mark of Keras' TensorBoard callback.  It numbers batches from 0; `profile_batch`, which chooses them, from 1."""
 
 ONLY_HERE = ("FunctionRun", "EagerExecute", "ExecutorState::Process")
 """Names that no other framework writes."""
@@ -100,6 +103,9 @@ NAMES: tuple[NameTable, ...] = (
             (OpTrait.READS_FILE, r"(?:ReadFile|WholeFileReader\w*|ReaderRead\w*|MatchingFiles)$"),
             (OpTrait.WRITES_VARIABLE, r"(?:Assign\w*VariableOp|ResourceApply\w+)$"),
             (OpTrait.PREPARES_FILTER_GRADIENT, r"_?Mkl\w*Conv\w*BackpropFilter"),
+            (LayerTrait.ADDS_BIAS, r"BiasAdd(?:V\d)?$"),
+            (LayerTrait.NORMALIZES_BATCH, r"_?(?:Mkl)?FusedBatchNorm(?:V\d|Ex)?$"),
+            (InputTrait.DECODES, r"Decode(?:Jpeg|Image|Png|Gif|Bmp|AndCropJpeg|WebP)$"),
         ),
     ),
     NameTable(applies=lambda name: name.startswith(_EAGER), rules=((OpTrait.MOVES_DATA, _moves_eagerly),)),

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable
 
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary import user_ranges
 from stepscope.vocabulary.collectives import HOST_CALLS, KERNELS
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
-from stepscope.vocabulary.traits import CallTrait, InputTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, InputTrait, LayerTrait, OpTrait, RangeTrait
 
 K = EventKind
 
@@ -62,6 +63,7 @@ OP_KINDS: tuple[KindRule, ...] = (
 ANNOTATION_KINDS: tuple[KindRule, ...] = (
     *_MARKS,
     (_CHECKPOINT, K.CHECKPOINT, Trait.NONE),
+    *user_ranges.KINDS,
     (r"", K.ANNOTATION, Trait.NONE),
 )
 PYTHON_KINDS: tuple[KindRule, ...] = (
@@ -141,8 +143,10 @@ NAMES: tuple[NameTable, ...] = (
             (OpTrait.COPIES_AND_WAITS, r"(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
             (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # their callers need the memory
             (OpTrait.PREPARES_CONVOLUTION, r"conv(?:olution|\dd)$"),
+            (LayerTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
         ),
     ),
+    NameTable(rules=((RangeTrait.UPDATES_MODEL, lambda name: is_update(name)), (RangeTrait.OF_FRAMEWORK, _FRAMES))),
     NameTable(
         exact={"detach_": OpTrait.MAKES_TENSOR, "torch::autograd::AccumulateGrad": OpTrait.ADDS_GRADIENT},
         rules=(
@@ -159,6 +163,7 @@ NAMES: tuple[NameTable, ...] = (
             (InputTrait.SINGLE_PROCESS, r".*SingleProcess"),
             (InputTrait.MULTI_PROCESS, r".*MultiProcess"),
             (InputTrait.READS_FILE, lambda name: _DATAPIPE_READS.search(name)),
+            (InputTrait.DECODES, r"image::decode_"),
         )
     ),
     NameTable(

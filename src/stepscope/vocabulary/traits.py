@@ -42,6 +42,13 @@ class OpTrait(IntFlag):
     PREPARES_FILTER_GRADIENT = auto()
 
 
+class LayerTrait(IntFlag):
+    """Which part of a layer an op is."""
+
+    ADDS_BIAS = auto()  # in an op of its own
+    NORMALIZES_BATCH = auto()  # batch normalization, forward
+
+
 class CallTrait(IntFlag):
     """What a call on the host does: a Python function, a dispatch, or a call into a runtime."""
 
@@ -67,6 +74,7 @@ class CallTrait(IntFlag):
     TAKES_MEMORY = auto()  # allocates or frees device memory, and stops the device meanwhile
     COPIES = auto()
     MAY_BLOCK = auto()  # copies or waits
+    STARTS_TO_WAIT = auto()  # a mark: its thread waits from here on, for as long as nothing else is recorded on it
 
 
 class CodeTrait(IntFlag):
@@ -93,6 +101,7 @@ class InputTrait(IntFlag):
     STARTS_LOADER = auto()
     STARTS_PROCESS = auto()
     PINS_MEMORY = auto()  # copies a batch to pinned memory
+    DECODES = auto()  # unpacks a compressed picture
 
 
 class KernelTrait(IntFlag):
@@ -103,3 +112,11 @@ class KernelTrait(IntFlag):
     ELEMENTWISE = auto()  # of one elementwise op; its operands come from memory and its result goes there
     WIDE_PRODUCT = auto()  # a product or convolution in 32 bits or more
     FROM_PAGEABLE = auto()  # copies from memory that is not pinned
+
+
+class RangeTrait(IntFlag):
+    """What a named range on a thread is."""
+
+    UPDATES_MODEL = auto()  # the call in which an optimizer updates the parameters
+    OF_FRAMEWORK = auto()  # named by a framework or its libraries
+    OF_RUNTIME = auto()  # written in the way in which the runtimes of TensorFlow and JAX name their own work

@@ -28,6 +28,13 @@ def start(site: Site, request: Request) -> Answer:
     return json_answer({"id": site.captures.start(wish).id}, 201)
 
 
+def addresses(site: Site, request: Request) -> Answer:
+    """Answers with the profiler servers that can be found without being told: those of this user's jobs here."""
+    from stepscope.capture.running_servers import find_running_servers
+
+    return json_answer({"servers": [asdict(server) for server in find_running_servers()]})
+
+
 def progress(site: Site, request: Request, capture: str) -> Answer:
     """Answers with the progress of a capture, and with its session once it is saved."""
     return json_answer(_capture_json(site, site.captures.find(capture)))
@@ -68,6 +75,7 @@ def find_session(site: Site, folder: str) -> str | None:
 
 ROUTES = (
     Route("/api/capture", start, "POST", Role.CAPTURE),
+    Route("/api/capture/addresses", addresses, role=Role.CAPTURE),
     Route("/api/capture/<capture>", progress, role=Role.CAPTURE),
     Route("/api/capture/<capture>", cancel, "DELETE", Role.CAPTURE),
 )

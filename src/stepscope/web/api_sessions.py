@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from werkzeug import Request
 
 from stepscope import __version__
-from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.registry import all_tools
 from stepscope.formats import store
 from stepscope.formats.session import HostFile
 from stepscope.vocabulary.categories import CATEGORY_RULES
@@ -26,7 +26,7 @@ MOST_WAIT_MS = 1000
 
 def config(site: Site, request: Request) -> Answer:
     """Answers with the settings that the page needs first."""
-    tools = [{"name": tool.name, "title": tool.title, "summary": tool.summary} for tool in TOOLS]
+    tools = [{"name": tool.name, "title": tool.title, "summary": tool.summary} for tool in all_tools()]
     return json_answer(
         {
             "version": __version__,
@@ -145,7 +145,8 @@ def _facts(opened: OpenSession) -> dict[str, Any] | None:
 
 
 def _steps(report: OverviewReport) -> dict[str, Any]:
-    return {"step_count": report.step_time_ms["count"], "step_time_ms": report.step_time_ms["mean"]}
+    times = {"step_count": report.step_time_ms["count"], "step_time_ms": report.step_time_ms["mean"]}
+    return times | {"collectives_ms": report.breakdown_ms["device_collectives"]}
 
 
 def _warnings(opened: OpenSession) -> list[str]:

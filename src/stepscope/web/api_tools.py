@@ -6,7 +6,7 @@ from typing import Any
 
 from werkzeug import Request
 
-from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.registry import all_tools
 from stepscope.report import Field, Figures, Prose, Report, Rows, Section
 from stepscope.report.export import EXPORTS, MEDIA_TYPES, table_to_arrow
 from stepscope.web.answers import ARROW, Answer, Refused, binary_answer, json_answer
@@ -29,7 +29,7 @@ def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
 def report_answer(report: Report) -> Answer:
     """Answers with a report: its JSON, and its sections as the page shows them."""
     whole = report.to_dict()
-    sections = [_section_json(section, whole) for section in report.sections()]
+    sections = [section_json(section, whole) for section in report.sections()]
     body, left_out = _drop_long_lists(whole)
     return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
 
@@ -46,13 +46,15 @@ def tool_export(site: Site, request: Request, session: str, tool: str, form: str
 
 def trace_export(site: Site, request: Request, session: str, form: str) -> Answer:
     """Answers with the trace of one or all hosts as a compressed file for other viewers."""
-    from stepscope.export import SUFFIXES, compress_pieces, pieces
+    from stepscope.export import compress_pieces
+    from stepscope.export.registry import export_named
 
+    export = export_named(form)
     opened = site.opened(session)
     host = request.args.get("host") or None
     hosts = opened.listed.session.hosts if host is None else (opened.file(host).host,)
-    content = b"".join(compress_pieces(pieces((opened.trace(one) for one in hosts), form, len(hosts))))
-    name = f"{opened.listed.id}{SUFFIXES[form]}.gz"
+    content = b"".join(compress_pieces(export.pieces((opened.trace(one) for one in hosts), len(hosts))))
+    name = f"{opened.listed.id}{export.suffix}.gz"
     return binary_answer(content, "application/gzip", {"Content-Disposition": f'attachment; filename="{name}"'})
 
 
@@ -75,7 +77,7 @@ def _report(site: Site, request: Request, session: str, tool: str) -> Report:
 
 def _read_question(request: Request, tool: str) -> tuple[str, str | None, str | None]:
     """Tool, host and steps.  Raises Refused (404) for an unknown tool."""
-    names = [known.name for known in TOOLS]
+    names = [known.name for known in all_tools()]
     if tool not in names:
         raise Refused(404, f"there is no tool {tool!r}", "choose another tool", names)
     return tool, request.args.get("host") or None, request.args.get("steps") or None
@@ -104,7 +106,8 @@ def _long_inner_lists(items: list[Any]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count > INLINE_NESTED}
 
 
-def _section_json(section: Section, body: dict[str, Any]) -> dict[str, Any]:
+def section_json(section: Section, body: dict[str, Any]) -> dict[str, Any]:
+    """A section as the page reads it; `body` is the JSON of its report."""
     head = {"id": section.id, "title": section.title}
     if isinstance(section, Prose):
         return {"kind": "prose", **head, "lines": section.lines}
@@ -145,5 +148,5 @@ ROUTES = (
     Route(_TOOL, tool_json),
     Route(f"{_TOOL}.<any(csv, json, parquet, arrow):form>", tool_export),
     Route(f"{_TOOL}/tables/<section>.arrow", table_arrow),
-    Route("/api/sessions/<session>/trace/<any(perfetto, chrome):form>", trace_export),
+    Route("/api/sessions/<session>/trace/<form>", trace_export),
 )

@@ -7,6 +7,7 @@ from stepscope.web.routes import Route
 _TIMELINE = "/api/sessions/<session>/timeline"
 _HLO = "/api/sessions/<session>/hlo"
 _COMPARE = "/api/sessions/<session>/compare"
+_SQL = "/api/sessions/<session>/sql"
 
 ROUTES = (
     Route(f"{_TIMELINE}/tracks", "stepscope.web.timeline:get_tracks"),
@@ -15,14 +16,19 @@ ROUTES = (
     Route(f"{_TIMELINE}/window", "stepscope.web.timeline:get_window"),
     Route(f"{_TIMELINE}/events/<int:event>", "stepscope.web.timeline:get_event"),
     Route(f"{_TIMELINE}/events/<int:event>/links", "stepscope.web.timeline:get_links"),
-    Route(f"{_TIMELINE}/arrows", "stepscope.web.timeline:get_arrows"),
     Route(f"{_TIMELINE}/search", "stepscope.web.timeline:get_search"),
     Route(f"{_TIMELINE}/selection", "stepscope.web.timeline:get_selection"),
+    Route(f"{_TIMELINE}/slices", "stepscope.web.workbench:get_slices"),
+    Route(f"{_TIMELINE}/calltree", "stepscope.web.workbench:get_call_tree"),
     Route(f"{_HLO}/programs", "stepscope.web.hlo:get_programs"),
     Route(f"{_HLO}/graph", "stepscope.web.hlo:get_graph"),
     Route(f"{_HLO}/search", "stepscope.web.hlo:get_search"),
     Route(f"{_HLO}/text", "stepscope.web.hlo:get_text"),
     Route(f"{_HLO}/dot", "stepscope.web.hlo:get_dot"),
+    Route(_SQL, "stepscope.web.api_sql:ask", "POST"),
+    Route(_SQL, "stepscope.web.api_sql:stop", "DELETE"),
+    Route(f"{_SQL}/schema", "stepscope.web.api_sql:schema"),
+    Route("/api/sessions/<session>/whatif", "stepscope.web.api_whatif:get_whatif"),
     Route("/api/comparable", "stepscope.web.api_compare:comparable_json"),
     Route(_COMPARE, "stepscope.web.api_compare:comparison_json"),
     Route(f"{_COMPARE}/tables/<section>.arrow", "stepscope.web.api_compare:comparison_arrow"),

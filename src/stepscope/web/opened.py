@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.registry import all_tools
 from stepscope.api import MEMORY_OF_FILE, LoadedProfile
 from stepscope.cache import Cache
 from stepscope.errors import InputError, StepscopeError
@@ -21,6 +21,7 @@ from stepscope.records import dataclass
 from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Answer, Refused
 from stepscope.web.catalogue import Listed
+from stepscope.web.glances import Glance, glance_of, keep_glance
 from stepscope.web.memory import return_memory
 from stepscope.web.switching import switching_quickly
 
@@ -75,14 +76,17 @@ class OpenSession:
         state: `ready` once the first tool is; the others may still be computed.
         error: why the session failed.
         stage: the current background work.
+        glance: what the list of sessions shows, once the session is ready.
     """
 
     def __init__(self, listed: Listed, cache: Cache, shelf: TraceShelf) -> None:
         self.listed = listed
+        self._cache = cache
         self.profile = LoadedProfile(listed.session, listed.session.files, cache, self._set_stage, shelf)
         self.hosts = {file.host: HostProgress() for file in listed.session.files}
-        self.tools = {tool.name: ToolState() for tool in TOOLS}
+        self.tools = {tool.name: ToolState() for tool in all_tools()}
         self.state: State = "loading"
+        self.glance: Glance | None = None
         self.error: StepscopeError | None = None
         self.stage = "waiting"
         self.started = time.monotonic()
@@ -180,7 +184,8 @@ class OpenSession:
             self._load_report(FIRST_TOOL)
             self.state, self.stage = "ready", ""
             self._is_ready.set()
-            for tool in TOOLS:
+            self._keep_glance()
+            for tool in all_tools():
                 if not self._is_closed.is_set():
                     self._try_report(tool.name)
             self._load_timelines()
@@ -196,7 +201,7 @@ class OpenSession:
     def _load_hosts(self) -> None:
         """Analyses every host: for the first tool if all traces stay in memory for the rest, else for all tools."""
         fits = len(self.hosts) == 1 or MEMORY_OF_FILE * self.listed.nbytes <= self.profile.shelf.max_bytes
-        tools = [FIRST_TOOL] if fits else [tool.name for tool in TOOLS]
+        tools = [FIRST_TOOL] if fits else [tool.name for tool in all_tools()]
         for host in self.hosts:
             if self._is_closed.is_set():
                 return
@@ -221,6 +226,13 @@ class OpenSession:
                 key = tool, None, None
                 if self._find_report(key) is None:
                     self._compute(key)
+
+    def _keep_glance(self) -> None:
+        """Keeps what the list of sessions shows of this one."""
+        report = self._find_report((FIRST_TOOL, None, None))
+        if report is not None:
+            self.glance = glance_of(report)
+            keep_glance(self._cache, self.listed, self.glance)
 
     def _try_report(self, tool: str) -> None:
         """Loads a report; a failure is shown on the tool's page and the other tools go on."""

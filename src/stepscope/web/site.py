@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from stepscope.cache import Cache
 from stepscope.formats import store
@@ -14,11 +14,15 @@ from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, find_logdir
 from stepscope.web.catalogue import Catalogue, Listed, Root
+from stepscope.web.glances import Glance, kept_glance
 from stepscope.web.hosts import HostNames
 from stepscope.web.opened import FIRST_TOOL, OpenSession
 from stepscope.web.people.uploads import Uploads
 from stepscope.web.people.words import WordStore, default_store
 from stepscope.web.warming import warm_up
+
+if TYPE_CHECKING:
+    from stepscope.sql.asking import Asker
 
 MOST_OPEN = 8
 """Sessions whose reports are kept; the least recently used is dropped first."""
@@ -74,6 +78,16 @@ class Site:
         self._may_wait = threading.BoundedSemaphore(MOST_WAITING)
         self._warming: threading.Thread | None = None
         self._is_closed = False
+        self._asker: Asker | None = None
+
+    def asker(self) -> Asker:
+        """What answers questions in SQL; it imports much, so it is made when the first is asked."""
+        from stepscope.sql.asking import Asker
+
+        with self._lock:
+            if self._asker is None:
+                self._asker = Asker()
+            return self._asker
 
     @property
     def is_closed(self) -> bool:
@@ -109,6 +123,16 @@ class Site:
             while len(self._opened) > MOST_OPEN:
                 self._opened.pop(next(iter(self._opened))).close()
         return known
+
+    def glances(self, sessions: Sequence[str]) -> dict[str, Glance | None]:
+        """What is known of sessions that were read before, without reading any; None for others and for unknown ids."""
+        listed = {one.id: one for one in self.catalogue.sessions()}
+        with self._lock:
+            fresh = {session: opened.glance for session, opened in self._opened.items()}
+        return {
+            session: fresh.get(session) or (kept_glance(self._cache, listed[session]) if session in listed else None)
+            for session in sessions
+        }
 
     def wait(self, opened: OpenSession, seconds: float) -> None:
         """Waits at most `seconds` for a session to be ready; not at all if too many requests wait already."""
@@ -153,6 +177,8 @@ class Site:
         self._is_closed = True
         self.captures.close()
         self.uploads.close()
+        if self._asker is not None:
+            self._asker.close()
         with self._lock:
             for opened in self._opened.values():
                 opened.close()

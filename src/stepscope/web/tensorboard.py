@@ -6,11 +6,13 @@ request.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,8 @@ TAB_NAME = "Profile"
 TAB_NAME_BESIDE_ANOTHER = "Profile (Stepscope)"
 """The tab's name if XProf's plugin, whose tab is Profile too, is also installed."""
 
+_PLACEHOLDER = "tensorboard.plugins.profile_redirect.profile_redirect_plugin"
+
 ENTRY = "/index.js"
 # Names index.html, since TensorBoard removes the slash at the end of addresses.
 _ENTRY_SCRIPT = b'export function render() { document.location.replace(new URL("./index.html", import.meta.url)); }\n'
@@ -36,6 +40,20 @@ PATIENCE_SECONDS = 0.5
 """How long TensorBoard's list of tabs waits for the first look at the logdir."""
 
 LEAST_SECONDS_BETWEEN_LOOKS = 2.0
+
+
+def _replace_placeholder() -> None:
+    """Takes out TensorBoard's own entry "Profile", which asks to install another plugin.
+
+    TensorBoard imports this module before it loads its own plugins; without this, a logdir without profiles has two
+    entries of that name, and the first leads nowhere.
+    """
+    with suppress(Exception):  # a TensorBoard without that entry is as good
+        loader: Any = importlib.import_module(_PLACEHOLDER).ProfileRedirectPluginLoader
+        loader.load = lambda self, context: None
+
+
+_replace_placeholder()
 
 
 class StepscopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]

@@ -32,7 +32,6 @@ MOST_BYTES = 100_000
 
 MOST_WIDTH = 4096
 NAMES_A_PAGE = 512
-MOST_ARROWS = 400
 MOST_BINS = 4096
 
 _HEADER_BYTES = 2_000  # room for the header, and padding
@@ -49,7 +48,7 @@ _COUNTER = re.compile(r"c(?P<number>\d{1,9})")
 
 def get_tracks(site: Site, request: Request, session: str) -> Answer:
     """Answers with the tree of tracks and the span of the trace."""
-    trace = _trace(site, request, session)
+    trace = requested_trace(site, request, session)
     prepare_windows(trace)
     drawn = index.is_drawn(trace)
     return json_answer({
@@ -62,13 +61,14 @@ def get_tracks(site: Site, request: Request, session: str) -> Answer:
         "types": len(trace.event_types),
         "names_a_page": NAMES_A_PAGE,
         "partial": trace.partial,
-        "groups": [asdict(group) for group in tracks.groups_of(trace)],
+        "has_library_calls": index.has_library_calls(trace),
+        "groups": [asdict(group) for group in tracks.groups_of(trace, shows_own_code(request))],
     })  # fmt: skip
 
 
 def get_names(site: Site, request: Request, session: str, page: int) -> Answer:
     """Answers with the names of `NAMES_A_PAGE` event types, from `page * NAMES_A_PAGE` on."""
-    trace = _trace(site, request, session)
+    trace = requested_trace(site, request, session)
     first, last = page * NAMES_A_PAGE, min((page + 1) * NAMES_A_PAGE, len(trace.event_types))
     return json_answer({"first": first, "names": [details.short_name(trace, at) for at in range(first, last)]})
 
@@ -76,7 +76,7 @@ def get_names(site: Site, request: Request, session: str, page: int) -> Answer:
 def get_steps(site: Site, request: Request, session: str) -> Answer:
     """Answers with the steps, for marks on the ruler."""
     opened = site.opened(session)
-    trace = _trace(site, request, session)
+    trace = requested_trace(site, request, session)
     with opened.working():
         steps = steps_of(trace)
     return json_answer({
@@ -94,7 +94,7 @@ def get_steps(site: Site, request: Request, session: str) -> Answer:
 
 def get_window(site: Site, request: Request, session: str) -> Answer:
     """Answers with slices of tracks, loads of groups and values of counters in a time window."""
-    trace = _trace(site, request, session)
+    trace = requested_trace(site, request, session)
     begin, end = _window(request)
     width = read_integer(request, "width", 1, MOST_WIDTH)
     lines, groups, counters = _requested_tracks(trace, request)
@@ -108,7 +108,9 @@ def get_window(site: Site, request: Request, session: str) -> Answer:
             400, f"{len(lines) + len(groups) + len(counters)} rows are too many at once", "request fewer at a time"
         )
     unit = 1 << max(0, level - _FINER)
-    columns = _slices(trace, index.find_slices(trace, begin, end, lines, width, room), first << level, unit)
+    own = shows_own_code(request)
+    found = index.find_slices(trace, begin, end, lines, width, room, own)
+    columns = _slices(trace, found, index.index_of(trace, own).first_row, first << level, unit)
     columns |= _loads(trace, groups, first << level, cells, level)
     columns |= _counters(trace, counters, first << level, cells, level)
     head = {"begin_ps": first << level, "level": level, "cells": cells, "unit_ps": unit}
@@ -125,8 +127,10 @@ def pack(head: dict[str, Any], columns: dict[str, NDArray[Any]]) -> bytes:
     return b"".join([len(text).to_bytes(4, "little"), text, *little])
 
 
-def _slices(trace: HostTrace, found: index.Window, begin: int, unit: int) -> dict[str, NDArray[Any]]:
-    events, first_row = trace.events, index.index_of(trace).first_row
+def _slices(
+    trace: HostTrace, found: index.Window, first_row: NDArray[np.int64], begin: int, unit: int
+) -> dict[str, NDArray[Any]]:
+    events = trace.events
     line = np.searchsorted(first_row, found.rows, side="right") - 1
     start, end = ((time - begin) // unit for time in (found.start_ps, found.end_ps + unit - 1))
     return {
@@ -171,8 +175,8 @@ def _counters(trace: HostTrace, numbers: Sequence[int], begin: int, cells: int, 
 
 def get_event(site: Site, request: Request, session: str, event: int) -> Answer:
     """Answers with the facts of an event from its own line and stats."""
-    trace = _trace(site, request, session)
-    found = details.details_of(trace, _check_event(trace, event))
+    trace = requested_trace(site, request, session)
+    found = details.details_of(trace, _check_event(trace, event), shows_own_code(request))
     stats = [[name, _stat_value(value)] for name, value in found.stats.items()]
     return json_answer(asdict(found) | {"stats": stats})
 
@@ -180,28 +184,15 @@ def get_event(site: Site, request: Request, session: str, event: int) -> Answer:
 def get_links(site: Site, request: Request, session: str, event: int) -> Answer:
     """Answers with the step, op, cause and effects of an event."""
     opened = site.opened(session)
-    trace = _trace(site, request, session)
+    trace = requested_trace(site, request, session)
     with opened.working():
-        return json_answer(asdict(details.links_of(trace, _check_event(trace, event))))
-
-
-def get_arrows(site: Site, request: Request, session: str) -> Answer:
-    """Answers with arrows from cause to effect in a window; only their number if they are too many to draw."""
-    opened = site.opened(session)
-    trace = _trace(site, request, session)
-    lines = np.array(_requested_lines(trace, request), np.int64)
-    with opened.working():
-        found = details.find_arrows(trace, *_window(request), lines, MOST_ARROWS)
-    spots = [
-        [_arrow_end(trace, cause), _arrow_end(trace, event)]
-        for cause, event in zip(found.cause.tolist(), found.event.tolist(), strict=True)
-    ]
-    return json_answer({"total": found.total, "arrows": spots})
+        links = details.links_of(trace, _check_event(trace, event), shows_own_code(request))
+        return json_answer(asdict(links))
 
 
 def get_search(site: Site, request: Request, session: str) -> Answer:
     """Answers with how many events match a name, where they are, and the nearest one to a time."""
-    trace, query = _trace(site, request, session), request.args
+    trace, query = requested_trace(site, request, session), request.args
     found = search.find_events(trace, query.get("text", ""), query.get("regex") == "1")
     begin, end = trace.span_ps()
     bins = read_integer(request, "bins", 1, MOST_BINS, 512)
@@ -216,20 +207,15 @@ def get_search(site: Site, request: Request, session: str) -> Answer:
         at, event = read_integer(request, "from_ps", -_HUGE, _HUGE), read_integer(request, "from_event", -1, _HUGE, -1)
         place = search.find_nearest(trace, found, at, event, direction == "next")
         if place is not None:
-            answer["place"] = {"number": place.number, "spot": asdict(details.spot_of(trace, place.event))}
+            spot = details.spot_of(trace, place.event, shows_own_code(request))
+            answer["place"] = {"number": place.number, "spot": asdict(spot)}
     return json_answer(answer)
 
 
 def get_selection(site: Site, request: Request, session: str) -> Answer:
     """Answers with the events in a window on some tracks, summed by name."""
-    trace = _trace(site, request, session)
-    return json_answer(asdict(selection.sum_selection(trace, *_window(request), _requested_lines(trace, request))))
-
-
-def _arrow_end(trace: HostTrace, event: int) -> list[int]:
-    """Event, line, lane, start and end: one end of an arrow."""
-    spot = details.spot_of(trace, event)
-    return [event, spot.line, spot.lane, spot.start_ps, spot.start_ps + spot.duration_ps]
+    trace = requested_trace(site, request, session)
+    return json_answer(asdict(selection.sum_selection(trace, *_window(request), requested_lines(trace, request))))
 
 
 def _stat_value(value: object) -> object:
@@ -247,8 +233,14 @@ def _stat_value(value: object) -> object:
 _HUGE = 1 << 62
 
 
-def _trace(site: Site, request: Request, session: str) -> HostTrace:
+def requested_trace(site: Site, request: Request, session: str) -> HostTrace:
+    """The trace of the requested host, or of the only one."""
     return site.opened(session).trace(request.args.get("host") or None)
+
+
+def shows_own_code(request: Request) -> bool:
+    """Whether `code=own` asks for the Python calls of libraries to be folded."""
+    return request.args.get("code") == "own"
 
 
 def _window(request: Request) -> tuple[int, int]:
@@ -256,6 +248,14 @@ def _window(request: Request) -> tuple[int, int]:
     if end <= begin:
         raise Refused(400, f"the window from {begin} to {end} ps is empty", "begin and end are in ps; end is later")
     return begin, end
+
+
+def requested_window(trace: HostTrace, request: Request) -> tuple[int, int]:
+    """The requested window; the whole trace if none is."""
+    if "begin" in request.args:
+        return _window(request)
+    begin, end = trace.span_ps()
+    return begin, end + 1
 
 
 def _check_event(trace: HostTrace, event: int) -> int:
@@ -275,7 +275,7 @@ def _requested_tracks(trace: HostTrace, request: Request) -> tuple[list[int], li
     counters: list[int] = []
     for name in _track_names(request):
         if found := _TRACK.fullmatch(name):
-            rows += _track_rows(trace, found)
+            rows += _track_rows(trace, found, shows_own_code(request))
         elif (found := _COUNTER.fullmatch(name)) and int(found["number"]) < len(counters_of(trace)):
             counters.append(int(found["number"]))
         elif group := tracks.group_named(trace, name):
@@ -285,18 +285,18 @@ def _requested_tracks(trace: HostTrace, request: Request) -> tuple[list[int], li
     return rows, groups, counters
 
 
-def _track_rows(trace: HostTrace, found: re.Match[str]) -> Iterable[int]:
+def _track_rows(trace: HostTrace, found: re.Match[str], own_code: bool) -> Iterable[int]:
     line = int(found["line"])
     if line >= len(trace.lines):
         raise _unknown_track(trace, found[0])
-    first_row = index.index_of(trace).first_row
+    first_row = index.index_of(trace, own_code).first_row
     rows = range(int(first_row[line]), int(first_row[line + 1]))
     if found["first"] is None:
         return rows
     return rows[int(found["first"]) : int(found["last"] or found["first"]) + 1]
 
 
-def _requested_lines(trace: HostTrace, request: Request) -> list[int]:
+def requested_lines(trace: HostTrace, request: Request) -> list[int]:
     """The lines of the requested tracks; a group stands for its tracks.  All lines if none are named."""
     lines: dict[int, None] = {}
     for name in _track_names(request):

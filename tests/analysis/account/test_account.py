@@ -197,6 +197,32 @@ def test_threads_that_nothing_connects_carry_no_forecast():
     assert found.why_not == "nothing recorded connects the threads and devices that work in the step"
 
 
+WAITS_BY_A_MARK = """
+    host main | M0----------------------M1----------------------M2
+    host main | Q!                      Q!                      Q
+    host pool |         a---------              a---------      a
+"""
+
+
+def test_a_mark_that_its_thread_starts_to_wait_is_believed_until_the_others_are_done():
+    trace = draw(WAITS_BY_A_MARK, {"Q": Sort(K.OTHER, "CommonPjRtBuffer::Await")})
+
+    # What comes long after the pool is done is the thread's own time again.
+    assert causes(trace) == {"host_compute": 10, "python": 6, "unknown": 8}
+
+
+def test_without_a_mark_a_thread_works_unless_others_work_nearly_all_the_time():
+    assert causes(draw(WAITS_BY_A_MARK, {"Q": Sort(K.OTHER, "note")})) == {"python": 24}
+
+
+def test_the_mean_has_what_only_some_steps_do():
+    found = account(
+        draw("host main | M0--M1--M2----------M3--M4--M5--\nhost main | a---a---aaQ-------- a---a---a---", {"Q": ITEM})
+    )
+    assert {row.cause for row in found.rows} == {"host_compute"}
+    assert found.mean_percent["input"] == pytest.approx(100 * 9 / 32)
+
+
 # -- whose a frame is ----------------------------------------------------------------------------------------------
 
 PYTHON_OF_A_LOOP = """

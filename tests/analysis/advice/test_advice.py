@@ -797,6 +797,7 @@ text = acme_cables:words
 """
 
 
+@pytest.mark.usefixtures("new_plugins")
 def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = tmp_path / "acme_cables-1.0.dist-info"
     info.mkdir()
@@ -808,7 +809,6 @@ def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monk
         "words = 'hello'\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(registry, "_entry_points", registry._entry_points.__wrapped__)  # past what was found before
 
     found, warnings = registry.rules()
 

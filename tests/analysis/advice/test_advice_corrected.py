@@ -101,6 +101,28 @@ def test_who_uses_ddp_is_not_told_to_use_it() -> None:
     assert any("no_sync" in action for action in item.actions)
 
 
+def test_a_step_that_accumulates_reduces_in_its_last_backward_pass_alone() -> None:
+    trace = draw(
+        """
+        host main | M0----------------------M1----------------------
+        host main | aaB-------aaB-------aaaaaaB-------aaB-------aaaa
+        host main |   bbG-----  bbG-----      bbG-----  bbG-----
+        """,
+        {"a": Sort(K.OP, "aten::mm"), "b": Sort(K.OP, "aten::mm"), "B": Sort(K.BACKWARD, "autograd: MmBackward0"),
+         "G": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_")},
+    )  # fmt: skip
+    object.__setattr__(trace, "framework", "pytorch")
+    context = context_of(trace)
+    (host,) = context.hosts
+    wrapped = replace(context, hosts=(replace(host, wrapper="ddp"),))
+    assert host.work.backward_passes == 2 * host.work.steps
+
+    (item,) = (item for item in advise(wrapped).items if item.kind == "communication_bound")
+    assert "no_sync" in item.actions[0]
+    # Two passes take 12 of the 24 ms of a step; one of them stays.
+    assert "minus 6.00 ms of exposed communication of 1 of 2 backward passes" in item.reasoning
+
+
 @pytest.mark.parametrize(
     ("device", "known"),
     [

@@ -256,7 +256,7 @@ def test_the_rule_in_the_documentation_works_by_call() -> None:
 OPS = {"op-stats": SimpleNamespace(rows=[{"name": "acme.swap", "total_self_us": 4000.0}])}
 
 
-@pytest.mark.usefixtures("registered")
+@pytest.mark.usefixtures("registered", "new_plugins")
 def test_the_rule_in_the_documentation_works_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "acme_rules.py").write_text(example().replace("register(SWAP)", ""), encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -264,7 +264,6 @@ def test_the_rule_in_the_documentation_works_by_entry_point(tmp_path: Path, monk
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 1.0\n", encoding="utf-8")
     (installed / "entry_points.txt").write_text(f"[{registry.GROUP}]\nswap = acme_rules:SWAP\n", encoding="utf-8")
-    monkeypatch.setattr(registry, "_entry_points", registry._entry_points.__wrapped__)
     context = replace(context_of(draw(SWAPPING, SWAPS)), read=lambda tool: OPS.get(tool))
 
     assert [item.id for item in advise(context).items] == ["acme.swap"]

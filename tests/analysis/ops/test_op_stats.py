@@ -159,6 +159,12 @@ def test_traced_functions_stand_for_the_ops_of_a_host_that_recorded_none() -> No
     assert found.warnings == ("a host recorded no ops: the traced functions that it called are listed instead",)
 
 
+def test_a_call_that_is_recorded_in_python_and_again_in_cpp_counts_once() -> None:
+    found = report(draw("host main | F----F----\nhost main |  F--- F---\ngpu0 s    |   k1"))
+
+    assert table(found, "where", "name", "occurrences", "total_self_us")[1:] == [("host", "train_step", 2, 10 * MS)]
+
+
 # -- devices -------------------------------------------------------------------------------------------------------
 
 

@@ -144,6 +144,7 @@ def test_devices_that_compute_and_devices_that_only_exist() -> None:
         "devices_used": 1,
         "framework": None,
         "capture_ms": 4.0,
+        "pause_ms": None,
     }
 
 

@@ -68,12 +68,13 @@ def test_steps_that_one_host_lacks_are_left_out_and_counted() -> None:
     assert found.warnings == ("2 steps are left out: not on every host",)
 
 
-def test_hosts_without_a_step_in_common() -> None:
-    report = overview_of(hosts("host main | M1-- M2--", "host main | M3-- M4--"))
+def test_hosts_without_a_number_in_common_are_laid_side_by_side() -> None:
+    found = aligned(hosts("host main | M1-- M2--", "host main | M3-- M4--", late_ms=(0, 0)))
 
-    assert report.step_time_ms["count"] == 0
-    assert report.verdict.name == "host_bound"  # each host has its own account, even where no step is of all
-    assert report.warnings == ("4 steps are left out: not on every host",)
+    assert table(found) == [("train 1", "train 3"), ("train 2", "train 4")]
+    assert found.warnings == (
+        "the hosts share no step numbers (a: 1-2, b: 3-4): their steps are laid side by side by time",
+    )
 
 
 def test_without_numbers_steps_are_laid_side_by_side_by_the_clock() -> None:

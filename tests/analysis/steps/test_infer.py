@@ -328,3 +328,43 @@ def test_unmarked_profiles_of_the_corpus_have_steps(corpus: Path, name: str, wha
     assert what in report["steps_how"]
     assert report["steps_confidence"] > 0.9
     assert len(report["steps"]) >= least
+
+
+# -- updates of optimizers -----------------------------------------------------------------------------------------
+
+UPDATES = {"U": Sort(K.ANNOTATION, "Optimizer.step#Adam.step"), "Q": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#next")}
+
+
+def update_steps(text: str) -> list[tuple[int, int]]:
+    """The steps that end with updates, start and end in ms; the trace is a single thread."""
+    steps = steps_of(draw(f"host main | {text}", UPDATES))
+    assert steps.source == "inferred"
+    return [(start // MS, end // MS) for start, end in zip(steps.start_ps.tolist(), steps.end_ps.tolist(), strict=True)]
+
+
+def test_a_step_of_pytorch_ends_with_the_update() -> None:
+    assert update_steps("abcU abcU abcU") == [(0, 4), (4, 9), (9, 14)]
+
+
+def test_what_is_evaluated_or_saved_now_and_then_makes_no_other_steps() -> None:
+    assert update_steps("abU abU abUxyzabU abU abUxyzabU") == [
+        (0, 3),
+        (3, 7),
+        (7, 11),
+        (11, 17),
+        (17, 21),
+        (21, 25),
+        (25, 31),
+    ]
+
+
+def test_of_optimizers_that_step_in_turn_the_last_one_ends_the_step() -> None:
+    assert update_steps("abUcdU abUcdU abUcdU") == [(0, 6), (6, 13), (13, 20)]
+
+
+def test_several_updates_after_each_batch_are_one_step() -> None:
+    assert update_steps("QabUabU QabUabU QabUabU QabUabU") == [(0, 7), (7, 15), (15, 23), (23, 31)]
+
+
+def test_updates_with_nothing_in_common_are_no_steps() -> None:
+    assert steps_of(draw("host main | abU cdU efU ghU", UPDATES)).source == "none"

@@ -580,27 +580,6 @@ def test_flows_lead_from_the_launch_to_the_kernel_and_back():
     assert details.links_of(trace, kernel).step == "train 0"
 
 
-def test_arrows_of_a_window_go_both_ways_and_only_between_lines_that_are_shown():
-    trace = draw("""
-        host main |  L1    L2
-        gpu0 s    |     K1    K2
-    """)
-    lines = np.arange(len(trace.lines))
-
-    def arrows(begin: int, end: int, shown=lines, most: int = 9):
-        found = details.find_arrows(trace, begin * MS, end * MS, shown, most)
-        return found.total, [
-            (trace.name_of(a), trace.name_of(b)) for a, b in zip(found.cause, found.event, strict=True)
-        ]
-
-    assert arrows(0, 20) == (2, [("launch", "kernel")] * 2)
-    assert arrows(1, 2) == (1, [("launch", "kernel")])
-    assert arrows(4, 5) == (1, [("launch", "kernel")])
-    assert arrows(5, 6)[0] == 0
-    assert arrows(0, 20, shown=lines[:1])[0] == 0
-    assert arrows(0, 20, most=1) == (2, [])
-
-
 @pytest.mark.parametrize("event", [-1, 1, 99])
 def test_an_event_that_there_is_not_is_refused(event):
     with pytest.raises(UsageError):

@@ -1,6 +1,6 @@
 /** One item of advice: what to change, why, the gain, and the evidence. */
 import { decimal, duration } from "../../format";
-import { intervalInTimeline } from "../../links";
+import { evidenceInTimeline } from "../../links";
 import { linkTo } from "../../router";
 import { session } from "../../session";
 import { copyText } from "../../table/export";
@@ -75,6 +75,13 @@ function times(factor: number): string {
   return decimal(factor, factor < 10 ? 2 : 0);
 }
 
+/** Where the range is wide, only its lower end means something. */
+const WIDE = 2.5;
+
+function rangeText(least: number, most: number): string {
+  return most > WIDE * least ? `at least ${times(least)}×` : `likely ${times(least)}× to ${times(most)}×`;
+}
+
 function Gain({ advice }: { advice: Advice }) {
   const { predicted_speedup: gain, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
   if (gain === null || gain <= 1) return null;
@@ -96,11 +103,7 @@ function Gain({ advice }: { advice: Advice }) {
         </span>
       )}
       <strong>about {times(gain)}× faster</strong>
-      {hasRange && (
-        <span class="gain-range">
-          likely {times(least)}× to {times(most)}×
-        </span>
-      )}
+      {hasRange && <span class="gain-range">{rangeText(least, most)}</span>}
     </p>
   );
 }
@@ -180,11 +183,11 @@ function MainEvidence({ advice }: { advice: Advice }) {
     <p class="more-links">
       {tool && !tool.missing && advice.tool !== "overview" && (
         <a class="more" href={row ? evidenceLink(row) : linkTo(advice.tool)}>
-          Evidence in {tool.label} <Icon name="arrow" size={14} />
+          Evidence in {tool.heading} <Icon name="arrow" size={14} />
         </a>
       )}
       {place && (
-        <a class="more" href={placeLink(place)}>
+        <a class="more" href={placeLink(place, advice)}>
           Show in the timeline <Icon name="arrow" size={14} />
         </a>
       )}
@@ -219,7 +222,7 @@ function Evidence({ advice }: { advice: Advice }) {
           <ul>
             {advice.intervals.map((place) => (
               <li key={`${place.host} ${place.start_ms}`}>
-                <PlaceLink place={place} />
+                <PlaceLink place={place} advice={advice} />
               </li>
             ))}
           </ul>
@@ -278,20 +281,16 @@ function RowLink({ row }: { row: EvidenceRow }) {
   );
 }
 
-function placeLink(place: EvidenceInterval): string {
-  const around = (place.end_ms - place.start_ms) * 0.15;
-  return intervalInTimeline(
-    Math.max(0, place.start_ms - around),
-    place.end_ms + around,
-    hasSeveralHosts() ? place.host : null,
-  );
+function placeLink(place: EvidenceInterval, advice: Advice): string {
+  const why = place.name ? `${advice.title}: ${place.name}` : advice.title;
+  return evidenceInTimeline(place.start_ms, place.end_ms, why.slice(0, 200), hasSeveralHosts() ? place.host : null);
 }
 
-function PlaceLink({ place }: { place: EvidenceInterval }) {
+function PlaceLink({ place, advice }: { place: EvidenceInterval; advice: Advice }) {
   return (
     <a
       class="evidence-row"
-      href={placeLink(place)}
+      href={placeLink(place, advice)}
       {...hint(place.name || "A place in the trace", `on ${place.host}`, `${place.start_ms} to ${place.end_ms} ms`)}
     >
       <Icon name="timeline" size={16} />

@@ -8,6 +8,7 @@ import { Findings } from "../shared/Findings";
 import type { Advice } from "../shared/reports";
 import { ToolPage } from "../shared/ToolPage";
 import { AdviceCard } from "./AdviceCard";
+import { WhatIfButton } from "./WhatIfButton";
 
 const AdviceDocs = lazy(() => import("./AdviceDocs"));
 
@@ -17,7 +18,11 @@ interface AdviceReport extends Report {
 }
 
 export default function AdvicePage() {
-  return <ToolPage<"advice", AdviceReport> tool="advice">{(answer) => <All {...answer} />}</ToolPage>;
+  return (
+    <ToolPage<"advice", AdviceReport> tool="advice" controls={<WhatIfButton />}>
+      {(answer) => <All {...answer} />}
+    </ToolPage>
+  );
 }
 
 /** Known of the whole session only, which is what the summary shows first. */

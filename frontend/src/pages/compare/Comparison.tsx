@@ -4,7 +4,7 @@ import { partsOfCauses } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { decimal } from "../../format";
 import { otherName, stopComparing } from "../../frame/ComparePicker";
-import { linkTo } from "../../router";
+import { linkTo, route } from "../../router";
 import type { ToolName } from "../../sections";
 import { compareAddress, other, otherId, otherSteps, sessionId, sessionInfo, shortRun, steps } from "../../session";
 import type { TableData } from "../../table/model";
@@ -84,7 +84,7 @@ function Actions() {
   };
   return (
     <>
-      <a class="button quiet" href={linkTo(currentTool(), back)}>
+      <a class="button quiet" href={linkTo(route.value.tool, back)}>
         Swap
       </a>
       <button type="button" class="button quiet" onClick={stopComparing}>
@@ -92,10 +92,6 @@ function Actions() {
       </button>
     </>
   );
-}
-
-function currentTool(): string {
-  return window.location.hash.replace(/^#\/|\?.*$/g, "");
 }
 
 function Elsewhere({ names }: { names: readonly string[] }) {

@@ -5,10 +5,15 @@ import type { Slice } from "../../charts/pie";
 import { CATEGORY_COLOUR, categoryOf, mix, type Palette, shades } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { decimal } from "../../format";
+import { findInTimeline } from "../../links";
 import { setParams } from "../../router";
-import { figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
+import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
-import { shortKernel } from "../shared/names";
+import { hint } from "../../ui/hint";
+import { RankedBars } from "../shared/Bars";
+import { Findings } from "../shared/Findings";
+import { More } from "../shared/More";
+import { sharesSentence, shortKernel, tellApart } from "../shared/names";
 import { Ring } from "../shared/Ring";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
@@ -47,22 +52,34 @@ const TEXTS = { kernel: shortKernel };
 function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>) {
   const look = palette.value;
   const slices = useMemo(() => slicesOf(report, look), [report, look]);
+  const names = useMemo(() => tellApart(slices.map(({ name }) => shortKernel(name))), [slices]);
+  const shown = (name: string) => names.get(shortKernel(name)) ?? name;
+  const shares = slices
+    .filter(({ name }) => name !== "others")
+    .map(({ name, percent }) => ({ name: shown(name), percent: percent ?? null }));
   return (
     <>
-      <div class="two uneven">
-        <Card title="Time by kernel" note="of the time of all kernels">
-          {slices.length > 0 && (
-            <Ring
-              title=""
-              slices={slices}
-              size={220}
-              short={shortKernel}
-              onPick={(name) => setParams({ "kernels.filter": `kernel="${name}"` })}
-            />
-          )}
+      <Findings
+        lines={[sharesSentence(shares, "the kernels’ time")]}
+        meaning={hint("Share of the time of all kernels", fieldOf(tableOf(sections, "by_kernel"), "percent").doc)}
+      />
+      {slices.length > 0 && (
+        <Card title="Time by kernel" note="of the time of all kernels; each leads to its longest run">
+          <RankedBars
+            label="Time by kernel"
+            field={fieldOf(tableOf(sections, "by_kernel"), "total_us")}
+            rows={slices.map((slice) => ({
+              key: slice.name,
+              label: shown(slice.name),
+              whole: slice.name,
+              ms: slice.value / 1e3,
+              percent: slice.percent ?? null,
+              colour: slice.name === "others" ? slice.colour : CATEGORY_COLOUR[categoryOf(slice.name)],
+              href: slice.name === "others" ? null : findInTimeline(slice.name),
+            }))}
+          />
         </Card>
-        <FactsCard sections={sections} />
-      </div>
+      )}
       <TableCard
         section={tableOf(sections, "rows")}
         tool="kernel-stats"
@@ -73,17 +90,35 @@ function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>)
         columns={COLUMNS}
         texts={TEXTS}
       />
-      <TableCard
-        section={tableOf(sections, "by_kernel")}
-        tool="kernel-stats"
-        id="all"
-        heading="Kernels over all ops"
-        texts={TEXTS}
-      />
-      <TableCard section={tableOf(sections, "streams")} tool="kernel-stats" id="streams" />
-      <Card title="How kernels are matched to ops">
-        <FigureRow section={figuresOf(sections, "attribution")} />
-      </Card>
+      <More title="Over all ops" note="the same kernels, whichever op launches them" tables={["all"]}>
+        <TableCard
+          section={tableOf(sections, "by_kernel")}
+          tool="kernel-stats"
+          id="all"
+          heading="Kernels over all ops"
+          texts={TEXTS}
+        />
+      </More>
+      <More title="Tensor cores, launches and streams" tables={["streams"]}>
+        <FactsCard sections={sections} />
+        <TableCard section={tableOf(sections, "streams")} tool="kernel-stats" id="streams" />
+        <Card title="How kernels are matched to ops">
+          <FigureRow section={figuresOf(sections, "attribution")} />
+        </Card>
+      </More>
+      {slices.length > 0 && (
+        <More title="As a pie">
+          <Card>
+            <Ring
+              title="Time by kernel"
+              slices={slices}
+              size={140}
+              short={shown}
+              onPick={(name) => setParams({ "kernels.filter": `kernel="${name}"` })}
+            />
+          </Card>
+        </More>
+      )}
     </>
   );
 }

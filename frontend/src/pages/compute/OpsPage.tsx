@@ -1,13 +1,19 @@
-/** Every op, on hosts and devices: shares as rings, all of them as a table. */
+/** The time of ops and of their types, on hosts and devices: the largest as bars, all of them as a table. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import type { Slice } from "../../charts/pie";
 import { CATEGORY_COLOUR, categoryOfOp, mix, type Palette, shades } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { decimal } from "../../format";
-import { route, setParams } from "../../router";
-import { figuresOf, type RowOf, tableOf } from "../../sections";
+import { findInTimeline } from "../../links";
+import { formatHash, route, setParams, withParams } from "../../router";
+import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, FigureRow, Segmented } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+import { RankedBars, type RankedRow } from "../shared/Bars";
+import { Findings } from "../shared/Findings";
+import { More } from "../shared/More";
+import { sharesSentence } from "../shared/names";
 import { Ring } from "../shared/Ring";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
@@ -45,12 +51,15 @@ export default function OpsPage() {
         />
       }
     >
-      {(answer) => <Ops {...answer} idle={idle === "in"} />}
+      {(answer) => <Ops {...answer} idle={idle === "in"} by={route.value.params.by === "type" ? "type" : "op"} />}
     </ToolPage>
   );
 }
 
-function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { idle: boolean }) {
+type By = "type" | "op";
+type Where = "device" | "host";
+
+function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> & { idle: boolean; by: By }) {
   const look = palette.value;
   const rings = useMemo(
     () =>
@@ -59,29 +68,43 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { i
       ),
     [report, idle, look],
   );
+  const places = (["device", "host"] as const).filter((each) => rings.some((ring) => ring.where === each));
+  const where = places.find((each) => each === route.value.params.where) ?? places[0] ?? "host";
+  const slices = rings.find((ring) => ring.where === where && ring.by === by)?.slices ?? [];
   const columns = useMemo(() => columnsFor(idle), [idle]);
-  const totals = figuresOf(sections, "totals");
-  const hasDevices = totals?.values.device_ops !== 0;
-  const find = (by: "type" | "op", where: string) => (name: string) => {
-    if (name !== "idle" && name !== "others")
-      setParams({ "ops.filter": `where=${where} ${by === "type" ? "type" : "name"}="${name}"` });
-  };
+  const types = by === "op" ? typesOf(report.rows ?? [], where) : null;
+  const colourOf = (name: string) => colourOfBar({ name, type: types?.get(name) ?? name }, where, look.surface);
+  const of = `${where} time${idle ? ", idle time included" : ""}`;
+  const shares = slices
+    .filter(({ name }) => name !== "others")
+    .map(({ name, percent }) => ({ name, percent: percent ?? null }));
   return (
     <>
+      <Findings
+        lines={[sharesSentence(shares, `the ${of}`)]}
+        meaning={hint("Share of self time", fieldOf(tableOf(sections, "distributions"), "percent").doc)}
+      />
       <Card
-        title="Self time"
-        note={idle ? "shares of all time, including idle time" : "shares of the time in which something ran"}
+        title={by === "type" ? "Self time by op type" : "Self time by op"}
+        note={`${of}; the largest ${slices.length}`}
+        actions={
+          places.length > 1 && (
+            <Segmented
+              label="Place"
+              value={where}
+              options={[
+                { value: "device", label: "On devices" },
+                { value: "host", label: "On hosts" },
+              ]}
+              onChange={(value) => setParams({ where: value === "host" ? "host" : null })}
+            />
+          )
+        }
       >
-        <div class="rings">
-          {rings.map((each) => (
-            <Ring key={each.title} title={each.title} slices={each.slices} onPick={find(each.by, each.where)} />
-          ))}
-        </div>
-        <FigureRow
-          section={totals}
-          {...(hasDevices
-            ? {}
-            : { names: totals?.fields.map((field) => field.name).filter((name) => name.startsWith("host")) ?? [] })}
+        <RankedBars
+          label="Self time"
+          field={fieldOf(tableOf(sections, "distributions"), "self_us")}
+          rows={slices.map((slice) => barOf(slice, where, by, colourOf(slice.name)))}
         />
       </Card>
       <TableCard
@@ -102,7 +125,76 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { i
           ]
         }
       />
+      <Pies rings={rings} sections={sections} idle={idle} />
     </>
+  );
+}
+
+/** A bar has its category's own colour: unlike slices of a pie, bars need no shades to be told apart. */
+function colourOfBar({ name, type }: { name: string; type: string }, where: Where, surface: string): string {
+  const isWork = name !== "idle" && name !== "others";
+  return isWork ? CATEGORY_COLOUR[categoryOfOp(type, name, where)] : mix(CATEGORY_COLOUR.other, surface, 0.35);
+}
+
+/** The rows of a type in the table below, or the longest occurrence of an op. */
+function barOf(slice: Slice, where: Where, by: By, colour: string): RankedRow {
+  const isNamed = slice.name !== "idle" && slice.name !== "others";
+  const href =
+    by === "op" ? findInTimeline(slice.name) : formatHash(withParams(route.value, filterOf(slice, where, by)));
+  return {
+    key: slice.name,
+    label: slice.name,
+    ms: slice.value / 1e3,
+    percent: slice.percent ?? null,
+    colour,
+    href: isNamed ? href : null,
+  };
+}
+
+function filterOf({ name }: Pick<Slice, "name">, where: Where, by: By): Record<string, string> {
+  return { "ops.filter": `where=${where} ${by === "type" ? "type" : "name"}="${name}"` };
+}
+
+interface RingOf {
+  readonly where: Where;
+  readonly by: By;
+  readonly title: string;
+  readonly slices: readonly Slice[];
+}
+
+/** Shares as the TensorFlow guide draws them. */
+function Pies({ rings, sections, idle }: { rings: readonly RingOf[]; sections: Sections<"op-stats">; idle: boolean }) {
+  const totals = figuresOf(sections, "totals");
+  const hasDevices = totals.values.device_ops !== 0;
+  const find = (where: Where, by: By) => (name: string) => {
+    if (name !== "idle" && name !== "others") setParams(filterOf({ name }, where, by));
+  };
+  return (
+    <More
+      title="As pies"
+      note={idle ? "shares of all time, idle time included" : "shares of the time in which something ran"}
+    >
+      <Card>
+        <div class="rings">
+          {rings.map((each) => (
+            <Ring
+              key={each.title}
+              title={each.title}
+              slices={each.slices}
+              size={120}
+              most={6}
+              onPick={find(each.where, each.by)}
+            />
+          ))}
+        </div>
+        <FigureRow
+          section={totals}
+          {...(hasDevices
+            ? {}
+            : { names: totals.fields.map((field) => field.name).filter((name) => name.startsWith("host")) })}
+        />
+      </Card>
+    </More>
   );
 }
 

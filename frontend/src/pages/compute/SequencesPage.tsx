@@ -6,6 +6,7 @@ import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
+import { More } from "../shared/More";
 import { shortKernel } from "../shared/names";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
@@ -42,7 +43,9 @@ function Sequences({ sections }: ToolAnswer<"sequences", SequencesReport>) {
         texts={TEXTS}
         links={(row) => firstKernel(onStreams, row)}
       />
-      <TableCard section={ofOps} tool="sequences" id="ops" texts={TEXTS} />
+      <More title="Sequences of ops" tables={["ops"]}>
+        <TableCard section={ofOps} tool="sequences" id="ops" texts={TEXTS} />
+      </More>
     </>
   );
 }

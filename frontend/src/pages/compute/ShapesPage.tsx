@@ -1,11 +1,13 @@
 /** Every op by its input shapes and by the line that calls it. */
 import type { Report, TableSection, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
+import { percent } from "../../format";
 import { findInTimeline } from "../../links";
-import { route, setParams } from "../../router";
+import { route } from "../../router";
 import { type RowOf, tableOf } from "../../sections";
-import { Card, Segmented } from "../../ui/basics";
+import { Card } from "../../ui/basics";
 import { RankedBars, type RankedRow } from "../shared/Bars";
+import { Findings } from "../shared/Findings";
 import { shapesText, shortPath } from "../shared/names";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
@@ -20,24 +22,7 @@ const MOST_BARS = 10;
 
 export default function ShapesPage() {
   const by = route.value.params.by === "line" ? "line" : "shape";
-  return (
-    <ToolPage<"op-shapes", ShapesReport>
-      tool="op-shapes"
-      controls={
-        <Segmented
-          label="Ops by"
-          value={by}
-          options={[
-            { value: "shape", label: "By shape" },
-            { value: "line", label: "By line" },
-          ]}
-          onChange={(value) => setParams({ by: value === "line" ? "line" : null })}
-        />
-      }
-    >
-      {(answer) => <Shapes {...answer} by={by} />}
-    </ToolPage>
-  );
+  return <ToolPage<"op-shapes", ShapesReport> tool="op-shapes">{(answer) => <Shapes {...answer} by={by} />}</ToolPage>;
 }
 
 function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> & { by: "shape" | "line" }) {
@@ -45,6 +30,7 @@ function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> 
   const rows = (by === "shape" ? report.rows : report.call_sites) ?? [];
   return (
     <>
+      <Findings lines={[largestSentence(rows, by)]} />
       <Largest rows={rows} table={table} by={by} />
       <TableCard
         key={by}
@@ -58,6 +44,15 @@ function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> 
       />
     </>
   );
+}
+
+/** The largest share in one sentence; empty where nothing ran on a device. */
+function largestSentence(rows: readonly Row[], by: "shape" | "line"): string {
+  const largest = [...rows].sort((a, b) => Number(b.device_self_us) - Number(a.device_self_us))[0];
+  if (!largest || typeof largest.percent !== "number" || !(Number(largest.device_self_us) > 0)) return "";
+  const place = by === "shape" ? shapesText(String(largest.input_shapes ?? "")) : shortPath(String(largest.call_site));
+  const joined = by === "shape" ? `\`${largest.name}\` on ${place}` : `\`${largest.name}\` at ${place}`;
+  return `${joined} takes ${percent(largest.percent)} of the device time`;
 }
 
 const TEXTS = { input_shapes: shapesText, call_site: shortPath };

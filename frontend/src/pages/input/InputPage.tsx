@@ -16,6 +16,7 @@ import { ColumnGraph } from "../shared/ColumnGraph";
 import { isWithoutDevice, otherInput } from "../shared/differences";
 import { longestOps } from "../shared/examples";
 import { type StepLink, useStepLinks } from "../shared/intervals";
+import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { partsOfRow } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
@@ -47,24 +48,7 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
       <Summary report={report} sections={sections} />
       <div class="two uneven">
         <DeviceSide report={report} />
-        <div class="stack">
-          <HostSide report={report} sections={sections} />
-          <Card title={isWithoutDevice(report.steps ?? []) ? "Times" : "Device times"} class="fills">
-            <h3>Step time</h3>
-            <FigureRow section={figuresOf(sections, "step_time")} />
-            <h3>Waiting for input, per step</h3>
-            <FigureRow
-              section={waiting}
-              {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})}
-            />
-            {other !== null && (
-              <p class="muted apart">
-                {`The breakdown of the step counts ${duration(other)} as input: it counts time in which another ` +
-                  "device works, or the host launches work while data is copied, as that work."}
-              </p>
-            )}
-          </Card>
-        </div>
+        <HostSide report={report} sections={sections} />
       </div>
       <TableCard
         section={tableOf(sections, "rows")}
@@ -75,14 +59,31 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
         height="short"
       />
       {loaders.row_count > 0 && <TableCard section={loaders} tool="input-pipeline" heading="Loaders" />}
-      {copies.row_count > 0 && <TableCard section={copies} tool="input-pipeline" />}
-      <TableCard
-        section={tableOf(sections, "steps")}
-        tool="input-pipeline"
-        id="waiting"
-        heading="Waiting for input in each step"
-        columns={WAITING_COLUMNS}
-      />
+      <More title="Each step, and copies to devices" tables={["waiting", "copies"]}>
+        <Card title={isWithoutDevice(report.steps ?? []) ? "Times" : "Device times"} class="fills">
+          <h3>Step time</h3>
+          <FigureRow section={figuresOf(sections, "step_time")} />
+          <h3>Waiting for input, per step</h3>
+          <FigureRow
+            section={waiting}
+            {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})}
+          />
+          {other !== null && (
+            <p class="muted apart">
+              {`The breakdown of the step counts ${duration(other)} as input: it counts time in which another ` +
+                "device works, or the host launches work while data is copied, as that work."}
+            </p>
+          )}
+        </Card>
+        {copies.row_count > 0 && <TableCard section={copies} tool="input-pipeline" />}
+        <TableCard
+          section={tableOf(sections, "steps")}
+          tool="input-pipeline"
+          id="waiting"
+          heading="Waiting for input in each step"
+          columns={WAITING_COLUMNS}
+        />
+      </More>
     </>
   );
 }

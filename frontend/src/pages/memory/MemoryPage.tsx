@@ -16,6 +16,7 @@ import { Table } from "../../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
+import { More } from "../shared/More";
 import { findLinks } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
@@ -64,13 +65,15 @@ function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryRep
         empty="no known allocation at the peak"
         main
       />
-      <OwnRows
-        id="events"
-        columns={usualOf(tableOf(sections, "timeline"))}
-        title="Allocations and deallocations"
-        rows={events}
-        links={momentLink}
-      />
+      <More title="Allocations and deallocations" tables={["events"]}>
+        <OwnRows
+          id="events"
+          columns={usualOf(tableOf(sections, "timeline"))}
+          title="Allocations and deallocations"
+          rows={events}
+          links={momentLink}
+        />
+      </More>
     </>
   );
 }

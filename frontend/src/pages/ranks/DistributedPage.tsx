@@ -1,20 +1,25 @@
 /** The time of each rank in computation and communication, and which ranks wait. */
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { Report, TableSection, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
-import { linkTo } from "../../router";
-import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
-import { Card } from "../../ui/basics";
+import { linkTo, route, setParams } from "../../router";
+import { docOf, type RowOf, type Sections, type TableOf, tableOf } from "../../sections";
+import { answerAddress } from "../../session";
+import { useRows } from "../../table/rows";
+import { Card, Segmented } from "../../ui/basics";
 import { type BarPart, StackedBars } from "../shared/Bars";
 import { ColumnGraph } from "../shared/ColumnGraph";
 import { Findings } from "../shared/Findings";
 import { type StepLink, useStepLinks } from "../shared/intervals";
+import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
+import { HeatMap } from "./HeatMap";
+import { heatTable } from "./heat";
 
 interface DistributedReport extends Report {
   readonly findings: readonly string[];
@@ -34,41 +39,99 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
   const look = palette.value;
   const parts = useMemo(() => partsOfTime(ranks, look.surface), [ranks, look]);
   const collectives = tableOf(sections, "collectives");
+  const hasSteps = tableOf(sections, "steps").row_count > 0;
+  const bars = (
+    <StackedBars
+      label="Time of each rank"
+      parts={parts}
+      rows={(report.rows ?? []).slice(0, MOST_BARS).map((row) => ({
+        key: `${row.host} ${row.rank}`,
+        label: rankName(row),
+        note: waits(row),
+        parts: split(row),
+        href: linkTo("timeline", report.hosts.length > 1 ? { host: String(row.host) } : {}),
+        leads: "This rank's timeline",
+      }))}
+    />
+  );
+  const barsNote = "communication is exposed where no computation overlaps it";
   return (
     <>
       <Findings lines={report.findings} />
-      <Card title="Time of each rank" note="communication is exposed where no computation overlaps it">
-        <StackedBars
-          label="Time of each rank"
-          parts={parts}
-          rows={(report.rows ?? []).map((row) => ({
-            key: `${row.host} ${row.rank}`,
-            label: rankName(row),
-            note: waits(row),
-            parts: split(row),
-            href: linkTo("timeline", report.hosts.length > 1 ? { host: String(row.host) } : {}),
-            leads: "This rank's timeline",
-          }))}
-        />
-      </Card>
-      <StepsOfRanks report={report} parts={parts} />
+      {hasSteps ? (
+        <StepsByRank sections={sections} />
+      ) : (
+        <Card title="Time of each rank" note={barsNote}>
+          {bars}
+        </Card>
+      )}
       <TableCard
         section={ranks}
         tool="distributed"
         id="ranks"
-        plain
-        height="all"
+        main
         columns={RANK_COLUMNS.filter((name) => (report.rows ?? []).some((row) => row[name] !== null))}
       />
       <TableCard
         section={collectives}
         tool="distributed"
         id="collectives"
-        main
         links={(row) => collectiveLinks(String(collectives?.columns?.operation?.[row] ?? ""))}
       />
-      <TableCard section={tableOf(sections, "steps")} tool="distributed" id="steps" />
+      {hasSteps && (
+        <More title="Compute and communication" note={barsNote} tables={["steps"]}>
+          <Card title="Time of each rank">{bars}</Card>
+          <StepsOfRanks report={report} parts={parts} />
+          <TableCard section={tableOf(sections, "steps")} tool="distributed" id="steps" />
+        </More>
+      )}
     </>
+  );
+}
+
+const MOST_BARS = 64;
+const MOST_COLUMNS = 400;
+
+const MEASURES = [
+  { value: "duration_ms", label: "Step time", colour: "device_compute" },
+  { value: "compute_ms", label: "Compute", colour: "host_compute" },
+  { value: "exposed_ms", label: "Exposed communication", colour: "device_collectives" },
+  { value: "waiting_ms", label: "Waiting", colour: "input" },
+] as const;
+
+/** The steps of all ranks as a heat map of one of their times. */
+function StepsByRank({ sections }: { sections: Sections<"distributed"> }) {
+  const section = tableOf(sections, "steps");
+  const rows = useRows(section as TableSection, (suffix) => answerAddress("distributed", suffix));
+  const columns = rows.state === "ready" ? rows.data.columns : null;
+  const known = MEASURES.filter(({ value }) => columns?.[value]?.some((cell) => typeof cell === "number"));
+  const measure = known.find(({ value }) => value === route.value.params.measure) ?? known[0];
+  const link = useStepLinks();
+  const table = useMemo(() => columns && measure && heatTable(columns, measure.value), [columns, measure]);
+  if (!table || !measure) return null;
+  return (
+    <Card
+      title="Steps of each rank"
+      note={docOf(section, measure.value)}
+      actions={
+        <>
+          {table.ranks.length > 1 && <a href={linkTo("timeline", { stack: "ranks" })}>A step of each rank</a>}
+          <Segmented
+            label="Time"
+            value={measure.value}
+            options={known}
+            onChange={(value) => setParams({ measure: value === known[0]?.value ? null : value })}
+          />
+        </>
+      }
+    >
+      <HeatMap
+        label={`${measure.label} of ${table.steps.length} steps on ${table.ranks.length} ranks`}
+        table={table}
+        colour={CATEGORY_COLOUR[measure.colour]}
+        link={link}
+      />
+    </Card>
   );
 }
 
@@ -136,7 +199,7 @@ function partsOfTime(ranks: TableOf<"distributed", "rows">, surface: string): Ba
 function StepsOfRanks({ report, parts }: { report: DistributedReport; parts: readonly BarPart[] }) {
   const link = useStepLinks();
   const columns = useMemo(() => (report.steps ?? []).map((row) => toColumn(row, report, link)), [report, link]);
-  if (columns.length < 2) return null;
+  if (columns.length < 2 || columns.length > MOST_COLUMNS) return null;
   return (
     <Card title="Steps of each rank">
       <ColumnGraph

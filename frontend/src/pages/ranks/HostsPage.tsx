@@ -7,11 +7,13 @@ import { duration, percent } from "../../format";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
 import { termText } from "../../terms";
-import { Card, Code, sentence } from "../../ui/basics";
+import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { ColumnGraph } from "../shared/ColumnGraph";
+import { Findings } from "../shared/Findings";
 import { type StepLink, useStepLinks } from "../shared/intervals";
+import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { partsOfRow } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
@@ -31,20 +33,10 @@ export default function HostsPage() {
 function Pod({ report, sections }: ToolAnswer<"pod-viewer", PodReport>) {
   return (
     <>
-      <Card title="Workers compared">
-        <ul class="prose">
-          {report.findings.map((line) => (
-            <li key={line}>
-              <Code text={sentence(line)} />
-            </li>
-          ))}
-        </ul>
-      </Card>
+      <Findings lines={report.findings} />
       {(report.rows ?? []).length > 0 && (
         <OneStep report={report} table={tableOf(sections, "rows")} slowestTable={tableOf(sections, "slowest")} />
       )}
-      <TableCard section={tableOf(sections, "workers")} tool="pod-viewer" id="workers" />
-      <TableCard section={tableOf(sections, "slowest")} tool="pod-viewer" id="slowest" />
       <TableCard
         section={tableOf(sections, "rows")}
         tool="pod-viewer"
@@ -53,6 +45,10 @@ function Pod({ report, sections }: ToolAnswer<"pod-viewer", PodReport>) {
         height="page"
         columns={usualColumns(tableOf(sections, "rows"))}
       />
+      <More title="Workers, and the slowest of each step" tables={["workers", "slowest"]}>
+        <TableCard section={tableOf(sections, "workers")} tool="pod-viewer" id="workers" />
+        <TableCard section={tableOf(sections, "slowest")} tool="pod-viewer" id="slowest" />
+      </More>
     </>
   );
 }

@@ -112,6 +112,8 @@ export function StackedBars({
 export interface RankedRow {
   readonly key: string;
   readonly label: string;
+  /** The label before it was shortened. */
+  readonly whole?: string;
   readonly note?: ComponentChildren;
   readonly ms: number;
   readonly percent: number | null;
@@ -129,7 +131,7 @@ export function RankedBars({ label, rows, field }: { label: string; rows: readon
         const content = (
           <>
             <span class="ranked-name">
-              <LongName text={row.label} />
+              <LongName text={row.label} {...(row.whole ? { whole: row.whole } : {})} />
               {row.note && <span class="muted">{row.note}</span>}
             </span>
             <span class="hbar-track">
@@ -139,7 +141,7 @@ export function RankedBars({ label, rows, field }: { label: string; rows: readon
             <span class="hbar-share">{row.percent === null ? "" : percent(row.percent)}</span>
           </>
         );
-        const said = hint(`${row.label} · ${field.label}`, field.doc, `${row.ms} ms`);
+        const said = hint(`${row.whole ?? row.label} · ${field.label}`, field.doc, `${row.ms} ms`);
         return (
           <li key={row.key}>
             {row.href ? (

@@ -2,14 +2,22 @@
 
 import type { ComponentChildren } from "preact";
 import { Code, sentence } from "../../ui/basics";
+import type { HintAttributes } from "../../ui/hint";
 
-export function Findings({ lines, children }: { lines: readonly string[]; children?: ComponentChildren }) {
+interface FindingsProps {
+  lines: readonly string[];
+  /** What the numbers of the first line mean. */
+  meaning?: HintAttributes;
+  children?: ComponentChildren;
+}
+
+export function Findings({ lines, meaning = {}, children }: FindingsProps) {
   const [first, ...rest] = lines;
   if (!first && !children) return null;
   return (
     <section class="card verdict" aria-label="Findings">
       {first && (
-        <h2 class="verdict-line">
+        <h2 class="verdict-line" {...meaning}>
           <Code text={sentence(first)} />
         </h2>
       )}

@@ -9,13 +9,14 @@ import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Menu } from "../../ui/menu";
 import { Comparison } from "../compare/Comparison";
+import { PageHead } from "./PageHead";
 
 interface ToolPageProps<T extends ToolName, R extends Report> {
   tool: T;
   children: (answer: ToolAnswer<T, R>) => ComponentChildren;
   /** Controls beside the title. */
   controls?: ComponentChildren;
-  /** The start page has its own head. */
+  /** The start page's title is its verdict. */
   headless?: boolean;
 }
 
@@ -26,17 +27,17 @@ export function ToolPage<T extends ToolName, R extends Report>(props: ToolPagePr
   const answer = found.state === "ready" ? found.data : null;
   return (
     <>
-      {!headless && (
-        <header class="page-head">
-          <h1>{entry?.heading ?? tool}</h1>
-          <p class="page-summary">{sentence(entry?.summary ?? "")}</p>
-          <div class="page-controls">
+      <PageHead
+        tool={tool}
+        isUntitled={headless}
+        controls={
+          <>
             {controls}
             {answer && <Origin report={answer.report} />}
             <Exports tool={tool} />
-          </div>
-        </header>
-      )}
+          </>
+        }
+      />
       {found.state === "loading" && <Loading what={`Computing ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
       {answer && <Warnings items={answer.report.warnings.filter((text) => text !== answer.missing)} />}

@@ -1,7 +1,7 @@
 /** Where steps lie in the timeline, for the charts of tools that only know their numbers. */
 import { useMemo } from "preact/hooks";
 import { type TableSection, type ToolAnswer, useResource } from "../../api";
-import { intervalInTimeline } from "../../links";
+import { evidenceInTimeline, intervalInTimeline } from "../../links";
 import { answerAddress, session } from "../../session";
 import type { RowLink } from "../../table/RowDetails";
 import type { StepRow, StepsReport } from "./reports";
@@ -28,6 +28,13 @@ function stepLinks(rows: readonly StepRow[], many: boolean): StepLink {
   };
 }
 
+/** What a row is called: its first name or text. */
+function whyOf(table: TableSection | null, row: number): string {
+  const field = table?.fields.find((each) => each.role === "name" || each.role === "term" || each.role === "step");
+  const value = field && table?.columns?.[field.name]?.[row];
+  return field && value !== null && value !== undefined ? `${field.label} ${value}` : (table?.title ?? "");
+}
+
 /** Leads each row of a table that says when it begins and how long it lasts to that place in the timeline. */
 export function useRowLinks(table: TableSection | null, many: boolean): (row: number) => RowLink[] {
   const columns = table?.columns;
@@ -38,10 +45,15 @@ export function useRowLinks(table: TableSection | null, many: boolean): (row: nu
       return [
         {
           label: "Show in the timeline",
-          href: intervalInTimeline(begin, begin + length, many && typeof host === "string" ? host : null),
+          href: evidenceInTimeline(
+            begin,
+            begin + length,
+            whyOf(table, row),
+            many && typeof host === "string" ? host : null,
+          ),
         },
       ];
     },
-    [columns, many],
+    [columns, table, many],
   );
 }

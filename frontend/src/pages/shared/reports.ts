@@ -74,6 +74,13 @@ export interface OverviewReport extends Report {
     readonly ms: number;
     readonly median_of: number;
   } | null;
+  /** What the median step is spent on, the longest first. */
+  readonly account?: readonly {
+    readonly cause: string;
+    readonly ms: number;
+    readonly percent: number;
+    readonly culprit: Culprit | null;
+  }[];
   readonly top_ops: readonly Row[];
   readonly top_op_types?: readonly Row[];
   readonly advice: readonly Advice[];

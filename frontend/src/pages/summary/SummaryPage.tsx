@@ -11,13 +11,14 @@ import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from ".
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard } from "../advice/AdviceCard";
+import { WhatIfButton } from "../advice/WhatIfButton";
 import { StackedBars } from "../shared/Bars";
 import { type RecordedStep, toExplain } from "../shared/differences";
 import { useStepLinks } from "../shared/intervals";
 import type { OverviewReport } from "../shared/reports";
 import { type GraphStep, partsOfRow, StepGraph } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
-import { Origin, ToolPage } from "../shared/ToolPage";
+import { ToolPage } from "../shared/ToolPage";
 import { betweenSteps, StepBar } from "./StepBar";
 import { TELLING_PERCENT, tellingTypes } from "./topOps";
 
@@ -39,6 +40,7 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
   return (
     <div class="summary">
       <Verdict report={report} sections={sections} steps={steps} />
+      <AdviceCards report={report} />
       {report.account_step && (
         <TableCard
           section={tableOf(sections, "step_account")}
@@ -46,13 +48,13 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
           id="account"
           heading="What the median step waits for"
           note={medianNote(report)}
+          actions={<WhatIfButton />}
           plain
           height="all"
           mark={(row) => colourOfCause(sections, look.surface, row)}
         />
       )}
-      <AdviceCards report={report} />
-      {steps.length > 1 && (
+      {steps.length > 0 && (
         <Card title="Step times" note={howNote(report)} actions={<a href={linkTo("steps")}>All steps</a>}>
           <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
         </Card>
@@ -193,9 +195,6 @@ function Verdict({
           )}
           <span class="verdict-cause">{mean === null ? sentence(head) : head}</span>
         </h1>
-        <div class="page-controls">
-          <Origin report={report} />
-        </div>
       </div>
       {rest && (
         <p class="verdict-rest">

@@ -1,12 +1,12 @@
-/** How busy the machines were: a summary of each sampled counter. */
+/** How busy the machines were: each sampled counter over time, and its figures. */
 import type { Report, ToolAnswer } from "../../api";
 import { linkTo } from "../../router";
 import { tableOf } from "../../sections";
-import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { counterName } from "../shared/names";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
+import { CounterLines } from "./CounterLines";
 
 interface SystemReport extends Report {
   readonly findings: readonly string[];
@@ -25,6 +25,7 @@ function System({ report, sections }: ToolAnswer<"system", SystemReport>) {
   return (
     <>
       <Findings lines={report.findings} />
+      <CounterLines />
       <TableCard
         section={table}
         tool="system"
@@ -33,11 +34,6 @@ function System({ report, sections }: ToolAnswer<"system", SystemReport>) {
         main
         texts={TEXTS}
         links={(row) => [{ label: "Over time, in the timeline", href: linkTo("timeline", hostOf(row)) }]}
-        actions={
-          <a class="button quiet" href={linkTo("timeline")}>
-            Over time, in the timeline <Icon name="arrow" size={14} />
-          </a>
-        }
       />
     </>
   );

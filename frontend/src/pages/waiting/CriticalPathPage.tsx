@@ -10,6 +10,7 @@ import { type BarPart, StackedBars } from "../shared/Bars";
 import { ColumnGraph } from "../shared/ColumnGraph";
 import { Findings } from "../shared/Findings";
 import { type StepLink, useStepLinks } from "../shared/intervals";
+import { More } from "../shared/More";
 import { shortKernel } from "../shared/names";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
@@ -42,7 +43,6 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
           rows={[{ key: "median", label: "Median step", parts: median }]}
         />
       </Findings>
-      <Steps report={report} parts={parts} />
       <TableCard
         section={table}
         tool="critical-path"
@@ -51,13 +51,16 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
         texts={TEXTS}
         mark={(row) => parts.find((part) => part.key === report.rows?.[row]?.part)?.colour ?? null}
       />
-      <TableCard section={tableOf(sections, "parts")} tool="critical-path" id="parts" plain height="all" />
-      <TableCard
-        section={tableOf(sections, "steps")}
-        tool="critical-path"
-        id="steps"
-        columns={usedColumns(report.steps ?? [])}
-      />
+      <More title="Every step" note="what each step waits for" tables={["parts", "steps"]}>
+        <Steps report={report} parts={parts} />
+        <TableCard section={tableOf(sections, "parts")} tool="critical-path" id="parts" plain height="all" />
+        <TableCard
+          section={tableOf(sections, "steps")}
+          tool="critical-path"
+          id="steps"
+          columns={usedColumns(report.steps ?? [])}
+        />
+      </More>
     </>
   );
 }

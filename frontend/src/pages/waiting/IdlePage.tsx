@@ -4,13 +4,14 @@ import type { Report, ToolAnswer } from "../../api";
 import { partsOfCauses } from "../../design/causes";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { intervalInTimeline } from "../../links";
+import { evidenceInTimeline } from "../../links";
 import { linkTo } from "../../router";
 import { docOf, figuresOf, type RowOf, type TableOf, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
 import { type BarPart, StackedBars, type StackedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { useRowLinks } from "../shared/intervals";
+import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
@@ -30,6 +31,8 @@ export default function IdlePage() {
 }
 
 const MOST_BARS = 24;
+/** A stream that works less than this share of the busiest one, such as one for copies, slows nothing. */
+const WORTH_A_BAR = 0.02;
 const BUSY = "busy";
 
 function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
@@ -41,38 +44,36 @@ function Idle({ report, sections }: ToolAnswer<"idle", IdleReport>) {
   const several = report.hosts.length > 1;
   const gapLinks = useRowLinks(gaps, several);
   const rows = useMemo(() => busiestFirst(report.rows ?? []), [report]);
+  const busy = rows.filter((row) => Number(row.busy_ms ?? 0) >= WORTH_A_BAR * Number(rows[0]?.busy_ms ?? 0));
   return (
     <>
       <Findings lines={report.findings}>
         <Waits rows={report.causes ?? []} several={several} />
       </Findings>
-      <Card
-        title="Streams and why they idle"
-        note={
-          rows.length > MOST_BARS
-            ? `the ${MOST_BARS} busiest of ${rows.length}: busy time, and idle time by cause`
-            : "busy time, and idle time by cause; the busiest first"
-        }
-      >
+      <Card title="Streams and why they idle" note={streamsNote(busy.length, rows.length)}>
         <StackedBars
           label="Busy and idle time of each stream"
           parts={parts}
-          rows={rows.slice(0, MOST_BARS).map((row) => streamBar(row, report.gaps ?? [], several))}
+          rows={busy.slice(0, MOST_BARS).map((row) => streamBar(row, report.gaps ?? [], several))}
         />
       </Card>
-      <TableCard section={tableOf(sections, "causes")} tool="idle" id="causes" plain height="all" />
-      <TableCard section={gaps} tool="idle" id="gaps" links={gapLinks} />
-      <TableCard section={devices} tool="idle" id="devices" plain height="all" />
-      <TableCard
-        section={tableOf(sections, "queues")}
-        tool="idle"
-        id="queues"
-        heading="Queues: work launched but not yet started"
-      />
-      <Card title="Launches">
-        <FigureRow section={figuresOf(sections, "launches")} />
-      </Card>
-      <TableCard section={streams} tool="idle" id="streams" main />
+      <TableCard section={gaps} tool="idle" id="gaps" main links={gapLinks} />
+      <More title="Causes, devices and streams" tables={["causes", "devices", "streams"]}>
+        <TableCard section={tableOf(sections, "causes")} tool="idle" id="causes" plain height="all" />
+        <TableCard section={devices} tool="idle" id="devices" plain height="all" />
+        <TableCard section={streams} tool="idle" id="streams" />
+      </More>
+      <More title="Queues and launches" tables={["queues"]}>
+        <TableCard
+          section={tableOf(sections, "queues")}
+          tool="idle"
+          id="queues"
+          heading="Queues: work launched but not yet started"
+        />
+        <Card title="Launches">
+          <FigureRow section={figuresOf(sections, "launches")} />
+        </Card>
+      </More>
     </>
   );
 }
@@ -109,6 +110,13 @@ function Waits({ rows, several }: { rows: readonly RowOf<"idle", "causes">[]; se
       })}
     />
   );
+}
+
+function streamsNote(busy: number, all: number): string {
+  const shown = Math.min(busy, MOST_BARS);
+  const left = all - shown;
+  const text = "busy time, and idle time by cause; the busiest first";
+  return left > 0 ? `${text}; ${left} that hardly work are in the table of streams` : text;
 }
 
 /** Sorts busy streams first: a stream that is hardly used idles longest but slows nothing. */
@@ -152,8 +160,8 @@ function streamBar(row: Stream, gaps: readonly Gap[], several: boolean): Stacked
   };
 }
 
-/** A gap in the timeline, with half its length on both sides. */
+/** A gap in the timeline. */
 function aroundGap(gap: Gap, host: string | null): string {
   const [begin, length] = [Number(gap.start_ms), Number(gap.duration_ms)];
-  return intervalInTimeline(Math.max(0, begin - length / 2), begin + 1.5 * length, host);
+  return evidenceInTimeline(begin, begin + length, `Gap on ${gap.stream}: ${gap.cause ?? "idle"}`, host);
 }

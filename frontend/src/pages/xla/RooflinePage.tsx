@@ -13,6 +13,7 @@ import type { TableData } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { Card, Empty, FigureRow, Segmented } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
+import { More } from "../shared/More";
 import { findLinks, TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import "./xla.css";
@@ -40,11 +41,13 @@ function RooflineView({ report, sections }: ToolAnswer<"roofline", RooflineRepor
         columns={USUAL}
         links={opLinks}
       />
-      <Card title="Use of the hardware by steps">
-        <FigureRow section={figuresOf(sections, "steps")} />
-      </Card>
-      <TableCard section={tableOf(sections, "roofs")} tool="roofline" id="roofs" />
-      <TableCard section={tableOf(sections, "devices")} tool="roofline" id="devices" />
+      <More title="Steps, roofs and devices" tables={["roofs", "devices"]}>
+        <Card title="Use of the hardware by steps">
+          <FigureRow section={figuresOf(sections, "steps")} />
+        </Card>
+        <TableCard section={tableOf(sections, "roofs")} tool="roofline" id="roofs" />
+        <TableCard section={tableOf(sections, "devices")} tool="roofline" id="devices" />
+      </More>
     </>
   );
 }

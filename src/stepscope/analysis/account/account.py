@@ -19,7 +19,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import U8
+from stepscope.model.arrays import F64, I64, U8
 from stepscope.records import dataclass
 
 _MOST_SPREAD = 9  # steps that shares are compared over
@@ -80,6 +80,8 @@ class StepAccount:
         carries: whether forecasts may be made from the model; why_not: the reason if not.
         rivals: causes that take the place of the longest one when that is removed, the one that grows most first.
         spread: for each cause its lowest and highest share in percent over some usual steps, 9 at most.
+        mean_percent: for each cause its share of the time of these steps; something that only some steps do, such as
+            saving, is in it.
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
             line stands behind that cause.
     """
@@ -97,6 +99,7 @@ class StepAccount:
     why_not: str | None
     rivals: list[Rival]
     spread: dict[str, tuple[float, float]]
+    mean_percent: dict[str, float]
     to_record: str | None = None
 
 
@@ -114,6 +117,7 @@ def _account(trace: HostTrace) -> StepAccount | None:
     cause = causes_of(trace, model.graph, pieces, model.threads)
     rows = _rows(model, pieces, cause)
     unknown = sum(row.ps for row in rows if row.cause == Cause.UNKNOWN.name.lower())
+    some = _spent_in_some(model)
     return StepAccount(
         host=trace.host,
         step=int(steps_of(trace).number[model.graph.steps[model.median]]),
@@ -127,7 +131,8 @@ def _account(trace: HostTrace) -> StepAccount | None:
         carries=model.why_not is None,
         why_not=model.why_not,
         rivals=_rivals(model, rows),
-        spread=_spread(model),
+        spread=_spread(*some),
+        mean_percent=_mean_percent(*some),
         to_record=_to_record(trace, rows),
     )
 
@@ -175,13 +180,25 @@ def _to_record(trace: HostTrace, rows: list[AccountRow]) -> str | None:
     return f"to see the line of code behind it, {remedy(PYTHON_CALLS, trace.framework)}"
 
 
-def _spread(model: StepModel) -> dict[str, tuple[float, float]]:
+def _spent_in_some(model: StepModel) -> tuple[F64, I64]:
+    """What some usual steps, the median one among them, were spent on: float64 of shape (steps, causes) and int64 of
+    shape (steps,), how long each took; ps."""
     count = min(len(model.steps), _MOST_SPREAD)
     chosen = model.steps[np.linspace(0, len(model.steps) - 1, count).round().astype(np.int64)]
-    steps = [step for step in {model.median, *chosen.tolist()} if model.graph.recorded_step_ps[step] > 0]
-    if not steps:
+    length = model.graph.recorded_step_ps
+    steps = [step for step in dict.fromkeys([model.median, *chosen.tolist()]) if length[step] > 0]
+    spent = np.array([spent_in_step(model, step) for step in steps]).reshape(len(steps), len(Cause))
+    return spent, length[np.array(steps, np.int64)]
+
+
+def _spread(spent: F64, step_ps: I64) -> dict[str, tuple[float, float]]:
+    if not len(spent):
         return {}
-    spent = np.array([spent_in_step(model, step) for step in steps])
-    percent = 100.0 * spent / model.graph.recorded_step_ps[steps][:, None]
+    percent = 100.0 * spent / step_ps[:, None]
     low, high = percent.min(axis=0).tolist(), percent.max(axis=0).tolist()
     return {cause.name.lower(): (low[cause], high[cause]) for cause in Cause if high[cause] > 0}
+
+
+def _mean_percent(spent: F64, step_ps: I64) -> dict[str, float]:
+    mean = (100.0 * spent.sum(axis=0) / max(int(step_ps.sum()), 1)).tolist()
+    return {cause.name.lower(): mean[cause] for cause in Cause if mean[cause] > 0}

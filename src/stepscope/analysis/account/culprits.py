@@ -7,12 +7,16 @@ from collections.abc import Callable
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import distinct, numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
+from stepscope.analysis.steps.find_steps import steps_of, whole_steps
+from stepscope.analysis.steps.stack_samples import main_function
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_call_with
 from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
@@ -26,6 +30,7 @@ from stepscope.vocabulary.traits import CodeTrait
 K = EventKind
 
 _MOST_OF = 0.5  # of a cause's time: a frame further in that holds as much is where to look
+_OF_PYTHON = (Cause.PYTHON, Cause.INPUT, Cause.CHECKPOINT)  # where a function says more than the op
 _OPS = (K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.COLLECTIVE_CALL, K.CHECKPOINT)
 
 
@@ -39,7 +44,8 @@ class Culprit:
         op: the op that runs then; None where there is none.
         layer: the module around it, or the stage of the input pipeline; None if the trace does not tell.
         inside: of a function the library's function within it that most of the time is spent in; None without one.
-        calls: how often in the step; ps: for how long the step waits for it.
+        calls: how often in the step, None where only samples of the stack show it; ps: for how long the step waits for
+            it.
     """
 
     name: str
@@ -47,7 +53,7 @@ class Culprit:
     line: int | None
     op: str | None
     layer: str | None
-    calls: int
+    calls: int | None
     ps: int
     inside: str | None = None
 
@@ -56,7 +62,7 @@ class Finder:
     """Finds the culprits of a step's pieces."""
 
     def __init__(self, trace: HostTrace, graph: Graph, pieces: Pieces) -> None:
-        self._trace, self._pieces = trace, pieces
+        self._trace, self._graph, self._pieces = trace, graph, pieces
         self._length = pieces.end_ps - pieces.start_ps
         self._is_work = graph.kind[pieces.node] == NodeKind.WORK
         # Device work is followed to the call that launched it.
@@ -76,6 +82,30 @@ class Finder:
 
     def culprit(self, rows: I64) -> Culprit | None:
         """The culprit of some pieces; None where nothing is recorded in any of them but the step's own mark."""
+        return self._sampled(rows) or self._recorded(rows)
+
+    def _sampled(self, rows: I64) -> Culprit | None:
+        """The function that samples of the stack show for most of the loop's own time with the cause of the pieces;
+        None where calls were recorded, or where most of the time is not that thread's own."""
+        line = self._graph.line[self._pieces.node[rows]]
+        main = steps_of(self._trace).line
+        own = rows[(line == main) & ~self._is_work[rows] & (line >= 0)]
+        total = int(self._length[rows].sum())
+        if (self._users[1][rows] >= 0).any() or int(self._length[own].sum()) < _MOST_OF * total or not total:
+            return None
+        longest = int(self._event[own[np.argmax(self._length[own])]])
+        cause = int(event_causes(self._trace)[longest]) if longest >= 0 else int(Cause.PYTHON)
+        if cause not in _OF_PYTHON:
+            return None
+        found = main_function(self._trace, main, _time_of_cause(self._trace, main, cause))
+        if found is None:
+            return None
+        op, op_rows = self._longest_op(rows[self._event[rows] >= 0])
+        name, file, place = place_of(self._trace.name_of(found.frame))
+        inside = self._place_text(found.inside) if found.inside >= 0 else None
+        return Culprit(name, file, place, op, self._layer(op_rows), None, round(found.share * total), inside)
+
+    def _recorded(self, rows: I64) -> Culprit | None:
         rows = rows[self._event[rows] >= 0]
         rows = rows[kinds_of(self._trace, self._event[rows]) != K.STEP_MARK]
         if not len(rows):
@@ -99,7 +129,10 @@ class Finder:
         inner = self._frame(rows, *self._all)[0]
         if inner < 0 or self._trace.events.type[inner] == self._trace.events.type[frame]:
             return None
-        name, file, line = place_of(self._trace.name_of(inner))
+        return self._place_text(inner)
+
+    def _place_text(self, frame: int) -> str:
+        name, file, line = place_of(self._trace.name_of(frame))
         return f"{file}:{line} {name}" if file else name
 
     def _frame(self, rows: I64, frames: _Frames, frame_of: I64) -> tuple[int, int, int]:
@@ -195,6 +228,17 @@ class Finder:
         name = self._trace.event_names(found[inside])
         total = np.bincount(name, weights=self._length[rows][inside])
         return plain_name(self._trace.strings[int(np.argmax(total))])
+
+
+def _time_of_cause(trace: HostTrace, line: int, cause: int) -> Spans:
+    """When a thread spends time on a cause itself, in all whole steps; Python is what no other event explains."""
+    steps = whole_steps(trace)
+    seen = Spans.union(steps.start_ps, steps.end_ps)
+    rows = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    said = event_causes(trace)[rows]
+    if cause == Cause.PYTHON:
+        return seen - spans_of(trace, rows[said != Cause.PYTHON])
+    return seen & spans_of(trace, rows[said == cause])
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
@@ -13,6 +15,8 @@ from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 
@@ -136,13 +140,13 @@ def inferred_meetings(trace: HostTrace, threads: Threads, stated: Meetings) -> t
         the stretches in which threads wait, for which what they wait for is known; inferred meetings; and stretches of
         threads with nothing to do whose end nothing explains.
     """
-    quiet = threads.quiet
+    quiet, is_stated = _end_stated_waits(trace, threads)
     known = _explained_by(quiet, stated)
     serving = [line for line in threads.lines if threads.serves_input[line] or line == threads.main]
     pools = numbers_in(stated.target_line[threads.serves_input[stated.source_line]])
     working = [line for line in threads.lines if not threads.serves_input[line]]
     found = [
-        _group(trace, threads, quiet, known, serves, lines)
+        _group(trace, threads, quiet, known, is_stated, serves, lines)
         for serves, lines in ((False, working), (True, sorted({*serving, *pools})))
     ]
     chosen = np.concatenate([each[0] for each in found])
@@ -159,6 +163,33 @@ def inferred_meetings(trace: HostTrace, threads: Threads, stated: Meetings) -> t
     return quiet.take(waits | lone), joins, quiet.take(lone)
 
 
+def _end_stated_waits(trace: HostTrace, threads: Threads) -> tuple[Quiet, Mask]:
+    """The quiet stretches, and which of them are waits by a mark at their start: bool of shape (n,).
+
+    Such a wait ends with the last thing that another thread did; what comes long after that is the thread's own time.
+    """
+    quiet, events = threads.quiet, trace.events
+    is_stated, end = np.zeros(len(quiet), np.bool_), quiet.end_ps.copy()
+    marks = has_trait(trace, np.arange(len(trace.event_types.name)), CallTrait.STARTS_TO_WAIT)
+    if not marks.any():
+        return quiet, is_stated
+    for line in numbers_in(quiet.line):
+        here = np.flatnonzero(quiet.line == line)
+        first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+        before = np.searchsorted(events.start_ps[first:last], quiet.start_ps[here], side="right") - 1
+        is_stated[here] = (before >= 0) & marks[events.type[first + np.maximum(before, 0)]]
+        done = np.max([_last_moments(trace, other, end[here]) for other in threads.lines if other != line], axis=0)
+        late = is_stated[here] & (done > quiet.start_ps[here]) & (end[here] - done > _most_left_ps(quiet.take(here)))
+        end[here[late]] = done[late]
+    return replace(quiet, end_ps=end), is_stated
+
+
+def _most_left_ps(quiet: Quiet) -> I64:
+    """How long the way back from a wait may take: int64 of shape (n,)."""
+    most: I64 = np.maximum(_MOST_LEFT * (quiet.end_ps - quiet.start_ps), _ALWAYS_LEFT_PS).astype(np.int64)
+    return most
+
+
 def _explained_by(quiet: Quiet, stated: Meetings) -> Mask:
     """Stretches that end with work which was handed over while they lasted: bool of shape (n,)."""
     found = np.zeros(len(quiet), np.bool_)
@@ -171,13 +202,19 @@ def _explained_by(quiet: Quiet, stated: Meetings) -> Mask:
         at = np.searchsorted(stated.target_ps[order], quiet.end_ps[here], side="right") - 1
         meets = (at >= 0) & (stated.target_ps[order[at]] == quiet.end_ps[here])
         left = quiet.end_ps[here] - stated.source_ps[order[at]] - stated.lag_ps[order[at]]
-        most = np.maximum(_MOST_LEFT * (quiet.end_ps[here] - quiet.start_ps[here]), _ALWAYS_LEFT_PS)
-        found[here] = meets & (stated.source_ps[order[at]] >= quiet.start_ps[here]) & (left <= most)
+        late = left > _most_left_ps(quiet.take(here))
+        found[here] = meets & (stated.source_ps[order[at]] >= quiet.start_ps[here]) & ~late
     return found
 
 
 def _group(
-    trace: HostTrace, threads: Threads, quiet: Quiet, known: Mask, serves_input: bool, lines: list[int]
+    trace: HostTrace,
+    threads: Threads,
+    quiet: Quiet,
+    known: Mask,
+    is_stated: Mask,
+    serves_input: bool,
+    lines: list[int],
 ) -> tuple[I64, I64, I64]:
     """Stretches of threads, and the line and time of what another thread did right before they ended.
 
@@ -192,10 +229,11 @@ def _group(
     )
     rows = np.flatnonzero(mine & ~known)
     idle = ~inside[rows] & (quiet.line[rows] != threads.main)
-    in_calls = inside[rows] & is_any_kind(kind[rows], _MAY_WAIT)
-    in_python = ~idle & ~in_calls
+    waits = is_stated[rows] & ~idle
+    in_calls = inside[rows] & is_any_kind(kind[rows], _MAY_WAIT) & ~waits
+    in_python = ~idle & ~in_calls & ~waits
     found = [
-        _meet(trace, threads, quiet, rows[idle], lines, 0.0),
+        _meet(trace, threads, quiet, rows[idle | waits], lines, 0.0),
         _meet(trace, threads, quiet, rows[in_calls], lines, _MOSTLY, threads.lines),
         _meet(trace, threads, quiet, rows[in_python], lines, _NEARLY_ALL),
     ]
@@ -240,7 +278,7 @@ def _meet(
         better = (at > best) & (quiet.line[rows] != other)
         best[better], line[better] = at[better], other
     good = filled & (line >= 0) & (best > start)
-    good &= end - best <= np.maximum(_MOST_LEFT * (end - start), _ALWAYS_LEFT_PS)
+    good &= end - best <= _most_left_ps(quiet.take(rows))
     return rows[good], line[good], best[good]
 
 

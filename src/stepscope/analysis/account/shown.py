@@ -30,7 +30,7 @@ FIELDS: tuple[Field, ...] = (
     Field("culprit", "text", "what most of that time is spent in: a function, an op or a kernel", "str", Role.NAME),
     Field("place", "text", "file and line of the function, where Python calls were recorded", "str", Role.SOURCE),
     Field("layer", "text", "the module that it runs in, where the trace says so", "str", Role.LABEL),
-    Field("calls", "count", "how often it runs in the step", "int"),
+    Field("calls", "count", "how often it runs in the step; unknown where only stack samples show it", "int"),
     Field("culprit_ms", "ms", "the part of the cause's time that it takes"),
     Field("meaning", "text", "when a moment has that cause", "str", Role.MEANING),
 )
@@ -136,9 +136,14 @@ def describe_culprit(culprit: Culprit, share: str = "") -> str:
     """A culprit in words: `` `train.py:9 __getitem__` (16 calls of 1.3 ms, SHARE)``."""
     name = shorten_name(clean(culprit.name), _LONGEST_NAME)
     where = f"{_place(culprit)} {name}" if culprit.file else name
+    return f"`{where}` ({_calls_text(culprit)}{f', {share}' if share else ''})"
+
+
+def _calls_text(culprit: Culprit) -> str:
+    if culprit.calls is None:
+        return f"{number_text(round_ms(culprit.ps))} ms by samples of the stack"
     each = number_text(round_ms(culprit.ps / max(culprit.calls, 1)))
-    calls = f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
-    return f"`{where}` ({calls}{f', {share}' if share else ''})"
+    return f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
 
 
 def _inside_text(culprit: Culprit) -> str:

@@ -6,9 +6,10 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
+from stepscope.analysis.steps.loop_thread import find_loop_line
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
+from stepscope.analysis.trace.grouping import enclosing_events, forest
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask
@@ -99,14 +100,10 @@ def recorded_threads(trace: HostTrace) -> list[int]:
 
 
 def _main_line(trace: HostTrace, steps: HostSteps, lines: list[int]) -> int:
-    """The thread of the step marks; without one that which launches most device work, else has most events; -1 without
-    threads."""
-    if steps.line >= 0 or not lines:
-        return steps.line
-    cause = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
-    launched = np.bincount(trace.events.line[cause[cause >= 0]], minlength=len(trace.lines))
-    if launched[lines].any():
-        return lines[int(np.argmax(launched[lines]))]
+    """The loop's thread, or the thread with most events where none is known; -1 without threads."""
+    found = find_loop_line(trace, steps)
+    if found in lines or not lines:
+        return found
     return lines[int(np.argmax((trace.lines.event_end - trace.lines.event_begin)[lines]))]
 
 

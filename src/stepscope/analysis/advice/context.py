@@ -11,6 +11,7 @@ from stepscope.analysis.advice.items import Interval
 from stepscope.analysis.advice.reading import Read, read_nothing
 from stepscope.analysis.facts.changes import Changes
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
+from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Activity
@@ -31,13 +32,15 @@ _CATEGORY: Mapping[Activity, str] = {
     Activity.COMPILE: "compilation",
     Activity.COLLECTIVE: "device_collectives",
 }
-# Causes of the account that measure the same as an activity, where a device takes part: what the loop's thread does
-# while a device works costs the step nothing.
+# Causes of the account that measure the same as an activity: what the loop's thread does while a device, or another
+# thread that the step waits for, works costs the step nothing.
 _CAUSE: Mapping[Activity, str] = {
     Activity.INPUT: "input",
     Activity.CHECKPOINT: "checkpoint",
     Activity.PYTHON: "python",
 }
+# Without a device a save may be known only by what the loop reads before it, which the account does not see.
+_CAUSE_OF_HOST = (Activity.INPUT, Activity.PYTHON)
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Context:
         device_type: the model of the devices.
         profiling: what recording cost the steps, if it was measured.
         read: returns another tool's report, None if there is none.
+        has_steps: steps were found; else the figures are those of the whole capture.
     """
 
     hosts: Sequence[HostFacts]
@@ -72,6 +76,7 @@ class Context:
     device_type: str = ""
     profiling: ProfilingCost | None = None
     read: Read = read_nothing
+    has_steps: bool = True
 
     def largest_op(self, trait: OpTrait) -> str | None:
         """The name of the overview's largest op with a trait; None if no listed op has it."""
@@ -118,6 +123,12 @@ class Context:
         return next((host.changes for host in self.hosts if host.account is self.account), None)
 
     @property
+    def first_calls(self) -> FirstCalls | None:
+        """The first calls that the capture holds on every host, if it holds nothing else."""
+        found = [host.first_calls for host in self.hosts]
+        return max(filter(None, found), key=lambda each: each.percent) if found and all(found) else None
+
+    @property
     def hottest_python(self) -> str:
         """The Python function with the largest self time; empty if none was recorded."""
         functions = (op for op in self.top_ops if op["category"] == "Python" and op["self_percent"] is not None)
@@ -134,9 +145,9 @@ class Context:
         return sum(self._part_ms(activity) for activity in activities)
 
     def _part_ms(self, activity: Activity) -> float:
-        if self.has_device and self.account is not None and activity in _CAUSE:
+        if self.account is not None and activity in (_CAUSE if self.has_device else _CAUSE_OF_HOST):
             on_path = self.cause_share(_CAUSE[activity]) * self.period_ms
-            return on_path if activity == Activity.INPUT else min(on_path, self._loop_ms(activity))
+            return on_path if self.has_device and activity == Activity.INPUT else min(on_path, self._loop_ms(activity))
         category = _CATEGORY.get(activity)
         copies = sum(host.copies_in_ps for host in self.hosts) / max(self._steps, 1) / MS
         if (self.has_device or self.loop is None) and activity == Activity.TRANSFER:
@@ -150,11 +161,9 @@ class Context:
         return self.per_step(self.loop.activity_ps.get(activity.name.lower(), 0)) / MS if self.loop else 0.0
 
     def cause_share(self, *causes: str) -> float:
-        """The share of the median step that the account gives some causes, 0 to 1; 0 without an account."""
-        account = self.account
-        if account is None or not account.step_ps:
-            return 0.0
-        return sum(row.ps for row in account.rows if row.cause in causes) / account.step_ps
+        """The share of the step time that the account gives some causes, the mean over steps, 0 to 1; 0 without an
+        account."""
+        return sum(self.account.mean_percent.get(cause, 0.0) for cause in causes) / 100 if self.account else 0.0
 
     @property
     def _steps(self) -> int:

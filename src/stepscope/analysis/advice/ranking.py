@@ -10,6 +10,7 @@ from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.records import dataclass
 
@@ -30,6 +31,8 @@ class Advised:
 
 def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     """All advice that applies.  A rule that raises is named in a warning; the others still run."""
+    if context.first_calls is not None:
+        return Advised((_advise_later_capture(context, context.first_calls),), ())
     chosen, warnings = (tuple(rules), ()) if rules is not None else all_rules()
     candidates: list[Candidate] = []
     failed = []
@@ -105,6 +108,7 @@ _NEXT = {
     "communication_bound": "overlap communication with more computation, or use a faster network",
     "compile_bound": "record later in the run, when everything is compiled",
 }
+MARK_STEPS = "put `with stepscope.step(i):` around the body of the training loop, and record five to ten steps"
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 
@@ -120,6 +124,28 @@ def _suggest_next(context: Context, limit: str) -> str:
     return f"look at {name}, the Python function with the largest self time (stepscope op-stats)"
 
 
+def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
+    """The item for a capture of first calls only: nothing about later steps can be read from it."""
+    what = f" `{first.name}`" if first.name else ""
+    where = "the only step" if first.is_step else "the capture"
+    return Advice(
+        id="capture.first-calls",
+        kind="none",
+        title="Record later steps",
+        evidence=f"{first.percent:.1f} % of {where} is tracing and compiling{what}, which a program does at its first"
+        " calls; no later call was recorded",
+        predicted_speedup=None,
+        actions=(
+            "run a few steps before the capture starts: start() after them, schedule(skip_first=5, active=5), or"
+            " profile_batch=(10, 15)",
+            MARK_STEPS,
+        ),
+        tool="steps",
+        confidence=0.9,
+        reasoning="what happens once cannot be compared with what happens in every step",
+    )
+
+
 def _advise_nothing(context: Context) -> Advice:
     """The item for a run in which nothing stands out: it names what bounds the run."""
     top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
@@ -128,10 +154,13 @@ def _advise_nothing(context: Context) -> Advice:
     advised = Advice(
         id="none",
         kind="none",
-        title="Nothing stands out" if context.verdict == "compute_bound" else "No single cause stands out",
+        title=_nothing_title(context),
         evidence=f"{context.verdict_text}{largest}",
         predicted_speedup=None,
-        actions=tuple(_suggest_next(context, limit) for limit in (context.verdict, context.share_verdict) if limit),
+        actions=(
+            *(() if context.has_steps else (MARK_STEPS,)),
+            *(_suggest_next(context, limit) for limit in (context.verdict, context.share_verdict) if limit),
+        ),
         tool="op-stats",
         confidence=0.8 if context.verdict == "compute_bound" else 0.5,
         step_time_ms=round(context.period_ms, 3),
@@ -139,6 +168,12 @@ def _advise_nothing(context: Context) -> Advice:
         rows=rows,
     )
     return replace(advised, culprit=next((row.culprit for row in _account_rows(context)), None))
+
+
+def _nothing_title(context: Context) -> str:
+    if not context.has_steps:
+        return "Record several steps: the capture shows none"
+    return "Nothing stands out" if context.verdict == "compute_bound" else "No single cause stands out"
 
 
 def _account_rows(context: Context) -> list[AccountRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Protocol, overload
 
 if TYPE_CHECKING:
+    from stepscope.analysis.input.input_pipeline_tool import InputPipelineReport
     from stepscope.analysis.input.tf_data_tool import TfDataReport
     from stepscope.analysis.ops.kernel_stats_tool import KernelStatsReport
     from stepscope.analysis.ops.op_stats_tool import OpStatsReport
@@ -21,6 +22,8 @@ class Read(Protocol):
     def __call__(self, tool: Literal["critical-path"], /) -> CriticalPathReport | None: ...
     @overload
     def __call__(self, tool: Literal["distributed"], /) -> DistributedReport | None: ...
+    @overload
+    def __call__(self, tool: Literal["input-pipeline"], /) -> InputPipelineReport | None: ...
     @overload
     def __call__(self, tool: Literal["kernel-stats"], /) -> KernelStatsReport | None: ...
     @overload

@@ -19,7 +19,7 @@ from stepscope.analysis.compare.sides import Side
 from stepscope.analysis.compare.step_times import STEP_TABLES, step_times
 from stepscope.analysis.compare.verdict import StepTimeDifference, compare_means, verdict_text
 from stepscope.analysis.compare.welch import Sample, sample_of
-from stepscope.analysis.registry import TOOLS, Tool, tool_named
+from stepscope.analysis.registry import Tool, all_tools, tool_named
 from stepscope.errors import UsageError
 from stepscope.report import Cell, round_6
 
@@ -33,7 +33,7 @@ _ALWAYS_SHOWN = ("breakdown", _MAIN_TABLE)  # the others only if they have rows,
 
 def comparable_tools() -> tuple[Tool, ...]:
     """The tools that declare something to compare."""
-    return tuple(tool for tool in TOOLS if tool.name in STEP_TABLES or tool.comparables)
+    return tuple(tool for tool in all_tools() if tool.name in STEP_TABLES or tool.comparables)
 
 
 def choose_tools(names: Sequence[str] | None) -> tuple[str, ...]:

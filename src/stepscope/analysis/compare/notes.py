@@ -6,6 +6,11 @@ from stepscope.analysis.compare.sides import Side
 from stepscope.report import Cell
 
 _FAR_PERCENT = 5.0  # of the step time: profiling costs that differ by more are worth a note
+_OTHER_MODEL = 0.1  # of the names of ops are shared: below it the models differ
+_PERHAPS_OTHER_MODEL = 0.4  # below it they may
+_FEW_OPS = 5  # too few names to say anything
+_OTHER_SHAPES = 0.5  # of the ops on both sides have other input shapes: another model or batch size
+_NO_DIGITS = str.maketrans("", "", "0123456789")
 _SURROUNDINGS: dict[str, str] = {
     "framework": "framework",
     "device_type": "device",
@@ -27,16 +32,56 @@ def find_notes(before: Side, after: Side) -> tuple[str, ...]:
     return tuple(found)
 
 
+def find_mismatches(before: Side, after: Side) -> tuple[str, ...]:
+    """Why two sessions are not of the same job, one sentence each: another framework, device or model.
+
+    Needs the reports of `op-stats` on both sides.  A regression may change which ops run, so only sessions that share
+    next to no names of ops count as other models.
+    """
+    reasons = _other_surroundings(before, after, only_known=True)
+    shared, changed = _changed_shapes(before, after)
+    if len(shared) >= _FEW_OPS and len(changed) > _OTHER_SHAPES * len(shared):
+        reasons.append(
+            f"the model or the batch size differs: {len(changed)} of {len(shared)} ops have other input shapes, "
+            f"first {changed[0]}"
+        )
+    share = _shared_names(before, after)
+    if share is not None and share < _OTHER_MODEL:
+        reasons.append(f"the model differs: {100 * share:.0f} % of the names of ops are the same")
+    return tuple(reasons)
+
+
+def find_doubts(before: Side, after: Side) -> tuple[str, ...]:
+    """Why two sessions may be of different models, as a sentence; needs the reports of `op-stats`."""
+    share = _shared_names(before, after)
+    if share is None or not _OTHER_MODEL <= share < _PERHAPS_OTHER_MODEL:
+        return ()
+    return (f"the model may differ: only {100 * share:.0f} % of the names of ops are the same",)
+
+
+def _shared_names(before: Side, after: Side) -> float | None:
+    """The share of the names of ops, without their numbers, that both sides have; None if one has few names."""
+    one, other = _op_names(before), _op_names(after)
+    fewer = min(len(one), len(other))
+    return len(one & other) / fewer if fewer >= _FEW_OPS else None
+
+
+def _op_names(side: Side) -> set[tuple[Cell, str]]:
+    rows = side.reports["op-stats"].rows  # type: ignore[attr-defined]
+    return {(row["where"], str(row["name"]).translate(_NO_DIGITS)) for row in rows}
+
+
 def _same_session(before: Side, after: Side) -> list[str]:
     same = (before.path, before.run) == (after.path, after.run)
     return [f"both sides are the session {before.run}"] if same else []
 
 
-def _other_surroundings(before: Side, after: Side) -> list[str]:
+def _other_surroundings(before: Side, after: Side, only_known: bool = False) -> list[str]:
     one, other = before.overview.environment, after.overview.environment
+    wanted = [key for key in _SURROUNDINGS if not only_known or (one[key] and other[key])]
     return [
-        f"the {what} differs: {_value_text(one[key])} before, {_value_text(other[key])} after"
-        for key, what in _SURROUNDINGS.items()
+        f"the {_SURROUNDINGS[key]} differs: {_value_text(one[key])} before, {_value_text(other[key])} after"
+        for key in wanted
         if one[key] != other[key]
     ]
 
@@ -81,15 +126,21 @@ def _other_shapes(before: Side, after: Side) -> list[str]:
     if not one or not other:
         where = "on either side" if not one and not other else "before" if not one else "after"
         return [f"input shapes were not recorded {where}, so the batch sizes may differ"]
-    shared = [name for name in one if name in other]
-    # If an op is only called more or less often, it adds or loses shapes.  Another batch size replaces them.
-    changed = [name for name in shared if one[name] - other[name] and other[name] - one[name]]
+    shared, changed = _changed_shapes(before, after)
     if not changed:
         return []
     return [
         f"{len(changed)} of {len(shared)} ops on both sides have other input shapes, first {changed[0]}: with another "
         "batch size or model, a step is not the same work"
     ]
+
+
+def _changed_shapes(before: Side, after: Side) -> tuple[list[str], list[str]]:
+    """The ops with input shapes on both sides, and those of them whose shapes differ."""
+    one, other = _shapes(before), _shapes(after)
+    shared = [name for name in one if name in other]
+    # If an op is only called more or less often, it adds or loses shapes.  Another batch size replaces them.
+    return shared, [name for name in shared if one[name] - other[name] and other[name] - one[name]]
 
 
 def _shapes(side: Side) -> dict[str, set[str]]:

@@ -6,7 +6,7 @@ records the operand shapes of ops.  None of them records the values of arguments
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 
 import numpy as np
 
@@ -26,6 +26,9 @@ _MOST_NAMES = 5
 _MOST_SHAPES = 3
 _SEVERAL = 2  # programs with one name, which can be compared
 
+_Named = list[tuple[str, int]]
+"""What was traced or compiled: its name and the event's row, once for each time."""
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -44,12 +47,14 @@ class CompileFacts:
         op, shapes: an op or program argument whose shapes differ between steps, and some of the shapes; empty if
             unknown.
         same_shapes: programs of one name were compiled for arguments of equal shapes.
+        repeated: most of the time went into programs that were compiled more than once.
     """
 
     programs: list[Compiled]
     op: str
     shapes: list[str]
     same_shapes: bool = False
+    repeated: bool = False
 
 
 def compiles_of(trace: HostTrace) -> CompileFacts | None:
@@ -57,34 +62,44 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
     compiling, calls = (_keep_in_steps(trace, events_of_kind(trace, kind)) for kind in (K.COMPILE, K.TRACED_FUNCTION))
     if not len(compiling):
         return None
-    programs = _count_traced_functions(trace, calls) or _count_compiled_programs(trace, compiling)
+    named = _traced_functions(trace, calls) or _compiled_programs(trace, compiling)
+    programs, repeated = _count_names(named), _is_repeated(trace, named)
     op, shapes = _changing_shapes(trace)
     if op or not programs or programs[0].times < _SEVERAL:
-        return CompileFacts(programs, op, shapes)
-    return CompileFacts(programs, *_changing_argument(trace, programs[0].name))
+        return CompileFacts(programs, op, shapes, repeated=repeated)
+    return CompileFacts(programs, *_changing_argument(trace, programs[0].name), repeated)
 
 
 def _keep_in_steps(trace: HostTrace, rows: I64) -> I64:
     return rows[whole_steps(trace).label[rows] >= 0]
 
 
-def _count_traced_functions(trace: HostTrace, rows: I64) -> list[Compiled]:
+def _traced_functions(trace: HostTrace, rows: I64) -> _Named:
     """Calls of TensorFlow functions that traced them."""
     if not trace.has_stat(stat_names.FUNCTION_CALL):
         return []
     how = trace.stat_strings(stat_names.FUNCTION_CALL, rows=rows)
     traced = [text for text in np.unique(how).tolist() if is_retraced(trace.strings.raw(text))]
-    return _count_names(trace.name_of(row) for row in rows[np.isin(how, traced)].tolist())
+    return [(trace.name_of(row), row) for row in rows[np.isin(how, traced)].tolist()]
 
 
-def _count_compiled_programs(trace: HostTrace, rows: I64) -> list[Compiled]:
-    """Programs that XLA compiles, counted per compilation, or frames that PyTorch compiles."""
+def _compiled_programs(trace: HostTrace, rows: I64) -> _Named:
+    """Programs that XLA compiles, one per compilation, or frames that PyTorch compiles."""
     compiling = rows[has_trait(trace, trace.events.type[rows], CallTrait.COMPILES_PROGRAM)]
     if len(compiling) and trace.has_stat(stat_names.PROGRAM_NAME):
         names = trace.stat_strings(stat_names.PROGRAM_NAME, rows=compiling)
-        return _count_names(function_of_program(trace.strings[name]) for name in names[names > 0].tolist())
-    frames = int(has_trait(trace, trace.events.type[rows], CallTrait.COMPILES_FRAME).sum())
-    return [Compiled("a compiled frame", frames)] if frames else []
+        known = names > 0
+        pairs = zip(names[known].tolist(), compiling[known].tolist(), strict=True)
+        return [(function_of_program(trace.strings[name]), row) for name, row in pairs]
+    frames = rows[has_trait(trace, trace.events.type[rows], CallTrait.COMPILES_FRAME)]
+    return [("a compiled frame", row) for row in frames.tolist()]
+
+
+def _is_repeated(trace: HostTrace, named: _Named) -> bool:
+    """Whether most of the time goes into programs that are compiled more than once."""
+    times, ps = Counter(name for name, _ in named), trace.events.duration_ps
+    again = sum(int(ps[row]) for name, row in named if times[name] >= _SEVERAL)
+    return 2 * again > sum(int(ps[row]) for _, row in named)
 
 
 def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], bool]:
@@ -103,10 +118,8 @@ def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], 
     return f"argument {most} (from 0, trees flattened) of {program}", of_argument[most][:_MOST_SHAPES], False
 
 
-def _count_names(names: Iterable[str]) -> list[Compiled]:
-    count: dict[str, int] = {}
-    for name in names:
-        count[name] = count.get(name, 0) + 1
+def _count_names(named: _Named) -> list[Compiled]:
+    count = Counter(name for name, _ in named)
     ordered = sorted(count.items(), key=lambda each: (-each[1], each[0]))
     return [Compiled(*each) for each in ordered[:_MOST_NAMES]]
 

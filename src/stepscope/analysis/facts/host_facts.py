@@ -9,12 +9,15 @@ from stepscope.analysis.facts.changes import Changes, changes_of
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
+from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
+from stepscope.analysis.facts.outside_fetches import OutsideFetches, outside_fetches_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.steps.breakdown import Rank
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
 from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.environment import settings_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import type_names
@@ -34,6 +37,9 @@ class HostFacts:
         account: where the time of the median step goes, with the culprit of each cause; None without steps.
         changes: what changes give that step, by the replay of its model; None without steps.
         wrapper: how PyTorch trains the model in parallel: "ddp", "fsdp", or "" for neither.
+        first_calls: the capture holds first calls only; None if it holds more.
+        outside_fetches: the loop fetches its batches outside of the step marks; None if not.
+        settings: environment variables of the program that the capture found set, such as TF_GPU_THREAD_MODE.
     """
 
     host: str
@@ -47,6 +53,9 @@ class HostFacts:
     account: StepAccount | None = None
     changes: Changes | None = None
     wrapper: str = ""
+    first_calls: FirstCalls | None = None
+    outside_fetches: OutsideFetches | None = None
+    settings: tuple[str, ...] = ()
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
@@ -63,6 +72,9 @@ def facts_of(trace: HostTrace) -> HostFacts:
         account=account_of(trace),
         changes=changes_of(trace),
         wrapper=_wrapper_of(trace),
+        first_calls=first_calls_of(trace),
+        outside_fetches=outside_fetches_of(trace),
+        settings=settings_of(trace),
     )
 
 

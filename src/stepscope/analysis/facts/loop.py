@@ -11,9 +11,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop, loop_events, loop_line
+from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop, loop_events
 from stepscope.analysis.facts.loop_time import first_at_or_after, helpers_of, parts_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
+from stepscope.analysis.steps.loop_thread import find_loop_line
+from stepscope.analysis.steps.stack_samples import input_spans, main_function
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -127,7 +129,7 @@ def loop_of(trace: HostTrace) -> LoopFacts | None:
 
 def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
     steps = whole_steps(trace)
-    line = loop_line(trace, steps)
+    line = find_loop_line(trace, steps)
     if steps.source == "none" or line < 0:
         return None
     seen = observed_time(trace)
@@ -149,9 +151,9 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
         input_is_native_percent=_share_with_trait(loop, from_python, CodeTrait.IS_NATIVE),
         programs=_sum_by_name(loop, loop.outer_events(Activity.PROGRAM)),
         eager_ops=_sum_by_name(loop, loop.kind_events(K.EAGER_EXECUTE)),
-        gaps=_gap_fillers(loop, parts[Activity.PYTHON]),
+        gaps=_gap_fillers(loop, parts[Activity.PYTHON]) or _sampled_filler(trace, line, parts[Activity.PYTHON]),
         python_calls=len(loop.kind_events(K.PYTHON_CALL)),
-        before_program_ps=_gap_time_before_work(loop, steps, parts[Activity.PYTHON]),
+        before_program_ps=_gap_time_before_work(loop, steps, _gaps_of_input(trace, line, parts[Activity.PYTHON])),
         after_moves_ps=_gap_time_freeing(loop, parts[Activity.PYTHON]),
         recorded=_count_recorded(loop, parts),
         helper_events=helpers.events,
@@ -300,6 +302,20 @@ def _gap_fillers(loop: Loop, gaps: Spans) -> list[Named]:
         known = found.get(name, Named(name, 0, 0))
         found[name] = Named(name, known.calls + 1, known.total_ps + int(inside[best]))
     return sorted(found.values(), key=lambda named: -named.total_ps)[:MOST_NAMES]
+
+
+def _sampled_filler(trace: HostTrace, line: int, gaps: Spans) -> list[Named]:
+    """The function that samples of the stack show for most of the long gaps, where no calls were recorded."""
+    found = main_function(trace, line, gaps)
+    if found is None:
+        return []
+    return [Named(trace.name_of(found.frame), len(gaps.start), round(found.share * gaps.total))]
+
+
+def _gaps_of_input(trace: HostTrace, line: int, gaps: Spans) -> Spans:
+    """The gaps that may be input: all of them, unless samples of the stack show what runs there."""
+    making = input_spans(trace, line)
+    return gaps if making is None else gaps & making
 
 
 def _gap_time_before_work(loop: Loop, steps: HostSteps, gaps: Spans) -> int:

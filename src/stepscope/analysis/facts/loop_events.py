@@ -10,11 +10,11 @@ from operator import or_
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.steps.find_steps import HostSteps, holds_step
+from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, is_outermost
-from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
+from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, traits_by_type
@@ -70,8 +70,6 @@ _ACTIVITY_OF_TRAIT: tuple[tuple[CallTrait, Activity], ...] = (
 )
 _ANY_TRAIT = reduce(or_, (trait for trait, _ in _ACTIVITY_OF_TRAIT))
 # Calls that the thread of a loop makes.
-_CALLING_PROGRAMS = (K.TRACED_FUNCTION, K.EAGER_EXECUTE)
-_CALLING = (K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL, K.OP)
 
 
 @dataclass(frozen=True)
@@ -125,24 +123,6 @@ class Loop:
     def outer_events(self, activity: Activity) -> I64:
         """The outermost events of an activity, in order of time."""
         return self._outer_by_activity[activity]
-
-
-def loop_line(trace: HostTrace, steps: HostSteps) -> int:
-    """The line of the loop, -1 if unknown.
-
-    It is the line of the step marks, else the thread that calls most programs in steps, else the one that makes most
-    calls.  Threads that only run the ops of a program do not count.
-    """
-    if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
-        return steps.line
-    lines = trace.lines_of(LineKind.THREAD)
-    bounds = list(zip(trace.lines.event_begin[lines].tolist(), trace.lines.event_end[lines].tolist(), strict=True))
-    for kinds in (_CALLING_PROGRAMS, _CALLING):
-        calls = is_any_kind(trace.events.kind, kinds) & (steps.label >= 0)
-        count = [np.count_nonzero(calls[begin:end]) for begin, end in bounds]
-        if any(count):
-            return int(lines[np.argmax(count)])
-    return -1
 
 
 def loop_events(trace: HostTrace, line: int, seen: Spans) -> Loop:

@@ -3,7 +3,9 @@
 It has three parts: the verdict; the device side, which shows how long the devices wait for input in each step; and the
 host side, which shows how the host provides it. The input ops are the calls of tf.data iterators, the host calls that
 copy to a device, and the stages that an instrumented pipeline names. Without iterators, they include the calls of a
-PyTorch DataLoader and the ops inside them.
+PyTorch DataLoader and the ops inside them. Where Stepscope recorded the worker processes of a loader, the host side
+also says what they do: the time for a batch, the function that takes most of it, whether the loop waits for them, and
+how many would keep up.
 
 The verdict reads the account of the median step, which lasts to the start of the next one, so that a batch which is
 fetched between the marks counts. Only exposed waits count. Host time that overlaps the step's computation costs
@@ -27,6 +29,16 @@ from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_
 from stepscope.analysis.input.input_waits import CoreWait, core_waits
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
 from stepscope.analysis.input.pipeline_advice import suggestion
+from stepscope.analysis.input.worker_processes import FIELDS as WORKER_FIELDS
+from stepscope.analysis.input.worker_processes import (
+    QUEUE_FIELDS,
+    WorkersOfHost,
+    queue_figures,
+    queue_sentence,
+    slow_function,
+    worker_rows,
+    workers_of,
+)
 from stepscope.analysis.steps.breakdown import CATEGORIES as STEP_CATEGORIES
 from stepscope.analysis.steps.breakdown import MEANING as STEP_MEANING
 from stepscope.analysis.steps.session_steps import (
@@ -228,6 +240,7 @@ class Partial:
     ops: list[InputOp]
     loaders: list[Loader]
     copies: list[HostCopy]
+    workers: WorkersOfHost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +257,9 @@ class InputPipelineReport(Report):
     steps: tuple[dict[str, Cell], ...]
     host_breakdown_ms: dict[str, float]
     loaders: tuple[dict[str, Cell], ...]
+    queue: dict[str, Cell]
+    queue_summary: str
+    workers: tuple[dict[str, Cell], ...]
     copies: tuple[dict[str, Cell], ...]
     rows: tuple[dict[str, Cell], ...]
 
@@ -257,6 +273,8 @@ class InputPipelineReport(Report):
             "waiting_ms": self.waiting_ms,
             "host_breakdown_ms": self.host_breakdown_ms,
             "loaders": list(self.loaders),
+            "queue": self.queue,
+            "workers": list(self.workers),
             "copies": list(self.copies),
             "rows": list(self.rows),
             "steps": list(self.steps),
@@ -278,6 +296,8 @@ class InputPipelineReport(Report):
                 empty="no input ops",
             ),
             Rows("loaders", "Host side: loaders", LOADER_FIELDS, self.loaders, empty="no calls that wait for a batch"),
+            Figures("queue", "Host side: the queue of the worker processes", QUEUE_FIELDS, self.queue),
+            Rows("workers", "Host side: worker processes", WORKER_FIELDS, self.workers, empty=_NO_WORKERS),
             Rows("copies", "Copies to the devices", COPY_FIELDS, self.copies, empty="nothing was copied to a device"),
             Rows("rows", "Host side: input ops", OP_FIELDS, self.rows, empty=_EMPTY),
         ]
@@ -291,6 +311,10 @@ class InputPipelineReport(Report):
         )
 
 
+_NO_WORKERS = (
+    "no worker processes were recorded: `stepscope run` records all, other captures those that start after "
+    "`stepscope.Profile` or a callback was made"
+)
 _EMPTY = (
     "no input ops in the capture: the data is in memory, or the host was not recorded; record with "
     "ProfilerOptions(host_tracer_level=2); for PyTorch, record code that takes batches from a DataLoader"
@@ -325,6 +349,7 @@ def partial(trace: HostTrace) -> Partial:
         ops=input_ops(trace),
         loaders=loaders_of(trace),
         copies=host_copies(trace),
+        workers=workers_of(trace),
     )
 
 
@@ -345,18 +370,25 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     account = account_shown([part.account for part in partials if part.steps.host in aligned.hosts])
     figures = _input_figures(whole, taking, breakdown, account)
     framework = next((part.framework for part in partials if part.framework), "")
+    workers = [part.workers for part in partials]
+    queue = queue_figures(workers)
+    queued = queue_sentence(queue, slow_function(workers))
+    summary = _summary(figures, breakdown, framework, ops, any(part.has_iterators for part in partials))
     return InputPipelineReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(*step_warnings(hosts, aligned), *_missing_input_warnings(partials, ops)),
         partial=any(part.partial for part in hosts),
         figures=figures,
-        summary=tuple(_summary(figures, breakdown, framework, ops, any(part.has_iterators for part in partials))),
+        summary=(*summary, *([queued] if queued else [])),
         steps_source=finding_of(taking or hosts).source,
         step_time_ms=_statistics([_number_value(step["duration_ms"]) for step in whole]) | {"count": len(whole)},
         waiting_ms=_waiting_statistics(whole, partials, aligned),
         steps=steps,
         host_breakdown_ms=breakdown,
         loaders=_loader_rows(partials, taking),
+        queue=queue,
+        queue_summary=queued or "",
+        workers=worker_rows([(part.steps.host, part.workers) for part in partials]),
         copies=_copy_rows(partials),
         rows=_op_rows(ops),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Patterns for the type of an iterator without its version; the first match wins.  `{op}` is the dataset op.
+# Patterns for the type of an iterator without its version; the first match wins.  `{op}` is the dataset op,
+# `{avoid}` what was recorded and is better avoided.
 # Keras feeds a PyDataset through the same iterators as any generator, so a trace cannot distinguish them.
 _RULES: tuple[tuple[str, str], ...] = (
     (
@@ -40,7 +41,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (
         r"MapAndBatch of a ParallelMap",
         "the function of the .map() before .batch() in {op} is slow although it runs in parallel: batch first "
-        "and map fn over whole batches, avoid tf.py_function, .cache() data that does not change, and "
+        "and map fn over whole batches, {avoid}.cache() data that does not change, and "
         ".prefetch(tf.data.AUTOTUNE) at the end",
     ),
     (
@@ -53,13 +54,13 @@ _RULES: tuple[tuple[str, str], ...] = (
         r"ParallelMap",
         "the function of .map() in {op} is slow although it runs in parallel: .map(fn, "
         "num_parallel_calls=tf.data.AUTOTUNE) uses all cores; batch first and map fn over whole batches, "
-        "avoid tf.py_function, and .cache() data that does not change",
+        "{avoid}and .cache() data that does not change",
     ),
     (
         r"Map|Scan|ParseExample",
         "the function of .map() in {op} runs on one element at a time: use .map(fn, "
-        "num_parallel_calls=tf.data.AUTOTUNE), batch first and map fn over whole batches, avoid "
-        "tf.py_function, and .cache() data that does not change",
+        "num_parallel_calls=tf.data.AUTOTUNE), batch first and map fn over whole batches, "
+        "{avoid}and .cache() data that does not change",
     ),
     (
         r"(?:Legacy)?ParallelInterleave",
@@ -117,13 +118,14 @@ _DEVICE_WAITS = (
 )
 
 
-def suggestion(iterator: str, dataset_op: str, on_device: bool) -> str:
+def suggestion(iterator: str, dataset_op: str, on_device: bool, runs_python: bool = False) -> str:
     """What to change about a bottleneck.
 
     Args:
         iterator: the type, such as `ParallelMapV2`.
         dataset_op: the name of its dataset op, such as `MapDataset:3`; may be empty.
         on_device: it belongs to a pipeline that fetches from a host's pipeline.
+        runs_python: the capture holds a Python function that a graph called.
     """
     if on_device:
         return _DEVICE_WAITS
@@ -134,4 +136,5 @@ def suggestion(iterator: str, dataset_op: str, on_device: bool) -> str:
     kind = "MapAndBatch of a ParallelMap" if fused else own
     text = next((text for pattern, text in _COMPILED if pattern.match(kind)), _OTHER)
     reader = _VERSION.sub("", own)
-    return text.format(op=f"{iterator} ({dataset_op})" if dataset_op else iterator, reader=reader)
+    avoid = "avoid tf.py_function, " if runs_python else ""
+    return text.format(op=f"{iterator} ({dataset_op})" if dataset_op else iterator, reader=reader, avoid=avoid)

@@ -32,6 +32,7 @@ from typing import Any, ClassVar
 from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, Pipeline, pipelines_of
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
@@ -50,7 +51,9 @@ from stepscope.report import (
     round_ms,
     round_us,
 )
+from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.tf_data import last_part, parent_name
+from stepscope.vocabulary.traits import OpTrait
 
 PIPELINE_FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host that runs the pipeline", "str", role=Role.HOST),
@@ -131,6 +134,7 @@ class Partial:
     waits: int
     has_roots: bool
     pipelines: list[Pipeline]
+    runs_python: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +268,14 @@ def partial(trace: HostTrace) -> Partial:
         waits=int((trace.events.kind == EventKind.INPUT_WAIT).sum()),
         has_roots=calls.has_roots,
         pipelines=list(pipelines_of(trace, calls)),
+        runs_python=_runs_python(trace),
     )
+
+
+def _runs_python(trace: HostTrace) -> bool:
+    """Whether a graph called a Python function during the capture."""
+    ops = events_of_kind(trace, EventKind.OP)
+    return bool(has_trait(trace, trace.events.type[ops], OpTrait.CALLS_PYTHON).any())
 
 
 # -- all hosts ---------------------------------------------------------------------------------------------------
@@ -274,7 +285,8 @@ def merge(partials: Sequence[Partial]) -> TfDataReport:
     """The analysis of the session."""
     found = [(part.origin.host, pipeline) for part in partials for pipeline in part.pipelines]
     found.sort(key=lambda item: (item[1].name.startswith("Device"), -item[1].max_ps))
-    bottleneck, graph = (None, ()) if not found else _find_bottleneck(*found[0])
+    python = any(part.runs_python for part in partials)
+    bottleneck, graph = (None, ()) if not found else _find_bottleneck(*found[0], python)
     return TfDataReport(
         **header([part.origin for part in partials], _warnings(partials)),
         pipelines=tuple(_pipeline_row(host, pipeline) for host, pipeline in found),
@@ -289,7 +301,9 @@ def merge(partials: Sequence[Partial]) -> TfDataReport:
     )
 
 
-def _find_bottleneck(host: str, pipeline: Pipeline) -> tuple[dict[str, Cell] | None, tuple[dict[str, Cell], ...]]:
+def _find_bottleneck(
+    host: str, pipeline: Pipeline, runs_python: bool
+) -> tuple[dict[str, Cell] | None, tuple[dict[str, Cell], ...]]:
     """The bottleneck of a pipeline, None without slow calls, and the graph of the execution that shows it."""
     if not pipeline.bottleneck:
         return None, _graph_rows(pipeline.executions[0], None)
@@ -308,7 +322,7 @@ def _find_bottleneck(host: str, pipeline: Pipeline) -> tuple[dict[str, Cell] | N
         "self_us": round_us(node.self_ps),
         "slow_self_percent": pipeline.bottleneck_percent,
         "execution_us": round_us(shown.duration_ps),
-        "suggestion": suggestion(name, node.dataset_op, pipeline.name.startswith("Device")),
+        "suggestion": suggestion(name, node.dataset_op, pipeline.name.startswith("Device"), runs_python),
     }
     return bottleneck, _graph_rows(shown, node.long_name)
 

@@ -41,7 +41,7 @@ from stepscope.report import (
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 
-MOST_ROWS = 2000  # kept per host
+MOST_ROWS = 50_000  # kept per host
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
 
@@ -298,6 +298,15 @@ def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
 # -- all hosts -----------------------------------------------------------------------------------------------------
 
 
+def condense(partials: Sequence[Partial]) -> list[Partial]:
+    """The partials with the kernels of all hosts in the first."""
+    rows = _sum_rows(partials).values()
+    names = {name: at for at, name in enumerate(dict.fromkeys(name for name, _ in rows))}
+    first, *others = partials
+    summed = replace(first, names=[*names], rows=[replace(row, kernel=names[name]) for name, row in rows])
+    return [summed, *(replace(part, names=[], rows=[]) for part in others)]
+
+
 def merge(partials: Sequence[Partial]) -> KernelStatsReport:
     """The kernels of all hosts; equal rows are merged."""
     rows = _merge_rows(partials)
@@ -319,13 +328,19 @@ def merge(partials: Sequence[Partial]) -> KernelStatsReport:
 
 def _merge_rows(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
     """Merges equal rows of all hosts, longest first; returns them with their names."""
+    merged = _sum_rows(partials).values()
+    return sorted(merged, key=lambda item: (-item[1].total_ps, item[0], item[1].op or ""))
+
+
+def _sum_rows(partials: Sequence[Partial]) -> dict[tuple[object, ...], tuple[str, KernelRow]]:
+    """Equal rows added up, with their names, in the order in which they first appear."""
     merged: dict[tuple[object, ...], tuple[str, KernelRow]] = {}
     for part in partials:
         for row in part.rows:
             name = part.names[row.kernel]
             key = (name, row.op, row.launch, row.eligible, row.uses)
             merged[key] = (name, _sum(merged[key][1], row) if key in merged else row)
-    return sorted(merged.values(), key=lambda item: (-item[1].total_ps, item[0], item[1].op or ""))
+    return merged
 
 
 def _sum(one: KernelRow, other: KernelRow) -> KernelRow:

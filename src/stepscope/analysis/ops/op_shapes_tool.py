@@ -11,6 +11,7 @@ Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -215,6 +216,17 @@ def _rank(row: OpGroup) -> tuple[object, ...]:
 # -- all hosts -----------------------------------------------------------------------------------------------------
 
 
+def condense(partials: Sequence[Partial]) -> list[Partial]:
+    """The partials with the ops of all hosts in the first."""
+    shapes = _sum_groups([row for part in partials for row in part.shapes])
+    sites = _sum_groups([row for part in partials for row in part.sites])
+    first, *others = partials
+    return [
+        replace(first, shapes=[*shapes.values()], sites=[*sites.values()]),
+        *(replace(part, shapes=[], sites=[]) for part in others),
+    ]
+
+
 def merge(partials: Sequence[Partial]) -> OpShapesReport:
     """The ops of all hosts; equal ops are merged."""
     device = sum(part.device_ps for part in partials)
@@ -229,10 +241,15 @@ def merge(partials: Sequence[Partial]) -> OpShapesReport:
 
 
 def _merge_groups(rows: Sequence[OpGroup]) -> list[OpGroup]:
+    return sorted(_sum_groups(rows).values(), key=_rank)
+
+
+def _sum_groups(rows: Sequence[OpGroup]) -> dict[tuple[str, str, str], OpGroup]:
+    """Equal ops added up, in the order in which they first appear."""
     merged: dict[tuple[str, str, str], OpGroup] = {}
     for row in rows:
         merged[row.key] = _sum(merged[row.key], row) if row.key in merged else row
-    return sorted(merged.values(), key=_rank)
+    return merged
 
 
 def _sum(one: OpGroup, other: OpGroup) -> OpGroup:

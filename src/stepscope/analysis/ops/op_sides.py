@@ -18,7 +18,7 @@ from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.vocabulary.xla import is_half
 
 K = EventKind
-MOST_OPS = 2000  # kept per host and side
+MOST_OPS = 50_000  # kept per host and side: more than any program has, but for one with a name per step
 
 
 class OpRow(NamedTuple):
@@ -65,6 +65,10 @@ class Side:
     def self_ps(self) -> int:
         """Self time of all ops."""
         return sum(self.types.values())
+
+
+NO_OPS = Side([], 0, 0, {}, 0)
+"""Adds nothing to other sides."""
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ be attributed to an op has a row under its own name.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from stepscope.analysis.ops.op_sides import Peaks, Side, device_idle, host_idle, peaks_of, side_of
-from stepscope.analysis.ops.op_table import distributions, merge_sides, side_rows, totals
+from stepscope.analysis.ops.op_sides import NO_OPS, Peaks, Side, device_idle, host_idle, peaks_of, side_of
+from stepscope.analysis.ops.op_table import distributions, merge_sides, side_rows, sum_sides, totals
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
 from stepscope.analysis.trace.op_work import device_calls, device_work, host_work
@@ -269,6 +270,19 @@ def partial(trace: HostTrace) -> Partial:
 
 
 # -- all hosts -----------------------------------------------------------------------------------------------------
+
+
+def condense(partials: Sequence[Partial]) -> list[Partial]:
+    """The partials with the ops of all hosts in few of them: those of devices in the first with the same peaks."""
+    condensed = [replace(part, device=NO_OPS, on_host=NO_OPS) for part in partials]
+    condensed[0] = replace(condensed[0], on_host=sum_sides([part.on_host for part in partials]))
+    alike: dict[tuple[bool, Peaks | None], list[int]] = {}
+    for at, part in enumerate(partials):
+        alike.setdefault((bool(part.device.ops), part.peaks), []).append(at)
+    for places in alike.values():
+        device = sum_sides([partials[at].device for at in places])
+        condensed[places[0]] = replace(condensed[places[0]], device=device)
+    return condensed
 
 
 def merge(partials: Sequence[Partial]) -> OpStatsReport:

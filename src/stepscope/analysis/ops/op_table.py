@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -18,22 +19,28 @@ _TOTAL_PS, _SELF_PS = OpRow._fields.index("total_ps"), OpRow._fields.index("self
 
 
 def merge_sides(sides: Sequence[Side]) -> Side:
-    """One side of all hosts."""
+    """One side of all hosts, the longest ops first."""
+    summed = sum_sides(sides)
+    return replace(summed, ops=sorted(summed.ops, key=lambda row: (-row.self_ps, row.name, row.type)))
+
+
+def sum_sides(sides: Sequence[Side]) -> Side:
+    """One side of all hosts, ops in the order in which they first appear: sums may be summed again."""
     types: dict[str, int] = {}
     for side in sides:
         for name, ps in side.types.items():
             types[name] = types.get(name, 0) + ps
     left_out, left_out_ps = sum(side.left_out for side in sides), sum(side.left_out_ps for side in sides)
-    return Side(_merge_ops(sides), left_out, left_out_ps, types, sum(side.idle_ps for side in sides))
+    return Side(_sum_ops(sides), left_out, left_out_ps, types, sum(side.idle_ps for side in sides))
 
 
-def _merge_ops(sides: Sequence[Side]) -> list[OpRow]:
+def _sum_ops(sides: Sequence[Side]) -> list[OpRow]:
     merged: dict[tuple[str, str], OpRow] = {}
     for side in sides:
         for row in side.ops:
             key = (row.name, row.type)
             merged[key] = _sum(merged[key], row) if key in merged else row
-    return sorted(merged.values(), key=lambda row: (-row.self_ps, row.name, row.type))
+    return [*merged.values()]
 
 
 def _sum(one: OpRow, other: OpRow) -> OpRow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,6 +47,10 @@ class OpTable:
     total_calls: int
     eager_self_ps: int | None
     outside_self_ps: int
+
+
+NO_OPS = OpTable([], {}, 0, 0, None, 0)
+"""Adds nothing to other tables."""
 
 
 def device_ops(trace: HostTrace) -> OpTable:
@@ -92,14 +97,19 @@ def _types(work: OpWork, own: I64, calls: I64) -> dict[str, tuple[int, int]]:
 
 
 def add_tables(tables: Sequence[OpTable]) -> OpTable:
-    """The ops of several hosts together."""
+    """The ops of several hosts together, longest first."""
+    added = sum_tables(tables)
+    return replace(added, ops=sorted(added.ops, key=lambda op: (-op.self_ps, op.name)))
+
+
+def sum_tables(tables: Sequence[OpTable]) -> OpTable:
+    """The ops of several hosts together, in the order in which they first appear: sums may be summed again."""
     merged: dict[tuple[str, str], list[int]] = {}
     for table in tables:
         for op in table.ops:
             entry = merged.setdefault((op.name, op.category), [0, 0])
             entry[0] += op.self_ps
             entry[1] += op.calls
-    ops = sorted((OpTime(*key, *value) for key, value in merged.items()), key=lambda op: (-op.self_ps, op.name))
     types: dict[str, tuple[int, int]] = {}
     for table in tables:
         for category, (self_ps, calls) in table.types.items():
@@ -108,7 +118,7 @@ def add_tables(tables: Sequence[OpTable]) -> OpTable:
     eager = [table.eager_self_ps for table in tables if table.total_self_ps]
     known = [time for time in eager if time is not None]
     return OpTable(
-        ops=ops,
+        ops=[OpTime(*key, *value) for key, value in merged.items()],
         types=types,
         total_self_ps=sum(table.total_self_ps for table in tables),
         total_calls=sum(table.total_calls for table in tables),

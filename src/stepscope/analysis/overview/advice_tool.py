@@ -130,6 +130,11 @@ def partial(trace: Any) -> Partial:
     return overview.partial(trace)
 
 
+def condense(partials: Sequence[Partial]) -> list[Partial]:
+    """The same as in the overview."""
+    return overview.condense(partials)
+
+
 def merge(partials: Sequence[Partial]) -> AdviceReport:
     """Advice from the overview's facts alone."""
     found = overview.merge(partials)

@@ -14,7 +14,9 @@ from stepscope.analysis.account.verdict import judge_account
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
-from stepscope.analysis.ops.top_ops import device_ops, host_ops
+from stepscope.analysis.facts.outside_fetches import describe_outside_fetches
+from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
+from stepscope.analysis.overview.findings import list_findings
 from stepscope.analysis.overview.session_figures import (
     TOP_OPS,
     HostPart,
@@ -23,10 +25,10 @@ from stepscope.analysis.overview.session_figures import (
     step_time_statistics,
 )
 from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
-from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, profiling_cost
+from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, breakdown_of, finding_of, steps_of_host
 from stepscope.analysis.steps.steps_tool import step_warnings
-from stepscope.analysis.steps.verdict import Verdict, judge
+from stepscope.analysis.steps.verdict import Verdict, judge, judge_first_calls
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
@@ -145,6 +147,12 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
         "time from the first to the last event, on the host with the longest capture",
         label="Captured",
     ),
+    Field(
+        "pause_ms",
+        "ms",
+        "how long the program stood still when the capture ended, while PyTorch collected its events",
+        label="Pause at the end",
+    ),
 )
 PLACEMENT_FIELDS: tuple[Field, ...] = (
     Field(
@@ -245,6 +253,7 @@ class OverviewReport(Report):
             "top_op_types": list(self.top_op_types),
             "environment": self.environment,
             "advice": [advice.to_dict() for advice in self.advice],
+            "findings": list_findings(self.verdict, self.account, self.advice, self.missing),
             "missing": [asdict(item) for item in self.missing],
             "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
@@ -486,11 +495,26 @@ def _partial(trace: HostTrace) -> Partial:
         compute_32bit_ps=parts.compute_32bit_ps,
         facts=facts_of(trace),
         profiling=profiling_cost(trace),
+        missed=missed_steps(trace) if steps.source == "none" else None,
         account=account_of(trace),
     )
 
 
 # -- all hosts ---------------------------------------------------------------------------------------------------
+
+
+def condense(partials: Sequence[Partial]) -> list[Partial]:
+    """The partials with the ops of all hosts in the first: nine tenths of a partial, and only their sums are shown."""
+    first, *others = partials
+    device, host = ([part.on_device for part in partials], [part.on_host for part in partials])
+    summed = replace(first, on_device=sum_tables(device), on_host=sum_tables(host))
+    return [summed, *(_without_ops(part) for part in others)]
+
+
+def _without_ops(part: Partial) -> Partial:
+    if part.on_device is NO_OPS and part.on_host is NO_OPS:
+        return part
+    return replace(part, on_device=NO_OPS, on_host=NO_OPS)
 
 
 def merge(partials: Sequence[Partial]) -> OverviewReport:
@@ -499,7 +523,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     hosts, aligned = session.hosts, session.aligned
     found = finding_of(session.taking or hosts)
     account = shown.account_shown([part.account for part in partials if part.steps.host in session.aligned.hosts])
-    verdict = _verdict(session, account, found.source != "none")
+    verdict = _verdict(partials, session, account, found.source != "none")
     context = _rule_context(partials, session, verdict)
     advised = advise(context)
     return OverviewReport(
@@ -508,6 +532,8 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
             *step_warnings(hosts, aligned),
             *_warm_up_warning(session),
             *_disturbed_warning(partials),
+            *_outside_fetch_warning(partials),
+            *dict.fromkeys(part.missed.sentence() for part in partials if part.missed),
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),
@@ -533,8 +559,16 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     )
 
 
-def _verdict(session: SessionFigures, account: StepAccount | None, has_steps: bool) -> Verdict:
-    """By the account; where none can be made or trusted, by the breakdown, and the sentence says so."""
+def _verdict(
+    partials: Sequence[Partial], session: SessionFigures, account: StepAccount | None, has_steps: bool
+) -> Verdict:
+    """By the account; where none can be made or trusted, by the breakdown, and the sentence says so.
+
+    A capture of first calls only has no verdict: what limits later steps is not in it.
+    """
+    first = [part.facts.first_calls for part in partials]
+    if first and all(first):
+        return judge_first_calls(max(each.percent for each in first if each), has_steps)
     if account is not None and account.carries:
         return judge_account(account)
     found = judge(session.steady_shares, session.has_device, session.between, has_steps)
@@ -595,6 +629,12 @@ def _disturbed_warning(partials: Sequence[Partial]) -> Iterator[str]:
         )
 
 
+def _outside_fetch_warning(partials: Sequence[Partial]) -> tuple[str, ...]:
+    """The warning that batches are fetched outside of the step marks, from the host that loses most time to it."""
+    found = [part.facts.outside_fetches for part in partials if part.facts.outside_fetches is not None]
+    return (describe_outside_fetches(max(found, key=lambda each: each.ps)),) if found else ()
+
+
 def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
     return tuple(dict.fromkeys(item for part in partials for item in part.environment.missing))
 
@@ -616,4 +656,5 @@ def _rule_context(partials: Sequence[Partial], session: SessionFigures, verdict:
         ),
         device_type=str(session.environment["device_type"] or ""),
         profiling=highest_cost([part.profiling for part in partials]),
+        has_steps=finding_of(session.taking or session.hosts).source != "none",
     )

@@ -11,7 +11,7 @@ from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OpTable, add_tables
 from stepscope.analysis.steps.breakdown import CATEGORIES
-from stepscope.analysis.steps.profiling_cost import ProfilingCost
+from stepscope.analysis.steps.profiling_cost import MissedSteps, ProfilingCost
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, gap_shares
 from stepscope.analysis.trace.environment import EnvironmentOfHost
 from stepscope.records import dataclass
@@ -32,6 +32,7 @@ class HostPart:
     compute_32bit_ps: int
     facts: HostFacts
     profiling: ProfilingCost | None
+    missed: MissedSteps | None
     account: StepAccount | None
 
 
@@ -197,4 +198,5 @@ def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:
         "devices_used": sum(part.devices_used for part in parts),
         "framework": next((part.framework for part in parts if part.framework), None),
         "capture_ms": round_ms(max(part.span_ps for part in parts)),
+        "pause_ms": max((round(part.pause_ms, 3) for part in parts if part.pause_ms is not None), default=None),
     }

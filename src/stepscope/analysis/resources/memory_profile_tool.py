@@ -66,7 +66,12 @@ MEMORY_FIELDS: tuple[Field, ...] = (
     _HOST,
     Field("allocations", "count", "allocations during the capture", "int"),
     Field("deallocations", "count", "deallocations during the capture", "int"),
-    Field("capacity_bytes", "bytes", "size of the memory: stack, heap and free memory at the peak", "int"),
+    Field(
+        "capacity_bytes",
+        "bytes",
+        "size of the memory: stack, heap and free memory at the peak, else what the file says of the device",
+        "int",
+    ),
     Field(
         *("peak_heap_bytes", "bytes", "the most heap in use since the program started; unknown if not recorded", "int"),
         label="Peak heap, since the start",

@@ -148,7 +148,7 @@ def profile_memory(trace: HostTrace, memory: Allocations) -> MemoryOfHost:
         id=memory.memory,
         allocations=int(memory.is_allocation.sum()),
         deallocations=int((~memory.is_allocation).sum()),
-        capacity=_find_capacity(usage, peak),
+        capacity=_find_capacity(trace, memory, usage, peak),
         peak_heap=_find_peak_heap(memory, usage),
         peak=_make_points(trace, memory, lives, sizes, usage, found),
         timeline=_make_points(trace, memory, lives, sizes, usage, thin_out(in_use, MOST_POINTS)),
@@ -214,9 +214,12 @@ def _find_usage(trace: HostTrace, memory: Allocations, lives: Lifetimes, sizes: 
     return _Usage(columns["stack"].ints(), heap, free, pool, from_start)
 
 
-def _find_capacity(usage: _Usage, peak: int) -> int | None:
+def _find_capacity(trace: HostTrace, memory: Allocations, usage: _Usage, peak: int) -> int | None:
+    """What the allocator manages at the peak, else the size of the device's memory by the file."""
     in_use, free = int(usage.in_use[peak]), int(usage.free[peak])
-    return in_use + free if in_use >= 0 and free >= 0 else None
+    if in_use >= 0 and free >= 0:
+        return in_use + free
+    return device_memory_bytes(trace, memory.device) if memory.device is not None else None
 
 
 def _find_peak_heap(memory: Allocations, usage: _Usage) -> int | None:

@@ -2,10 +2,12 @@
 
 Sources, in this order:
 
-1. marks that the user or the framework set on a host thread (source "markers");
+1. marks that the user or the framework set on a host thread (source "markers"); where there are none, repeated ranges
+   of the program around its work count as marks (`named_steps`, when a trace is loaded);
 2. steps that the writer of the file derived for its devices (also "markers", since they come from marks);
-3. the repeating cycle of device work, of function calls, or of input iterator calls ("inferred", with a confidence);
-4. nothing: the whole capture is one span ("none").
+3. the updates of PyTorch's optimizers ("inferred", with a confidence);
+4. the repeating cycle of device work, of function calls, of input iterator calls or of ops ("inferred", too);
+5. nothing: the whole capture is one span ("none").
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ import numpy as np
 from stepscope.analysis.steps.host_steps import HostSteps
 from stepscope.analysis.steps.inferred_steps import infer_steps
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps
+from stepscope.analysis.steps.update_steps import find_update_steps
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, Mask
 
 __all__ = ["HostSteps", "count_warm_up_steps", "observed_time", "steps_of", "steps_of_events", "whole_steps"]
 
-_STEPS_A_WARM_UP = 4  # whole steps needed per warm-up step
+_STEPS_A_WARM_UP = 4  # whole steps needed per warm-up step after the first one
 _COMPILES = 0.1  # share of a step; compiling for less is usual
 
 
@@ -63,7 +66,7 @@ def observed_time(trace: HostTrace) -> Spans:
 
 
 def count_warm_up_steps(trace: HostTrace) -> int:
-    """How many of the first whole steps trace or compile, if the many steps after them do not."""
+    """How many of the first whole steps trace or compile, if the steps after them do not."""
     return trace.derived("warm-up", _count_warm_up_steps)
 
 
@@ -71,7 +74,7 @@ def _count_warm_up_steps(trace: HostTrace) -> int:
     steps = steps_of(trace)
     kept = _complete_range(steps)
     start, end = steps.start_ps[kept], steps.end_ps[kept]
-    most = len(start) // _STEPS_A_WARM_UP
+    most = max(len(start) // _STEPS_A_WARM_UP, int(len(start) > 1))
     compiling = spans_of(trace, np.flatnonzero(trace.events.kind == EventKind.COMPILE)) if most else None
     if compiling is None or not len(compiling.start):
         return 0
@@ -106,7 +109,8 @@ def _drop_cut_steps(trace: HostTrace) -> HostSteps:
 
 
 def _find_steps(trace: HostTrace) -> HostSteps:
-    return find_marked_steps(trace) or find_device_steps(trace) or infer_steps(trace) or _capture_as_step(trace)
+    marked = find_marked_steps(trace) or find_device_steps(trace)
+    return marked or find_update_steps(trace) or infer_steps(trace) or _capture_as_step(trace)
 
 
 def _capture_as_step(trace: HostTrace) -> HostSteps:

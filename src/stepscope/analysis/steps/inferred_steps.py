@@ -14,6 +14,7 @@ from stepscope.analysis.steps.cycles import (
     Cycle,
     find_cycle,
 )
+from stepscope.analysis.steps.fetches import fetches_of_steps, has_one_update_each, next_fetch_start
 from stepscope.analysis.steps.host_steps import (
     COMPUTES,
     WHOLE_STEP_SHARE,
@@ -23,14 +24,24 @@ from stepscope.analysis.steps.host_steps import (
     keep_fullest_line,
     unfinished_steps,
 )
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I32, I64, Mask
+from stepscope.vocabulary.python import is_training_function
 
 # Host calls that may enclose all work of a step.
 _PROGRAMS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
+_FETCHES = "waits for input"
 _FEWEST_CALLS = 5  # fewer irregular calls may be chance
+_HOST_OPS = "ops"
+_OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.EAGER_EXECUTE)
+# A compiled program that is called again and again is nearly always the loop's step, whatever its rhythm: of the loops
+# in docs/steps-truth.md all are.  Rhythm adds the rest.
+_SURE_OF_PROGRAM = 0.9
+_SURE_OF_MOST_CALLED = 0.7  # of several programs the one with most calls, if none is called like a training step
+_LEAST_CONFIDENCE_OF_OPS = 0.8  # ops repeat within steps as well, so their cycles have to be closer
 _CALLS = (EventKind.OP, EventKind.ANNOTATION, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
 
 
@@ -40,8 +51,13 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
         cycle = find_cycle(trace.event_names(rows), trace.events.start_ps[rows], _least_rhythm(trace, rows))
         if cycle is None or _cycles_are_layers(trace, rows, cycle):
             continue
+        sure = _confidence(trace, rows, cycle)
+        if sure < (_LEAST_CONFIDENCE_OF_OPS if what == _HOST_OPS else 0.0):
+            continue
         start = trace.events.start_ps[rows[cycle.anchors]]
         end = np.append(start[1:], max(_work_end(trace, rows), int(start[-1])))
+        if what == _FETCHES:  # a fetch that gets nothing ends the step before it: after it comes a pause, or the end
+            end = np.minimum(end, next_fetch_start(trace, start, end))
         label = _label_events_by_time(trace, start, end)
         runs = program_ops_elsewhere(trace, int(trace.events.line[rows[0]]))
         start, end = _follow_runs(trace, label, runs, rows, start, end)
@@ -52,7 +68,7 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
             source="inferred",
             how=f"no step marks found; {len(start)} steps were inferred from the repeating {what}, "
             f"each starting with {_shorten(anchor)!r}",
-            confidence=cycle.confidence,
+            confidence=sure,
             number=np.arange(len(start)),
             name=tuple(str(row) for row in range(len(start))),
             start_ps=start,
@@ -63,10 +79,21 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
     return None
 
 
+def _confidence(trace: HostTrace, rows: I64, cycle: Cycle) -> float:
+    """How sure the cycles are steps, 0 to 1."""
+    names = trace.event_names(rows)
+    if (names == names[0]).all() and np.isin(trace.events.kind[rows], _PROGRAMS).all():
+        if len(rows) < len(_outermost_of_kind(trace, *_PROGRAMS)) and not is_training_function(trace.name_of(rows[0])):
+            return _SURE_OF_MOST_CALLED
+        return round(_SURE_OF_PROGRAM + (1.0 - _SURE_OF_PROGRAM) * cycle.confidence, 3)
+    return cycle.confidence
+
+
 def _least_rhythm(trace: HostTrace, rows: I64) -> float:
     """The regularity required of a sequence with one name."""
     programs = np.isin(trace.events.kind[rows], _PROGRAMS)
-    return LEAST_RHYTHM_OF_PROGRAM if len(rows) >= _FEWEST_CALLS and programs.all() else LEAST_CONFIDENCE
+    certain = programs.all() or has_one_update_each(trace, rows)
+    return LEAST_RHYTHM_OF_PROGRAM if len(rows) >= _FEWEST_CALLS and certain else LEAST_CONFIDENCE
 
 
 def _follow_runs(trace: HostTrace, label: I32, runs: Mask, calls: I64, start: I64, end: I64) -> tuple[I64, I64]:
@@ -122,9 +149,25 @@ def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
     yield "sequence of kernels", _keep_busiest_plane(trace, np.flatnonzero(device & np.isin(kind, COMPUTES)))
     yield "sequence of device work", _keep_busiest_plane(trace, np.flatnonzero(device))
     yield "function calls", _outermost_of_kind(trace, EventKind.TRACED_FUNCTION)
+    yield "calls of a function", _calls_of_one(trace, _outermost_of_kind(trace, EventKind.TRACED_FUNCTION))
     yield "function runs", _outermost_of_kind(trace, EventKind.FUNCTION_RUN)
-    yield "waits for input", _keep_busiest_plane(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT))
+    yield _FETCHES, fetches_of_steps(trace, _keep_busiest_plane(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT)))
     yield "input iterator calls", _outermost_of_kind(trace, EventKind.ITERATOR)
+    if not device.any():  # on a device the same work is a sequence of kernels
+        yield _HOST_OPS, _outermost_of_kind(trace, *_OPS)
+
+
+def _calls_of_one(trace: HostTrace, calls: I64) -> I64:
+    """The calls of the training function among those of several, such as one that evaluates now and then: the one that
+    is called so, else the one with most calls."""
+    if not len(calls):
+        return calls
+    name = trace.event_names(calls)
+    names, count = np.unique(name, return_counts=True)
+    trains = [is_training_function(trace.strings[each]) for each in names.tolist()]
+    best = names[np.argmax(np.where(trains, count, 0) if any(trains) else count)]
+    chosen: I64 = calls[name == best]
+    return chosen
 
 
 def _measured_modules(trace: HostTrace) -> I64:
@@ -142,9 +185,9 @@ def _keep_busiest_plane(trace: HostTrace, rows: I64) -> I64:
     return rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
 
 
-def _outermost_of_kind(trace: HostTrace, kind: EventKind) -> I64:
-    """Outermost events of a kind on the line that has most of them, in order of time."""
-    of_kind = trace.events.kind == kind
+def _outermost_of_kind(trace: HostTrace, *kinds: EventKind) -> I64:
+    """Outermost events of some kinds on the thread that has most of them, in order of time."""
+    of_kind = is_any_kind(trace.events.kind, kinds)
     rows = np.flatnonzero(of_kind)
     if not len(rows):
         return rows

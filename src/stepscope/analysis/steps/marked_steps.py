@@ -19,6 +19,9 @@ from stepscope.analysis.trace.grouping import forest, is_device_work, is_launche
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import is_called
+from stepscope.vocabulary.tensorflow import KERAS_BATCH
 
 # A thread with the former works for the current step; one with the latter prepares input for any step.
 _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
@@ -39,11 +42,53 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     end = start + trace.events.duration_ps[marks]
     stated = trace.stat_ints(stat_names.STEP_NUM, missing=-1, rows=marks)
     numbered = bool((stated >= 0).all())
-    number = stated if numbered else np.arange(len(marks))
+    number = stated + is_called(trace, (KERAS_BATCH,))[marks] if numbered else np.arange(len(marks))
     label = np.full(len(trace.events), -1, np.int32)
     label[marks] = np.arange(len(marks))
-    spread_labels(trace, label)
     line = int(trace.events.line[marks[0]])
+    bounds = label_work(trace, label, line, start, end)
+    names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
+    return HostSteps(
+        source="markers",
+        how=f"{_describe_marks(names)} on thread {trace.line_label(line)!r}",
+        confidence=None,
+        number=number,
+        name=names,
+        start_ps=bounds.start_ps,
+        end_ps=bounds.end_ps,
+        complete=_find_complete(label, is_device_work(trace), len(marks)) & bounds.finished,
+        label=label,
+        numbered=numbered,
+        line=line,
+        backlog=bounds.backlog,
+    )
+
+
+@dataclass(frozen=True)
+class WorkBounds:
+    """Where steps start and end once their work on devices is followed.
+
+    Attributes:
+        start_ps, end_ps: int64 of shape (steps,).
+        finished: bool of shape (steps,), False for last steps whose work the recording does not hold.
+        backlog: as in HostSteps.
+    """
+
+    start_ps: I64
+    end_ps: I64
+    finished: Mask
+    backlog: I64
+
+
+def label_work(trace: HostTrace, label: I32, line: int, start: I64, end: I64) -> WorkBounds:
+    """Assigns all work to the steps of a thread, and follows it to the devices.
+
+    Args:
+        label: int32 of shape (events,), which is filled; it may hold the marks of the steps already.
+        line: the thread of the steps.
+        start, end: int64 of shape (steps,), where the thread's steps start and end, ps.
+    """
+    spread_labels(trace, label)
     _adopt_crossing(trace, label, line, start, end)
     _adopt_helpers(trace, label, line, start, end)
     # Device work known to be launched outside all steps, such as an evaluation, stays outside.
@@ -52,21 +97,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     backlog = np.flatnonzero(is_launched_before(trace, int(start[0])) & (label < 0))
     work = device | program_ops_elsewhere(trace, line)
     start, end = follow_device(trace, label, work, backlog, start, end)
-    names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
-    return HostSteps(
-        source="markers",
-        how=f"{_describe_marks(names)} on thread {trace.line_label(line)!r}",
-        confidence=None,
-        number=number,
-        name=names,
-        start_ps=start,
-        end_ps=end,
-        complete=_find_complete(label, device, len(marks)) & ~unfinished_steps(label, work, len(marks)),
-        label=label,
-        numbered=numbered,
-        line=line,
-        backlog=backlog,
-    )
+    return WorkBounds(start, end, ~unfinished_steps(label, work, len(start)), backlog)
 
 
 def _describe_marks(names: tuple[str, ...]) -> str:

@@ -57,16 +57,48 @@ class ProfilingCost:
 
 def profiling_cost(trace: HostTrace) -> ProfilingCost | None:
     """The cost stored in the profile of one host; None if it was not measured."""
-    row = trace.strings.find(_PLANE)
-    plane = next((at for at, name in enumerate(trace.planes.name.tolist()) if name == row), None)
-    if plane is None or row <= 0:
-        return None
-    stats = trace.stats_of_plane(plane)
+    stats = _capture_stats(trace)
     before, inside = stats.get("step_ms_before"), stats.get("step_ms_inside")
     if not isinstance(before, float) or not isinstance(inside, float) or not (0 < before < inf and 0 < inside < inf):
         return None
     counts = _count(stats.get("steps_before")), _count(stats.get("steps_inside"))
     return ProfilingCost(before, inside, *counts, _spread(stats, "before"), _spread(stats, "inside"))
+
+
+def _capture_stats(trace: HostTrace) -> Mapping[str, object]:
+    """What a capture by Stepscope wrote about itself; empty for other profiles."""
+    row = trace.strings.find(_PLANE)
+    plane = next((at for at, name in enumerate(trace.planes.name.tolist()) if name == row), None)
+    return {} if plane is None or row <= 0 else trace.stats_of_plane(plane)
+
+
+@dataclass(frozen=True)
+class MissedSteps:
+    """A capture in which no step of the program ended, while steps ended before it.
+
+    Attributes:
+        steps_before: how many did, of the last ones before the capture.
+        ms_before: their median duration.
+    """
+
+    steps_before: int
+    ms_before: float
+
+    def sentence(self) -> str:
+        """What happened and what to do."""
+        return (
+            f"no step ended inside the capture, while the {self.steps_before} steps before it took"
+            f" {self.ms_before:.3g} ms each: the window was too short, no step ran in it, or its steps are not marked;"
+            " record longer, in the loop"
+        )
+
+
+def missed_steps(trace: HostTrace) -> MissedSteps | None:
+    """The steps that a capture missed, by its own count; None if it has some, or did not count."""
+    stats = _capture_stats(trace)
+    before, count = stats.get("step_ms_before"), _count(stats.get("steps_before"))
+    missed = isinstance(before, float) and 0 < before < inf and stats.get("steps_inside") == 0
+    return MissedSteps(count, float(before)) if missed and isinstance(before, float) else None
 
 
 def _spread(stats: Mapping[str, object], name: str) -> tuple[float, float] | None:

@@ -1,7 +1,8 @@
 """The steps of one host, and how the steps of several hosts are aligned.
 
-Steps of different hosts are the same step if the program gave them the same number.  Without numbers, the hosts' steps
-are shifted so that they overlap most on the wall clock; without clocks, they are paired in order.
+Steps of different hosts are the same step if the program gave them the same number.  Without numbers, or where hosts
+have none in common, the hosts' steps are shifted so that they overlap most on the wall clock; without clocks, they are
+paired in order.
 """
 
 from __future__ import annotations
@@ -148,8 +149,10 @@ def align(parts: Sequence[StepsOfHost]) -> Aligned:
     warnings = warn_of_missing_steps(parts, taking)
     if not taking:
         return Aligned((), (), ())
-    by_number = len(taking) > 1 and all(has_own_numbers(part) for part in taking)
-    steps, lost = (_align_by_number if by_number else _align_by_overlap)(taking)
+    steps, lost = _align_by_number(taking) if numbered_alike(taking) else _align_by_overlap(taking)
+    if len(taking) > 1 and all(map(has_own_numbers, taking)) and not numbered_alike(taking):
+        numbers = ", ".join(f"{part.host}: {_number_range(part)}" for part in taking[:_MOST_SENTENCES])
+        warnings.append(f"the hosts share no step numbers ({numbers}): their steps are laid side by side by time")
     if lost:
         steps_are = "1 step is" if lost == 1 else f"{lost} steps are"
         warnings.append(f"{steps_are} left out: not on every host")
@@ -193,6 +196,18 @@ def merge_sentences(sentences: Mapping[str, str], of_hosts: int) -> list[str]:
 def has_own_numbers(part: StepsOfHost) -> bool:
     """Whether the program numbered the steps uniquely; two phases that both count from 0 do not qualify."""
     return part.numbered and len({row.number for row in part.rows}) == len(part.rows)
+
+
+def numbered_alike(parts: Sequence[StepsOfHost]) -> bool:
+    """Whether all of several hosts number their steps, and some numbers occur on every host."""
+    if len(parts) < 2 or not all(map(has_own_numbers, parts)):
+        return False
+    return bool(set.intersection(*({row.number for row in part.rows} for part in parts)))
+
+
+def _number_range(part: StepsOfHost) -> str:
+    first, last = part.rows[0].number, part.rows[-1].number
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def _align_by_number(parts: Sequence[StepsOfHost]) -> tuple[tuple[tuple[StepRow, ...], ...], int]:

@@ -88,6 +88,18 @@ def judge(
     return _make_verdict("compute_bound", compute, None, time, has_device)
 
 
+def judge_first_calls(percent: float, has_steps: bool) -> Verdict:
+    """The verdict on a capture of first calls only, of which `percent` is tracing and compiling."""
+    where = "the only step" if has_steps else "the capture"
+    return Verdict(
+        "unknown",
+        round(percent, 4),
+        None,
+        f"unknown: only first calls were captured, and {percent:.1f} % of {where} is tracing and compiling, which"
+        " happens once; what limits later steps was not recorded",
+    )
+
+
 def _include_gaps(
     shares: Mapping[str, float], between: Mapping[str, float], stepped: bool
 ) -> tuple[Mapping[str, float], str]:

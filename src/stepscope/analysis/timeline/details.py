@@ -1,4 +1,4 @@
-"""The details and links of one event, and the arrows between events."""
+"""The details and links of one event."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from stepscope.analysis.timeline.index import index_of, is_drawn
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.grouping import forest
 from stepscope.errors import UsageError
-from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64
 from stepscope.model.trace import StatValue
 from stepscope.records import dataclass
 
 DEEPEST_STACK = 200
 MOST_PARTNERS = 50
-TOO_CROWDED = 50_000
-"""A window with more events has too many arrows to be useful.  Counting them would take longer than drawing it."""
-
 LONGEST_TEXT = 4000
 """The characters shown of a stat; a program in a stat may have megabytes."""
 
@@ -89,22 +86,8 @@ class Links:
     effects_hidden: int
 
 
-@dataclass(frozen=True)
-class Arrows:
-    """Links between events in a window; `event[i]` was caused by `cause[i]`.
-
-    Attributes:
-        cause, event: int64 of shape (n,), rows of the trace; empty if there are more than requested.
-        total: how many there are; None if the window has too many events to count them quickly.
-    """
-
-    cause: I64
-    event: I64
-    total: int | None
-
-
-def spot_of(trace: HostTrace, event: int) -> Spot:
-    """The place of an event.  Raises UsageError if there is no such event."""
+def spot_of(trace: HostTrace, event: int, own_code: bool = False) -> Spot:
+    """The place of an event; its lane is -1 where it is folded.  Raises UsageError if there is no such event."""
     if not 0 <= event < len(trace.events):
         raise UsageError(f"there is no event {event}", hint=f"events are numbered 0 to {len(trace.events) - 1}")
     return Spot(
@@ -112,7 +95,7 @@ def spot_of(trace: HostTrace, event: int) -> Spot:
         name=short_name(trace, int(trace.events.type[event])),
         kind=EventKind(trace.events.kind[event]).name.lower(),
         line=int(trace.events.line[event]),
-        lane=int(index_of(trace).lane[event]),
+        lane=int(index_of(trace, own_code).lane[event]),
         start_ps=int(trace.events.start_ps[event]),
         duration_ps=int(trace.events.duration_ps[event]),
     )
@@ -125,24 +108,24 @@ def short_name(trace: HostTrace, event_type: int, longest: int = 180) -> str:
     return name if len(name) <= longest else f"{name[: longest - 41]}…{name[-40:]}"
 
 
-def details_of(trace: HostTrace, event: int) -> Details:
+def details_of(trace: HostTrace, event: int, own_code: bool = False) -> Details:
     """What an event's own line and stats say; quick.  Raises UsageError if there is no such event."""
-    spot = spot_of(trace, event)
+    spot = spot_of(trace, event, own_code)
     events, line = trace.events, spot.line
     drawn, first = is_drawn(trace), int(trace.lines.event_begin[line])
     room = np.empty(1 << 16, np.int64)
     n_around = int(kernels.selection.enclosing(events.start_ps, events.duration_ps, drawn, first, event, room))
     rows = room[: min(n_around, len(room))][-DEEPEST_STACK:]
-    self_ps, inside = _find_inside(trace, spot)
-    before, after = _find_neighbours(trace, spot)
+    self_ps, inside = _find_inside(trace, spot_of(trace, event))
+    before, after = _find_neighbours(trace, spot, own_code)
     return Details(
         spot=spot,
         full_name=trace.name_of(event)[:LONGEST_TEXT],
         self_ps=self_ps,
-        around=tuple(spot_of(trace, row) for row in rows.tolist()),
+        around=tuple(spot_of(trace, row, own_code) for row in rows.tolist()),
         around_hidden=n_around - len(rows),
         inside=len(inside),
-        first_inside=spot_of(trace, int(inside[0])) if len(inside) else None,
+        first_inside=spot_of(trace, int(inside[0]), own_code) if len(inside) else None,
         previous=before,
         next=after,
         stats=trace.stats_of_event(event),
@@ -167,20 +150,20 @@ def _find_inside(trace: HostTrace, spot: Spot) -> tuple[int | None, I64]:
     return spot.duration_ps - int(events.duration_ps[inside[below]].sum()), inside
 
 
-def _find_neighbours(trace: HostTrace, spot: Spot) -> tuple[Spot | None, Spot | None]:
+def _find_neighbours(trace: HostTrace, spot: Spot, own_code: bool) -> tuple[Spot | None, Spot | None]:
     """The events before and after an event in its row; none for an event that is not drawn."""
-    index = index_of(trace)
+    index = index_of(trace, own_code)
     if spot.lane < 0:
         return None, None
     row = int(index.first_row[spot.line]) + spot.lane
     first, last = (int(bound) for bound in index.rows.begin[row : row + 2])
     at = first + int(np.searchsorted(index.rows.order[first:last], spot.event))
-    before = spot_of(trace, int(index.rows.order[at - 1])) if at > first else None
-    after = spot_of(trace, int(index.rows.order[at + 1])) if at + 1 < last else None
+    before = spot_of(trace, int(index.rows.order[at - 1]), own_code) if at > first else None
+    after = spot_of(trace, int(index.rows.order[at + 1]), own_code) if at + 1 < last else None
     return before, after
 
 
-def links_of(trace: HostTrace, event: int) -> Links:
+def links_of(trace: HostTrace, event: int, own_code: bool = False) -> Links:
     """How an event is linked to others.  The first call computes the links of the whole trace, which takes a while."""
     spot_of(trace, event)
     steps, label = steps_of(trace), int(steps_of(trace).label[event])
@@ -190,8 +173,8 @@ def links_of(trace: HostTrace, event: int) -> Links:
         step=steps.name[label] if label >= 0 else None,
         step_number=int(steps.number[label]) if label >= 0 else None,
         op=_op_name(trace, event),
-        cause=spot_of(trace, cause) if cause >= 0 else None,
-        effects=tuple(spot_of(trace, row) for row in effects[:MOST_PARTNERS].tolist()),
+        cause=spot_of(trace, cause, own_code) if cause >= 0 else None,
+        effects=tuple(spot_of(trace, row, own_code) for row in effects[:MOST_PARTNERS].tolist()),
         effects_hidden=max(0, len(effects) - MOST_PARTNERS),
     )
 
@@ -218,36 +201,3 @@ def _sort_by_cause(trace: HostTrace) -> tuple[I32, I32]:
     events = np.flatnonzero(cause >= 0).astype(np.int32)
     events = events[np.argsort(cause[events], kind="stable")]
     return events, cause[events]
-
-
-def find_arrows(trace: HostTrace, begin_ps: int, end_ps: int, lines: I64, most: int) -> Arrows:
-    """The links of events that start in a window on some lines; the other end lies on these lines at any time.
-
-    Raises:
-        UsageError: the window is empty.
-    """
-    if end_ps <= begin_ps:
-        raise UsageError(f"the window from {begin_ps} to {end_ps} ps is empty")
-    shown = np.zeros(len(trace.lines), np.bool_)
-    shown[lines[trace.lines.kind[lines] != LineKind.COUNTERS]] = True
-    ranges = [_range_of_starts(trace, line, begin_ps, end_ps) for line in np.flatnonzero(shown).tolist()]
-    none = np.empty(0, np.int64)
-    if sum(high - low for low, high in ranges) > TOO_CROWDED:
-        return Arrows(none, none, None)
-    events, causes = trace.derived("timeline effects", _sort_by_cause)
-    parts = [none]
-    for low, high in ranges:
-        left, right = np.searchsorted(causes, [low, high])
-        parts += [low + np.flatnonzero(forest(trace).cause[low:high] >= 0), events[left:right].astype(np.int64)]
-    rows = np.unique(np.concatenate(parts))
-    cause = forest(trace).cause[rows].astype(np.int64)
-    both = shown[trace.events.line[rows]] & shown[trace.events.line[cause]]
-    total = int(both.sum())
-    return Arrows(cause[both], rows[both], total) if total <= most else Arrows(none, none, total)
-
-
-def _range_of_starts(trace: HostTrace, line: int, begin_ps: int, end_ps: int) -> tuple[int, int]:
-    """The range of a line's events that start in a window."""
-    first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
-    low, high = np.searchsorted(trace.events.start_ps[first:last], [begin_ps, end_ps])
-    return first + int(low), first + int(high)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.trace.columns import is_call_with
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import F64, I32, I64, Mask, offsets_of
 from stepscope.records import dataclass
+from stepscope.vocabulary.traits import CodeTrait
 
 if TYPE_CHECKING:
     from stepscope.kernels.pyramid import Levels, Rows, Slices
@@ -103,18 +105,44 @@ def _is_drawn(trace: HostTrace) -> Mask:
     return drawn
 
 
-def index_of(trace: HostTrace) -> Index:
-    """The index of a trace, which is built once."""
-    return trace.derived("timeline index", _build_index)
+def is_own_code(trace: HostTrace) -> Mask:
+    """Which events are drawn where only the program's own Python calls are: all but those of libraries."""
+    return trace.derived("timeline own code", _is_own_code)
 
 
-def _build_index(trace: HostTrace) -> Index:
+def _is_own_code(trace: HostTrace) -> Mask:
+    python = trace.events.kind == EventKind.PYTHON_CALL
+    shown: Mask = is_drawn(trace) & (~python | is_call_with(trace, CodeTrait.OF_USER))
+    return shown
+
+
+def index_of(trace: HostTrace, own_code: bool = False) -> Index:
+    """The index of a trace, which is built once.
+
+    With `own_code`, the Python calls of libraries are folded: what they enclose moves up into their rows.
+    """
+    if own_code and has_library_calls(trace):
+        return trace.derived("timeline index of own code", lambda host: _build_index(host, is_own_code(host)))
+    return trace.derived("timeline index", lambda host: _build_index(host, is_drawn(host)))
+
+
+def has_library_calls(trace: HostTrace) -> bool:
+    """Whether there are calls to fold, beside some of the program's own."""
+    return trace.derived("timeline has library calls", _has_library_calls)
+
+
+def _has_library_calls(trace: HostTrace) -> bool:
+    own = is_call_with(trace, CodeTrait.OF_USER)
+    return bool(own.any()) and bool((is_drawn(trace) & ~is_own_code(trace)).any())
+
+
+def _build_index(trace: HostTrace, shown: Mask) -> Index:
     pyramid, events, lines = kernels.pyramid, trace.events, trace.lines
     bounds = lines.event_begin, lines.event_end
-    lane, n_lanes = _assign_lanes(trace)
+    lane, n_lanes = _assign_lanes(trace, shown)
     first_row = offsets_of(n_lanes)
     row_begin = np.zeros(first_row[-1] + 1, np.int64)
-    order = np.empty(int(is_drawn(trace).sum()), np.int32)
+    order = np.empty(int(shown.sum()), np.int32)
     pyramid.sort_into_rows(lane, *bounds, first_row, row_begin, np.empty(first_row[-1], np.int64), order)
 
     rows = pyramid.Rows(events.start_ps, events.duration_ps, order, row_begin)
@@ -128,14 +156,14 @@ def _build_index(trace: HostTrace) -> Index:
     return Index(lane, first_row, rows, levels, slices)
 
 
-def _assign_lanes(trace: HostTrace) -> tuple[I32, I64]:
+def _assign_lanes(trace: HostTrace, shown: Mask) -> tuple[I32, I64]:
     """The lane of every event, and the number of lanes of each line."""
     events, bounds = trace.events, (trace.lines.event_begin, trace.lines.event_end)
     lane, n_lanes = np.empty(len(events), np.int32), np.zeros(len(trace.lines), np.int64)
     done, room = 0, _USUAL_LANES
     while done < len(n_lanes):
         done = kernels.pyramid.lanes(
-            events.start_ps, events.duration_ps, is_drawn(trace), *bounds, done, np.empty(2 * room, np.int64), lane,
+            events.start_ps, events.duration_ps, shown, *bounds, done, np.empty(2 * room, np.int64), lane,
             n_lanes,
         )  # fmt: skip
         room *= 2
@@ -149,7 +177,13 @@ def level_for(begin_ps: int, end_ps: int, width: int) -> int:
 
 
 def find_slices(
-    trace: HostTrace, begin_ps: int, end_ps: int, rows: Sequence[int] | I64, width: int, most: int
+    trace: HostTrace,
+    begin_ps: int,
+    end_ps: int,
+    rows: Sequence[int] | I64,
+    width: int,
+    most: int,
+    own_code: bool = False,
 ) -> Window:
     """The slices of some rows in a window of time, at most `most` of them.
 
@@ -163,6 +197,7 @@ def find_slices(
         rows: rows of the index.
         width: the pixels of the window on the screen.
         most: the most slices that the answer may hold; each row needs at least four.
+        own_code: see `index_of`.
 
     Raises:
         UsageError: the window is empty, the width is not positive, or there are too many rows for `most`.
@@ -171,7 +206,7 @@ def find_slices(
         raise UsageError(f"the window from {begin_ps} to {end_ps} ps in {width} pixels is empty")
     if 4 * len(rows) > most:
         raise UsageError(f"{len(rows)} rows are too many for one answer", hint=f"request at most {most // 4} at a time")
-    index, pyramid = index_of(trace), kernels.pyramid
+    index, pyramid = index_of(trace, own_code), kernels.pyramid
     wanted = np.asarray(rows, np.int64)
     levels = np.full(len(wanted), level_for(begin_ps, end_ps, width), np.int64)
     places = pyramid.Places(*np.empty((4, len(wanted)), np.int64))

@@ -15,7 +15,15 @@ from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.vocabulary.lines import device_label, holds_ops, holds_scopes, may_run_loop, split_pool, stream_parts
+from stepscope.vocabulary.lines import (
+    device_label,
+    holds_ops,
+    holds_scopes,
+    is_of_profiler,
+    may_run_loop,
+    split_pool,
+    stream_parts,
+)
 
 LEAST_OF_A_POOL = 3
 """At least this many threads of one name make a group of their own."""
@@ -47,6 +55,7 @@ class Track:
         line: row of the trace's lines, -1 for a counter.
         rows: the number of rows in which it is drawn; `events`: the number of its events, or of a counter's values.
         main: True for the thread that runs the training loop.
+        is_profiler: True for a thread or line of a profiler itself.
         unit: of a counter's values: "bytes" or "".
         highest, lowest: extremes of a counter's values; None for other tracks.
     """
@@ -59,6 +68,7 @@ class Track:
     rows: int
     events: int
     main: bool = False
+    is_profiler: bool = False
     unit: str = ""
     highest: float | None = None
     lowest: float | None = None
@@ -102,9 +112,9 @@ class _Thread:
     busy: int
 
 
-def groups_of(trace: HostTrace) -> tuple[Group, ...]:
-    """The tree of a trace: devices first, then the host, then counters."""
-    return trace.derived("timeline groups", _build_groups)
+def groups_of(trace: HostTrace, own_code: bool = False) -> tuple[Group, ...]:
+    """The tree of a trace: devices first, then the host, then counters.  For `own_code` see `index_of`."""
+    return trace.derived(f"timeline groups {own_code}", lambda host: _build_groups(host, own_code))
 
 
 def group_named(trace: HostTrace, name: str) -> Group | None:
@@ -148,8 +158,8 @@ def all_groups(groups: Iterable[Group]) -> Iterable[Group]:
         yield from all_groups(group.groups)
 
 
-def _build_groups(trace: HostTrace) -> tuple[Group, ...]:
-    index = index_of(trace)
+def _build_groups(trace: HostTrace, own_code: bool) -> tuple[Group, ...]:
+    index = index_of(trace, own_code)
     found = [_plane_group(trace, index, plane) for plane in _planes_in_order(trace)]
     counters = _counter_tracks(trace)
     if counters:
@@ -204,7 +214,9 @@ def _make_track(
     shown = name if name is not None else _line_name(trace, line)
     if name is None and (stream := stream_parts(shown)):
         shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
-    return Track(f"t{line}", shown, detail, kind, line, index.row_count(line), index.event_count(line), main)
+    is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line))
+    rows, events = index.row_count(line), index.event_count(line)
+    return Track(f"t{line}", shown, detail, kind, line, rows, events, main, is_profiler)
 
 
 # -- host threads ------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import inf
 
 import numpy as np
 
@@ -19,6 +20,8 @@ _NVIDIA = (
 
 
 PYTHON_CALLS_MISSING = "Python calls"
+_CAPTURE_PLANE = "/stepscope:capture"
+_SETTING = "setting:"
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class EnvironmentOfHost:
         device_count, devices_used: devices that the profiler saw, and those that computed.
         span_ps: from the first to the last event; has_events: there is any.
         missing: what the host's trace lacks.
+        pause_ms: how long the program stood still while the framework's profiler collected its events; None if unknown.
     """
 
     framework: str
@@ -48,6 +52,7 @@ class EnvironmentOfHost:
     span_ps: int
     has_events: bool
     missing: list[Missing]
+    pause_ms: float | None = None
 
 
 def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
@@ -65,7 +70,26 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
         span_ps=end - begin,
         has_events=len(trace.events) > 0,
         missing=_list_missing(trace, steps_source, bool(planes), bool(is_device_work(trace).any())),
+        pause_ms=_pause_ms(trace),
     )
+
+
+def _pause_ms(trace: HostTrace) -> float | None:
+    """The pause at the end of a capture by Stepscope, as its profile states it."""
+    stated = _capture_facts(trace).get("pause_ms")
+    return stated if isinstance(stated, float) and 0 <= stated < inf else None
+
+
+def settings_of(trace: HostTrace) -> tuple[str, ...]:
+    """The environment variables that a capture by Stepscope found set, of those that advice is about."""
+    return tuple(name.removeprefix(_SETTING) for name in _capture_facts(trace) if name.startswith(_SETTING))
+
+
+def _capture_facts(trace: HostTrace) -> Mapping[str, object]:
+    """What a capture by Stepscope wrote about itself; empty for other profiles."""
+    name = trace.strings.find(_CAPTURE_PLANE)
+    plane = next((at for at, row in enumerate(trace.planes.name.tolist()) if row == name > 0), None)
+    return trace.stats_of_plane(plane) if plane is not None else {}
 
 
 def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:

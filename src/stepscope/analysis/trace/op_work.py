@@ -53,15 +53,22 @@ def host_work(trace: HostTrace) -> OpWork:
     """The ops on the host's threads, or the closest substitute if there are none."""
     threads = is_thread_event(trace)
     chosen, stand_in = _host_events(trace, threads)
-    # A wait inside a wait is the same wait, recorded again by the function that implements the op.
-    kind, parent = trace.events.kind, forest(trace).parent
-    waits = np.flatnonzero(chosen & (kind == K.INPUT_WAIT))
-    inner = waits[(parent[waits] >= 0) & (kind[np.maximum(parent[waits], 0)] == K.INPUT_WAIT)]
-    chosen[inner] = False
+    chosen[_recorded_twice(trace, chosen)] = False
     rows = np.flatnonzero(chosen)
     op, names = _host_op_names(trace, rows)
     op, ops = _merge_equal_names(op, names)
     return OpWork(rows, trace.events.duration_ps[rows], op, _own_times(trace, chosen)[rows], ops, stand_in)
+
+
+def _recorded_twice(trace: HostTrace, chosen: Mask) -> I64:
+    """Rows of chosen events that repeat the one around them: a wait inside a wait, recorded again by the function that
+    implements the op, and a call of a compiled function that JAX records in Python and again in C++."""
+    kind, parent = trace.events.kind, forest(trace).parent
+    rows = np.flatnonzero(chosen & (parent >= 0) & is_any_kind(kind, (K.INPUT_WAIT, K.TRACED_FUNCTION)))
+    around = parent[rows]
+    alike = (kind[rows] == K.INPUT_WAIT) | (trace.events.type[around] == trace.events.type[rows])
+    repeated: I64 = rows[(kind[around] == kind[rows]) & alike]
+    return repeated
 
 
 def _host_events(trace: HostTrace, threads: Mask) -> tuple[Mask, EventKind | None]:
@@ -193,7 +200,10 @@ def _merge_equal_names(op: I32, names: Sequence[tuple[str, str]]) -> tuple[I32, 
 
 
 def eager_dispatch(trace: HostTrace) -> Mask | None:
-    """Whether each event was dispatched eagerly: bool of shape (events,); None if the trace holds no eager dispatch."""
+    """Whether each event was dispatched eagerly: bool of shape (events,); None if the trace holds no eager dispatch.
+
+    A loop that runs eagerly fetches its batches by an eager op; what a pipeline's stages run for it is in functions.
+    """
     dispatch = np.flatnonzero(trace.events.kind == K.EAGER_EXECUTE)
     marked = (trace.events.traits & np.uint8(Trait.EAGER)) != 0
     if not len(dispatch):
@@ -201,5 +211,6 @@ def eager_dispatch(trace: HostTrace) -> Mask | None:
     function = trace.stat_ints(stat_names.IS_FUNCTION, rows=dispatch)
     label = np.full(len(trace.events), -1, np.int32)
     label[dispatch[function >= 0]] = function[function >= 0]
+    label[trace.events.kind == K.ITERATOR] = 1
     eager: Mask = marked | (spread_labels(trace, label) == 0)
     return eager

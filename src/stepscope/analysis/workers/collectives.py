@@ -21,7 +21,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
-from stepscope.vocabulary.collectives import bytes_of_type, is_library_call, operation_of
+from stepscope.vocabulary.collectives import algorithm_of, bytes_of_type, is_library_call, operation_of
 
 K = EventKind
 
@@ -35,7 +35,8 @@ class Collectives:
 
     Attributes:
         names, groups: the different operations and process groups; the latter `name|ranks`, empty if unknown.
-        name, group: places in them.
+        algorithms: the different algorithms, as kernels' names state them; empty if unknown.
+        name, group, algorithm: places in them.
         step: place of the step that each belongs to among the host's steps, -1 for none.
         start_ps, duration_ps: from the start of the host's session.
         bytes: data that a rank contributes or receives, whichever is more; 0 if unknown.
@@ -44,8 +45,10 @@ class Collectives:
 
     names: list[str]
     groups: list[str]
+    algorithms: list[str]
     name: list[int]
     group: list[int]
+    algorithm: list[int]
     step: list[int]
     start_ps: list[int]
     duration_ps: list[int]
@@ -78,10 +81,21 @@ def collectives_of(trace: HostTrace) -> Collectives:
     facts = _Facts(trace, rows)
     names, name = _numbered([operation_of(text) for text in facts.names()])
     groups, group = _numbered(facts.groups())
+    own = trace.strings.texts(trace.event_names(rows))
+    algorithms, algorithm = _numbered([algorithm_of(text) for text in own])
     return Collectives(
-        names, groups, name, group, steps_of_events(trace, rows).tolist(), trace.events.start_ps[rows].tolist(),
-        trace.events.duration_ps[rows].tolist(), facts.bytes([names[at] == "all_gather" for at in name]), facts.sizes(),
-    )  # fmt: skip
+        names=names,
+        groups=groups,
+        algorithms=algorithms,
+        name=name,
+        group=group,
+        algorithm=algorithm,
+        step=steps_of_events(trace, rows).tolist(),
+        start_ps=trace.events.start_ps[rows].tolist(),
+        duration_ps=trace.events.duration_ps[rows].tolist(),
+        bytes=facts.bytes([names[at] == "all_gather" for at in name]),
+        size=facts.sizes(),
+    )
 
 
 def _numbered(texts: list[str]) -> tuple[list[str], list[int]]:

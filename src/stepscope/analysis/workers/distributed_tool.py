@@ -19,6 +19,7 @@ includes waiting, and the bandwidth is a lower bound.
 from __future__ import annotations
 
 import re
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import field
@@ -27,6 +28,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.session_steps import (
     StepsOfHost,
@@ -39,7 +43,20 @@ from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.analysis.workers import bandwidth
+from stepscope.analysis.workers.clocks import ENDS_TOGETHER, ClockOffset, clock_offsets
 from stepscope.analysis.workers.collectives import Collectives, collective_rows, collectives_of
+from stepscope.analysis.workers.many_ranks import (
+    ALIKE_FIELDS,
+    MOST_NAMED,
+    PART_FIELDS,
+    PARTS,
+    SPREAD_FIELDS,
+    RankFigures,
+    alike_rows,
+    describe_group,
+    spread_rows,
+)
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.records import dataclass
 from stepscope.report import (
@@ -61,32 +78,31 @@ from stepscope.report import (
 K = EventKind
 
 WORTH_NAMING_PERCENT = 3.0  # of the ranks' time; less waiting is not a finding
+WORTH_NAMING_CLOCK_PS = 1e9
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
 _RANK_NUMBER = re.compile(r"[0-9]{1,9}")
 _RANK_IN_NAME = re.compile(r"rank[-_. ]?([0-9]{1,9})", re.IGNORECASE)
-_PARTS = ("compute", "communication", "overlap", "exposed", "other_work", "idle")
 
 _RANK = Field("rank", "number", "the process's rank in its job; unknown if not recorded", "int", role=Role.ORDINAL)
 _HOST = Field("host", "text", "the host, as its file names it", "str", role=Role.HOST)
-_PART_FIELDS: tuple[Field, ...] = (
-    Field("compute_ms", "ms", "time in which the rank computes, overlapped or not; without devices, time in ops"),
-    Field("communication_ms", "ms", "time in which the rank takes part in collectives"),
-    Field("overlap_ms", "ms", "communication overlapped with computation"),
-    Field("exposed_ms", "ms", "exposed communication: the part without computation"),
-    Field("other_work_ms", "ms", "time with only other device work, such as copies"),
-    Field("idle_ms", "ms", "time without any of these"),
-)
 RANK_FIELDS: tuple[Field, ...] = (
     _RANK,
     _HOST,
     Field("span_ms", "ms", "time from the start of the first work to the end of the last; the parts divide it"),
-    *_PART_FIELDS,
+    *PART_FIELDS,
     Field("overlap_percent", "percent", "overlap as a share of communication"),
     Field("waiting_ms", "ms", "time in collectives beyond that of the last rank to arrive; needs several ranks"),
     Field("waiting_percent", "percent", "waiting as a share of the span"),
     Field("held_up_ms", "ms", "mean wait of the other ranks in collectives to which this rank came last"),
     Field("last_count", "count", "collectives to which it came last", "int"),
+)
+CLOCK_FIELDS: tuple[Field, ...] = (
+    _RANK,
+    _HOST,
+    Field("ahead_ms", "ms", "how far its clock is ahead of the median clock of all ranks; negative if it is behind"),
+    Field("uncertainty_ms", "ms", "half of the interval in which that lies with 95 % certainty"),
+    Field("collectives", "count", "collectives of all ranks that it is estimated from", "int"),
 )
 COLLECTIVE_FIELDS: tuple[Field, ...] = (
     Field("operation", "text", "its operation: all_reduce, all_gather, ...", "str", role=Role.LABEL),
@@ -106,8 +122,9 @@ STEP_FIELDS: tuple[Field, ...] = (
     _RANK,
     _HOST,
     Field("duration_ms", "ms", "duration of the step on this rank"),
-    *_PART_FIELDS,
+    *PART_FIELDS,
     Field("waiting_ms", "ms", "time in the step's collectives beyond that of the last rank to arrive"),
+    Field("held_up_ms", "ms", "mean wait of the other ranks in the step's collectives to which this rank came last"),
 )
 
 
@@ -129,6 +146,7 @@ class Partial:
     whole: Window
     steps: list[Window]
     collectives: Collectives
+    account: StepAccount | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +158,11 @@ class DistributedReport(Report):
     findings: tuple[str, ...]
     slowest_rank: str | None
     rows: tuple[dict[str, Cell], ...]
+    alike: tuple[dict[str, Cell], ...]
+    spread: tuple[dict[str, Cell], ...]
     collectives: tuple[dict[str, Cell], ...]
+    bandwidth: tuple[dict[str, Cell], ...]
+    clocks: tuple[dict[str, Cell], ...]
     steps: tuple[dict[str, Cell], ...]
 
     def body(self) -> dict[str, Any]:
@@ -149,20 +171,31 @@ class DistributedReport(Report):
             "findings": list(self.findings),
             "slowest_rank": self.slowest_rank,
             "rows": list(self.rows),
+            "alike": list(self.alike),
+            "spread": list(self.spread),
             "collectives": list(self.collectives),
+            "bandwidth": list(self.bandwidth),
+            "clocks": list(self.clocks),
             "steps": list(self.steps),
         }
 
     def sections(self) -> Sequence[Section]:
-        """Findings, the ranks, the collectives, and every step on every rank."""
+        """Findings, the ranks, alone and in groups, the collectives, the clocks, and every step on every rank."""
         return [
             Prose("findings", "Ranks compared", self.findings),
             Rows("rows", "Ranks", RANK_FIELDS, self.rows, "no rank did any work"),
+            Rows("alike", "Ranks that behave alike", ALIKE_FIELDS, self.alike, _ONE_RANK),
+            Rows("spread", "Spread over the ranks", SPREAD_FIELDS, self.spread, _ONE_RANK),
             Rows("collectives", "Collectives", COLLECTIVE_FIELDS, self.collectives, _NO_COLLECTIVES),
+            Rows("bandwidth", "Bandwidth by size", bandwidth.FIELDS, self.bandwidth, _NO_SIZES),
+            Rows("clocks", "Clocks of the ranks", CLOCK_FIELDS, self.clocks, _NO_CLOCKS),
             Rows("steps", "Steps by rank", STEP_FIELDS, self.steps, "no steps"),
         ]
 
 
+_ONE_RANK = "only one rank: there is nothing to compare"
+_NO_SIZES = "no collective whose size and number of ranks were recorded"
+_NO_CLOCKS = "clocks are compared by collectives that end on several ranks together, and there are not enough of them"
 _NO_COLLECTIVES = "no collectives: this process trains alone, or its communication was not recorded"
 
 
@@ -194,7 +227,13 @@ def partial(trace: HostTrace) -> Partial:
     parts = np.stack([c, m, c + m - cm, cm - c, w - cm, end - begin - w], axis=1).tolist()
     windows = [Window(*row) for row in zip((end - begin).tolist(), parts, strict=True)]
     return Partial(
-        origin_of(trace), steps_of_host(trace), rank_of(trace), windows[-1], windows[:-1], collectives_of(trace)
+        origin_of(trace),
+        steps_of_host(trace),
+        rank_of(trace),
+        windows[-1],
+        windows[:-1],
+        collectives_of(trace),
+        account_of(trace),
     )
 
 
@@ -229,11 +268,17 @@ _NO_STEP: _Step = (-1, -1)
 
 @dataclass
 class _Account:
-    """The comparison's figures of one rank; `waiting_ps` by step."""
+    """The comparison's figures of one rank, by step where that is said."""
 
-    waiting_ps: Counter[_Step] = field(default_factory=Counter)
+    waiting_by_step: Counter[_Step] = field(default_factory=Counter)
+    held_up_by_step: dict[_Step, float] = field(default_factory=lambda: defaultdict(float))
     held_up_ps: float = 0.0
     last: int = 0
+
+    @property
+    def waiting_ps(self) -> int:
+        """Of all steps."""
+        return self.waiting_by_step.total()
 
 
 @dataclass
@@ -260,15 +305,24 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     for part in ordered:
         _count_collectives(part, groups)
     steps = _match_steps(ordered)
-    uneven = _compare(ordered, steps, accounts, groups)
+    matched, uneven = _match_collectives(ordered, steps)
+    for step, rows in matched:
+        _compare_collective(ordered, accounts, groups, step, rows)
     compared = any(group.compared for group in groups.values())
-    slowest, findings = _findings(ordered, accounts, compared)
+    clocks = _clocks(ordered, [rows for _, rows in matched])
+    figures = _rank_figures(ordered, accounts, compared)
+    alike = tuple(alike_rows(figures))
+    slowest, findings = _findings(ordered, accounts, compared, alike)
     return DistributedReport(
         **header([part.origin for part in partials], _warnings(ordered, uneven)),
-        findings=tuple(findings),
+        findings=(*findings, *_clock_finding(ordered, clocks)),
         slowest_rank=slowest,
         rows=tuple(_rank_row(part, account, compared) for part, account in zip(ordered, accounts, strict=True)),
+        alike=alike,
+        spread=tuple(spread_rows(figures)),
         collectives=tuple(_collective_rows(groups)),
+        bandwidth=tuple(bandwidth.bandwidth_rows(_transfers(ordered, [rows for _, rows in matched]))),
+        clocks=tuple(_clock_rows(ordered, clocks)),
         steps=tuple(_step_rows(ordered, steps, accounts, compared)),
     )
 
@@ -327,13 +381,14 @@ def _count_collectives(part: Partial, groups: dict[_Key, _Group]) -> None:
         group.total_ps += duration
 
 
-def _compare(
-    parts: Sequence[Partial],
-    steps: Sequence[Sequence[_Step]],
-    accounts: Sequence[_Account],
-    groups: dict[_Key, _Group],
-) -> int:
-    """Compares the same collectives on different ranks; returns how many could not be compared."""
+_Matched = dict[int, int]
+"""The place of one collective among those of each rank that took part."""
+
+
+def _match_collectives(
+    parts: Sequence[Partial], steps: Sequence[Sequence[_Step]]
+) -> tuple[list[tuple[_Step, _Matched]], int]:
+    """The same collectives on different ranks with their steps, and how many could not be matched."""
     places: dict[tuple[_Step, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for rank, part in enumerate(parts):
         of, own = part.collectives, steps[rank]
@@ -342,6 +397,7 @@ def _compare(
         for at, (row, name, group) in enumerate(zip(of.step, of.name, of.group, strict=True)):
             step = own[row] if row >= 0 else _NO_STEP
             places[step, of.names[name], of.groups[group]][rank].append(at)
+    matched: list[tuple[_Step, _Matched]] = []
     uneven = 0
     for (step, _, _), found in places.items():
         if len(found) < 2:
@@ -351,8 +407,8 @@ def _compare(
                 uneven += max(map(len, same.values()))
                 continue
             for rows in zip(*same.values(), strict=True):
-                _compare_collective(parts, accounts, groups, step, dict(zip(same, rows, strict=True)))
-    return uneven
+                matched.append((step, dict(zip(same, rows, strict=True))))
+    return matched, uneven
 
 
 def _by_bytes(parts: Sequence[Partial], found: dict[int, list[int]]) -> Iterable[dict[int, list[int]]]:
@@ -369,7 +425,7 @@ def _compare_collective(
     accounts: Sequence[_Account],
     groups: dict[_Key, _Group],
     step: _Step,
-    rows: dict[int, int],
+    rows: _Matched,
 ) -> None:
     """Compares one collective; `rows` is its index on each participating rank."""
     durations = {rank: parts[rank].collectives.duration_ps[at] for rank, at in rows.items()}
@@ -377,9 +433,10 @@ def _compare_collective(
     transfer = durations[last]
     waits = {rank: duration - transfer for rank, duration in durations.items()}
     for rank, wait in waits.items():
-        accounts[rank].waiting_ps[step] += wait
+        accounts[rank].waiting_by_step[step] += wait
     waited = sum(waits.values())
     accounts[last].held_up_ps += waited / (len(waits) - 1)
+    accounts[last].held_up_by_step[step] += waited / (len(waits) - 1)
     accounts[last].last += waited > 0  # if all took equally long, none came last
     of, at = parts[last].collectives, rows[last]
     group = groups[of.names[of.name[at]], of.groups[of.group[at]], of.bytes[at], of.size[at]]
@@ -394,11 +451,11 @@ def _compare_collective(
 
 
 def _parts(window: Window) -> dict[str, Cell]:
-    return {f"{name}_ms": round_ms(ps) for name, ps in zip(_PARTS, window.parts_ps, strict=True)}
+    return {f"{name}_ms": round_ms(ps) for name, ps in zip(PARTS, window.parts_ps, strict=True)}
 
 
 def _rank_row(part: Partial, account: _Account, compared: bool) -> dict[str, Cell]:
-    whole, waiting = part.whole, sum(account.waiting_ps.values())
+    whole, waiting = part.whole, account.waiting_ps
     return {
         "rank": part.rank if part.rank >= 0 else None,
         "host": part.origin.host,
@@ -427,7 +484,8 @@ def _step_rows(
             "host": part.origin.host,
             "duration_ms": round_ms(step.duration_ps),
             **_parts(step),
-            "waiting_ms": round_ms(account.waiting_ps[key]) if compared else None,
+            "waiting_ms": round_ms(account.waiting_by_step[key]) if compared else None,
+            "held_up_ms": round_ms(account.held_up_by_step[key]) if compared else None,
         }
         for key, part, account, step in sorted(rows, key=lambda row: row[0])
     ]
@@ -447,22 +505,85 @@ def _collective_rows(groups: dict[_Key, _Group]) -> Iterable[dict[str, Cell]]:
             "avg_us": round_us(mean_ps),
             "transfer_us": None if transfer is None else round_us(transfer),
             "waiting_us": round_us(group.waiting_ps / group.occurrences) if group.occurrences else None,
-            "bus_gb_per_s": _bandwidth(name, size, ranks, mean_ps if transfer is None else transfer),
+            "bus_gb_per_s": bandwidth.bus_bandwidth(name, size, ranks, mean_ps if transfer is None else transfer),
             "last": max(group.last, key=group.last.__getitem__) if group.last.total() else None,
         }
 
 
-def _bandwidth(name: str, size: int, ranks: int, time_ps: float) -> float | None:
-    if not size or ranks < 2 or time_ps <= 0:
-        return None
-    share = (ranks - 1) / ranks
-    factor = {"all_reduce": 2 * share, "all_gather": share, "reduce_scatter": share, "all_to_all": share}.get(name, 1.0)
-    return round(size * factor / time_ps * 1e3, 6)
+# -- many ranks ----------------------------------------------------------------------------------------------------
 
 
-def _findings(parts: Sequence[Partial], accounts: Sequence[_Account], compared: bool) -> tuple[str | None, list[str]]:
+def _rank_figures(parts: Sequence[Partial], accounts: Sequence[_Account], compared: bool) -> list[RankFigures]:
+    return [
+        RankFigures(
+            _name(part),
+            part.rank,
+            (part.whole.duration_ps, *part.whole.parts_ps),
+            (account.waiting_ps, account.held_up_ps) if compared else None,
+        )
+        for part, account in zip(parts, accounts, strict=True)
+    ]
+
+
+def _transfers(parts: Sequence[Partial], matched: Sequence[_Matched]) -> Iterable[bandwidth.Transfer]:
+    """The collectives with their transfer times; without several ranks, with all of their time."""
+    if len(parts) == 1:
+        matched = [{0: at} for at in range(len(parts[0].collectives.name))]
+    for rows in matched:
+        rank, at = next(iter(rows.items()))
+        of = parts[rank].collectives
+        time_ps = min(parts[each].collectives.duration_ps[place] for each, place in rows.items())
+        operation, algorithm = of.names[of.name[at]], of.algorithms[of.algorithm[at]]
+        yield bandwidth.Transfer(operation, algorithm, of.bytes[at], of.size[at], time_ps)
+
+
+def _clocks(parts: Sequence[Partial], matched: Sequence[_Matched]) -> list[ClockOffset | None]:
+    ends = []
+    for rows in matched:
+        rank, at = next(iter(rows.items()))
+        if parts[rank].collectives.names[parts[rank].collectives.name[at]] in ENDS_TOGETHER:
+            ends.append({each: _end_ps(parts[each].collectives, place) for each, place in rows.items()})
+    return clock_offsets([part.stepping.start_unix_ns for part in parts], ends)
+
+
+def _end_ps(of: Collectives, at: int) -> int:
+    return of.start_ps[at] + of.duration_ps[at]
+
+
+def _clock_rows(parts: Sequence[Partial], clocks: Sequence[ClockOffset | None]) -> Iterable[dict[str, Cell]]:
+    for part, clock in zip(parts, clocks, strict=True):
+        if clock is not None:
+            yield {
+                "rank": part.rank if part.rank >= 0 else None,
+                "host": part.origin.host,
+                "ahead_ms": round_ms(clock.offset_ps),
+                "uncertainty_ms": round_ms(clock.uncertainty_ps),
+                "collectives": clock.collectives,
+            }
+
+
+def _clock_finding(parts: Sequence[Partial], clocks: Sequence[ClockOffset | None]) -> Iterable[str]:
+    """How far the clocks are apart, if that is more than its uncertainty and worth knowing."""
+    known = [(clock, part) for clock, part in zip(clocks, parts, strict=True) if clock is not None]
+    if not known:
+        return
+    (first, behind), (last, ahead) = (choose(known, key=lambda item: item[0].offset_ps) for choose in (min, max))
+    apart, unsure = last.offset_ps - first.offset_ps, last.uncertainty_ps + first.uncertainty_ps
+    if apart > max(WORTH_NAMING_CLOCK_PS, unsure):
+        yield (
+            f"clocks differ by up to {number_text(apart / 1e9)} ms (± {number_text(unsure / 1e9)}): that of "
+            f"{_name(ahead)} is furthest ahead, that of {_name(behind)} furthest behind; waiting is measured without "
+            "clocks"
+        )
+
+
+def _findings(
+    parts: Sequence[Partial], accounts: Sequence[_Account], compared: bool, alike: Sequence[dict[str, Cell]]
+) -> tuple[str | None, list[str]]:
     """The straggler, if there is one, and the findings as sentences."""
     told = [_cost_text(part) for part in parts if part.whole.parts_ps[1]]
+    if len(parts) > MOST_NAMED:
+        told = [describe_group(row, alike[0]) for row in alike]
     if not compared:
         return None, told
     worst = max(range(len(parts)), key=lambda rank: accounts[rank].held_up_ps)
@@ -477,7 +598,27 @@ def _findings(parts: Sequence[Partial], accounts: Sequence[_Account], compared: 
         f"waits {number_text(held_up / 1e9)} ms in total ({share:.1f} % of the time, "
         f"{100 * held_up / whole:.0f} % of all waiting)"
     )
-    return name, [said, *told]
+    return name, [said, *_culprit_text(parts, worst), *told]
+
+
+def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
+    """What the straggler spends more time on than the others in its median step, and what most of that is."""
+    own = parts[worst].account
+    others = [part.account for at, part in enumerate(parts) if at != worst and part.account is not None]
+    if own is None or not others:
+        return []
+    of_others = [{row.cause: row.ps for row in account.rows} for account in others]
+    more = {row.cause: row.ps - statistics.median(each.get(row.cause, 0) for each in of_others) for row in own.rows}
+    more.pop(Cause.COMMUNICATION.name.lower(), None)
+    cause = max(more, key=more.__getitem__, default="")
+    if not cause or more[cause] < WORTH_NAMING_PERCENT / 100 * own.step_ps:
+        return []
+    culprit = next(row.culprit for row in own.rows if row.cause == cause)
+    name = f", most of it {culprit.name}" if culprit and culprit.name else ""
+    return [
+        f"in its median step {_name(parts[worst])} spends {number_text(more[cause] / 1e9)} ms more than the others on "
+        f"{cause_words(cause)}{name}"
+    ]
 
 
 def _cost_text(part: Partial) -> str:

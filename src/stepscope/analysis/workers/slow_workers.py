@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.steps.breakdown import CATEGORIES
-from stepscope.analysis.steps.session_steps import Aligned, StepsOfHost, has_own_numbers
+from stepscope.analysis.steps.session_steps import Aligned, StepsOfHost, numbered_alike
 from stepscope.records import dataclass
 
 _WAITING = CATEGORIES.index("device_collectives")
@@ -136,7 +136,7 @@ def describe_mismatches(
     """Sentences on what keeps steps of different hosts from being compared."""
     if len(hosts) < 2 or not aligned.steps:
         return
-    by_number = all(has_own_numbers(host) for host in hosts)
+    by_number = numbered_alike(hosts)
     if by_number:
         yield from _lacking(hosts)
     elif None in offsets.values():

@@ -16,10 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from stepscope.capture import files, hard_end, ranges, report
+from stepscope.capture import files, hard_end, ranges, report, workers
 from stepscope.capture.auto import children
 from stepscope.capture.auto.finders import FINDERS, Undo, finder
 from stepscope.capture.auto.imports import ImportWatch
+from stepscope.capture.auto.lasting import LastingWatch, Listeners
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, Settings
 from stepscope.capture.auto.watcher import Watcher
@@ -38,6 +39,7 @@ class Armed:
 
     Attributes:
         watcher: decides what to capture, and knows what has been captured.
+        lasting: the continuous watch, if one is wanted.
         takes_signal: True if the signal requests a capture; False if the program uses the signal itself.
         ledger: what the processes that this one starts have captured.
         pid: of the watched process; a forked child has another one.
@@ -46,6 +48,8 @@ class Armed:
     def __init__(self, settings: Settings, show_line: Callable[[str], object], parent: Ledger | None = None) -> None:
         self.ledger = parent or Ledger.create(settings.logdir)
         self.watcher = Watcher(settings, self._ask_main, show_line, self.ledger, is_child=parent is not None)
+        self.lasting = LastingWatch(settings.logdir, settings.watch, show_line)
+        self._listener = Listeners((self.watcher, self.lasting)) if settings.watch else self.watcher
         self._is_child = parent is not None
         self.pid = os.getpid()
         self.takes_signal = False
@@ -57,6 +61,7 @@ class Armed:
         imports = ImportWatch(wanted, self.watcher.expect_framework)
         imports.install()
         self._undo += [imports.remove, ranges.watch_steps(self.watcher.mark_step)]
+        self._undo.append(ranges.watch_steps(self.lasting.mark_step))
         self.takes_signal = self._take_signal()
         atexit.register(self._remove_ledger)
         atexit.register(self.watcher.finish)
@@ -70,6 +75,7 @@ class Armed:
         atexit.unregister(self._remove_ledger)
         self._remove_ledger()
         hard_end.forget(self.watcher.save_before_hard_end)
+        self.lasting.finish()
         self.watcher.active = False
         while self._undo:
             self._undo.pop()()
@@ -80,7 +86,7 @@ class Armed:
             self.ledger.remove()
 
     def _find_steps(self, name: str, module: ModuleType) -> None:
-        self._undo.append(finder(name)(module, self.watcher))
+        self._undo.append(finder(name)(module, self._listener))
 
     def _take_signal(self) -> bool:
         """Takes the signal, unless the program uses it itself, or this is not the main thread: only that may take
@@ -98,7 +104,7 @@ class Armed:
         if self._asked:
             self._asked = False
             self.watcher.serve()
-        else:
+        elif not self.lasting.trigger_by_signal():
             self.watcher.request()
 
     _asked = False  # a thread of this process has sent the signal
@@ -135,6 +141,7 @@ def arm(settings: Settings, show_line: Callable[[str], object], parent: Ledger |
     armed = Armed(settings, show_line, parent)
     with report.Wall("watching the program", strict=False):
         armed.install()
+        workers.install()
         children.inherit(settings, armed.ledger)
         WATCH.armed = armed
     return armed

@@ -12,7 +12,8 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
 from stepscope.records import dataclass
 
-LOGDIR, CHILD = "STEPSCOPE_LOGDIR", "STEPSCOPE_CHILD"
+LOGDIR, CHILD, WATCH = "STEPSCOPE_LOGDIR", "STEPSCOPE_CHILD", "STEPSCOPE_WATCH"
+_OFF = ("", "0", "off", "no", "false")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Settings:
         patience: how many seconds to wait for steps, once a framework is imported, before a time window is captured.
         stop_after: ends the program once the capture is saved.
         options: as for `stepscope.start`.
+        watch: options of a continuous watch, as text; empty for none.
     """
 
     logdir: str
@@ -36,6 +38,7 @@ class Settings:
     patience: float = 30.0
     stop_after: bool = False
     options: ProfilerOptions = field(default_factory=ProfilerOptions)
+    watch: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings | None:
@@ -44,10 +47,15 @@ class Settings:
         if not logdir:
             return None
         given = {name: _read_number(environment, variable, kind) for name, (variable, kind) in _NUMBERS.items()}
+        watch = environment.get(WATCH, "").strip()
+        watch = "" if watch.lower() in _OFF else watch
+        if watch and given["steps"] is None:
+            given["steps"] = 0  # it captures by itself
         levels = {name: _read_number(environment, f"STEPSCOPE_{name.upper()}", int) for name in _LEVELS}
         settings = cls(
             logdir,
             **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+            watch=watch,
             stop_after=environment.get("STEPSCOPE_STOP_AFTER", "") not in ("", "0"),
             options=replace(
                 ProfilerOptions(),
@@ -68,6 +76,7 @@ class Settings:
     def to_environment(self) -> dict[str, str]:
         """The settings as environment variables, for processes that the program starts."""
         asked = {LOGDIR: resolve_logdir(self.logdir), "STEPSCOPE_STOP_AFTER": str(int(self.stop_after))}
+        asked |= {WATCH: self.watch} if self.watch else {}
         asked |= {variable: str(getattr(self, name)) for name, (variable, _) in _NUMBERS.items()}
         asked |= {f"STEPSCOPE_{name.upper()}": str(getattr(self.options, name)) for name in _LEVELS}
         return asked
@@ -79,7 +88,7 @@ _NUMBERS: dict[str, tuple[str, type[int] | type[float]]] = {
     "seconds": ("STEPSCOPE_SECONDS", float),
     "patience": ("STEPSCOPE_PATIENCE", float),
 }
-_LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level")
+_LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level", "stack_samples_hz")
 
 
 def _read_number(environment: Mapping[str, str], variable: str, kind: type[int] | type[float]) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 from pathlib import Path
 
 from stepscope.capture.conductor import Conductor
@@ -41,6 +43,32 @@ def _parse_pair(profile_batch: Batches) -> tuple[int, int]:
     return first, last
 
 
+def _one_logdir(logdir: LogDir | None, log_dir: LogDir | None) -> LogDir:
+    """The logdir under either of its names.  Raises UsageError if there is none, or if there are two."""
+    given = [value for value in (logdir, log_dir) if value is not None]
+    if len(given) != 1:
+        reason = "ProfilerCallback has two logdirs" if given else "ProfilerCallback has no logdir"
+        raise UsageError(reason, hint="give one, as its first argument or as log_dir=")
+    return given[0]
+
+
+_MADE: list[tuple[int, Conductor]] = []
+"""The conductors of all callbacks, each with the process that made it."""
+
+
+def _watch_for_use(steps: Conductor) -> None:
+    """At the program's end, says which callbacks were never called: they were not passed to a trainer."""
+    if not _MADE:
+        atexit.register(_say_unused)
+    _MADE.append((os.getpid(), steps))
+
+
+def _say_unused() -> None:
+    for process, steps in _MADE:
+        if process == os.getpid():
+            steps.say_unused("a ProfilerCallback", "pass it to the trainer: model.fit(..., callbacks=[callback])")
+
+
 class BatchCallback:
     """Turns the hooks of a trainer into steps.  A callback derives from this and from the trainer's own class.
 
@@ -50,14 +78,18 @@ class BatchCallback:
 
     def __init__(
         self,
-        logdir: LogDir,
+        logdir: LogDir | None = None,
         profile_batch: Batches = (10, 15),
         options: object = None,
         *,
         schedule: Schedule | None = None,
+        log_dir: LogDir | None = None,
     ) -> None:
         super().__init__()
-        self._steps = Conductor(logdir, options, schedule or parse_batches(profile_batch) or never, first=1)
+        chosen = schedule or parse_batches(profile_batch) or never
+        wanted = "" if chosen is never else "the schedule" if schedule else f"profile_batch={profile_batch!r}"
+        self._steps = Conductor(_one_logdir(logdir, log_dir), options, chosen, first=1, wanted=wanted)
+        _watch_for_use(self._steps)
 
     @property
     def path(self) -> Path | None:

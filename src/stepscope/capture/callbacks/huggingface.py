@@ -28,7 +28,7 @@ class ProfilerCallback(BatchCallback, _trainer_callback()):  # type: ignore[misc
     exception into the trainer.
 
     Args:
-        logdir: as for `stepscope.start`.
+        logdir: as for `stepscope.start`; also `log_dir`, as TensorBoard's callback spells it.
         profile_batch: which steps, counted from 1 over all epochs: 12 is one, (10, 15) or '10,15' are six, 0 is none.
         options: as for `stepscope.start`.
         schedule: instead of `profile_batch`, a schedule of steps, counted from 1; see `stepscope.schedule`.

@@ -17,7 +17,7 @@ class ProfilerCallback(BatchCallback, keras.callbacks.Callback):  # type: ignore
     It works with TensorFlow, JAX and PyTorch as Keras' backend.  It never raises an exception into `fit`.
 
     Args:
-        logdir: as for `stepscope.start`.
+        logdir: as for `stepscope.start`; also `log_dir`, as TensorBoard's callback spells it.
         profile_batch: which batches, counted from 1 over all epochs: 12 is one, (10, 15) or '10,15' are six, both ends
             included, 0 is none.  Leave the first batches out: they compile.
         options: as for `stepscope.start`.

@@ -34,7 +34,7 @@ class ProfilerCallback(BatchCallback, _lightning_callback()):  # type: ignore[mi
     It never raises an exception into the trainer.
 
     Args:
-        logdir: as for `stepscope.start`.
+        logdir: as for `stepscope.start`; also `log_dir`, as TensorBoard's callback spells it.
         profile_batch: which batches, counted from 1 over all epochs: 12 is one, (10, 15) or '10,15' are six, 0 is none.
         options: as for `stepscope.start`.
         schedule: instead of `profile_batch`, a schedule of batches, counted from 1; see `stepscope.schedule`.

@@ -87,9 +87,13 @@ class ProbeEntry:
         return made
 
 
+_TRACE_PYTHON = ("jax", "torch")
+"""The frameworks whose profilers record Python calls.  TensorFlow's does so only in its own server."""
+
+
 def _wants_python(options: ProfilerOptions, framework: str) -> bool:
     """Frameworks trace all Python calls at a lower cost than we could, but none can filter them."""
-    return options.python_tracer_level > 0 and (not framework or options.filters_python)
+    return options.python_tracer_level > 0 and (framework not in _TRACE_PYTHON or options.filters_python)
 
 
 def _wants_cupti(options: ProfilerOptions, framework: str) -> bool:
@@ -115,6 +119,11 @@ PROBES: tuple[ProbeEntry, ...] = (
         "the stack samples",
         "stepscope.capture.tracers.stack_samples:StackSampler",
         lambda options, _: options.stack_samples_hz > 0,
+    ),
+    ProbeEntry(
+        "the worker processes",
+        "stepscope.capture.tracers.workers:WorkersTracer",
+        lambda options, _: options.stack_samples_hz > 0 and "multiprocessing.process" in sys.modules,
     ),
     ProbeEntry(
         "the system's counters",

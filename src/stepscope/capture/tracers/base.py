@@ -77,7 +77,11 @@ class Recording(Protocol):
 
 
 class Tracer(Protocol):
-    """Drives one profiler.  An instance serves one capture, except for `annotate`, which works at any time."""
+    """Drives one profiler.  An instance serves one capture, except for `annotate`, which works at any time.
+
+    A tracer for whose collecting the program waits has one more method: `events_recorded() -> int | None`, about how
+    many events it holds, None if unknown.  With it, a capture ends itself at `max_events`.
+    """
 
     one_thread: bool
     """True if `stop` and `discard` may only be called on the thread that called `start`."""

@@ -1,8 +1,8 @@
 """Records calls of Python functions, by `sys.monitoring` if Python has it (from 3.12 on), else by `sys.setprofile`.
 
 A call that was open when the capture started is not recorded.  `sys.monitoring` sees all threads; `sys.setprofile` only
-the thread that starts the capture and those that start later.  Calls of C functions are not recorded: they are most of
-the calls and say little that their caller does not.
+the thread that starts the capture, the main thread, and those that start later.  Calls of C functions are not recorded:
+they are most of the calls and say little that their caller does not.
 """
 
 from __future__ import annotations
@@ -165,8 +165,13 @@ def name_codes(codes: Iterable[CodeType]) -> tuple[list[str], array[int]]:
 
 
 def code_name(code: CodeType) -> str:
-    """The name of a call in the form of TensorFlow's tracer: `$train.py:12 load`."""
-    return f"${os.path.basename(code.co_filename)}:{code.co_firstlineno} {code.co_name}"  # noqa: PTH119 - this is a hot path
+    """The name of a call in the form of TensorFlow's tracer: `$train.py:12 load`.
+
+    A library's file has its path below site-packages, `$scipy/ndimage/zoom.py:9 zoom`, which tells it from a program's.
+    """
+    _, library, below = code.co_filename.replace(os.sep, "/").rpartition("-packages/")
+    file = below if library else os.path.basename(code.co_filename)  # noqa: PTH119 - this is a hot path
+    return f"${file}:{code.co_firstlineno} {code.co_name}"
 
 
 class _SetProfile:
@@ -174,6 +179,7 @@ class _SetProfile:
 
     def __init__(self, tracer: PythonTracer) -> None:
         self._tracer = tracer
+        self._pending: object = None
 
     def install(self) -> None:
         if sys.getprofile() is not None or threading.getprofile() is not None:
@@ -185,6 +191,23 @@ class _SetProfile:
             )
         threading.setprofile(self._event)
         sys.setprofile(self._event)
+        if threading.current_thread() is not threading.main_thread():
+            self._join_main_thread()
+
+    def _join_main_thread(self) -> None:
+        """Asks the main thread, which usually trains, to install the hook: a thread can do that for itself only.
+
+        The interpreter makes such pending calls on the main thread, between two instructions of its Python code.
+        """
+        import ctypes
+
+        def install(_: object) -> int:
+            if self._tracer._recording and sys.getprofile() is None:
+                sys.setprofile(self._event)
+            return 0
+
+        self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(install)  # kept until after the call
+        ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
 
     def remove(self) -> None:
         """Removes the hook from this thread; other threads remove it at their next call."""

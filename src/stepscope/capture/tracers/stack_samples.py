@@ -2,21 +2,26 @@
 
 Every sample walks over the stacks.  Equal frames of consecutive samples are joined, so that a line looks like that of a
 tracer of function calls, with the resolution of the sampling.  A frame in two consecutive samples counts as running all
-the time between them.
+the time between them; one in only the first or the second of them, half of it.
+
+A function is named by the line that defines it.  The code of a module has no such line: it is named by the line that
+runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 import threading
 import time
 from array import array
 from dataclasses import field
+from pathlib import Path
 from types import CodeType, FrameType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
-from stepscope.capture.tracers.python_calls import name_codes
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import Chunk
 from stepscope.records import dataclass
@@ -24,6 +29,15 @@ from stepscope.records import dataclass
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
 _MOST_FRAMES = 128
 _BYTES_OF_RANGE = 130
+MOST_SHARE = 0.01  # of one core, for sampling
+_MOST_WAIT_S = 1.0
+_OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
+_LIBRARIES = tuple(
+    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {"<frozen "}
+)
+
+Frame = tuple[CodeType, int]
+"""A frame's code, and the line that it is named by."""
 
 
 @dataclass
@@ -33,8 +47,8 @@ class Thread:
 
     name: str
     number: int
-    open: list[tuple[CodeType, int]] = field(default_factory=list)
-    ended: list[tuple[CodeType, int, int]] = field(default_factory=list)
+    open: list[tuple[Frame, int]] = field(default_factory=list)
+    ended: list[tuple[Frame, int, int]] = field(default_factory=list)
 
 
 class StackSampler:
@@ -46,13 +60,16 @@ class StackSampler:
         self._gone: list[Thread] = []
         self._ticker: Ticker | None = None
         self._last_ns = 0
+        self._interval_s = 0.0
+        self._used_ns = 0
         self._lock = threading.Lock()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling."""
         self._clock = clock
         self._last_ns = clock()
-        self._ticker = Ticker("sampler", 1 / options.stack_samples_hz, self.sample)
+        self._interval_s = 1 / options.stack_samples_hz
+        self._ticker = Ticker("sampler", self._interval_s, self._tick)
         self._ticker.start()
 
     def stop(self) -> None:
@@ -65,6 +82,16 @@ class StackSampler:
 
     def abandon(self) -> None:
         """Nothing: there is no hook in this process."""
+
+    def _tick(self) -> float:
+        """Takes a sample; returns the seconds until the next one: many threads with deep stacks are sampled less often.
+
+        The cost of a sample is the CPU time of this thread since the last one, which includes waking up.
+        """
+        self.sample()
+        used_ns = time.thread_time_ns()
+        cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
+        return max(self._interval_s, min(cost_s / MOST_SHARE, _MOST_WAIT_S))
 
     def sample(self) -> None:
         """Takes one sample of every thread but Stepscope's own."""
@@ -81,23 +108,26 @@ class StackSampler:
             self._last_ns = now
 
     def _note(self, thread: Thread, frame: FrameType | None, now: int) -> None:
-        stack: list[CodeType] = []
+        stack: list[Frame] = []
         while frame is not None and len(stack) < _MOST_FRAMES:
-            stack.append(frame.f_code)
+            code = frame.f_code
+            if not code.co_filename.startswith(_OWN_FOLDER):
+                stack.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
             frame = frame.f_back
         stack.reverse()
         common = 0
-        for (code, _), seen in zip(thread.open, stack, strict=False):
-            if code is not seen:
+        for ((code, line), _), (seen, at) in zip(thread.open, stack, strict=False):
+            if code is not seen or line != at:
                 break
             common += 1
-        self._end(thread, common, now)
-        thread.open += [(code, now) for code in stack[common:]]
+        changed = (self._last_ns + now) // 2 if thread.open else now
+        self._end(thread, common, changed)
+        thread.open += [(each, changed) for each in stack[common:]]
 
     @staticmethod
     def _end(thread: Thread, depth: int, now: int) -> None:
         """Ends the frames that are deeper than `depth`."""
-        thread.ended += [(code, begin, max(begin, now)) for code, begin in thread.open[depth:]]
+        thread.ended += [(frame, begin, max(begin, now)) for frame, begin in thread.open[depth:]]
         del thread.open[depth:]
 
     def _thread(self, ident: int, named: threading.Thread | None) -> Thread:
@@ -132,7 +162,25 @@ class StackSampler:
         return [_chunk(thread, ranges) for thread, ranges in taken]
 
 
-def _chunk(thread: Thread, ranges: list[tuple[CodeType, int, int]]) -> Chunk:
-    names, name = name_codes(code for code, _, _ in ranges)
+def _chunk(thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:
+    rows: dict[str, int] = {}
+    known: dict[tuple[int, int], int] = {}  # code objects by identity: hashing one reads each of its instructions
+    name = array("i")
+    for (code, line), _, _ in ranges:
+        row = known.get((id(code), line))
+        if row is None:
+            row = known[id(code), line] = rows.setdefault(frame_name(code, line), len(rows))
+        name.append(row)
     begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
-    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", names, name, begin, end)
+    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", list(rows), name, begin, end)
+
+
+def frame_name(code: CodeType, line: int) -> str:
+    """The name of a frame: `$models/net.py:12 forward` for the program's, and for a library's the form that PyTorch
+    uses, `/usr/lib/python3.12/queue.py(154): get`, since its file name alone does not show whose it is."""
+    file = code.co_filename
+    if file.startswith(_LIBRARIES):
+        return f"{file}({line}): {code.co_name}"
+    roots = [str(Path.cwd()), *(os.path.realpath(root) for root in sys.path[:1])]
+    root = next((root for root in roots if file.startswith(root + os.sep)), os.path.dirname(file))  # noqa: PTH120
+    return f"${file[len(root) :].lstrip(os.sep)}:{line} {code.co_name}"

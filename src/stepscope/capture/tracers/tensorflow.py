@@ -38,7 +38,7 @@ class TensorFlowTracer:
         """Starts recording.  Raises AlreadyExistsError of TensorFlow if another session records."""
         native = self._profiler.ProfilerOptions(
             host_tracer_level=options.host_tracer_level,
-            python_tracer_level=0 if options.filters_python else options.python_tracer_level,
+            python_tracer_level=0,  # Stepscope's own tracer records the calls: this one does so only in its own server
             device_tracer_level=options.device_tracer_level,
             delay_ms=options.delay_ms,
         )

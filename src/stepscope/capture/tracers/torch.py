@@ -11,17 +11,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from stepscope.capture import aside, kineto
+from stepscope.capture import aside, kineto, report
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
 from stepscope.capture.tracers.giving_way import Possession
+from stepscope.capture.tracers.heap import heap_bytes
 from stepscope.errors import CaptureError
 
 # The time limit of a conversion: a slow machine compiles the reader within a minute, and converts some MB per second.
 _PATIENCE_S = 90.0
 _BYTES_PER_S = 1e6
 _COMPILER = "torch._inductor"
+# Memory of one event until it is collected, measured with torch 2.13 on 97 to 387 thousand events of a CPU program.
+_BYTES_OF_EVENT, _BYTES_WITH_SHAPES, _BYTES_WITH_STACKS = 220, 487, 155
 _LONG_S = 1.0  # if ending a capture holds the program up for longer, the profile says so
 
 
@@ -38,6 +41,8 @@ class TorchTracer:
         self._native: Any = None
         self._possession = Possession(self._end)
         self._open_steps: list[str] = []
+        self._heap_at_start: int | None = None
+        self._bytes_of_event = _BYTES_OF_EVENT
         self.one_thread = _configuration(trace_only=False) is None
 
     @staticmethod
@@ -59,8 +64,21 @@ class TorchTracer:
             self._native.start_trace()
         else:
             self._native.start()
+        self._bytes_of_event = _event_size(options)
+        self._heap_at_start = heap_bytes()
+        report.inform(
+            "when the capture ends, PyTorch blocks the program for 4 to 9 us per event; the capture ends itself at"
+            f" about {options.max_events:,} events (max_events), {options.max_events * 4e-6:.2g} s of pause or more"
+        )
         if not self.one_thread:  # otherwise the program's own thread might not be allowed to end it
             self._possess()
+
+    def events_recorded(self) -> int | None:
+        """About how many events PyTorch holds, by the memory that they take: it counts them only when it stops."""
+        now = heap_bytes()
+        if now is None or self._heap_at_start is None:
+            return None
+        return max(0, now - self._heap_at_start) // self._bytes_of_event
 
     def _possess(self) -> None:
         """Gives way to a profiler of the program.  If that was warming up when the capture started, its preparation was
@@ -135,6 +153,12 @@ class TorchTracer:
             return _Range(self._torch.profiler.record_function(name))
         mark = f"ProfilerStep#{step}"
         return _Step(self._torch.profiler.record_function(mark), mark, self._open_steps)
+
+
+def _event_size(options: ProfilerOptions) -> int:
+    if options.python_tracer_level > 0 and not options.filters_python:
+        return _BYTES_WITH_STACKS
+    return _BYTES_WITH_SHAPES if options.host_tracer_level >= 3 else _BYTES_OF_EVENT
 
 
 def _configuration(trace_only: bool) -> Any:
@@ -218,7 +242,7 @@ class TorchRecording:
         self._native = native
         self._possession = possession
         self._open_steps = open_steps
-        self._held_s = held_s
+        self._held_s = self.held_s = held_s
         self._folder: ScratchFolder | None = None
 
     def collect(self, host: str) -> Collected:

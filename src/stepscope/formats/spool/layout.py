@@ -31,6 +31,7 @@ MAGIC = b"stepscope spool 1\n"
 LENGTHS = struct.Struct("<II")
 EVENT_BYTES = 4 + 8 + 8
 WITHOUT_FRAMEWORK = "captured_without_framework"  # a fact of a capture by Stepscope's own tracers alone
+WORKERS_PLANE = "/device:CUSTOM:Worker processes (Stepscope)"  # a line for each, with its batches
 BYTES_KEY = "\x00bytes"  # JSON has no bytes: {BYTES_KEY: text of code points below 256}
 
 StatValue = int | float | str | bytes

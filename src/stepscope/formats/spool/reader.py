@@ -15,6 +15,7 @@ from stepscope.model import EventKind, HostTrace, TraceBuilder, Trait
 from stepscope.model.arrays import I32, I64
 from stepscope.model.tables import Events, Lines, Stats
 from stepscope.records import dataclass
+from stepscope.vocabulary.user_ranges import gets_input
 
 _LIMIT_NS = schema.TIME_LIMIT_PS // 1000
 _NO_EVENTS = (np.empty(0, np.int64),) * 5
@@ -167,7 +168,7 @@ class Spool:
         line.begins.append(begin - self.clock_ns)
         line.ends.append(end - self.clock_ns)
         line.types.append(types[name])
-        line.kinds.append(_kinds(kind, count, stats))
+        line.kinds.append(_kinds(kind, [gets_input(str(text)) for text in head["names"]], name, stats))
         line.stats += [(line.count + row, each) for row, each in stats.items()]
         line.count += count
         self.events += count
@@ -279,10 +280,15 @@ def _set_event_ranges(table: Lines, lines: list[_LineEvents]) -> Lines:
     return replace(table, event_begin=ends - np.array([line.count for line in lines], np.int64), event_end=ends)
 
 
-def _kinds(kind: EventKind, count: int, stats: Mapping[int, dict[str, layout.StatValue]]) -> I64:
-    """The kinds of a chunk's events.  Metadata shows which annotations are steps or waits for input."""
-    kinds = np.full(count, int(kind), np.int64)
+def _kinds(kind: EventKind, gets: list[bool], name: I32, stats: Mapping[int, dict[str, layout.StatValue]]) -> I64:
+    """The kinds of a chunk's events.  Names and metadata show which annotations are steps or waits for input.
+
+    Args:
+        gets: for each name of the chunk whether it says that input is got; name: int32 of shape (events,).
+    """
+    kinds = np.full(len(name), int(kind), np.int64)
     if kind == EventKind.ANNOTATION:
+        kinds[np.array(gets, np.bool_)[name]] = int(EventKind.INPUT_WAIT)
         for row, each in stats.items():
             if "step_num" in each:
                 kinds[row] = int(EventKind.STEP_MARK)

@@ -1,20 +1,43 @@
-"""Files of remote stores, read through the drivers of fsspec, which is imported at the first such path."""
+"""Files of remote stores, read through the drivers of fsspec, which is imported at the first such path.
+
+A large file is fetched in ranges, several at a time: one connection to an object store gives a part of its speed.  What
+fails for a passing reason is tried again.  Credentials are those that the drivers find in the user's environment.
+"""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from stepscope import kernels
 from stepscope.errors import AccessError, NotFoundError, StepscopeError
 from stepscope.formats.store.base import Entry, Identity, Kind, Store, too_large
 from stepscope.formats.store.paths import join
 
 MAX_REMOTE_FOLDERS = 500
 """The most folders listed in one walk of a remote store, where each costs a request."""
+
+
+RANGE_BYTES = 8 << 20
+"""A file of more than two ranges is fetched range by range."""
+
+RANGES_AT_ONCE = 4
+
+WAITS_SECONDS = (0.2, 1.0, 4.0)
+"""Before each further try of what failed for a passing reason."""
+
+_PASSING = (ConnectionError, TimeoutError)
+_LASTING = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+_SERVER_FAILED = 500  # the first HTTP status by which a server says that it failed itself
+
+T = TypeVar("T")
 
 
 class _RemoteStore:
@@ -24,34 +47,46 @@ class _RemoteStore:
         try:
             with _remote_errors(path):
                 system, inner = _open_store(path)
-                return "folder" if system.info(inner)["type"] == "directory" else "file"
+                info = _try_again(lambda: system.info(inner))
+                return "folder" if info["type"] == "directory" else "file"
         except NotFoundError:
             return None
 
     def identity(self, path: str) -> Identity:
         with _remote_errors(path):
             system, inner = _open_store(path)
-            return _remote_identity(path, system.info(inner))
+            return _remote_identity(path, _try_again(lambda: system.info(inner)))
 
     def read(self, path: str, limit: int | None) -> bytes:
         with _remote_errors(path):
             system, inner = _open_store(path)
             if limit is None:
-                return bytes(system.cat_file(inner))
-            return bytes(system.cat_file(inner, start=0, end=limit))[:limit]
+                return b"".join(_Ranges(system, inner).fetch())
+            return _fetch_range(system, inner, 0, limit)[:limit]
 
     def buffer(self, path: str) -> memoryview:
-        return memoryview(self.read(path, None))
+        with _remote_errors(path):
+            ranges = _Ranges(*_open_store(path))
+            if not ranges.is_large:
+                return memoryview(b"".join(ranges.fetch()))
+            memory = memoryview(kernels.memory.Memory(ranges.size))
+            done = 0
+            for piece in ranges.fetch():
+                memory[done : done + len(piece)] = piece
+                done += len(piece)
+            return memory[:done]
 
     def pieces(self, path: str) -> Iterator[bytes]:
-        yield self.read(path, None)
+        with _remote_errors(path):
+            yield from _Ranges(*_open_store(path)).fetch()
 
     def entries(self, path: str, limit: int) -> tuple[list[Entry], bool]:
         with _remote_errors(path):
             system, inner = _open_store(path)
             own_name = inner.strip("/")
             # Some stores list an empty object that stands for the folder itself.
-            found = [info for info in system.ls(inner, detail=True) if info["name"].strip("/") != own_name]
+            infos = _try_again(lambda: system.ls(inner, detail=True))
+            found = [info for info in infos if info["name"].strip("/") != own_name]
             found.sort(key=lambda info: str(info["name"]))
             return [_remote_entry(path, info) for info in found[:limit]], len(found) > limit
 
@@ -61,6 +96,70 @@ class _RemoteStore:
     def forget(self, path: str) -> None:
         with _remote_errors(path):
             _open_store(path)[0].invalidate_cache()
+
+
+class _Ranges:
+    """The ranges of one file, in order, some of them fetched ahead.
+
+    Attributes:
+        size: of the file in bytes; 0 if the store does not say.
+    """
+
+    def __init__(self, system: Any, inner: str) -> None:
+        self._system, self._inner = system, inner
+        self.size = int(_try_again(lambda: system.info(inner)).get("size") or 0)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the file comes in several pieces."""
+        return self.size > 2 * RANGE_BYTES
+
+    def fetch(self) -> Iterator[bytes]:
+        """The file in pieces."""
+        if not self.is_large:
+            yield _fetch_range(self._system, self._inner, None, None)
+            return
+        starts = deque(range(0, self.size, RANGE_BYTES))
+        coming: deque[Future[bytes]] = deque()
+        with ThreadPoolExecutor(RANGES_AT_ONCE) as threads:
+            try:
+                while starts or coming:
+                    while starts and len(coming) < RANGES_AT_ONCE:
+                        coming.append(threads.submit(self._fetch_from, starts.popleft()))
+                    yield coming.popleft().result()
+            finally:
+                for future in coming:
+                    future.cancel()
+
+    def _fetch_from(self, start: int) -> bytes:
+        end = min(start + RANGE_BYTES, self.size)
+        content = _fetch_range(self._system, self._inner, start, end)
+        # Some web servers answer with the whole file, whatever part was asked for.
+        return content if len(content) <= end - start else content[start:end]
+
+
+def _fetch_range(system: Any, inner: str, start: int | None, end: int | None) -> bytes:
+    return bytes(_try_again(lambda: system.cat_file(inner, start=start, end=end)))
+
+
+def _try_again(action: Callable[[], T]) -> T:
+    """The result of an action that is tried again when it fails for a reason that may pass."""
+    for wait in WAITS_SECONDS:
+        try:
+            return action()
+        except Exception as error:
+            if not _may_pass(error):
+                raise
+        time.sleep(wait)
+    return action()
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether an error may be gone the next time: the connection broke, or the store was busy."""
+    if isinstance(error, _LASTING):
+        return False
+    status = getattr(error, "status", None) or getattr(error, "code", None)
+    return isinstance(error, _PASSING) or (isinstance(status, int) and status >= _SERVER_FAILED)
 
 
 def upload(source: Path, path: str) -> None:
@@ -75,6 +174,17 @@ def upload(source: Path, path: str) -> None:
             raise AccessError("a file with this name already exists", path=path, hint="copy it under another name")
         system.makedirs(system._parent(inner), exist_ok=True)
         system.put_file(str(source), inner)
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """Writes a file to a remote store, in place of one that may be there.  Raises AccessError."""
+    with _remote_errors(path):
+        system, inner = _open_store(path)
+        try:
+            system.pipe_file(inner, content)
+        except FileNotFoundError:  # a store with real folders
+            system.makedirs(system._parent(inner), exist_ok=True)
+            system.pipe_file(inner, content)
 
 
 def _open_store(path: str) -> tuple[Any, str]:
@@ -144,6 +254,9 @@ def _store_error(path: str, error: Exception) -> AccessError:
         hint = "paths that can be read: local ones, and those of fsspec such as gs://, s3://, abfs://, https://"
         return AccessError(f"the scheme {scheme}:// is unknown", path=path, hint=hint)
     lines = str(error).strip().splitlines() or [type(error).__name__]
+    if isinstance(error, PermissionError):
+        hint = "check that your credentials for this store are valid and may read this place"
+        return AccessError(f"the store does not let you read it: {lines[0][:300]}", path=path, hint=hint)
     hint = "check the address, the network and your credentials for this store"
     return AccessError(f"the store refused or failed: {lines[0][:300]}", path=path, hint=hint)
 

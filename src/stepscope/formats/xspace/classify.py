@@ -27,7 +27,7 @@ from stepscope.model import (
     Trait,
 )
 from stepscope.model.arrays import I32, I64, U8, Mask
-from stepscope.vocabulary import collectives, devices, jax, python, tensorflow, tf_data, torch, xla
+from stepscope.vocabulary import collectives, devices, grain, jax, python, tensorflow, tf_data, torch, user_ranges, xla
 from stepscope.vocabulary.frameworks import framework_of
 from stepscope.vocabulary.precision import is_narrow
 from stepscope.vocabulary.tables import KindRule
@@ -62,9 +62,11 @@ FLAG_OF_STAT: dict[str, tuple[int, bool]] = {
 # The first rule that matches wins.  Rules for ops come last: they match anything in the form of an op.
 _HOST_RULES: tuple[KindRule, ...] = (
     *python.KINDS,
+    *user_ranges.KINDS,
     *torch.STEP_KINDS,
     *tensorflow.KERAS_STEPS,
     *tf_data.KINDS,
+    *grain.KINDS,
     *tensorflow.RUNTIME,
     *jax.KINDS,
     *devices.HOST_CALLS,

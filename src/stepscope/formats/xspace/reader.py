@@ -20,6 +20,7 @@ from stepscope.formats.xspace.lines import EventColumns, LineReader
 from stepscope.formats.xspace.names import Interner
 from stepscope.formats.xspace.pages import Pages
 from stepscope.formats.xspace.planes import Bytes, Fields, PlaneReader
+from stepscope.formats.xspace.threads import join_python_calls
 from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, StatTag, Strings
 from stepscope.model.arrays import I32, U8
@@ -69,23 +70,25 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     del data, content, buf, strings  # frees the file's memory for the columns below
     events = _event_table(table, columns, lines, types, line_table, planes, of_events)
     of_types = restore_kinds(events, of_types, table)
-    return HostTrace(
-        host=host or next(filter(None, texts[schema.SPACE_HOSTNAMES]), "localhost"),
-        planes=_plane_table(planes),
-        lines=line_table,
-        events=events,
-        event_types=types,
-        event_stats=of_events,
-        type_stats=of_types,
-        plane_stats=plane_stats,
-        strings=table,
-        start_unix_ns=lines.session_start_ns,
-        stop_unix_ns=stop if lines.session_start_ns == told_start else None,
-        source=source,
-        problems=(*damage.problems(len(events), source), *_find_repeated_planes(planes, line_table, table, source)),
-        partial=damage.partial,
-        recorder_messages=tuple(texts[schema.SPACE_ERRORS] + texts[schema.SPACE_WARNINGS]),
-        framework=classify.detect_framework(table),
+    return join_python_calls(
+        HostTrace(
+            host=host or next(filter(None, texts[schema.SPACE_HOSTNAMES]), "localhost"),
+            planes=_plane_table(planes),
+            lines=line_table,
+            events=events,
+            event_types=types,
+            event_stats=of_events,
+            type_stats=of_types,
+            plane_stats=plane_stats,
+            strings=table,
+            start_unix_ns=lines.session_start_ns,
+            stop_unix_ns=stop if lines.session_start_ns == told_start else None,
+            source=source,
+            problems=(*damage.problems(len(events), source), *_find_repeated_planes(planes, line_table, table, source)),
+            partial=damage.partial,
+            recorder_messages=tuple(texts[schema.SPACE_ERRORS] + texts[schema.SPACE_WARNINGS]),
+            framework=classify.detect_framework(table),
+        )
     )
 
 

@@ -1,12 +1,15 @@
 """The rules of this package, one file each; families that exclude one another share a file."""
 
 from stepscope.analysis.advice.rules import (
+    bias,
     checkpoint,
     communication,
+    decoding,
     device_copies,
     device_idle,
     dispatch,
     kernels,
+    late_shard,
     memory_churn,
     memory_limits,
     precision,
@@ -44,4 +47,7 @@ RULES = (
     kernels.CHAINS,
     kernels.ATTENTION,
     kernels.UPDATE,
+    late_shard.RULE,
+    decoding.RULE,
+    bias.RULE,
 )

@@ -69,10 +69,16 @@ def _choose_actions(context: Context) -> tuple[str, ...]:
     if wrapper not in _WRAPPED:
         return actions_for(context.framework, _ACTIONS)
     actions = _WRAPPED[wrapper]
-    work = context.work
-    if wrapper == "ddp" and work is not None and work.backward_passes >= _ACCUMULATES * max(work.steps, 1):
+    if _reduced_passes(context) > 1:
         actions = (actions[1], actions[0], *actions[2:])
     return fit_actions(context.device_type, actions)
+
+
+def _reduced_passes(context: Context) -> float:
+    """How many backward passes of a step DDP reduces the gradients of, where one would do; else 1."""
+    wrapper, work = context.pace.wrapper if context.pace else "", context.work
+    passes = work.backward_passes / max(work.steps, 1) if work is not None else 0.0
+    return passes if wrapper == "ddp" and passes >= _ACCUMULATES else 1.0
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
@@ -83,16 +89,18 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     count = f", in {messages:.0f} messages per step" if messages else ""
     compared = context.read("distributed")
     collectives = compared.collectives if compared else ()
-    competes = exposed if many else 0.0
-    actions = _choose_actions(context)
+    passes = _reduced_passes(context)
+    removed = exposed * (1 - 1 / passes) if passes > 1 else exposed
     gain = predict_without(
         context,
-        exposed,
+        removed,
+        f"exposed communication of {passes - 1:.0f} of {passes:.0f} backward passes" if passes > 1 else
         "exposed communication",
         parts=(Activity.COLLECTIVE,),
-        competes_ms=competes,
+        competes_ms=removed if many else 0.0,
         change="overlap",
-    )
+    )  # fmt: skip
+    actions = _choose_actions(context)
     advised = gain.advice(
         rule="communication.exposed",
         kind="communication_bound",

@@ -48,6 +48,7 @@ _CHURN: Actions = {
 _PINNED: Actions = {
     "tensorflow": (
         "feed batches through tf.data with .prefetch(tf.data.AUTOTUNE), or tf.data.experimental.prefetch_to_device",
+        "with small models, tf.compat.v1.ConfigProto(force_gpu_compatible=True) pins all tensors of the host",
     ),
     "jax": ("call jax.device_put on the next batch while the step runs, from reused arrays",),
     "pytorch": (

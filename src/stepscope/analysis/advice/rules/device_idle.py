@@ -49,7 +49,8 @@ _LARGER: Actions = {
     "": ("use larger batches", "run several steps in one program"),
 }
 _GATHER = "use larger batches, or accumulate gradients over fewer micro-batches"
-_PRIVATE_THREADS = "give launching its own threads, apart from the input's: TF_GPU_THREAD_MODE=gpu_private"
+_THREAD_MODE = "TF_GPU_THREAD_MODE"
+_PRIVATE_THREADS = f"give launching its own threads, apart from the input's: {_THREAD_MODE}=gpu_private"
 _SYNC: Actions = {
     "tensorflow": (
         "call .numpy() and print losses every N steps, not in every step",
@@ -101,13 +102,18 @@ def _evaluate_launches(context: Context, threshold: float) -> Advice | None:
         kind="small_batch" if compiled or small else "eager_dispatch",
         title="Give each launch more to compute" if compiled or small else "Launch fewer, larger pieces of device work",
         evidence=evidence,
-        actions=(_PRIVATE_THREADS, *actions) if threads else actions,
+        actions=(_PRIVATE_THREADS, *actions) if threads and not _has_thread_mode(context) else actions,
         tool="idle",
         confidence=0.8 if device.short_kernels > 0.5 * device.kernels else 0.6,
         rows=(Row("steps", "kernel_launch", round(idle, 3)), *_evidence_rows(device, device.calls[:2])),
         intervals=context.idle_places(),
     )
     return name_culprit(context, advised, "launch")
+
+
+def _has_thread_mode(context: Context) -> bool:
+    """Whether the program runs with a thread mode already, as far as the capture stored it."""
+    return any(_THREAD_MODE in host.settings for host in context.hosts)
 
 
 def _idle_percent(context: Context, device: DeviceFacts, idle_ms: float) -> float:

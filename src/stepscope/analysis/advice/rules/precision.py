@@ -70,9 +70,5 @@ def _describe_tensor_cores(context: Context) -> str:
     )
 
 
-RULE = Rule(
-    id="precision.low",
-    threshold_percent=25.0,
-    evaluate=_evaluate,
-    yields_to=("eager_dispatch", "small_batch"),  # a device that waits for launches gains nothing from speed
-)
+# It yields to nothing: its gain comes from the replay, where a device that waits for launches gains nothing from speed.
+RULE = Rule(id="precision.low", threshold_percent=25.0, evaluate=_evaluate)

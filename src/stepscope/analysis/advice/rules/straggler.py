@@ -25,7 +25,7 @@ _MORE_OPS = 1.05  # times the ops of the others: the slow worker has extra work
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
     busy = {host.host: time for host in context.hosts if (time := _busy_ms(context, host)) is not None}
-    if len(busy) < 2:
+    if len(busy) < 2 or not any(map(_communicates, context.hosts)):
         return None
     working = [host for host in context.hosts if host.host in busy]
     slow = max(working, key=lambda host: busy[host.host])
@@ -58,6 +58,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=rows,
     )  # fmt: skip
     return name_culprit(context, advised, *_causes_of_lag(slow, others), account=slow.account)
+
+
+def _communicates(host: HostFacts) -> bool:
+    """Whether a worker takes part in collectives; without any, nothing shows that the workers wait for each other."""
+    on_thread = bool(host.loop and host.loop.calls.get(Activity.COLLECTIVE.name.lower()))
+    return on_thread or bool(host.device and host.device.collectives)
 
 
 def _causes_of_lag(slow: HostFacts, others: Sequence[HostFacts]) -> tuple[str, ...]:

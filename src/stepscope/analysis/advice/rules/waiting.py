@@ -205,10 +205,11 @@ def _replaceable(feed: FeedFacts) -> str:
 def _contention_ms(context: Context, waits: float) -> float:
     """The time that the input may compete with the rest of the step, at most.
 
-    A DataLoader without workers takes turns with the step, so it only competes for caches: in proportion to its time.
+    Input that the loop's own thread makes, as a DataLoader without workers does, takes turns with the step, so it only
+    competes for caches: in proportion to its time.
     """
     feed = _feed(context)
-    if feed.loader == "single":
+    if feed.loader == "single" or not (feed.loader or feed.has_iterators):
         return waits * context.percent(waits) / 100
     return max(waits, context.per_step(feed.produced_ps) / MS)
 
@@ -262,7 +263,7 @@ def _find_cause(context: Context, waits: float, unnamed: float) -> tuple[str, st
 
 def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str, str, float]:
     if feed.loader == "multi":
-        return "input_preprocessing", "the workers of the DataLoader do not keep up", 0.6
+        return "input_preprocessing", f"the workers of the DataLoader do not keep up{_workers_text(context)}", 0.6
     reads = context.loop.input_reads_files_percent if context.loop else None
     if reads is not None and reads >= _MOST_OF:
         return "input_file_read", f"{reads:.0f} % of that is reading files in the training process", 0.85
@@ -277,6 +278,12 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str,
             return "input_file_read", _UNKNOWN_READER, 0.4
         return "input_preprocessing", f"its samples are NumPy arrays; only {reads:.0f} % of that is reading files", 0.7
     return "input_python", f"only {share:.0f} % of that is ops; the rest is Python in the training process", 0.8
+
+
+def _workers_text(context: Context) -> str:
+    """What the workers were seen to do: `: 2 worker processes take 76.1 ms for a batch, ...`; empty if unknown."""
+    report = context.read("input-pipeline")
+    return f": {report.queue_summary}" if report and report.queue_summary else ""
 
 
 def _iterator_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str, str, float]:

@@ -42,8 +42,9 @@ class Listener(Protocol):
     """Receives the reports of steps.  No method raises an exception, except to end the program if that was
     requested."""
 
-    active: bool
-    """False while steps are of no interest; finders then do nothing."""
+    @property
+    def active(self) -> bool:
+        """False while steps are of no interest; finders then do nothing."""
 
     def begin(self, source: Source) -> None:
         """A step starts, unless one is open."""

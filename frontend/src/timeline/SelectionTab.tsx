@@ -1,35 +1,18 @@
-/** The pane below the timeline: the selected event, or the totals of the selected region. */
+/** The selected event, or the totals of the selected region. */
 import { useState } from "preact/hooks";
 import { percent, words } from "../format";
 import { linkTo } from "../router";
 import { copyText } from "../table/export";
-import { Icon } from "../ui/icons";
 import type { Model } from "./model";
 import { duration, moment } from "./ticks";
 import type { EventDetails, EventLinks, SelectionAnswer, SelectionRow, Spot } from "./wire";
 
-export function Pane({ model }: { model: Model }) {
+/** What is selected; how to select something where nothing is. */
+export function SelectionTab({ model }: { model: Model }) {
   const details = model.details.value;
-  const region = model.region.value;
-  if (!details && !region && !model.problem.value) return null;
-  const close = () => {
-    void model.choose(null);
-    void model.select(null);
-    model.problem.value = null;
-  };
-  return (
-    <section class="tl-pane" aria-label={details ? "The selected event" : "The selection"}>
-      <button type="button" class="icon-button tl-close" aria-label="Close" title="Close (Esc)" onClick={close}>
-        <Icon name="close" size={15} />
-      </button>
-      {model.problem.value && <p class="tl-problem">{model.problem.value}</p>}
-      {details ? (
-        <Details model={model} details={details} links={model.links.value} />
-      ) : (
-        region && <Selected model={model} summary={model.summary.value} />
-      )}
-    </section>
-  );
+  if (details) return <Details model={model} details={details} links={model.links.value} />;
+  if (model.region.value) return <Selected model={model} summary={model.summary.value} />;
+  return <p class="muted tl-wait">Click an event, or drag over tracks with Shift to sum up their events.</p>;
 }
 
 // -- an event -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""What Acme adds to Stepscope."""

@@ -1,0 +1,6 @@
+/** Which of the frame's dialogs are open. */
+import { signal } from "@preact/signals";
+
+export const helpOpen = signal(false);
+export const captureOpen = signal(false);
+export const paletteOpen = signal(false);

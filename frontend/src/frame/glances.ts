@@ -1,0 +1,55 @@
+/** What the server knows of sessions that it read before, asked for as the list of sessions shows them. */
+import { signal } from "@preact/signals";
+import { address, getJson } from "../api";
+
+export interface Glance {
+  readonly framework: string | null;
+  readonly device_type: string | null;
+  readonly device_count: number | null;
+  readonly step_time_ms: number | null;
+  readonly has_steps: boolean;
+  readonly verdict: string;
+  readonly steps_ms: readonly number[];
+}
+
+export const glances = signal<Readonly<Record<string, Glance | null>>>({});
+
+const AT_ONCE = 50;
+let wanted = new Set<string>();
+let timer = 0;
+
+/** Asks for the glance of a session, together with others that are asked for at the same time. */
+export function wantGlance(id: string): void {
+  if (glances.peek()[id] || wanted.has(id)) return;
+  wanted.add(id);
+  window.clearTimeout(timer);
+  timer = window.setTimeout(() => void fetchGlances(), 30);
+}
+
+async function fetchGlances(): Promise<void> {
+  const ids = [...wanted];
+  wanted = new Set();
+  for (let first = 0; first < ids.length; first += AT_ONCE) {
+    const some = ids.slice(first, first + AT_ONCE);
+    try {
+      const found = await getJson<Record<string, Glance | null>>(address("api/glances", { sessions: some.join(",") }));
+      glances.value = { ...glances.peek(), ...found };
+    } catch {
+      return; // the list is whole without them
+    }
+  }
+}
+
+const WIDTH = 64;
+const HEIGHT = 18;
+
+/** Step times as a line in a box of 64 x 18, from zero. */
+export function sparkline(times: readonly number[]): string {
+  if (times.length < 2) return "";
+  const longest = Math.max(...times);
+  if (!(longest > 0)) return "";
+  const x = (at: number) => ((at * WIDTH) / (times.length - 1)).toFixed(1);
+  return times
+    .map((time, at) => `${at ? "L" : "M"}${x(at)} ${(HEIGHT - 1 - (time / longest) * (HEIGHT - 3)).toFixed(1)}`)
+    .join("");
+}

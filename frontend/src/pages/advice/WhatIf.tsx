@@ -1,0 +1,161 @@
+/** What if a part of the step took less time: the prediction of `stepscope whatif`, while sliders move. */
+import { useEffect, useState } from "preact/hooks";
+import { type ApiError, asApiError, getJson, type ToolAnswer, useResource } from "../../api";
+import { duration } from "../../format";
+import { answerAddress, sessionId } from "../../session";
+import { termText } from "../../terms";
+import { Code, Failed, Loading, sentence } from "../../ui/basics";
+import { Dialog } from "../../ui/dialog";
+import { Icon } from "../../ui/icons";
+import type { OverviewReport } from "../shared/reports";
+
+interface Prediction {
+  readonly step_time_ms: number | null;
+  readonly predicted_step_time_ms: number | null;
+  readonly predicted_least_ms: number | null;
+  readonly predicted_most_ms: number | null;
+  readonly predicted_speedup: number | null;
+  readonly reasoning: string;
+}
+
+interface Part {
+  readonly name: string;
+  readonly label: string;
+  readonly note: string;
+}
+
+const WHOLE = 100;
+const REST_MS = 300;
+
+export default function WhatIf({ onClose }: { onClose: () => void }) {
+  const overview = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
+  const [own, setOwn] = useState<readonly string[]>([]);
+  const [shares, setShares] = useState<Readonly<Record<string, number>>>({});
+  const causes = overview.state === "ready" ? (overview.data.report.account ?? []) : [];
+  const parts: Part[] = [
+    ...causes
+      .filter((cause) => cause.cause !== "unknown" && cause.ms > 0)
+      .map((cause) => ({
+        name: cause.cause,
+        label: termText(cause.cause),
+        note: `${duration(cause.ms)}${cause.culprit ? `, most of it ${cause.culprit.name}` : ""}`,
+      })),
+    ...own.map((name) => ({ name, label: name, note: "" })),
+  ];
+  const changes = Object.entries(shares).filter(([, share]) => share !== WHOLE);
+  return (
+    <Dialog title="What if a part took less time?" onClose={onClose} class="whatif">
+      <p class="muted">
+        Choose how much of a part’s time stays. The recorded steps are replayed with that change, so what overlaps is
+        counted once.
+      </p>
+      <ul class="whatif-parts">
+        {parts.map((part) => (
+          <PartRow
+            key={part.name}
+            part={part}
+            share={shares[part.name] ?? WHOLE}
+            setShare={(share) => setShares({ ...shares, [part.name]: share })}
+          />
+        ))}
+      </ul>
+      <AddPart add={(name) => own.includes(name) || setOwn([...own, name])} />
+      <PredictionOf changes={changes} />
+    </Dialog>
+  );
+}
+
+function PartRow({ part, share, setShare }: { part: Part; share: number; setShare: (share: number) => void }) {
+  return (
+    <li>
+      <label>
+        <span class="whatif-name">
+          <strong>{part.label}</strong>
+          <span class="muted">{part.note}</span>
+        </span>
+        <input
+          type="range"
+          min={0}
+          max={WHOLE}
+          step={5}
+          value={share}
+          aria-valuetext={`${share} % of its time stays`}
+          onInput={(event) => setShare(Number(event.currentTarget.value))}
+        />
+      </label>
+      <output>{share === 0 ? "gone" : `${share} %`}</output>
+    </li>
+  );
+}
+
+function AddPart({ add }: { add: (name: string) => void }) {
+  return (
+    <form
+      class="whatif-add"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const name = String(new FormData(event.currentTarget).get("part") ?? "").trim();
+        if (name) add(name);
+        event.currentTarget.reset();
+      }}
+    >
+      <input
+        type="text"
+        name="part"
+        aria-label="Another part"
+        placeholder="an op, a kernel, a function, or train.py:12"
+      />
+      <button type="submit" class="button">
+        Add
+      </button>
+    </form>
+  );
+}
+
+type Answer = { readonly prediction: Prediction } | { readonly error: ApiError } | null;
+
+function PredictionOf({ changes }: { changes: readonly (readonly [string, number])[] }) {
+  const [answer, setAnswer] = useState<Answer>(null);
+  const query = changes.map(([part, share]) => `scale=${encodeURIComponent(`${part}:${share / WHOLE}`)}`).join("&");
+  const id = sessionId.value;
+  useEffect(() => {
+    if (!query || !id) {
+      setAnswer(null);
+      return undefined;
+    }
+    const abort = new AbortController();
+    const timer = window.setTimeout(() => {
+      getJson<Prediction>(`api/sessions/${encodeURIComponent(id)}/whatif?${query}`, abort.signal).then(
+        (prediction) => !abort.signal.aborted && setAnswer({ prediction }),
+        (error: unknown) => !abort.signal.aborted && setAnswer({ error: asApiError(error) }),
+      );
+    }, REST_MS);
+    return () => {
+      window.clearTimeout(timer);
+      abort.abort();
+    };
+  }, [query, id]);
+  if (!query) return <p class="muted whatif-answer">Move a slider.</p>;
+  if (!answer) return <Loading what="Replaying the steps" />;
+  if ("error" in answer) return <Failed error={answer.error} />;
+  return <Predicted {...answer.prediction} />;
+}
+
+function Predicted(found: Prediction) {
+  const { step_time_ms: now, predicted_step_time_ms: then, predicted_least_ms: least, predicted_most_ms: most } = found;
+  if (now === null || then === null) return <p class="whatif-answer">The step cannot be predicted.</p>;
+  return (
+    <div class="whatif-answer" role="status">
+      <p class="whatif-times">
+        {duration(now)} <Icon name="arrow" size={16} /> <strong>{duration(then)}</strong>
+        {found.predicted_speedup !== null && <span>{`${found.predicted_speedup}× faster`}</span>}
+      </p>
+      {least !== null && most !== null && (
+        <p class="muted">{`between ${duration(least)} and ${duration(most)} a step`}</p>
+      )}
+      <p class="muted">
+        <Code text={sentence(found.reasoning)} />
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,62 @@
+/** The head of a page: the question, its views, and what belongs to the whole page. */
+import type { ComponentChildren } from "preact";
+import type { View } from "../../questions";
+import { currentQuestion, currentView, linkOf, toolEntry } from "../../tools";
+import { sentence } from "../../ui/basics";
+import { hint } from "../../ui/hint";
+
+interface PageHeadProps {
+  tool: string;
+  controls?: ComponentChildren;
+  /** Whether the page has a title of its own further down. */
+  isUntitled?: boolean;
+}
+
+export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) {
+  const entry = toolEntry(tool);
+  const question = currentQuestion.value;
+  return (
+    <header class="page-head">
+      {!isUntitled && <h1>{question?.label ?? entry?.heading ?? tool}</h1>}
+      <Views />
+      {!isUntitled && <p class="page-summary">{sentence(entry?.summary ?? "")}</p>}
+      {controls && <div class="page-controls">{controls}</div>}
+    </header>
+  );
+}
+
+/** The switch between the views of the question; nothing where there is only one. */
+function Views() {
+  const question = currentQuestion.value;
+  const views = question?.views ?? [];
+  if (views.length < 2) return null;
+  const groups = [views.filter((view) => !view.isApart), views.filter((view) => view.isApart)];
+  return (
+    <nav class="views" aria-label={question?.switchLabel ?? "Show"}>
+      {question?.switchLabel === "Group by" && <span class="views-label">Group by</span>}
+      {groups
+        .filter((group) => group.length > 0)
+        .map((group) => (
+          <span class="segmented" key={group[0]?.path}>
+            {group.map((view) => (
+              <ViewLink key={view.path} view={view} />
+            ))}
+          </span>
+        ))}
+    </nav>
+  );
+}
+
+function ViewLink({ view }: { view: View }) {
+  const isCurrent = view === currentView.value;
+  const summary = toolEntry(view.tool)?.summary ?? "";
+  return (
+    <a
+      href={linkOf(view)}
+      {...(isCurrent ? { "aria-current": "page" as const } : {})}
+      {...hint(view.heading ?? view.label, summary, view.key ? `g then ${view.key}` : "")}
+    >
+      {view.label}
+    </a>
+  );
+}

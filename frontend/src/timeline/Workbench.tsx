@@ -1,0 +1,139 @@
+/** The workbench below the timeline: tabs about the selection, the search or the window. */
+
+import { signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useRef } from "preact/hooks";
+import { CounterLines } from "../pages/system/CounterLines";
+import { route, setParams } from "../router";
+import { remember, remembered } from "../storage";
+import { Icon } from "../ui/icons";
+import { CallTreeTab, FlameTab } from "./CallTabs";
+import { MarksTab } from "./MarksTab";
+import type { Model } from "./model";
+import { SelectionTab } from "./SelectionTab";
+import { DurationsTab, SlicesTab } from "./SliceTabs";
+
+interface Tab {
+  readonly id: string;
+  readonly label: string;
+  readonly content: ComponentType<{ model: Model }>;
+}
+
+/** In the order in which they are shown.  Another tab is one line here. */
+const TABS: readonly Tab[] = [
+  { id: "details", label: "Selection", content: SelectionTab },
+  { id: "slices", label: "Longest events", content: SlicesTab },
+  { id: "flame", label: "Flame graph", content: FlameTab },
+  { id: "calls", label: "Call tree", content: CallTreeTab },
+  { id: "durations", label: "Durations", content: DurationsTab },
+  { id: "counters", label: "Counters", content: CountersTab },
+  { id: "marks", label: "Marks", content: MarksTab },
+];
+
+export function setTab(id: string | null): void {
+  setParams({ tab: id });
+}
+
+const HEIGHT = { least: 120, usual: 300 };
+const stored = remembered("workbench");
+const height = signal(typeof stored === "number" ? stored : HEIGHT.usual);
+
+export function Workbench({ model }: { model: Model }) {
+  const isSelected = model.details.value !== null || model.region.value !== null;
+  const problem = model.problem.value;
+  const wanted = route.value.params.tab;
+  if (!isSelected && !problem && !wanted) return null;
+  const tab = TABS.find((each) => each.id === wanted) ?? (TABS[0] as Tab);
+  const close = () => {
+    void model.choose(null);
+    void model.select(null);
+    model.problem.value = null;
+    setTab(null);
+  };
+  return (
+    <section class="tl-pane" aria-label="Workbench" style={{ height: `${shownHeight(height.value)}px` }}>
+      <Splitter />
+      <header class="wb-head">
+        <div role="tablist" aria-label="Workbench" onKeyDown={(event) => moveTab(event, tab)}>
+          {TABS.map((each) => (
+            <button
+              key={each.id}
+              type="button"
+              role="tab"
+              id={`tab-${each.id}`}
+              aria-selected={each === tab}
+              aria-controls="workbench-panel"
+              tabIndex={each === tab ? 0 : -1}
+              onClick={() => setTab(each.id)}
+            >
+              {each.label}
+              {each.id === "marks" && model.marks.value.length > 0 && ` (${model.marks.value.length})`}
+            </button>
+          ))}
+        </div>
+        <button type="button" class="icon-button small" aria-label="Close" title="Close (Esc)" onClick={close}>
+          <Icon name="close" size={15} />
+        </button>
+      </header>
+      {problem && <p class="tl-problem">{problem}</p>}
+      <div class="wb-panel" id="workbench-panel" role="tabpanel" aria-labelledby={`tab-${tab.id}`} tabIndex={0}>
+        <tab.content key={tab.id} model={model} />
+      </div>
+    </section>
+  );
+}
+
+function CountersTab() {
+  return <CounterLines isBare />;
+}
+
+function moveTab(event: KeyboardEvent, from: Tab): void {
+  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!by) return;
+  event.preventDefault();
+  event.stopPropagation();
+  const next = TABS[(TABS.indexOf(from) + by + TABS.length) % TABS.length] as Tab;
+  setTab(next.id);
+  document.getElementById(`tab-${next.id}`)?.focus();
+}
+
+/** At most most of the window: the tracks keep some room. */
+function shownHeight(wanted: number): number {
+  return Math.max(HEIGHT.least, Math.min(wanted, window.innerHeight - 320));
+}
+
+function resize(to: number): void {
+  height.value = Math.round(Math.max(HEIGHT.least, Math.min(to, window.innerHeight - 200)));
+  remember("workbench", height.value);
+}
+
+const STEP = 24;
+
+function Splitter() {
+  const from = useRef<{ y: number; height: number } | null>(null);
+  return (
+    <div
+      class="wb-splitter"
+      role="separator"
+      aria-label="Height of the workbench"
+      aria-orientation="horizontal"
+      aria-valuenow={height.value}
+      tabIndex={0}
+      onKeyDown={(event) => {
+        const by = { ArrowUp: STEP, ArrowDown: -STEP }[event.key];
+        if (!by) return;
+        event.preventDefault();
+        event.stopPropagation();
+        resize(shownHeight(height.value) + by);
+      }}
+      onPointerDown={(event) => {
+        event.currentTarget.setPointerCapture(event.pointerId);
+        from.current = { y: event.clientY, height: shownHeight(height.value) };
+      }}
+      onPointerMove={(event) => from.current && resize(from.current.height + from.current.y - event.clientY)}
+      onPointerUp={() => {
+        from.current = null;
+      }}
+    />
+  );
+}

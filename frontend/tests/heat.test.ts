@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { heatRange, heatTable } from "../src/pages/ranks/heat";
+import { sharesSentence, tellApart } from "../src/pages/shared/names";
+
+describe("the heat map of steps and ranks", () => {
+  const columns = {
+    step: [1, 1, 2, 2, 1],
+    rank: [10, 2, 10, 2, null],
+    host: ["a", "b", "a", "b", "extra"],
+    duration_ms: [5, 6, 7, null, 9],
+  };
+
+  it("orders ranks by number and leaves what was not recorded open", () => {
+    const table = heatTable(columns, "duration_ms");
+    expect(table.ranks.map((rank) => rank.label)).toEqual(["Rank 2", "Rank 10", "extra"]);
+    expect(table.steps).toEqual([1, 2]);
+    expect([...table.values]).toEqual([6, Number.NaN, 5, 7, 9, Number.NaN]);
+    expect(heatRange(table.values)).toEqual([5, 9]);
+    expect(heatRange(new Float64Array([Number.NaN]))).toBeNull();
+  });
+
+  it("takes a thousand ranks of a hundred steps", () => {
+    const cells = Array.from({ length: 100_000 }, (_, at) => at);
+    const table = heatTable(
+      {
+        step: cells.map((at) => at % 100),
+        rank: cells.map((at) => Math.floor(at / 100)),
+        host: cells.map((at) => `h${Math.floor(at / 100)}`),
+        duration_ms: cells,
+      },
+      "duration_ms",
+    );
+    expect(table.ranks).toHaveLength(1000);
+    expect(table.values[99_999]).toBe(99_999);
+  });
+});
+
+describe("names that are shortened together", () => {
+  it("keep what differs", () => {
+    const long = (middle: string) =>
+      `${"void_some_engine_with_a_long_name_".repeat(3)}${middle}${"_and_a_tail".repeat(4)}`;
+    const cut = tellApart([long("512"), long("256")]);
+    expect(new Set(cut.values()).size).toBe(2);
+    expect(cut.get(long("512"))).toContain("512");
+    expect(cut.get(long("256"))).toMatch(/^void_some_engi…/);
+  });
+
+  it("stay as they are where there is room", () => expect(tellApart(["add", "mul"]).get("add")).toBe("add"));
+
+  it("are put into one sentence with their shares", () => {
+    const shares = [
+      { name: "conv", percent: 23.52 },
+      { name: "norm", percent: 21.7 },
+    ];
+    expect(sharesSentence(shares, "the device time")).toBe("`conv` takes 23.5 % of the device time, `norm` 21.7 %");
+    expect(sharesSentence([], "the device time")).toBe("");
+  });
+});

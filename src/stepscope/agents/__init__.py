@@ -1,0 +1,1 @@
+"""Answers for agents: a server of the Model Context Protocol, `stepscope mcp`."""

@@ -1,0 +1,131 @@
+"""The server: the tools of `tools.py` over stdio or streamable HTTP, by the SDK of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import functools
+import hmac
+import importlib.util
+import inspect
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, get_type_hints
+
+from stepscope.agents.sessions import Sessions
+from stepscope.agents.tools import Answers
+from stepscope.errors import StepscopeError, UsageError
+
+PATH = "/mcp"
+"""Where the HTTP server answers."""
+
+INSTRUCTIONS = (
+    "Stepscope profiles ML training. Call list_sessions, then summary, then advice: they name what limits the step, "
+    "the line of the program to edit, and the gain to expect. Check evidence with rows and timeline, a plan with "
+    "what_if, and a change with compare or gate. Every answer ends with `next`, the calls that are useful now. Ask "
+    "with sql what no tool answers. Null is unknown."
+)
+_TOOLS = ("list_sessions", "summary", "advice", "describe", "rows", "what_if", "compare", "gate", "sql")
+
+Scope = MutableMapping[str, Any]
+App = Callable[[Scope, Any, Any], Awaitable[None]]
+
+
+def make_server(sessions: Sessions, version: str) -> Any:
+    """An `MCPServer` with all tools.  Raises UsageError if the SDK is not installed."""
+    require_sdk()
+    from mcp.server.mcpserver import MCPServer
+    from mcp.types import ToolAnnotations
+
+    server = MCPServer("stepscope", title="Stepscope", instructions=INSTRUCTIONS, version=version, log_level="WARNING")
+    answers = Answers(sessions)
+    reading = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    for name in _TOOLS:
+        method = getattr(answers, name)
+        server.add_tool(_guard(method, sessions), name=name, description=inspect.getdoc(method), annotations=reading)
+    server.add_tool(
+        _guard(_timeline_tool(sessions), sessions), name="timeline", annotations=reading, structured_output=False
+    )
+    return server
+
+
+def require_sdk() -> None:
+    """Raises UsageError if the SDK is not installed."""
+    if importlib.util.find_spec("mcp") is None:
+        raise UsageError("the MCP server needs the package mcp", hint='pip install "stepscope[mcp]"')
+
+
+def make_http_app(server: Any, token: str, host: str) -> App:
+    """The server as an ASGI app that asks for a token.
+
+    Args:
+        server: what `make_server` returned.
+        token: what a client must send as `Authorization: Bearer TOKEN`.
+        host: the address that it listens on; requests for other names are refused unless it is a public one.
+    """
+    app: App = server.streamable_http_app(streamable_http_path=PATH, json_response=True, host=host)
+    return _require_token(app, token)
+
+
+def _require_token(app: App, token: str) -> App:
+    wanted = f"Bearer {token}".encode()
+
+    async def guarded(scope: Scope, receive: Any, send: Any) -> None:
+        given = dict(scope.get("headers") or ()).get(b"authorization", b"")
+        if scope["type"] != "http" or hmac.compare_digest(given, wanted):
+            await app(scope, receive, send)
+            return
+        headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": b"send Authorization: Bearer TOKEN\n"})
+
+    return guarded
+
+
+def _guard(function: Callable[..., Any], sessions: Sessions) -> Callable[..., Any]:
+    """The function, one call at a time, with our errors as errors of the tool: a sentence that says what to do."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    @functools.wraps(function)
+    def guarded(*arguments: Any, **named: Any) -> Any:
+        try:
+            with sessions.lock:
+                return function(*arguments, **named)
+        except StepscopeError as error:
+            raise ToolError(str(error)) from error
+
+    # The SDK makes schemas of these, and would look for the names of types in this module.
+    guarded.__annotations__ = get_type_hints(function)
+    vars(guarded)["__signature__"] = inspect.signature(function, eval_str=True)
+    return guarded
+
+
+def _timeline_tool(sessions: Sessions) -> Callable[..., Any]:
+    """The tool that shows a picture; its answer is not JSON."""
+    from mcp.server.mcpserver import Image
+
+    def timeline(
+        session: str, start_ms: float = -1.0, end_ms: float = -1.0, host: str = "", form: str = "png"
+    ) -> list[Any]:
+        """Draws a window of the timeline: steps, the loop's thread, devices. Without a window, two steps.
+
+        Args:
+            session: a session's id.
+            start_ms, end_ms: the window on the session's time axis, as in the intervals of advice.
+            host: the host; the first one if empty.
+            form: png, or svg as text.
+        """
+        from stepscope.pictures.png import to_png
+        from stepscope.pictures.timeline import draw_window, usual_window
+        from stepscope.report.drawing import to_svg
+
+        if form not in ("png", "svg"):
+            raise UsageError(f"there is no picture as {form!r}", hint="png or svg")
+        trace = sessions.opened(session).trace(host or None)
+        window = (start_ms, end_ms) if end_ms > start_ms >= 0 else usual_window(trace)
+        shown = draw_window(trace, *window)
+        words = (
+            f"{shown.start_ms:.3f} to {shown.end_ms:.3f} ms of {trace.host}, top to bottom: {'; '.join(shown.tracks)}"
+        )
+        more = f"; {shown.hidden} more tracks are not shown" if shown.hidden else ""
+        picture = Image(data=to_png(shown.drawing), format="png") if form == "png" else to_svg(shown.drawing)
+        return [words + more, picture]
+
+    return timeline

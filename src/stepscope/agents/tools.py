@@ -1,0 +1,377 @@
+"""What an agent may ask.  Every method is a tool of the server; its docstring is what the agent reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from stepscope.agents.answers import (
+    AdviceList,
+    Call,
+    Column,
+    Comparison,
+    Description,
+    Figure,
+    Forecast,
+    GateResult,
+    Page,
+    SessionList,
+    Summary,
+    Table,
+)
+from stepscope.agents.sessions import Listed, Opened, Sessions
+from stepscope.analysis.registry import all_tools, tool_named
+from stepscope.errors import UsageError
+from stepscope.report import Figures, Prose, Report, Rows, Section, shorten_name
+from stepscope.report.base import arrange_rows, make_finite
+
+if TYPE_CHECKING:
+    from stepscope.analysis.overview.advice_tool import AdviceReport
+    from stepscope.analysis.overview.overview_tool import OverviewReport
+    from stepscope.api import LoadedProfile
+
+_MOST_ROWS = 100
+_LONGEST = 160  # characters of a text in a row
+_MOST_FINDINGS = 8
+_MOST_ACTIONS = 2  # of a finding
+_SQL = "sql"
+_SQL_SECONDS = 30.0
+_SQL_MEMORY = 1 << 30
+_Item = TypeVar("_Item")
+
+
+class Answers:
+    """The tools, for the sessions that the agent may read."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def list_sessions(self, top: int = 20, offset: int = 0) -> SessionList:
+        """Lists recorded profiling sessions, the newest first. Start here; then call summary."""
+        listed = self._sessions.list_all()
+        shown, next_offset = _page(listed, top, offset)
+        following = [_call("summary", "where its step time goes", session=shown[0].id)] if shown else []
+        if len(shown) > 1:
+            following.append(_call("compare", "what changed", before=shown[1].id, after=shown[0].id))
+        items = [_session_item(each) for each in shown]
+        return {"sessions": cast(Any, items), "total": len(listed), "next_offset": next_offset, "next": following}
+
+    def summary(self, session: str) -> Summary:
+        """Says where the step time of a session goes: the verdict, the account of the median step, the first advice."""
+        report = cast("OverviewReport", self._sessions.opened(session).report("overview"))
+        whole = make_finite(report.to_dict())
+        findings = [_without_empty(finding) for finding in whole["findings"]]
+        return {
+            "session": session,
+            "verdict": whole["verdict"],
+            "verdict_text": whole["verdict_text"],
+            "step_time_ms": whole["step_time_ms"],
+            "steps_source": whole["steps_source"],
+            "environment": whole["environment"],
+            "lines": list(report.summary_lines()),
+            "findings": findings[:_MOST_FINDINGS],
+            "warnings": whole["warnings"],
+            "next": _after_summary(session, whole),
+        }
+
+    def advice(self, session: str, top: int = 3) -> AdviceList:
+        """Says what to change first, with evidence, expected speed-up, culprit (file and line) and actions."""
+        report = cast("AdviceReport", self._sessions.opened(session).report("advice"))
+        items = make_finite(report.rows[: max(top, 1)])
+        return {
+            "session": session,
+            "verdict_text": report.verdict,
+            "advice": items,
+            "warnings": list(report.warnings),
+            "next": _after_advice(session, items),
+        }
+
+    def describe(self, session: str, tool: str = "") -> Description:
+        """Describes what a tool shows of a session: tables with their columns, units and meanings, and its figures.
+
+        Without a tool, names all tools.
+        """
+        if not tool:
+            return _describe_tools(session)
+        opened = self._sessions.opened(session)
+        report = opened.profile.sql_schema() if tool == _SQL else opened.report(tool)
+        sections = report.sections()
+        tables = [_describe_table(each) for each in _tables(report).values()]
+        full = next((each["table"] for each in tables if each["total_rows"]), None)
+        following = [_call("rows", "the rows", session=session, tool=tool, table=full)] if full else []
+        return {
+            "session": session,
+            "tool": report.TOOL,
+            "summary": "the views that sql can ask for" if tool == _SQL else tool_named(tool).summary,
+            "tables": tables,
+            "figures": [figure for each in sections if isinstance(each, Figures) for figure in _figures(each)],
+            "sentences": [line for each in sections if isinstance(each, Prose) for line in each.lines],
+            "warnings": list(report.warnings),
+            "next": following,
+        }
+
+    def rows(
+        self,
+        session: str,
+        tool: str,
+        table: str = "",
+        sort: str = "",
+        where: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        top: int = 20,
+        offset: int = 0,
+        steps: str = "",
+        host: str = "",
+    ) -> Page:
+        """Returns rows of a table of any tool.
+
+        Args:
+            session: a session's id.
+            tool: a tool, such as op-stats, kernel-stats, steps, idle, memory-profile; `describe` names all.
+            table: the table's id; the main one if empty.
+            sort: a column; `-column` puts the largest first.
+            where: conditions `column=text`; a row stays if the column contains the text.
+            columns: the columns to return; all if empty.
+            top: how many rows, 100 at most.
+            offset: where to start.
+            steps: only these steps, such as `3-9`.
+            host: only this host.
+        """
+        report = self._sessions.opened(session).report(tool, host or None, steps or None)
+        found = _find_table(report, table)
+        kept, unmatched = arrange_rows(found.rows, sort or None, list(where))
+        shown, next_offset = _page(kept, top, offset)
+        fields = _choose_columns(found, columns)
+        asked = {"session": session, "tool": tool, "table": found.id, "sort": sort, "where": list(where), "top": top}
+        following = [_call("rows", "the next page", **asked, offset=next_offset)] if next_offset else []
+        return {
+            "session": session,
+            "tool": report.TOOL,
+            "table": found.id,
+            "columns": [field.name for field in fields],
+            "units": [field.unit for field in fields],
+            "rows": [[_short(row[field.name]) for field in fields] for row in shown],
+            "total": len(kept),
+            "next_offset": next_offset,
+            "note": unmatched or (None if found.rows else found.empty),
+            "warnings": list(report.warnings),
+            "next": [*following, _call("describe", "the meaning of the columns", session=session, tool=tool)],
+        }
+
+    def what_if(
+        self,
+        session: str,
+        remove: Sequence[str] = (),
+        scale: Mapping[str, float] | None = None,
+        overlap: Sequence[str] = (),
+        move: Mapping[str, int] | None = None,
+    ) -> Forecast:
+        """Predicts the step time after changes, by replaying the recorded steps.
+
+        Args:
+            session: a session's id.
+            remove: parts whose time is removed: a cause (`input`), a class of advice, an op, `file.py:line`.
+            scale: parts with the share of their time that stays: `{"aten::mm": 0.5}`.
+            overlap: parts that run beside everything else.
+            move: parts that other workers do, with the number of workers.
+        """
+        found = self._sessions.opened(session).profile.whatif(remove, scales=scale, overlap=overlap, move=move)
+        whole = make_finite(found.to_dict())
+        return {
+            "session": session,
+            "changes": whole["changes"],
+            "figures": make_finite(found.figures),
+            "critical": whole["critical"],
+            "reasoning": whole["reasoning"],
+            "next": [_call("advice", "how to make such a change", session=session)],
+        }
+
+    def compare(self, before: str, after: str, tool: str = "", top: int = 5) -> Comparison:
+        """Compares two sessions: step time with its noise, and the largest differences by cause, op and kernel.
+
+        Args:
+            before, after: ids of sessions.
+            tool: compare the report of this tool; the account, ops, kernels and memories if empty.
+            top: how many rows of each table.
+        """
+        from stepscope.analysis.compare.compare import choose_tools
+        from stepscope.analysis.compare.compare import compare as compare_sides
+
+        tools = [tool] if tool else None
+        names = choose_tools(tools)
+        one, other = (self._sessions.opened(each).side(names) for each in (before, after))
+        report = compare_sides(one, other, tools).head(min(max(top, 1), _MOST_ROWS))
+        whole = make_finite(report.to_dict())
+        tables = {each["id"]: [_short_row(row) for row in whole[each["id"]]] for each in whole["tables"]}
+        copied = ("before", "after", "verdict", "verdict_text", "difference_ms", "uncertainty_ms", "speedup", "notes")
+        following = [_call("advice", "what to change now", session=after)]
+        return cast(Comparison, {**{key: whole[key] for key in copied}, "tables": tables, "next": following})
+
+    def sql(
+        self, session: str, query: str, attach: Mapping[str, str] | None = None, top: int = 20, offset: int = 0
+    ) -> Page:
+        """Answers a question in SQL (DuckDB), such as `SELECT name, count(*) FROM events GROUP BY 1`.
+
+        `describe` with tool `sql` lists the views, their columns and units: events, kernels, launches, ops, steps,
+        causes, memory, counters, and a table for each tool.
+
+        Args:
+            session: a session's id.
+            query: one statement that reads.
+            attach: further sessions by name: `{"before": ID}` gives `before.kernels`.
+            top: how many rows, 100 at most.
+            offset: where to start.
+        """
+        others: dict[str, LoadedProfile | str | os.PathLike[str]]
+        others = {name: self._sessions.opened(each).profile for name, each in (attach or {}).items()}
+        profile, most = self._sessions.opened(session).profile, offset + min(max(top, 1), _MOST_ROWS) + 1
+        report = profile.sql(query, attach=others, rows=most, timeout=_SQL_SECONDS, memory_bytes=_SQL_MEMORY)
+        found = report.main_table()
+        shown, next_offset = _page(found.rows, top, offset)
+        asked = {"session": session, "query": query, "attach": dict(attach or {}), "top": top}
+        following = [_call("sql", "the next page", **asked, offset=next_offset)] if next_offset else []
+        return {
+            "session": session,
+            "tool": "sql",
+            "table": "rows",
+            "columns": [field.name for field in found.fields],
+            "units": [field.unit for field in found.fields],
+            "rows": [[_short(row[field.name]) for field in found.fields] for row in shown],
+            "total": len(found.rows) if next_offset is None else None,
+            "next_offset": next_offset,
+            "note": None if found.rows else found.empty,
+            "warnings": [] if report.more else list(report.warnings),
+            "next": [*following, _call("describe", "views and columns", session=session, tool=_SQL)],
+        }
+
+    def gate(self, before: str, after: str, budgets: Mapping[str, Any], accept_other: bool = False) -> GateResult:
+        """Checks budgets, such as `{"step_ms": "+5 %", "input_percent": 10}`; only what is beyond the noise fails."""
+        from stepscope.analysis.gate.budgets import make_budgets
+        from stepscope.analysis.gate.figures import Session
+        from stepscope.analysis.gate.gate_report import make_gate_report
+
+        sides = []
+        for each in (before, after):
+            opened = self._sessions.opened(each)
+            sides.append([Session(opened.side(("op-stats",)), _asker(opened))])
+        whole = make_finite(make_gate_report(sides[0], sides[1], make_budgets(budgets), accept_other).to_dict())
+        following = [_call("compare", "where the time went", before=before, after=after)]
+        copied = ("verdict", "verdict_text", "rows", "notes")
+        return cast(GateResult, {**{key: whole[key] for key in copied}, "next": following})
+
+
+def _asker(opened: Opened) -> Callable[[str, str | None], Report]:
+    return lambda tool, steps: opened.report(tool, None, steps)
+
+
+# -- parts of answers ----------------------------------------------------------------------------------------------
+
+
+def _call(tool: str, why: str, /, **arguments: Any) -> Call:
+    """A next call, without arguments that say nothing."""
+    return {
+        "tool": tool,
+        "arguments": {key: value for key, value in arguments.items() if value not in ("", [])},
+        "why": why,
+    }
+
+
+def _page(items: Sequence[_Item], top: int, offset: int) -> tuple[Sequence[_Item], int | None]:
+    """Some items, and where the next page starts.  Raises UsageError for numbers that make no sense."""
+    if top < 1 or offset < 0:
+        raise UsageError(f"top={top}, offset={offset} is not a page", hint="top is 1 or more, offset 0 or more")
+    end = offset + min(top, _MOST_ROWS)
+    return items[offset:end], end if end < len(items) else None
+
+
+def _session_item(listed: Listed) -> dict[str, Any]:
+    session = listed.session
+    size = sum(file.size or 0 for file in session.files)
+    return {"session": listed.id, "path": session.path, "hosts": list(session.hosts), "size_bytes": size}
+
+
+def _without_empty(finding: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a finding; of its actions the first, since `advice` has all."""
+    known = {key: value for key, value in finding.items() if value not in (None, [])}
+    return known | ({"actions": known["actions"][:_MOST_ACTIONS]} if "actions" in known else {})
+
+
+def _after_summary(session: str, whole: Mapping[str, Any]) -> list[Call]:
+    following = [_call("advice", "what to change, with evidence", session=session)]
+    account = whole["account"]
+    if account:
+        cause = account[0]["cause"]
+        following.append(
+            _call("what_if", f"the step without {cause.replace('_', ' ')}", session=session, remove=[cause])
+        )
+    return [*following, _call("timeline", "see two steps", session=session)]
+
+
+def _after_advice(session: str, items: Sequence[Mapping[str, Any]]) -> list[Call]:
+    following = []
+    for item in items[:1]:
+        following.append(_call("rows", "the evidence in rows", session=session, tool=item["tool"]))
+        for place in item["intervals"][:1]:
+            window = {"start_ms": place["start_ms"], "end_ms": place["end_ms"], "host": place["host"]}
+            following.append(_call("timeline", "the evidence in the timeline", session=session, **window))
+        if item["class"] != "none":
+            following.append(_call("what_if", "the gain of removing it", session=session, remove=[item["class"]]))
+    return following
+
+
+def _describe_tools(session: str) -> Description:
+    lines = [f"{tool.name}: {tool.summary}" for tool in all_tools()]
+    following = [_call("describe", "the tables of a tool", session=session, tool="op-stats")]
+    return {
+        "session": session, "tool": "", "summary": "all tools", "tables": [], "figures": [], "sentences": lines,
+        "warnings": [], "next": following,
+    }  # fmt: skip
+
+
+def _tables(report: Report) -> dict[str, Rows]:
+    """The tables of a report by their ids, the main one first."""
+    main = report.main_table()
+    others: Sequence[Section] = report.sections()
+    return {main.id: main} | {each.id: each for each in others if isinstance(each, Rows) and each.id != main.id}
+
+
+def _find_table(report: Report, table: str) -> Rows:
+    tables = _tables(report)
+    if table and table not in tables:
+        raise UsageError(f"{report.TOOL} has no table {table!r}", hint=f"tables: {', '.join(tables)}")
+    return tables[table] if table else next(iter(tables.values()))
+
+
+def _describe_table(table: Rows) -> Table:
+    columns: list[Column] = [{"name": f.name, "unit": f.unit, "meaning": f.doc} for f in table.fields]
+    empty = None if table.rows else table.empty
+    return {"table": table.id, "title": table.title, "total_rows": len(table.rows), "empty": empty, "columns": columns}
+
+
+def _figures(section: Figures) -> list[Figure]:
+    return [
+        {
+            "name": f"{section.id}.{f.name}",
+            "value": make_finite(section.values[f.name]),
+            "unit": f.unit,
+            "meaning": f.doc,
+        }
+        for f in section.fields
+    ]
+
+
+def _choose_columns(table: Rows, wanted: Sequence[str]) -> list[Any]:
+    by_name = {field.name: field for field in table.fields}
+    for name in wanted:
+        if name not in by_name:
+            raise UsageError(f"{table.id} has no column {name!r}", hint=f"columns: {', '.join(by_name)}")
+    return [by_name[name] for name in wanted] if wanted else list(table.fields)
+
+
+def _short(value: Any) -> Any:
+    return shorten_name(value, _LONGEST) if isinstance(value, str) else make_finite(value)
+
+
+def _short_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _short(value) for key, value in row.items() if key != "meaning"}

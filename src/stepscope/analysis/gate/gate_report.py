@@ -1,0 +1,237 @@
+"""The report of a gate: every budget, whether it is kept, and what the session after should change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from stepscope.analysis.compare.compare import compare
+from stepscope.analysis.compare.compare_report import CompareReport
+from stepscope.analysis.gate.budgets import Budget
+from stepscope.analysis.gate.figures import Session
+from stepscope.analysis.gate.judge import (
+    BROKEN,
+    KEPT,
+    STATES,
+    UNKNOWN,
+    WITHIN_NOISE,
+    Check,
+    check_budgets,
+    find_all_doubts,
+    refuse_other_jobs,
+)
+from stepscope.analysis.overview.overview_tool import OverviewReport
+from stepscope.errors import counted
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Part, Prose, Report, Role, Rows, Section
+from stepscope.report.findings import Case, Finding, Level
+
+FIELDS: tuple[Field, ...] = (
+    Field("figure", "text", "the figure, as the budget names it", "str", role=Role.LABEL),
+    Field(
+        "state",
+        "text",
+        "; ".join(f"`{name}`: {meaning}" for name, meaning in STATES.items()),
+        "str",
+        role=Role.TERM,
+    ),
+    Field("before", "by unit", "mean of the figure over the sessions before"),
+    Field("after", "by unit", "mean of the figure over the sessions after"),
+    Field("limit", "by unit", "the largest value allowed, or the smallest if `is_least`"),
+    Field("noise", "by unit", "half of the 95 % interval; empty where the limit is kept and where it is unknown"),
+    Field("unit", "text", "the unit of these four", "str", role=Role.TYPE),
+    Field("is_least", "", "whether the limit is a lower one", "bool", label="Lower limit"),
+    Field("reason", "text", "the check in a sentence", "str", role=Role.TEXT),
+)
+_ON_SCREEN = ("figure", "state", "before", "after", "limit", "noise", "unit")  # the verdict has the reasons
+_LEVELS: dict[str, Level] = {BROKEN: "error", UNKNOWN: "error", WITHIN_NOISE: "warning"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateReport(Report):
+    """Budgets and how they are kept.
+
+    Attributes:
+        verdict: `passed`, `warned` or `failed`.
+        verdict_text: the same in a sentence.
+        rows: the checks; see FIELDS.
+        sessions: the names of the sessions before and after.
+        notes: what makes the two sides hard to compare, and what the step time did, one sentence each.
+        findings: broken budgets and the advice of the session after, each with its line where one is known.
+    """
+
+    TOOL: ClassVar[str] = "gate"
+
+    verdict: str
+    verdict_text: str
+    rows: tuple[dict[str, Cell], ...]
+    sessions: tuple[tuple[str, ...], tuple[str, ...]]
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {
+            "verdict": self.verdict,
+            "verdict_text": self.verdict_text,
+            "before": list(self.sessions[0]),
+            "after": list(self.sessions[1]),
+            "rows": list(self.rows),
+            "notes": list(self.notes),
+            "findings": [_finding_json(finding) for finding in self.findings],
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """The verdict, the checks, and what to know about them."""
+        advice = (_finding_line(finding) for finding in self.findings if finding.rule.startswith("advice/"))
+        return [
+            Prose("verdict", "Verdict", tuple(self.verdict_text.split("; "))),
+            Rows("rows", "Budgets", FIELDS, self.rows, empty="no budget", parts=(Part("Budgets", _ON_SCREEN),)),
+            Prose("notes", "To keep in mind", self.notes),
+            Prose("advice", "What to change first", tuple(advice)),
+        ]
+
+    def cases(self) -> list[Case]:
+        """The checks as test cases."""
+        return [_case(row) for row in self.rows]
+
+
+def make_gate_report(
+    before: Sequence[Session], after: Sequence[Session], budgets: Sequence[Budget], accept_other: bool = False
+) -> GateReport:
+    """Checks the budgets of one or more runs.
+
+    Args:
+        before: the baselines; may be empty if no budget is relative.
+        after: one or more runs of what is judged.
+        budgets: the budgets.
+        accept_other: whether baselines of another model or device are compared all the same.
+
+    Raises:
+        UsageError: a budget names no figure, or a baseline is not of the same job.
+    """
+    if not accept_other:
+        refuse_other_jobs(before, after)
+    checks = check_budgets(before, after, budgets)
+    last = after[-1].side
+    compared = compare(before[-1].side, last, ["overview"]) if before else None
+    return GateReport(
+        hosts=last.hosts,
+        warnings=last.overview.warnings,
+        partial=last.partial,
+        verdict=_verdict(checks),
+        verdict_text=_verdict_text(checks),
+        rows=tuple(map(_row, checks)),
+        sessions=(tuple(one.side.run for one in before), tuple(one.side.run for one in after)),
+        notes=(*_notes(compared), *find_all_doubts(before, after)),
+        findings=(*_budget_findings(checks, last.overview, compared), *_advice_findings(last.overview)),
+    )
+
+
+def _notes(compared: CompareReport | None) -> tuple[str, ...]:
+    return () if compared is None else (f"step time: {compared.verdict_text}", *compared.notes)
+
+
+def _verdict(checks: Sequence[Check]) -> str:
+    states = {check.state for check in checks}
+    return "failed" if states & {BROKEN, UNKNOWN} else "warned" if WITHIN_NOISE in states else "passed"
+
+
+def _verdict_text(checks: Sequence[Check]) -> str:
+    count = {state: [check for check in checks if check.state == state] for state in STATES}
+    parts = [f"{len(count[KEPT])} of {counted(len(checks), 'budget')} kept"]
+    parts += [f"{check.figure} is broken: {check.reason}" for check in count[BROKEN]]
+    parts += [f"{check.figure} cannot be checked: {check.reason}" for check in count[UNKNOWN]]
+    parts += [f"{check.figure} is within the noise: {check.reason}" for check in count[WITHIN_NOISE]]
+    return "; ".join(parts)
+
+
+def _row(check: Check) -> dict[str, Cell]:
+    return {
+        "figure": check.figure,
+        "state": check.state,
+        "before": check.before,
+        "after": check.after,
+        "limit": check.limit,
+        "noise": check.noise,
+        "unit": check.field.unit,
+        "is_least": check.is_least,
+        "reason": check.reason,
+    }
+
+
+# -- findings ------------------------------------------------------------------------------------------------------
+
+
+def _budget_findings(
+    checks: Sequence[Check], overview: OverviewReport, compared: CompareReport | None
+) -> Iterator[Finding]:
+    """What is beyond a limit, at the line that most of the longer time is spent in."""
+    place = _place_of_growth(overview, compared)
+    for check in checks:
+        if check.state != KEPT:
+            yield Finding(
+                rule=f"budget/{check.figure}",
+                level=_LEVELS[check.state],
+                title=f"The budget of {check.figure}",
+                message=f"{check.figure}: {check.reason}.",
+                file=place[0],
+                line=place[1],
+                docs="gate.md",
+            )
+
+
+def _place_of_growth(overview: OverviewReport, compared: CompareReport | None) -> tuple[str | None, int | None]:
+    """File and line of the culprit of the cause that grew most; of the longest cause without a session before."""
+    account = overview.account
+    if account is None:
+        return None, None
+    grown = {row["cause"]: row["difference_ms"] for row in compared.table("breakdown").rows} if compared else {}
+    rows = sorted(account.rows, key=lambda row: -float(grown.get(row.cause) or 0.0))  # type: ignore[arg-type]
+    culprit = rows[0].culprit if rows else None
+    return (culprit.file, culprit.line) if culprit else (None, None)
+
+
+def _advice_findings(overview: OverviewReport) -> Iterator[Finding]:
+    for item in overview.advice:
+        if item.kind != "none":
+            yield Finding(
+                rule=f"advice/{item.kind}",
+                level="note",
+                title=item.title,
+                message=f"{item.title}: {item.evidence}. {'; '.join(item.actions[:2])}",
+                file=item.culprit.file if item.culprit else None,
+                line=item.culprit.line if item.culprit else None,
+                docs=item.docs,
+            )
+
+
+def _finding_json(finding: Finding) -> dict[str, Cell]:
+    return {
+        "rule": finding.rule,
+        "level": finding.level,
+        "title": finding.title,
+        "message": finding.message,
+        "file": finding.file,
+        "line": finding.line,
+    }
+
+
+def _finding_line(finding: Finding) -> str:
+    return f"{finding.file}:{finding.line}  {finding.message}" if finding.file else finding.message
+
+
+def _case(row: dict[str, Cell]) -> Case:
+    state, figure = str(row["state"]), str(row["figure"])
+    limit = (
+        f"{'at least' if row['is_least'] else 'at most'} {row['limit']:g} {row['unit']}"
+        if row["limit"] is not None
+        else ""
+    )
+    return Case(
+        group=figure.partition(".")[0] if "." in figure else "gate",
+        name=f"{figure} {limit}".strip(),
+        state="failed" if state == BROKEN else "error" if state == UNKNOWN else "passed",
+        message="" if state == KEPT else str(row["reason"]),
+        text="\n".join(f"{name}: {'unknown' if row[name] is None else row[name]}" for name in row),
+    )

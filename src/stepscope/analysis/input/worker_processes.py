@@ -1,0 +1,212 @@
+"""What the worker processes of a loader do, where Stepscope recorded it: how long a batch takes, in which function, and
+what that says of their number.
+
+    worker 0   prepare 0-------|send|   wait   |prepare 2-------|
+    worker 1        prepare 1-------|send|          |prepare 3-------|
+    main       wait------------|step 0|step 1|wait------|step 2|        starved: the loop waits for its workers
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from stepscope.analysis.input.loaders import outer_waits
+from stepscope.analysis.steps.find_steps import observed_time, whole_steps
+from stepscope.analysis.steps.stack_samples import main_function
+from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
+from stepscope.analysis.trace.spans import spans_of
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Role, percent, round_ms
+from stepscope.vocabulary.lines import holds_worker_processes
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.python import place_of
+from stepscope.vocabulary.traits import InputTrait
+
+PREPARE = "prepare"
+_IDLE = 50.0  # percent: workers that are busy for less are ahead of the loop
+
+FIELDS: tuple[Field, ...] = (
+    Field("worker", "text", "the process, with its number", "str", role=Role.LABEL),
+    Field("host", "text", "the host that it runs on", "str", role=Role.HOST),
+    Field("batches", "count", "the batches or tasks that it prepared while it was recorded", "int"),
+    Field("prepare_ms", "ms", "mean time to prepare one: from taking it up to handing it over"),
+    Field("max_ms", "ms", "the longest of them"),
+    Field("send_ms", "ms", "mean time to hand one over to the queue"),
+    Field("busy_percent", "percent", "share of the time that it prepares or sends; the rest it waits for work"),
+    Field("function", "text", "the function that most of that time is in, by samples of the stack", "str", Role.NAME),
+    Field("place", "text", "file and line of the function", "str", role=Role.SOURCE),
+    Field("function_percent", "percent", "the function's share of the time to prepare"),
+)
+QUEUE_FIELDS: tuple[Field, ...] = (
+    Field(
+        "state", "text",
+        "starved: the loop waits for its workers for 5 % of the time or more; ahead: it does not, and the workers wait "
+        "for work for half of the time; else balanced; unknown if no workers were recorded",
+        "str", role=Role.TERM,
+    ),
+    Field("workers", "count", "worker processes that were recorded", "int"),
+    Field("prepare_ms", "ms", "mean time of a worker for a batch, sending included"),
+    Field("busy_percent", "percent", "share of the time that the workers are busy, mean over workers"),
+    Field(
+        "useful_workers", "count",
+        "so many keep up with the loop if it never waited, and more gain nothing; each needs a core of its own", "int",
+    ),
+)  # fmt: skip
+NO_QUEUE: dict[str, Cell] = {field.name: None for field in QUEUE_FIELDS}
+
+
+@dataclass(frozen=True)
+class WorkerFacts:
+    """One worker process; times in ps.
+
+    Attributes:
+        batches: how many it prepared; prepare_ps, max_ps, send_ps: their summed and longest times.
+        recorded_ps: how long it was recorded.
+        function: the function that most of the preparing is in, with its file and line; empty if unknown.
+        share: its share of that time, 0 to 1.
+    """
+
+    name: str
+    batches: int
+    prepare_ps: int
+    max_ps: int
+    send_ps: int
+    recorded_ps: int
+    function: str
+    place: str
+    share: float
+
+
+@dataclass(frozen=True)
+class WorkersOfHost:
+    """The workers of one host, and the loop that they work for.
+
+    Attributes:
+        observed_ps: the observed time; waited_ps: for how much of it the loop waits for worker processes.
+        batches: how many batches the loop took then.
+    """
+
+    workers: list[WorkerFacts]
+    observed_ps: int
+    waited_ps: int
+    batches: int
+
+
+def workers_of(trace: HostTrace) -> WorkersOfHost:
+    """The worker processes of a host; none where they were not recorded."""
+    planes = [row for row in range(len(trace.planes)) if holds_worker_processes(trace.plane_name(row))]
+    lines = np.flatnonzero(np.isin(trace.lines.plane, planes)).tolist()
+    workers = [found for line in lines if (found := _worker(trace, line)) is not None]
+    waits = outer_waits(trace) if workers else np.empty(0, np.int64)
+    waits = waits[[name_has(trace.name_of(row), InputTrait.MULTI_PROCESS) for row in waits.tolist()]]
+    seen = observed_time(trace) if workers and whole_steps(trace).source != "none" else None
+    if seen is None:
+        return WorkersOfHost(workers, 0, 0, 0)
+    waiting = spans_of(trace, waits) & seen
+    taken = int((seen.overlap_ps(trace.events.start_ps[waits], trace.events.start_ps[waits] + 1) > 0).sum())
+    return WorkersOfHost(workers, seen.total, waiting.total, taken)
+
+
+def _worker(trace: HostTrace, line: int) -> WorkerFacts | None:
+    rows: I64 = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    prepares = np.array([trace.name_of(row) == PREPARE for row in rows.tolist()], np.bool_)
+    if not prepares.any():
+        return None
+    start, length = trace.events.start_ps[rows], trace.events.duration_ps[rows]
+    found = main_function(trace, line, spans_of(trace, rows[prepares]))
+    name, file, number = place_of(trace.name_of(found.frame)) if found else ("", None, None)
+    return WorkerFacts(
+        name=trace.line_label(line),
+        batches=int(prepares.sum()),
+        prepare_ps=int(length[prepares].sum()),
+        max_ps=int(length[prepares].max()),
+        send_ps=int(length[~prepares].sum()),
+        recorded_ps=int((start + length).max() - start.min()),
+        function=name,
+        place=f"{file}:{number}" if file else "",
+        share=found.share if found else 0.0,
+    )
+
+
+def worker_rows(hosts: Sequence[tuple[str, WorkersOfHost]]) -> tuple[dict[str, Cell], ...]:
+    """The rows of the table of workers; see FIELDS."""
+    return tuple(_worker_row(host, worker) for host, found in hosts for worker in found.workers)
+
+
+def _worker_row(host: str, worker: WorkerFacts) -> dict[str, Cell]:
+    return {
+        "worker": worker.name,
+        "host": host,
+        "batches": worker.batches,
+        "prepare_ms": round_ms(worker.prepare_ps / worker.batches),
+        "max_ms": round_ms(worker.max_ps),
+        "send_ms": round_ms(worker.send_ps / worker.batches),
+        "busy_percent": percent(worker.prepare_ps + worker.send_ps, worker.recorded_ps),
+        "function": worker.function or None,
+        "place": worker.place or None,
+        "function_percent": round(100.0 * worker.share, 4) if worker.function else None,
+    }
+
+
+def queue_figures(hosts: Sequence[WorkersOfHost]) -> dict[str, Cell]:
+    """What the queue between workers and loop says, on the host that waits most; see QUEUE_FIELDS."""
+    known = [host for host in hosts if host.workers]
+    if not known:
+        return NO_QUEUE
+    host = max(known, key=_waited_percent)
+    batches = sum(worker.batches for worker in host.workers)
+    each_ps = sum(worker.prepare_ps + worker.send_ps for worker in host.workers) / batches
+    busy = [100.0 * (worker.prepare_ps + worker.send_ps) / max(worker.recorded_ps, 1) for worker in host.workers]
+    mean_busy = math.fsum(busy) / len(busy)
+    stepped = host.observed_ps > 0 and host.batches > 0
+    free_ps = (host.observed_ps - host.waited_ps) / host.batches if stepped else 0.0
+    return {
+        "state": _state(_waited_percent(host), mean_busy) if stepped else None,
+        "workers": len(host.workers),
+        "prepare_ms": round_ms(each_ps),
+        "busy_percent": round(mean_busy, 4),
+        "useful_workers": math.ceil(each_ps / free_ps) if free_ps > 0 else None,
+    }
+
+
+def _waited_percent(host: WorkersOfHost) -> float:
+    return 100.0 * host.waited_ps / host.observed_ps if host.observed_ps else 0.0
+
+
+def _state(waited_percent: float, busy_percent: float) -> str:
+    if waited_percent >= MODERATELY_INPUT_BOUND:
+        return "starved"
+    return "ahead" if busy_percent < _IDLE else "balanced"
+
+
+def slow_function(hosts: Sequence[WorkersOfHost]) -> tuple[str, float] | None:
+    """The function, with its place, in which most workers spend most of their time, and its mean share in percent."""
+    named = [worker for host in hosts for worker in host.workers if worker.function]
+    found = [(f"{worker.place} {worker.function}".strip(), worker.share) for worker in named]
+    if not found:
+        return None
+    names = [name for name, _ in found]
+    name = max(names, key=names.count)
+    shares = [share for each, share in found if each == name]
+    return name, 100.0 * math.fsum(shares) / len(shares)
+
+
+def queue_sentence(queue: dict[str, Cell], slow: tuple[str, float] | None) -> str | None:
+    """The same in words; None if no workers were recorded."""
+    if not queue["workers"]:
+        return None
+    where = f", {slow[1]:.0f} % of it in {slow[0]}" if slow else ""
+    says = {
+        "starved": "the loop waits for them",
+        "ahead": "they are ahead of the loop and wait for work most of the time",
+        "balanced": "the loop hardly waits for them",
+    }.get(str(queue["state"]), "")
+    number = queue["useful_workers"]
+    enough = f"{number} would keep up with it" if number else ""
+    text = f"{queue['workers']} worker processes take {queue['prepare_ms']:.1f} ms for a batch{where}"
+    return "; ".join(part for part in (text, says, enough) if part)

@@ -1,0 +1,206 @@
+"""The ranges that the program named: how often each ran, and how long.
+
+`record_function("forward")`, `TraceAnnotation("load batch")`, `Trace("train")`, `stepscope.annotate("save")` and step
+marks are ranges of the program. `total_ms` is the time from their starts to their ends; `self_ms` leaves out other
+named ranges inside; `device_ms` is the work of devices that was launched inside. Where a program marks no steps, the
+range that repeats around most of its work counts as its step (`is_step`).
+
+TensorFlow and JAX record a range like their own work, under its name alone. There a range is listed if its name is
+written in lower case (`load_batch`, `train/forward`), since the runtimes write theirs otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.analysis.trace.user_ranges import user_ranges
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+from stepscope.report import Cell, Comparable, Field, Report, Role, Rows, Section, fields_named, percent, round_ms
+
+MOST_ROWS = 500  # kept per host, the longest
+_NUMBER = re.compile(r"#?\d+$")  # of a step, at the end of its mark
+
+FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host", "str", role=Role.HOST),
+    Field("name", "text", "the range, as the program named it; a step mark without its number", "str", role=Role.NAME),
+    Field("thread", "text", "the thread that ran it", "str", role=Role.PLACE),
+    Field("is_step", "yes or no", "whether these ranges mark the steps", "bool", label="Step"),
+    Field("occurrences", "count", "how often it ran", "int"),
+    Field("total_ms", "ms", "time from its starts to its ends"),
+    Field("self_ms", "ms", "the same without other named ranges inside"),
+    Field("avg_ms", "ms", "mean duration", label="Mean"),
+    Field("min_ms", "ms", "shortest duration", label="Shortest"),
+    Field("max_ms", "ms", "longest duration", label="Longest"),
+    Field("device_ms", "ms", "device work that was launched inside; work that overlaps counts once"),
+    Field("step_percent", "percent", "its time inside steps, as a share of the time of all steps"),
+)
+_EMPTY = "no ranges: name them with stepscope.annotate, torch.profiler.record_function or jax.profiler.TraceAnnotation"
+
+
+@dataclass(frozen=True)
+class RangeRow:
+    """The ranges of one name on one thread; times in ps."""
+
+    name: str
+    thread: str
+    is_step: bool
+    occurrences: int
+    total_ps: int
+    self_ps: int
+    min_ps: int
+    max_ps: int
+    device_ps: int
+    in_steps_ps: int
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The part of one host; `steps_ps` is the time of all its steps."""
+
+    origin: Origin
+    rows: list[RangeRow]
+    steps_ps: int
+    left_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotationsReport(Report):
+    """The ranges that the program named, the longest first; see FIELDS."""
+
+    TOOL: ClassVar[str] = "annotations"
+
+    rows: tuple[dict[str, Cell], ...]
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"rows": list(self.rows)}
+
+    def sections(self) -> Sequence[Section]:
+        """One table."""
+        return [Rows("rows", "Ranges of the program", FIELDS, self.rows, _EMPTY)]
+
+
+COMPARABLES = (
+    Comparable(
+        id="annotations",
+        title="Ranges of the program",
+        keys=fields_named(FIELDS, "name"),
+        measure=Field("avg_ms", "ms", "mean duration of the range, over all hosts and threads"),
+        joined="mean",
+        weight="occurrences",
+        empty="neither side names ranges",
+    ),
+)
+
+
+def partial(trace: HostTrace) -> Partial:
+    """The part of one host."""
+    steps = steps_of(trace)
+    inside = Spans.union(steps.start_ps, steps.end_ps)
+    rows = [_measure(trace, own, inside) for own in _groups(trace)]
+    rows.sort(key=lambda row: (-row.total_ps, row.name, row.thread))
+    return Partial(origin_of(trace), rows[:MOST_ROWS], inside.total, len(rows[MOST_ROWS:]))
+
+
+def _ranges(trace: HostTrace) -> I64:
+    marks = events_of_kind(trace, EventKind.STEP_MARK)
+    return np.union1d(user_ranges(trace), marks[is_thread_event(trace)[marks]])
+
+
+def _groups(trace: HostTrace) -> Iterator[I64]:
+    """The ranges of each name on each thread, in order of time."""
+    by_key: dict[tuple[str, int], list[int]] = {}
+    rows = _ranges(trace)
+    for row, line in zip(rows.tolist(), trace.events.line[rows].tolist(), strict=True):
+        by_key.setdefault((_plain_name(trace, row), line), []).append(row)
+    yield from (np.array(own, np.int64) for own in by_key.values())
+
+
+def _plain_name(trace: HostTrace, row: int) -> str:
+    name = trace.name_of(row)
+    return (_NUMBER.sub("", name) or name) if trace.events.kind[row] == EventKind.STEP_MARK else name
+
+
+def _measure(trace: HostTrace, rows: I64, steps: Spans) -> RangeRow:
+    duration, line = trace.events.duration_ps[rows], int(trace.events.line[rows[0]])
+    whole = spans_of(trace, rows)
+    return RangeRow(
+        name=_plain_name(trace, int(rows[0])),
+        thread=trace.line_label(line),
+        is_step=bool(trace.events.kind[rows[0]] == EventKind.STEP_MARK),
+        occurrences=len(rows),
+        total_ps=int(duration.sum()),
+        self_ps=int(trace.derived("own time of ranges", _own_times)[rows].sum()),
+        min_ps=int(duration.min()),
+        max_ps=int(duration.max()),
+        device_ps=_device_ps(trace, line, whole),
+        in_steps_ps=(whole & steps).total,
+    )
+
+
+def _own_times(trace: HostTrace) -> I64:
+    """The duration of each range without the named ranges directly inside: int64 of shape (events,), 0 elsewhere."""
+    rows, parent = _ranges(trace), forest(trace).parent
+    is_range = np.zeros(len(trace.events), np.bool_)
+    is_range[rows] = True
+    above = parent[rows]
+    while (going := (above >= 0) & ~is_range[np.maximum(above, 0)]).any():
+        above = np.where(going, parent[np.maximum(above, 0)], above)
+    own = np.zeros(len(trace.events), np.int64)
+    own[rows] = trace.events.duration_ps[rows]
+    np.subtract.at(own, above[above >= 0], trace.events.duration_ps[rows[above >= 0]])
+    return own
+
+
+def _device_ps(trace: HostTrace, line: int, ranges: Spans) -> int:
+    """The time of the device work that calls of a thread launch inside some ranges."""
+    launched = trace.derived("launched work", _launched_work)
+    cause = forest(trace).cause[launched]
+    mine = trace.events.line[cause] == line
+    at = np.searchsorted(ranges.start, trace.events.start_ps[cause], side="right") - 1
+    inside = mine & (at >= 0) & (trace.events.start_ps[cause] < np.append(ranges.end, 0)[at])
+    return spans_of(trace, launched[inside]).total
+
+
+def _launched_work(trace: HostTrace) -> I64:
+    """Device work of which the launching call was recorded."""
+    return np.flatnonzero(is_device_work(trace) & (forest(trace).cause >= 0))
+
+
+def merge(partials: Sequence[Partial]) -> AnnotationsReport:
+    """The ranges of all hosts, the longest first."""
+    lost = [
+        f"{part.left_out} shorter ranges of {part.origin.host} are not listed" for part in partials if part.left_out
+    ]
+    ordered = sorted(((row, part) for part in partials for row in part.rows), key=lambda pair: -pair[0].total_ps)
+    return AnnotationsReport(
+        **header([part.origin for part in partials], lost), rows=tuple(_cells(row, part) for row, part in ordered)
+    )
+
+
+def _cells(row: RangeRow, part: Partial) -> dict[str, Cell]:
+    return {
+        "host": part.origin.host,
+        "name": row.name,
+        "thread": row.thread,
+        "is_step": row.is_step,
+        "occurrences": row.occurrences,
+        "total_ms": round_ms(row.total_ps),
+        "self_ms": round_ms(row.self_ps),
+        "avg_ms": round_ms(row.total_ps / row.occurrences),
+        "min_ms": round_ms(row.min_ps),
+        "max_ms": round_ms(row.max_ps),
+        "device_ms": round_ms(row.device_ps),
+        "step_percent": percent(row.in_steps_ps, part.steps_ps),
+    }

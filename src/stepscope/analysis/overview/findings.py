@@ -1,0 +1,62 @@
+"""The findings of an overview, each with an id that is the same in every session: for agents and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from stepscope.analysis.account.account import StepAccount
+from stepscope.analysis.account.shown import account_json
+from stepscope.analysis.advice.items import Advice
+from stepscope.analysis.steps.verdict import Verdict
+from stepscope.analysis.trace.environment import Missing
+
+VERDICT, CAUSE, ADVICE, MISSING = "verdict", "cause", "advice", "missing"
+
+
+def list_findings(
+    verdict: Verdict, account: StepAccount | None, advice: Sequence[Advice], missing: Sequence[Missing]
+) -> list[dict[str, Any]]:
+    """The verdict, what a step waits for, the advice and what was not recorded, the most important first.
+
+    Each has `id`, `kind`, `title`, `evidence`, `ms`, `percent`, `culprit`, `predicted_speedup`, `actions` and `tool`;
+    what it does not have is None or empty.  `percent` is a share of the step: of advice, the one that it saves.
+    """
+    return [
+        _finding(VERDICT, verdict.name, verdict.sentence, tool="overview"),
+        *_advice_findings(advice),
+        *_cause_findings(account),
+        *_missing_findings(missing),
+    ]
+
+
+def _finding(kind: str, name: str, title: str, **known: Any) -> dict[str, Any]:
+    empty: dict[str, Any] = {
+        "evidence": None, "ms": None, "percent": None, "culprit": None, "predicted_speedup": None, "actions": [],
+    }  # fmt: skip
+    return {"id": f"{kind}/{name}", "kind": kind, "title": title, **empty, **known}
+
+
+def _advice_findings(advice: Sequence[Advice]) -> Iterator[dict[str, Any]]:
+    for item in advice:
+        found = item.to_dict()
+        names = ("evidence", "culprit", "predicted_speedup", "actions", "tool")
+        gain = None if item.gain_percent is None else round(item.gain_percent, 4)
+        yield _finding(ADVICE, item.id, item.title, **{name: found[name] for name in names}, percent=gain)
+
+
+def _cause_findings(account: StepAccount | None) -> Iterator[dict[str, Any]]:
+    for row in account_json(account):
+        title = str(row["cause"]).replace("_", " ")
+        names = ("ms", "percent", "culprit")
+        yield _finding(CAUSE, str(row["cause"]), title, **{name: row[name] for name in names}, tool="critical-path")
+
+
+def _missing_findings(missing: Sequence[Missing]) -> Iterator[dict[str, Any]]:
+    for item in missing:
+        yield _finding(MISSING, _words_to_id(item.what), item.what, actions=[item.remedy], tool="doctor")
+
+
+def _words_to_id(text: str) -> str:
+    """`Python calls` as `python-calls`."""
+    return "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())

@@ -1,0 +1,44 @@
+"""The thread that runs the training loop."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.steps.host_steps import HostSteps
+from stepscope.analysis.trace.columns import is_any_kind
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import I64
+
+K = EventKind
+
+_CALLING_PROGRAMS = (K.TRACED_FUNCTION, K.EAGER_EXECUTE)
+_CALLING = (*_CALLING_PROGRAMS, K.RUNTIME_CALL, K.BACKWARD, K.PYTHON_CALL, K.OP)
+
+
+def find_loop_line(trace: HostTrace, steps: HostSteps) -> int:
+    """The line of the loop's thread, -1 if unknown.
+
+    It is the line of the step marks, else the thread that calls most programs in steps, else the one that launches most
+    device work, else the one that makes most calls. Threads that only run the ops of a program do not count.
+    """
+    if steps.line >= 0 and trace.lines.kind[steps.line] == LineKind.THREAD:
+        return steps.line
+    in_steps, count = steps.label >= 0, len(trace.lines)
+    for counted in (_calls(trace, _CALLING_PROGRAMS, in_steps), _launches(trace), _calls(trace, _CALLING, in_steps)):
+        found = np.bincount(trace.events.line[counted], minlength=count)
+        found[trace.lines.kind != LineKind.THREAD] = 0
+        if found.any():
+            return int(np.argmax(found))
+    return -1
+
+
+def _calls(trace: HostTrace, kinds: tuple[EventKind, ...], in_steps: np.ndarray) -> I64:
+    return np.flatnonzero(is_any_kind(trace.events.kind, kinds) & in_steps)
+
+
+def _launches(trace: HostTrace) -> I64:
+    """The host events that launch device work, once for each piece of it."""
+    cause = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
+    launched: I64 = cause[cause >= 0].astype(np.int64)
+    return launched

@@ -1,0 +1,118 @@
+"""Steps that a program marks by ranges of its own, such as `record_function("train_step")`.
+
+Where a program marks no steps in the way of its profiler, but names a range that repeats and holds most of the work of
+its thread, each of these ranges is a step.  Ranges that repeat inside and fill them, such as the steps of an epoch, are
+the steps instead.  In a profile of TensorFlow or JAX, whose own work may look like a range of the program, the name has
+to speak of a step, an iteration or a batch.  The events then are of the kind `STEP_MARK`, so that every analysis treats
+them alike.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from stepscope.analysis.steps.cycles import LEAST_STEPS
+from stepscope.analysis.trace.user_ranges import user_ranges
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+
+_COVERS = 0.5  # of the thread's work: ranges that hold less are parts of a step, or something else
+_FILLS = 0.8  # of a range: what holds as much of it and repeats in it is the smaller unit
+_SAYS_STEP = re.compile(r"step|iter|batch", re.IGNORECASE)
+_MARKS = (EventKind.STEP_MARK, EventKind.DEVICE_STEP)
+_WORK = (
+    EventKind.OP, EventKind.EXECUTOR, EventKind.FUNCTION_RUN, EventKind.EAGER_EXECUTE, EventKind.TRACED_FUNCTION,
+    EventKind.RUNTIME_CALL, EventKind.BACKWARD, EventKind.INPUT_WAIT, EventKind.PYTHON_CALL, EventKind.COMPILE,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Ranges of one name on one thread, none inside another: rows of events in order of time."""
+
+    name: str
+    rows: I64
+    total_ps: int
+
+
+def mark_named_steps(trace: HostTrace) -> HostTrace:
+    """The trace with its named steps as step marks; the same trace if it has marks, or no such ranges."""
+    if np.isin(trace.events.kind, _MARKS).any():
+        return trace
+    steps = find_named_steps(trace)
+    if not len(steps):
+        return trace
+    kind = trace.events.kind.copy()
+    kind[steps] = EventKind.STEP_MARK
+    kind.setflags(write=False)
+    return replace(trace, events=replace(trace.events, kind=kind), _derived={})
+
+
+def find_named_steps(trace: HostTrace) -> I64:
+    """Rows of the ranges that are the program's steps, in order of time; empty without such ranges."""
+    groups = _groups(trace)
+    while groups:
+        longest = max(groups, key=lambda group: (group.total_ps, -len(group.rows)))
+        groups.remove(longest)
+        if not _holds_smaller_unit(trace, longest, groups):
+            return longest.rows if _holds_work(trace, longest.rows) else longest.rows[:0]
+    return np.empty(0, np.int64)
+
+
+def _groups(trace: HostTrace) -> list[_Group]:
+    """Ranges that occur several times on a thread."""
+    rows = user_ranges(trace)
+    if len(rows) < LEAST_STEPS:
+        return []
+    keys = trace.event_names(rows).astype(np.int64) * len(trace.lines) + trace.events.line[rows]
+    _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    found = []
+    for at in np.flatnonzero(counts >= LEAST_STEPS).tolist():
+        own = _outermost(trace, rows[inverse.reshape(-1) == at])
+        name = trace.name_of(int(own[0]))
+        certain = trace.events.kind[own[0]] == EventKind.ANNOTATION or _SAYS_STEP.search(name)
+        if len(own) >= LEAST_STEPS and certain:
+            found.append(_Group(name, own, int(trace.events.duration_ps[own].sum())))
+    return found
+
+
+def _outermost(trace: HostTrace, rows: I64) -> I64:
+    """The ranges that none of the others encloses: a function that calls itself is one call."""
+    rows = rows[np.lexsort((-trace.events.duration_ps[rows], trace.events.start_ps[rows]))]
+    start = trace.events.start_ps[rows]
+    latest = np.maximum.accumulate(start + trace.events.duration_ps[rows])
+    free: I64 = rows[np.append(True, start[1:] >= latest[:-1])]
+    return free
+
+
+def _holds_smaller_unit(trace: HostTrace, outer: _Group, others: list[_Group]) -> bool:
+    """Whether other ranges repeat inside `outer` and fill it, as steps fill an epoch."""
+    if _SAYS_STEP.search(outer.name):
+        return False
+    return any(
+        len(group.rows) >= 2 * len(outer.rows)
+        and group.total_ps >= _FILLS * outer.total_ps
+        and bool(_lie_inside(trace, group.rows, outer.rows).all())
+        for group in others
+    )
+
+
+def _holds_work(trace: HostTrace, rows: I64) -> bool:
+    """Whether the ranges hold most of the calls of their thread; true if none was recorded."""
+    line = int(trace.events.line[rows[0]])
+    own = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    work = own[np.isin(trace.events.kind[own], _WORK)]
+    return not len(work) or float(_lie_inside(trace, work, rows).mean()) >= _COVERS
+
+
+def _lie_inside(trace: HostTrace, rows: I64, ranges: I64) -> Mask:
+    """Whether each event starts inside one of some ranges, which are in order of time."""
+    start = trace.events.start_ps
+    at = np.searchsorted(start[ranges], start[rows], side="right") - 1
+    held = ranges[np.maximum(at, 0)]
+    inside: Mask = (at >= 0) & (start[rows] < start[held] + trace.events.duration_ps[held])
+    return inside

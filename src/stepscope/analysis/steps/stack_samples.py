@@ -1,0 +1,99 @@
+"""Sampled Python stacks: what a thread ran where its calls were not recorded.
+
+A frame that two consecutive samples show counts as running all the time between them, so short calls are not seen and
+the number of calls is unknown.  What takes a large part of the time of all steps together is seen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+from stepscope.vocabulary.lines import holds_stack_samples, is_main_thread
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait
+
+_MOST_OF = 0.5  # a function with this share of the time is where to look
+_LEAST_PS = 50_000_000_000  # five samples at the rate of `stepscope run`: of less time nothing is said
+
+
+@dataclass(frozen=True)
+class SampledFunction:
+    """The function that takes most of some time.
+
+    Attributes:
+        frame: a row of one of its frames.
+        share: the share of the time that it holds, 0 to 1.
+        inside: a row of a frame of the library's function within it that most of that time is in; -1 without one.
+    """
+
+    frame: int
+    share: float
+    inside: int = -1
+
+
+def sampled_frames(trace: HostTrace, line: int) -> I64:
+    """The sampled frames of a thread, in order of time: int64 of shape (n,), rows of events.
+
+    Args:
+        line: the line on which a profiler recorded the thread; the samples of the same thread have its number.
+    """
+    found: I64 = trace.derived(f"stack samples of line {line}", lambda host: _find_frames(host, line))
+    return found
+
+
+def _find_frames(trace: HostTrace, line: int) -> I64:
+    strings, lines = trace.strings, trace.lines
+    planes = [row for row, name in enumerate(trace.planes.name.tolist()) if holds_stack_samples(strings[name])]
+    sampled = np.flatnonzero(np.isin(lines.plane, planes))
+    same = sampled[lines.line_id[sampled] == lines.line_id[line]]
+    if not len(same):  # some profilers number threads in their own way
+        same = np.array([row for row in sampled.tolist() if is_main_thread(trace.line_label(row))], np.int64)
+    rows = [np.arange(int(lines.event_begin[row]), int(lines.event_end[row])) for row in same[:1].tolist()]
+    return rows[0] if rows else np.empty(0, np.int64)
+
+
+def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction | None:
+    """The innermost function of the program, else of a library, that holds most of some time of a thread; None where
+    the samples show none, or the time is too short.
+
+    Args:
+        line: of the thread; see `sampled_frames`.
+    """
+    rows = sampled_frames(trace, line)
+    if not len(rows) or spans.total < _LEAST_PS:
+        return None
+    start = trace.events.start_ps[rows]
+    held = spans.overlap_ps(start, start + trace.events.duration_ps[rows])
+    inner = _innermost(trace, rows, held, spans.total, CodeTrait.IS_CODE)
+    users = _innermost(trace, rows, held, spans.total, CodeTrait.OF_USER)
+    if users is None or inner is None:
+        return users or inner
+    differs = trace.events.type[inner.frame] != trace.events.type[users.frame]
+    return SampledFunction(users.frame, users.share, inner.frame if differs else -1)
+
+
+def _innermost(trace: HostTrace, rows: I64, held: I64, total: int, whose: CodeTrait) -> SampledFunction | None:
+    """The function that holds most of the time and is inside the others that do."""
+    chosen = np.flatnonzero(has_trait(trace, trace.events.type[rows], whose) & (held > 0))
+    functions, first, of_frame = np.unique(trace.events.type[rows[chosen]], return_index=True, return_inverse=True)
+    sums, lengths = np.zeros(len(functions), np.int64), np.zeros(len(functions), np.int64)
+    np.add.at(sums, of_frame, held[chosen])
+    np.add.at(lengths, of_frame, trace.events.duration_ps[rows[chosen]])
+    enough = np.flatnonzero(sums >= _MOST_OF * total)
+    if not len(enough):
+        return None
+    # An inner function takes no longer than an outer one, and comes after it.
+    best = enough[np.lexsort((-first[enough], lengths[enough], sums[enough]))[0]]
+    return SampledFunction(int(rows[chosen[first[best]]]), min(float(sums[best] / total), 1.0))
+
+
+def input_spans(trace: HostTrace, line: int) -> Spans | None:
+    """When the samples of a thread show a function that makes input by its name; None without samples."""
+    rows = sampled_frames(trace, line)
+    if not len(rows):
+        return None
+    return spans_of(trace, rows[has_trait(trace, trace.events.type[rows], CallTrait.MAKES_INPUT)])

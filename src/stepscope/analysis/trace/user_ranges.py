@@ -1,0 +1,40 @@
+"""Ranges that the program named on its threads: `record_function`, `TraceAnnotation`, `Trace`, `annotate`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.trace.spans import spans_of
+from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import I64
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import RangeTrait
+
+_LIKE_RUNTIMES = ("tensorflow", "jax")  # they record ranges of the program like their own work
+
+
+def user_ranges(trace: HostTrace) -> I64:
+    """Rows of the ranges that the program named on its threads, in the order of the events; step marks left out."""
+    return trace.derived("user ranges", _find_ranges)
+
+
+def _find_ranges(trace: HostTrace) -> I64:
+    kind = trace.events.kind
+    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line] & (trace.events.duration_ps > 0)
+    named = np.flatnonzero((kind == EventKind.ANNOTATION) & threads)
+    named = named[~has_trait(trace, trace.events.type[named], RangeTrait.OF_FRAMEWORK | RangeTrait.UPDATES_MODEL)]
+    if trace.framework not in _LIKE_RUNTIMES:
+        return named
+    others = np.flatnonzero((kind == EventKind.OTHER) & threads)
+    others = others[~has_trait(trace, trace.events.type[others], RangeTrait.OF_RUNTIME)]
+    return np.union1d(named, _drop_passes(trace, others))
+
+
+def _drop_passes(trace: HostTrace, rows: I64) -> I64:
+    """The events that do not lie in compilation: passes of a compiler have names like a program's."""
+    compiling = np.flatnonzero(trace.events.kind == EventKind.COMPILE)
+    if not len(rows) or not len(compiling):
+        return rows
+    start, length = trace.events.start_ps[rows], trace.events.duration_ps[rows]
+    kept: I64 = rows[spans_of(trace, compiling).overlap_ps(start, start + length) < length]
+    return kept

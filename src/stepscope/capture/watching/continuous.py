@@ -1,0 +1,557 @@
+"""Watches a training job all the time: a ring of the last seconds, and triggers that keep what it holds.
+
+Five threads, all of them Stepscope's own, share the work.  The thread of the steps only measures and compares; the
+sampler, the system's counters and the flushing of the ring have one each; and one decides about triggers.  Files are
+written by a sixth, while one is needed, and converted in another process.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from stepscope.capture import files, report, session
+from stepscope.capture.job import this_worker
+from stepscope.capture.running import Capture
+from stepscope.capture.scratch import ScratchFolder
+from stepscope.capture.tracers.base import Artifact
+from stepscope.capture.tracers.ticker import THREAD_PREFIX
+from stepscope.capture.watching import keep, memory, quota, stacks
+from stepscope.capture.watching.budget import Budget
+from stepscope.capture.watching.cause import Cause, find_cause
+from stepscope.capture.watching.collector import CollectorMeter
+from stepscope.capture.watching.marks import URGENT, Mark, Trigger
+from stepscope.capture.watching.options import WatchOptions
+from stepscope.capture.watching.ring import Ring
+from stepscope.capture.watching.series import Bucket, SeriesFile
+from stepscope.capture.watching.spikes import Spikes
+from stepscope.capture.watching.steps import StepFollower, StepRecord
+from stepscope.capture.watching.timetable import TimeTable
+from stepscope.capture.watching.together import Ranks, Request
+from stepscope.capture.watching.usual import UsualLength
+from stepscope.capture.watching.windows import FrameworkWindows, Plan, is_marked
+from stepscope.formats.series import series_folder
+from stepscope.formats.store import is_remote
+
+_LOOK_S = 0.5
+_BEAT_S = 5.0
+_ANSWER_S = 30.0
+_AHEAD_S = 3.0  # all ranks have to read a request before the first step of its window
+_SAME_CAUSE_S = 3600.0  # a cause is kept once in this time
+_JOINED_S = 10.0
+_LEAST_BETWEEN_S = 1.0  # between two captures, whatever the trigger
+_MOST_MARKS = 1000
+_WAIT_FOR_FILES_S = 20.0
+_MOST_QUEUED = 100
+
+Work = Callable[[], object]
+
+
+class Watch:
+    """A running watch.  No method raises into the training code.
+
+    Args:
+        logdir: where captures and the time series go.
+        options: what to keep, when, and how much that may cost.
+
+    Attributes:
+        marks: the last triggers, oldest first.
+        budget: what the windows of the framework's profiler have cost.
+        steps: the steps that are followed.
+        run: the session of the ring.
+        trigger_counts: how many triggers of each kind there were.
+        observed: the last value of each name that the program has observed.
+        metrics_port: where Prometheus' metrics are served; None if they are not.
+
+    Raises:
+        CaptureError: nothing can be written to the logdir.
+    """
+
+    def __init__(self, logdir: str, options: WatchOptions) -> None:
+        self.options = options
+        self.logdir = files.resolve_logdir(logdir)
+        self._local = None if is_remote(self.logdir) else Path(self.logdir)
+        self.marks: deque[Mark] = deque(maxlen=_MOST_MARKS)
+        self.collector = CollectorMeter()
+        usual = UsualLength(options.slow_factor, round(options.slow_least * 1e9))
+        self.steps = StepFollower(usual, self._on_step, _is_profiled, lambda: self.collector.total_ns)
+        self.bucket = Bucket()
+        self.target = files.open_target(logdir)
+        self.run = self.target.folder.name if self.target.url is None else self.target.url.rpartition("/")[2]
+        self.ring = Ring(options, self.target, self.steps, self.bucket.note_counters)
+        self.budget = Budget(options.budget_percent, time.monotonic)
+        self.windows = FrameworkWindows(self.logdir, self._on_window)
+        self._spikes = Spikes()
+        self._table = TimeTable(options.every, options.at, time.monotonic(), time.time())
+        self._ranks = Ranks(self._local, this_worker(), time.time_ns()) if self._local else None
+        self._series = self._open_series()
+        self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._loop, name=f"{THREAD_PREFIX}watch", daemon=True)
+        self._writer: threading.Thread | None = None
+        self._kept_at = -float("inf")
+        self._kept_run = ""
+        self._causes: dict[str, float] = {}
+        self._last_look_step = -1
+        self._stalled = False
+        self._asked: deque[tuple[float, Request]] = deque()
+        self._next_row = time.monotonic() + options.series
+        self._next_beat = self._last_window = time.monotonic()
+        self._start_s = time.monotonic()
+        self._ended = False
+        self._writing_runs: set[str] = {self.run}
+        self.trigger_counts: dict[str, int] = {}
+        self.observed: dict[str, float] = {}
+        self.metrics_port: int | None = None
+        self._listens_to_cuda = False
+
+    # -- what the program calls ----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts watching."""
+        self.collector.start()
+        self.ring.start()
+        if self._local is not None:
+            with report.Wall("preparing the watch", strict=False):
+                quota.mark_run(self.target.folder, {"ring": True})
+        if self._ranks is not None:
+            with report.Wall("preparing the watch of all ranks", strict=False):
+                self._ranks.prepare()
+        self._thread.start()
+
+    def trigger(self, reason: str, kind: Trigger = Trigger.REQUESTED) -> None:
+        """Keeps what the ring holds, and records a window of the framework's profiler; returns at once."""
+        mark = self._mark(kind, str(reason))
+        self._put(lambda: self._consider(mark))
+
+    def observe(self, name: str, value: float) -> None:
+        """Notes a value of the training, such as the loss; a spike of it is a trigger."""
+        self.bucket.values[name] = self.observed[name] = value
+        sentence = self._spikes.judge(name, value)
+        if sentence:
+            self.trigger(sentence, Trigger.SPIKE)
+
+    def stop(self) -> None:
+        """Ends the watch.  The ring's file is removed, and captures that are being written are waited for."""
+        if self._end():
+            self._finish(keep_ring=False)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object, /) -> None:
+        if isinstance(error, Exception):
+            self.crash(error)
+        self.stop()
+
+    # -- what the process calls ----------------------------------------------------------------------------------------
+
+    def crash(self, error: BaseException) -> None:
+        """The program ends with an exception: the ring is kept, now.  Once for an exception."""
+        if self._ended or getattr(error, "_stepscope_kept", False):
+            return
+        kind = Trigger.OUT_OF_MEMORY if memory.is_out_of_memory(error) else Trigger.CRASH
+        sentence = f"{type(error).__name__}: {_first_line(error)}"
+        if kind is Trigger.OUT_OF_MEMORY:
+            sentence = f"{sentence}; in use: {memory.describe_use(memory.memory_in_use())}"
+        with report.Wall("keeping the ring of the watch", strict=False):
+            self._keep_now(self._mark(kind, sentence))
+            error._stepscope_kept = True  # type: ignore[attr-defined]
+
+    def finish_at_exit(self) -> None:
+        """The program ends by itself."""
+        self.stop()
+
+    def forget_parent(self) -> None:
+        """After a fork: the watch belongs to the parent."""
+        self._ended = True
+        self.steps.forget_parent()
+        self.ring.abandon()
+        self.collector.stop()
+
+    # -- on the thread of the steps ------------------------------------------------------------------------------------
+
+    def _on_step(self, step: StepRecord) -> None:
+        marked = is_marked(self.steps.source)
+        if not marked:
+            self.ring.mark_step(step)
+        self.bucket.add(step)
+        self.windows.follow(step, marked)
+        if step.is_slow:
+            self._put(lambda: self._on_slow_step(step))
+
+    def _on_window(self, plan: Plan, capture: Capture) -> None:
+        self._put(lambda: self._await_window(plan, capture))
+
+    def _put(self, work: Work) -> None:
+        if not self._ended and self._work.qsize() < _MOST_QUEUED:
+            self._work.put(work)
+
+    # -- on the thread of the watch ------------------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        while True:
+            try:
+                work = self._work.get(timeout=_LOOK_S)
+            except queue.Empty:
+                work = self._look
+            if work is None:
+                return
+            with report.Wall("watching the job", strict=False):
+                work()
+            if work != self._look and self._work.empty():
+                with report.Wall("watching the job", strict=False):
+                    self._look()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        self._look_for_stall()
+        if self._ranks is not None:
+            for request in self._ranks.poll():
+                self._join(request)
+            if now >= self._next_beat:
+                self._next_beat = now + _BEAT_S
+                self._ranks.beat(self.steps.number, time.time())
+        while self._asked and now - self._asked[0][0] > _ANSWER_S:
+            self._report_silent(self._asked.popleft()[1])
+        if self._table.is_due(now, time.time()):
+            self._consider(self._mark(Trigger.TIME_TABLE, self._table.sentence))
+        self._plan_regular_window(now)
+        if self.options.series and now >= self._next_row:
+            self._next_row = now + self.options.series
+            self._write_row()
+        self._prepare_memory()
+
+    def _mark(self, trigger: Trigger, sentence: str, cause: str = "") -> Mark:
+        number = self.steps.number if self.steps.source is not None else None
+        return Mark(trigger, sentence, time.time_ns(), number, cause=cause)
+
+    # -- triggers ------------------------------------------------------------------------------------------------------
+
+    def _on_slow_step(self, step: StepRecord) -> None:
+        cause = self.explain(step)
+        mark = Mark(Trigger.SLOW_STEP, cause.sentence, time.time_ns(), step.number, cause=f"{cause.kind} {cause.where}")
+        self._consider(mark)
+
+    def explain(self, step: StepRecord) -> Cause:
+        """Why a step was slow."""
+        start_ns, end_ns = step.start.at_ns, step.end.at_ns
+        samples = list(self.ring.sampler.places)
+        during = [place for at, place in samples if start_ns <= at <= end_ns]
+        usually = [place for at, place in samples if not start_ns <= at <= end_ns]
+        return find_cause(step, during, usually, self.ring.machine_during(start_ns, end_ns))
+
+    def _look_for_stall(self) -> None:
+        stall_s = self.options.stall
+        since = self.steps.open_since_ns or self.steps.last_end_ns
+        if not stall_s or not since or self.steps.count == 0:
+            return
+        silent_s = (time.perf_counter_ns() - since) / 1e9
+        if self.steps.count != self._last_look_step:
+            self._last_look_step, self._stalled = self.steps.count, False
+        if silent_s < stall_s or self._stalled or session.is_running():
+            return
+        self._stalled = True
+        place = stacks.place_of_thread(self.steps.thread_number)
+        where = "" if place is None else f" in {place.source}" + (f", {place.activity}" if place.activity else "")
+        facts = "; ".join([*stacks.describe_devices(), *self._describe_others()])
+        sentence = f"No step for {silent_s:,.0f} s: step {self.steps.number:,} is{where or ' running'}"
+        self._consider(self._mark(Trigger.STALL, f"{sentence}{'; ' if facts else ''}{facts}"))
+
+    def _describe_others(self) -> list[str]:
+        if self._ranks is None or self._ranks.is_alone:
+            return []
+        others = self._ranks.steps_of_others()
+        behind = [f"rank {rank} is at step {step:,}" for rank, (step, _) in sorted(others.items())
+                  if step < self.steps.number]  # fmt: skip
+        return behind[:5] or [f"all {len(others)} other ranks are at step {self.steps.number:,} or later"] * bool(
+            others
+        )
+
+    def _consider(self, mark: Mark) -> None:
+        """Keeps a trigger, or only lists it if one was kept a moment ago or its cause is known."""
+        if self._ranks is not None:
+            for other in self._ranks.poll():
+                self._join(other)
+        if self._why_not(mark):
+            just_now = time.monotonic() - self._kept_at < _JOINED_S
+            self._add_mark(replace(mark, run=self._kept_run if just_now else ""))
+            return
+        run = files.run_name()
+        window = files.run_name() if self._wants_window(mark) else ""
+        request = self._ask_others(mark, run, window)
+        if request is not None:
+            run, window = request.run, request.window
+        self._keep(replace(mark, run=run, window=window))
+        if window:
+            self.windows.plan(
+                Plan(mark, window, 0 if request is None else request.first_step, self.options.window_steps)
+            )
+
+    def _why_not(self, mark: Mark) -> str:
+        now = time.monotonic()
+        if now - self._kept_at < _LEAST_BETWEEN_S:
+            return "another one was kept a moment ago"
+        if mark.trigger in URGENT:
+            return ""
+        if mark.cause and now - self._causes.get(mark.cause, -float("inf")) < max(
+            _SAME_CAUSE_S * bool(self.options.min_interval), self.options.min_interval
+        ):
+            return "a capture with this cause was kept before"
+        return "another one was kept before" if now - self._kept_at < self.options.min_interval else ""
+
+    def _wants_window(self, mark: Mark) -> bool:
+        """Whether the steps after a trigger are recorded: where steps come, and within the budget or by request."""
+        if not self.options.window_steps or not self.steps.count or not self.windows.is_free:
+            return False
+        if mark.trigger in (Trigger.STALL, Trigger.CRASH, Trigger.OUT_OF_MEMORY):
+            return False
+        return mark.trigger in URGENT or self.budget.can_afford_window()
+
+    def _ask_others(self, mark: Mark, run: str, window: str) -> Request | None:
+        if self._ranks is None or self._ranks.is_alone:
+            return None
+        usual_s = self.steps.usual.median_ns / 1e9
+        first_step = self.steps.number + 1 + (round(_AHEAD_S / usual_s) if usual_s else 1)
+        try:
+            request = self._ranks.ask(mark.trigger, mark.sentence, run, window, first_step)
+        except OSError as error:
+            report.report(error, "asking the other ranks for the same window")
+            return None
+        self._asked.append((time.monotonic(), request))
+        return request
+
+    def _join(self, request: Request) -> None:
+        """Keeps what another rank, or a person, has asked for."""
+        from_rank = "" if request.rank is None else f" (noticed by rank {request.rank})"
+        regular = request.trigger is Trigger.REGULAR
+        kind = request.trigger if request.rank is None or regular else Trigger.OTHER_RANK
+        mark = Mark(kind, f"{request.reason}{from_rank}", time.time_ns(), self.steps.number)
+        window = request.window
+        if request.rank is None and self._wants_window(mark):
+            window = files.run_name()
+        if not regular:
+            self._keep(replace(mark, run=request.run, window=window), request)
+        if window and self.options.window_steps:
+            self.windows.plan(Plan(mark, window, request.first_step, self.options.window_steps))
+
+    def _report_silent(self, request: Request) -> None:
+        assert self._ranks is not None
+        silent = self._ranks.silent_ranks(request)
+        if not silent or request.trigger is Trigger.REGULAR:
+            return
+        named = ", ".join(str(rank) for rank in silent[:8])
+        sentence = (
+            f"{'rank' if len(silent) == 1 else 'ranks'} {named} did not keep {request.run} within {_ANSWER_S:g} s"
+        )
+        report.warn(sentence)
+        self._add_mark(replace(self._mark(Trigger.OTHER_RANK, sentence), run=request.run))
+
+    # -- keeping -------------------------------------------------------------------------------------------------------
+
+    def _keep(self, mark: Mark, request: Request | None = None) -> None:
+        """Keeps the ring, on a thread of its own, because disks are slow."""
+        self._note_kept(mark)
+        content, end_ns = self.ring.content(), time.perf_counter_ns()
+        attached = self._attach(mark)
+        self._await_writer()
+        self._writer = threading.Thread(
+            target=self._write,
+            args=(mark, content, end_ns, attached, request),
+            name=f"{THREAD_PREFIX}keep",
+            daemon=True,
+        )
+        self._writer.start()
+
+    def _keep_now(self, mark: Mark) -> None:
+        run = files.run_name()
+        mark = replace(mark, run=run)
+        self._note_kept(mark)
+        self._write(mark, self.ring.content(), time.perf_counter_ns(), self._attach(mark), None)
+
+    def _note_kept(self, mark: Mark) -> None:
+        self._kept_at, self._kept_run = time.monotonic(), mark.run
+        if mark.cause:
+            self._causes[mark.cause] = self._kept_at
+            while len(self._causes) > _MOST_MARKS:
+                del self._causes[next(iter(self._causes))]
+        self._add_mark(mark)
+
+    def _attach(self, mark: Mark) -> tuple[Artifact, ...]:
+        if mark.trigger in (Trigger.STALL, Trigger.CRASH, Trigger.OUT_OF_MEMORY):
+            text = f"{mark.sentence}\n\n{stacks.all_stacks(self.steps.thread_number)}"
+            return (Artifact("stacks.txt", text.encode("utf-8", "replace")),)
+        return ()
+
+    def _write(
+        self, mark: Mark, content: bytes, end_ns: int, attached: tuple[Artifact, ...], request: Request | None
+    ) -> None:
+        with report.Wall("keeping a capture of the watch", strict=False):
+            self._writing_runs.add(mark.run)
+            try:
+                target = files.open_target(self.logdir, mark.run)
+                keep.write_ring(content + keep.end_of_ring(mark, end_ns, self.ring.lost_events), target)
+                if target.url is None:
+                    quota.mark_run(target.folder, mark.row())
+                path = keep.convert_ring(target, attached)
+                report.inform(f"{mark.sentence}: {path}")
+                if request is not None and self._ranks is not None:
+                    self._ranks.answer(request)
+                if mark.trigger is Trigger.OUT_OF_MEMORY:
+                    self._write_memory(mark)
+            finally:
+                self._writing_runs.discard(mark.run)
+            self._make_room()
+
+    def _write_memory(self, mark: Mark) -> None:
+        """Stores the snapshots of the devices' memory as a session beside that of the ring."""
+        scratch = ScratchFolder()
+        try:
+            snapshots = memory.device_snapshots(Path(scratch.path))
+            if snapshots:
+                target = files.open_target(self.logdir, f"{mark.run}_memory")
+                target.partial.unlink(missing_ok=True)
+                stored = files.store_all(snapshots, target)
+                if target.url is None:
+                    quota.mark_run(target.folder, mark.row())
+                else:
+                    files.upload(stored, target)
+        finally:
+            scratch.remove()
+
+    def _make_room(self) -> None:
+        if self._local is not None:
+            removed = quota.enforce_quota(self._local, self.options.quota, frozenset(self._writing_runs))
+            if removed:
+                report.inform(f"removed to keep the quota: {', '.join(removed)}")
+
+    def _await_writer(self, seconds: float | None = None) -> None:
+        if self._writer is not None:
+            self._writer.join(seconds)
+
+    def _add_mark(self, mark: Mark) -> None:
+        self.marks.append(mark)
+        self.trigger_counts[mark.trigger.value] = self.trigger_counts.get(mark.trigger.value, 0) + 1
+        if self._series is not None:
+            self._series.add_mark(mark)
+
+    # -- windows -------------------------------------------------------------------------------------------------------
+
+    def _plan_regular_window(self, now: float) -> None:
+        every = self.options.window_every
+        leads = self._ranks is None or self._ranks.leads
+        if not every or not self.options.window_steps or not leads or not self.windows.is_free:
+            return
+        if now - self._last_window < every or not self.steps.usual.median_ns or not self.budget.can_afford_window():
+            return
+        self._last_window = now
+        mark = self._mark(Trigger.REGULAR, f"steps as usual, {self.steps.usual.median_ns / 1e6:,.1f} ms each")
+        window = files.run_name()
+        request = self._ask_others(mark, window, window)
+        self.windows.plan(Plan(mark, window, 0 if request is None else request.first_step, self.options.window_steps))
+
+    def _await_window(self, plan: Plan, capture: Capture) -> None:
+        """Waits for the files of a window, on a thread of its own, and measures what it has cost."""
+
+        def wait() -> None:
+            self._writing_runs.add(plan.run)
+            capture.finished.wait()
+            self._writing_runs.discard(plan.run)
+            self._put(lambda: self._note_window(plan, capture))
+
+        threading.Thread(target=wait, name=f"{THREAD_PREFIX}window", daemon=True).start()
+
+    def _note_window(self, plan: Plan, capture: Capture) -> None:
+        self.budget.note(self.windows.take_cost_s())
+        if capture.path is None:
+            return
+        quota.mark_run(capture.path.parent, plan.mark.row() | {"window": plan.run})
+        if plan.mark.trigger is Trigger.REGULAR:
+            self._add_mark(replace(plan.mark, window=plan.run))
+        self._make_room()
+
+    # -- the time series -----------------------------------------------------------------------------------------------
+
+    def _open_series(self) -> SeriesFile | None:
+        if self._local is None or not self.options.series:
+            return None
+        try:
+            return SeriesFile(series_folder(self.logdir, self.run), self.target.name)
+        except OSError as error:
+            report.report(error, "writing the time series")
+            return None
+
+    def _write_row(self) -> None:
+        extra = memory.memory_in_use() | {
+            "watch_percent": round(self.overhead_percent(), 4),
+            "threads": float(threading.active_count()),
+        }
+        self.last_row = self.bucket.take(time.time(), extra)
+        if self._series is None:
+            return
+        self._series.add(self.last_row)
+        if self._series.is_due():
+            self._await_writer()
+            self._writer = threading.Thread(target=self._series.pack, name=f"{THREAD_PREFIX}pack", daemon=True)
+            self._writer.start()
+
+    last_row: dict[str, float | int | None] = {}  # noqa: RUF012 - replaced, never changed
+
+    def overhead_percent(self) -> float:
+        """What the watch costs, as far as it is measured: the windows, and the processor time of its own threads."""
+        own_s = self.ring.cpu_s + self.ring.sampler.cpu_s
+        return self.budget.percent + 100 * own_s / max(self.budget.elapsed_s, 1e-9)
+
+    def _prepare_memory(self) -> None:
+        """Once PyTorch uses a GPU: listens for its lack of memory, and keeps its last allocations."""
+        if self._listens_to_cuda or not self.options.memory_history or not memory.uses_cuda():
+            return
+        self._listens_to_cuda = True
+        memory.keep_history()
+        memory.listen_to_cuda(self._on_cuda_out_of_memory)
+
+    def _on_cuda_out_of_memory(self) -> None:
+        if not self._ended:
+            used = memory.describe_use(memory.memory_in_use())
+            self.trigger(f"A GPU has no more memory; in use: {used}", Trigger.OUT_OF_MEMORY)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _end(self) -> bool:
+        ended, self._ended = self._ended, True
+        return not ended
+
+    def _finish(self, keep_ring: bool) -> None:
+        with report.Wall("ending the watch", strict=False):
+            self.steps.close()
+            self.windows.cancel()
+            self._work.put(None)
+            if threading.current_thread() is not self._thread:
+                self._thread.join(_WAIT_FOR_FILES_S)
+            self._await_writer(_WAIT_FOR_FILES_S)
+            self.collector.stop()
+            if self.options.series:
+                self._write_row()
+            if self._series is not None:
+                self._series.pack()
+            self.ring.stop(keep_ring)
+            if not keep_ring:
+                (self.target.folder / quota.MARKER).unlink(missing_ok=True)
+                self.target.release()
+
+
+def _is_profiled() -> bool:
+    """Whether a capture runs or is being written: steps of that time say little."""
+    state = session.SESSION.state
+    return state.recording is not None or bool(state.exporting)
+
+
+def _first_line(error: BaseException) -> str:
+    try:
+        return str(error).strip().splitlines()[0][:300]
+    except Exception:
+        return "without a message"

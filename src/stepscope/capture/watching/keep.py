@@ -1,0 +1,77 @@
+"""Keeps what the ring holds at a trigger, as a session of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from stepscope.capture import aside, cost, files
+from stepscope.capture.report import report
+from stepscope.capture.scratch import ScratchFolder
+from stepscope.capture.tracers.base import Artifact
+from stepscope.capture.watching import convert
+from stepscope.capture.watching.marks import Mark
+from stepscope.formats.spool import layout
+from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK, StatValue
+
+_PATIENCE_S = 120.0
+
+
+def trigger_facts(mark: Mark) -> dict[str, StatValue]:
+    """What a profile says of its trigger."""
+    facts: dict[str, StatValue] = {"trigger": mark.trigger.value, "trigger_sentence": mark.sentence}
+    return facts if mark.step is None else facts | {"trigger_step": mark.step}
+
+
+def trigger_note(mark: Mark) -> str:
+    """The same as a sentence for the reader of the profile."""
+    return f"kept by the watch ({mark.trigger.value}): {mark.sentence}"
+
+
+def end_of_ring(mark: Mark, clock_ns: int, lost_events: int) -> bytes:
+    """The last records of a kept ring."""
+    lost = f"{lost_events:,} events of the ring were lost because they could not be written"
+    notes = [layout.note(trigger_note(mark))] + ([layout.note(lost)] if lost_events else [])
+    facts: Mapping[str, StatValue] = trigger_facts(mark) | {WITHOUT_FRAMEWORK: 1}
+    return b"".join((*notes, layout.facts(cost.PLANE, facts), layout.end(clock_ns)))
+
+
+def write_ring(content: bytes, target: files.Target) -> None:
+    """Writes a ring to the file that the target has claimed, on the disk.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with target.partial.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def convert_ring(target: files.Target, attached: tuple[Artifact, ...] = ()) -> Path | str:
+    """Makes the profile of a ring that `write_ring` has written; returns its path or its address.
+
+    If it cannot be made, the ring stays as it is; every command reads it.
+
+    Args:
+        attached: other files to keep beside it.
+    """
+    folder = ScratchFolder()
+    try:
+        result = Path(folder.path) / "profile"
+        words = [str(target.partial), str(result), target.name]
+        try:
+            aside.run(convert.__name__, words, result, _PATIENCE_S)
+        except aside.UnableError:
+            convert.main(words)
+        stored = files.store_all((Artifact("xplane.pb", result), *attached), target)
+        with suppress(OSError):
+            target.partial.unlink()
+        return stored[0] if target.url is None else files.upload(stored, target)
+    except Exception as error:
+        report(error, "converting the ring of the watch")
+        return target.partial
+    finally:
+        folder.remove()

@@ -1,0 +1,141 @@
+"""What fills the memory: a snapshot at out-of-memory, and how much of each kind is in use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stepscope.capture.tracers.base import Artifact
+
+_HISTORY = 20_000  # allocations that PyTorch keeps
+_WORDS = ("out of memory", "resource_exhausted", "resource exhausted", "oom when allocating")
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an exception says that memory, of the host or of a device, is used up."""
+    if error is None:
+        return False
+    if isinstance(error, MemoryError):
+        return True
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if names & {"OutOfMemoryError", "ResourceExhaustedError"}:
+        return True
+    if names & {"XlaRuntimeError", "JaxRuntimeError", "RuntimeError"}:
+        with suppress(Exception):
+            return any(word in str(error).lower() for word in _WORDS)
+    return False
+
+
+def uses_cuda() -> bool:
+    """Whether PyTorch has computed on a GPU."""
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    asked = getattr(cuda, "is_initialized", None)
+    return bool(asked and asked())
+
+
+def keep_history() -> None:
+    """Lets PyTorch remember its last allocations on GPUs, with their Python stacks, for the snapshot."""
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    record = getattr(getattr(cuda, "memory", None), "_record_memory_history", None)
+    if cuda is not None and record is not None and cuda.is_initialized():
+        record(max_entries=_HISTORY, stacks="python")
+
+
+def listen_to_cuda(listener: Callable[[], object]) -> bool:
+    """Calls a function when PyTorch's allocator has no more memory on a GPU, before the exception is raised.
+
+    Returns:
+        False if this PyTorch does not offer that.  The listener cannot be removed.
+    """
+    native: Any = sys.modules.get("torch._C")
+    attach = getattr(native, "_cuda_attach_out_of_memory_observer", None)
+    if attach is None:
+        return False
+
+    def observe(device: int, requested: int, device_total: int, device_free: int) -> None:
+        listener()
+
+    attach(observe)
+    return True
+
+
+def device_snapshots(folder: Path) -> tuple[Artifact, ...]:
+    """The frameworks' own snapshots of device memory, as files of a session."""
+    artifacts: list[Artifact] = []
+    for make in (_snapshot_torch, _snapshot_jax):
+        with suppress(Exception):  # it may itself need memory, or belong to another release
+            artifacts += make(folder)
+    return tuple(artifacts)
+
+
+def _snapshot_torch(folder: Path) -> list[Artifact]:
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return []
+    path = folder / "memory.pickle"
+    cuda.memory._dump_snapshot(str(path))
+    return [Artifact("pickle", path)]
+
+
+def _snapshot_jax(folder: Path) -> list[Artifact]:
+    asked: Any = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", None)
+    if not (asked and asked()):
+        return []
+    path = folder / "memory.prof"
+    sys.modules["jax"].profiler.save_device_memory_profile(str(path))
+    return [Artifact("memory.prof", path)]
+
+
+def memory_in_use() -> dict[str, float]:
+    """How many bytes of each kind are in use, by the kernel's and the frameworks' own counts.
+
+    `python_blocks` counts the blocks that Python's allocator has handed out, not bytes.
+    """
+    found: dict[str, float] = {"python_blocks": float(sys.getallocatedblocks())}
+    for read in (_read_process, _read_torch, _read_jax):
+        with suppress(Exception):
+            found |= read()
+    return found
+
+
+_KINDS = {"VmRSS": "resident", "RssAnon": "anonymous", "RssFile": "file_mapped", "RssShmem": "shared"}
+
+
+def _read_process() -> dict[str, float]:
+    found: dict[str, float] = {}
+    with Path("/proc/self/status").open(encoding="ascii", errors="replace") as file:
+        for line in file:
+            name, _, rest = line.partition(":")
+            if name in _KINDS:
+                found[f"{_KINDS[name]}_bytes"] = float(rest.split()[0]) * 1024
+    return found
+
+
+def _read_torch() -> dict[str, float]:
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return {}
+    devices = range(cuda.device_count())
+    return {
+        "device_allocated_bytes": float(sum(cuda.memory_allocated(index) for index in devices)),
+        "device_reserved_bytes": float(sum(cuda.memory_reserved(index) for index in devices)),
+    }
+
+
+def _read_jax() -> dict[str, float]:
+    asked: Any = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", None)
+    if not (asked and asked()):
+        return {}
+    stats = [device.memory_stats() for device in sys.modules["jax"].local_devices()]
+    known = [each["bytes_in_use"] for each in stats if each and "bytes_in_use" in each]
+    return {"device_allocated_bytes": float(sum(known))} if known else {}
+
+
+def describe_use(used: dict[str, float]) -> str:
+    """The kinds with the most bytes, for a sentence."""
+    kinds = sorted(((value, name) for name, value in used.items() if name.endswith("_bytes")), reverse=True)
+    named = [f"{name.removesuffix('_bytes').replace('_', ' ')} {value / 1e9:.2f} GB" for value, name in kinds[:3]]
+    return ", ".join(named)

@@ -1,0 +1,240 @@
+"""Publishes the figures of a watch: for Prometheus, by OpenTelemetry, and as scalars for TensorBoard.
+
+Each by its own client library, which is imported only if it is asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from stepscope.capture import report
+from stepscope.capture.tracers.ticker import Ticker
+from stepscope.capture.watching import memory
+from stepscope.errors import CaptureError
+from stepscope.records import dataclass
+
+if TYPE_CHECKING:
+    from stepscope.capture.watching.continuous import Watch
+
+Undo = Callable[[], object]
+
+_INSTALL = 'pip install "stepscope[metrics]"'
+_SCALARS_S = 10.0
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure.
+
+    Attributes:
+        name: without the prefix; with its unit, as Prometheus wants it.
+        meaning: in a sentence.
+        is_counter: it only grows.
+        labels: name and value of one label; empty without.
+        value: now.
+    """
+
+    name: str
+    meaning: str
+    is_counter: bool
+    value: float
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+def read_metrics(watch: Watch) -> list[Metric]:
+    """All figures of a watch, as they are now.  A figure that is unknown is left out."""
+    steps, usual = watch.steps, watch.steps.usual
+    found = [
+        Metric("steps_total", "Steps that have ended.", True, float(steps.count)),
+        Metric("step_number", "Number of the step that runs.", False, float(steps.number)),
+        Metric("watch_overhead_ratio", "Measured cost of the watch.", False, watch.overhead_percent() / 100),
+        Metric("collector_seconds_total", "Time in full garbage collections.", True, watch.collector.total_ns / 1e9),
+    ]
+    if usual.median_ns:
+        found.append(Metric("step_seconds", "Median of the last steps.", False, usual.median_ns / 1e9))
+    if steps.last_end_ns:
+        silent_s = (time.perf_counter_ns() - steps.last_end_ns) / 1e9
+        found.append(Metric("seconds_since_step", "Time since the last step ended.", False, silent_s))
+    counts = watch.trigger_counts
+    found += [
+        Metric("triggers_total", "Triggers, by kind.", True, float(count), (("trigger", kind),))
+        for kind, count in sorted(counts.items())
+    ]
+    found += [
+        Metric("memory_bytes", "Memory in use, by kind.", False, value, (("kind", name.removesuffix("_bytes")),))
+        for name, value in sorted(memory.memory_in_use().items())
+        if name.endswith("_bytes")
+    ]
+    found += [
+        Metric("observed_value", "Last value that the program has observed.", False, value, (("name", name),))
+        for name, value in sorted(watch.observed.items())
+    ]
+    return found
+
+
+def publish(watch: Watch) -> Undo:
+    """Publishes the figures as the options of the watch say; returns what ends that.
+
+    Raises:
+        CaptureError: a library is not installed, or the port is taken.
+    """
+    undo: list[Undo] = []
+    for is_wanted, start in (
+        (watch.options.metrics_port is not None, _serve_prometheus),
+        (watch.options.opentelemetry, _export_opentelemetry),
+        (watch.options.tensorboard, _write_scalars),
+    ):
+        if is_wanted:
+            with report.Wall("publishing the metrics of the watch", strict=False):
+                undo.append(start(watch))
+
+    def end() -> None:
+        for each in undo:
+            each()
+
+    return end
+
+
+def labels_of(watch: Watch) -> dict[str, str]:
+    """What distinguishes this job's figures from those of others."""
+    return {"run": watch.run, "host": watch.target.name}
+
+
+def _serve_prometheus(watch: Watch) -> Undo:
+    try:
+        from prometheus_client import CollectorRegistry, start_http_server
+    except ImportError as error:
+        raise _missing("prometheus-client") from error
+    registry = CollectorRegistry()
+    registry.register(_PrometheusCollector(watch))
+    port, address = watch.options.metrics_port or 0, watch.options.metrics_host
+    try:
+        server, thread = start_http_server(port, addr=address, registry=registry)
+    except OSError as error:
+        raise CaptureError(
+            f"metrics cannot be served at {address}:{port}: {error.strerror or error}",
+            code="metrics",
+            hint="choose another metrics_port; 0 takes a free one",
+        ) from error
+    watch.metrics_port = server.server_port
+
+    def end() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return end
+
+
+class _PrometheusCollector:
+    """Gives Prometheus' client the figures when somebody asks for them."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def describe(self) -> Iterable[Any]:
+        """Nothing in advance: the kinds of triggers and of memory are not known yet."""
+        return []
+
+    def collect(self) -> Iterable[Any]:
+        """The figures, one family for each name."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        common = labels_of(self._watch)
+        families: dict[str, Any] = {}
+        for metric in read_metrics(self._watch):
+            names = [*common, *(name for name, _ in metric.labels)]
+            kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
+            full = f"stepscope_{metric.name.removesuffix('_total')}"
+            family = families.setdefault(full, kind(full, metric.meaning, labels=names))
+            family.add_metric([*common.values(), *(value for _, value in metric.labels)], metric.value)
+        return families.values()
+
+
+def _export_opentelemetry(watch: Watch) -> Undo:
+    """Sends the figures by the exporter that OpenTelemetry's own variables choose, to where they say."""
+    try:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    except ImportError as error:
+        raise _missing("opentelemetry-sdk and opentelemetry-exporter-otlp-proto-http") from error
+    return export_by_reader(watch, PeriodicExportingMetricReader(OTLPMetricExporter()))
+
+
+def export_by_reader(watch: Watch, reader: Any) -> Undo:
+    """Gives the figures to a metric reader of OpenTelemetry's SDK; returns what ends that."""
+    from opentelemetry.metrics import CallbackOptions, Observation
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.resources import Resource
+
+    attributes = {"service.name": "stepscope", "stepscope.run": watch.run, "host.name": watch.target.name}
+    provider = MeterProvider([reader], resource=Resource.create(attributes), shutdown_on_exit=False)
+    meter = provider.get_meter("stepscope")
+
+    def observe(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def read(options: CallbackOptions) -> Iterable[Observation]:
+            return [Observation(each.value, dict(each.labels)) for each in read_metrics(watch) if each.name == name]
+
+        return read
+
+    for metric in _KNOWN:
+        make = meter.create_observable_counter if metric.is_counter else meter.create_observable_gauge
+        make(f"stepscope.{metric.name.removesuffix('_total')}", [observe(metric.name)], description=metric.meaning)
+
+    def end() -> None:
+        provider.shutdown()
+
+    return end
+
+
+_KNOWN = (
+    Metric("steps_total", "Steps that have ended.", True, 0),
+    Metric("step_number", "Number of the step that runs.", False, 0),
+    Metric("step_seconds", "Median of the last steps.", False, 0),
+    Metric("seconds_since_step", "Time since the last step ended.", False, 0),
+    Metric("watch_overhead_ratio", "Measured cost of the watch.", False, 0),
+    Metric("collector_seconds_total", "Time in full garbage collections.", True, 0),
+    Metric("triggers_total", "Triggers, by kind.", True, 0),
+    Metric("memory_bytes", "Memory in use, by kind.", False, 0),
+    Metric("observed_value", "Last value that the program has observed.", False, 0),
+)
+
+
+def _write_scalars(watch: Watch) -> Undo:
+    """Writes the figures as scalars for TensorBoard, by its own writer, beside the profiles."""
+    try:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    except ImportError as error:
+        raise _missing("tensorboard") from error
+    writer = EventFileWriter(watch.logdir)
+
+    def write() -> None:
+        values = [
+            Summary.Value(tag=tag, simple_value=value) for tag, value in name_scalars(read_metrics(watch)).items()
+        ]
+        writer.add_event(Event(wall_time=time.time(), step=watch.steps.number, summary=Summary(value=values)))
+        writer.flush()
+
+    ticker = Ticker("scalars", _SCALARS_S, write)
+    ticker.start()
+
+    def end() -> None:
+        ticker.stop()
+        with report.Wall("writing scalars", strict=False):
+            write()
+        writer.close()
+
+    return end
+
+
+def name_scalars(metrics: Iterable[Metric]) -> Mapping[str, float]:
+    """The figures by TensorBoard's tags: `stepscope/memory_bytes/resident`."""
+    return {"/".join(("stepscope", each.name, *(value for _, value in each.labels))): each.value for each in metrics}
+
+
+def _missing(package: str) -> CaptureError:
+    return CaptureError(f"{package} is not installed", code="metrics", hint=_INSTALL)

@@ -1,0 +1,131 @@
+"""Where a thread is: the line of the user's own code, and what that line waits for."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+from stepscope.records import dataclass
+
+_MOST_FRAMES = 128
+
+_LIBRARIES = tuple(
+    {f"{sysconfig.get_paths()[name]}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+_OWN = f"{Path(__file__).absolute().parents[2]}{os.sep}"
+
+
+class Place(NamedTuple):
+    """Where a thread is.
+
+    Attributes:
+        function: the innermost function of the user's own code; of a library if there is none.
+        file: where that is.
+        line: the line that runs.
+        leaf: the innermost function of all, with its module; equal to `function` if that is the innermost.
+        activity: what it is known to do, in words; empty if that is not known.
+    """
+
+    function: str
+    file: str
+    line: int
+    leaf: str
+    activity: str
+
+    @property
+    def source(self) -> str:
+        """The place for a sentence: `load (train.py:12)`."""
+        return f"{self.function} ({Path(self.file).name}:{self.line})"
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Calls that show what a thread does.
+
+    Attributes:
+        activity: in words.
+        file: what the path of the file contains.
+        functions: the names of the functions; any if empty.
+    """
+
+    activity: str
+    file: str
+    functions: frozenset[str] = frozenset()
+
+
+def _rule(activity: str, file: str, *functions: str) -> _Rule:
+    return _Rule(activity, file.replace("/", os.sep), frozenset(functions))
+
+
+# The first rule that fits any frame counts, from the innermost frame outwards.
+_RULES: tuple[_Rule, ...] = (
+    _rule("compiling", "jax/_src/compiler"),
+    _rule("compiling", "jax/_src/interpreters/mlir"),
+    _rule("compiling", "jax/_src/interpreters/partial_eval", "trace_to_jaxpr_dynamic", "trace_to_jaxpr"),
+    _rule("compiling", "torch/_inductor"),
+    _rule("compiling", "torch/_dynamo", "compile", "_compile", "_compile_inner", "compile_inner"),
+    _rule("compiling", "polymorphic_function/tracing_compilation"),
+    _rule("saving a checkpoint", "torch/serialization", "save", "_save", "_legacy_save"),
+    _rule("saving a checkpoint", "torch/distributed/checkpoint"),
+    _rule("saving a checkpoint", "orbax/checkpoint"),
+    _rule("saving a checkpoint", "safetensors", "save_file", "save_model"),
+    _rule("saving a checkpoint", "keras/src/saving"),
+    _rule("saving a checkpoint", "tensorflow/python/checkpoint"),
+    _rule("saving a checkpoint", "transformers/modeling_utils", "save_pretrained"),
+    _rule("saving arrays", "numpy/lib", "save", "savez", "_savez", "savez_compressed"),
+    _rule("waiting for the data loader", "torch/utils/data/dataloader"),
+    _rule("waiting for the data pipeline", "tensorflow/python/data"),
+    _rule("waiting for the data pipeline", "grain/"),
+    _rule("waiting for other ranks", "torch/distributed/distributed_c10d"),
+    _rule("waiting for the device", "torch/cuda", "synchronize"),
+    _rule("waiting for the device", "jax/_src/array", "_value", "block_until_ready", "__array__"),
+    _rule("waiting for the device", "jax/_src/api", "block_until_ready"),
+    _rule("writing to the log", "logging" + os.sep + "__init__"),
+    _rule("reading from the network", "ssl", "read", "recv", "recv_into"),
+    _rule("reading from the network", "socket", "readinto", "create_connection"),
+    _rule("waiting for another process", "subprocess", "wait", "communicate", "_wait", "_try_wait"),
+    _rule("waiting for another thread", "threading", "wait", "acquire", "join"),
+    _rule("waiting for another thread", os.sep + "queue", "get", "put"),
+)
+
+
+@cache
+def _is_users(file: str) -> bool:
+    if file.startswith("<") or file.startswith(_OWN):
+        return False
+    return not file.startswith(_LIBRARIES) and "site-packages" not in file and "dist-packages" not in file
+
+
+@cache
+def _activity(file: str, function: str) -> str:
+    fitting = (rule for rule in _RULES if rule.file in file and (not rule.functions or function in rule.functions))
+    return next((rule.activity for rule in fitting), "")
+
+
+def find_place(frame: FrameType | None) -> Place | None:
+    """Where a thread with this innermost frame is; None without a frame."""
+    if frame is None:
+        return None
+    leaf, users, activity = frame.f_code, None, ""
+    outer: FrameType | None = frame
+    for _ in range(_MOST_FRAMES):
+        if outer is None:
+            break
+        code = outer.f_code
+        activity = activity or _activity(code.co_filename, code.co_name)
+        if _is_users(code.co_filename):
+            users = outer
+            break
+        outer = outer.f_back
+    shown = users or frame
+    code = shown.f_code
+    return Place(code.co_qualname, code.co_filename, shown.f_lineno, _name_leaf(leaf), activity)
+
+
+def _name_leaf(code: CodeType) -> str:
+    module = Path(code.co_filename).name.removesuffix(".py")
+    return f"{module}.{code.co_qualname}"

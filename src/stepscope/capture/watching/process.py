@@ -1,0 +1,277 @@
+"""The one watch of this process: how it starts, and what it hears of the process."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, ModuleType, TracebackType
+from typing import Any
+
+from stepscope.capture import hard_end, ranges, report
+from stepscope.capture.auto.finders import FINDERS, Listener, finder
+from stepscope.capture.auto.imports import ImportWatch
+from stepscope.capture.watching.continuous import Watch
+from stepscope.capture.watching.marks import Trigger
+from stepscope.capture.watching.options import WatchOptions
+from stepscope.errors import CaptureError
+
+SIGNAL = getattr(signal, "SIGUSR2", None)
+
+Undo = Callable[[], object]
+
+
+class OnlyWatch:
+    """The watch of this process, which has at most one.
+
+    Attributes:
+        running: the watch; None if there is none.
+        finds_steps: False if `stepscope run` or the environment has installed the finders of steps already, which then
+            report to `listener` as well.
+    """
+
+    def __init__(self) -> None:
+        self.running: Watch | None = None
+        self.finds_steps = True
+        self._undo: list[Undo] = []
+        self._lock = threading.RLock()
+
+    def start(self, watch: Watch) -> None:
+        """Starts a watch.  Raises CaptureError if one runs."""
+        with self._lock:
+            self.refuse_second()
+            watch.start()
+            self.running = watch
+            self._undo.append(ranges.watch_steps(watch.steps.mark_step))
+            if self.finds_steps:
+                self._undo.append(_find_steps(watch.steps))
+            self._undo += [_take_exceptions(watch), _take_signal(watch), _start_metrics(watch)]
+            atexit.register(self.stop)
+            hard_end.listen(self._note_hard_end)
+
+    def refuse_second(self) -> None:
+        """Raises CaptureError if a watch runs."""
+        if self.running is not None:
+            raise CaptureError(
+                "this process is watched already",
+                code="already-running",
+                path=self.running.logdir,
+                kept="the running watch",
+                hint="end it with stop() first",
+            )
+
+    def stop(self) -> None:
+        """Ends the watch, if there is one."""
+        with self._lock:
+            watch, self.running = self.running, None
+            atexit.unregister(self.stop)
+            hard_end.forget(self._note_hard_end)
+            while self._undo:
+                with report.Wall("ending the watch", strict=False):
+                    self._undo.pop()()
+        if watch is not None:
+            watch.stop()
+
+    def forget_parent(self) -> None:
+        """After a fork: the watch belongs to the parent."""
+        watch, self.running = self.running, None
+        self._lock = threading.RLock()
+        self._undo.clear()
+        if watch is not None:
+            watch.forget_parent()
+            atexit.unregister(self.stop)
+            hard_end.forget(self._note_hard_end)
+
+    def _note_hard_end(self, how: str) -> None:
+        """The program ends without Python's own end: the ring stays on the disk as it is."""
+        watch = self.running
+        if watch is not None:
+            watch.ring.flush()
+
+
+WATCH = OnlyWatch()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=WATCH.forget_parent)
+
+
+def watch(
+    logdir: str | os.PathLike[str], ring: object = "30s", budget_percent: float = 1.0, **options: object
+) -> Handle | None:
+    """Watches this process from now on, and keeps a capture when something happens.
+
+    Args:
+        logdir: where captures go; a folder, made if it does not exist, or an address such as `gs://...`.
+        ring: how much of the past is kept all the time.
+        budget_percent: how much longer the job may take.
+        options: as the fields of `WatchOptions`.
+
+    Returns:
+        The watch, with `trigger`, `observe` and `stop`; it may be used as a context manager.  None if it could not
+        start; `stepscope.last_error()` then says why, and training goes on.
+    """
+    with report.Wall("starting the watch", strict=False):
+        chosen = WatchOptions.from_mapping({"ring": ring, "budget_percent": budget_percent, **options})
+        started = start_watch(os.fspath(logdir), chosen)
+        return None if started is None else Handle(started)
+    return None
+
+
+def start_watch(logdir: str, options: WatchOptions) -> Watch | None:
+    """Starts the watch of this process; None if that failed, which is reported."""
+    with report.Wall("starting the watch", strict=False):
+        WATCH.refuse_second()
+        made = Watch(logdir, options)
+        try:
+            WATCH.start(made)
+        except BaseException:
+            made.ring.stop(keep=False)
+            made.target.release()
+            raise
+        return made
+    return None
+
+
+class Handle:
+    """What `stepscope.watch` returns.
+
+    Args:
+        watch: the running watch.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+
+    def trigger(self, reason: str) -> None:
+        """Keeps a capture now; returns at once."""
+        self.watch.trigger(reason)
+
+    def observe(self, **values: float) -> None:
+        """Notes values of the training, such as the loss: `observe(loss=0.3)`.  A spike of one keeps a capture."""
+        for name, value in values.items():
+            self.watch.observe(name, float(value))
+
+    def stop(self) -> None:
+        """Ends the watch."""
+        if WATCH.running is self.watch:
+            WATCH.stop()
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        if isinstance(error, Exception):
+            self.watch.crash(error)
+        self.stop()
+
+
+def current() -> Watch | None:
+    """The watch of this process; None if there is none."""
+    return WATCH.running
+
+
+def trigger(reason: str) -> bool:
+    """Keeps a capture now, if this process is watched; returns whether it is.  It never waits and never raises."""
+    running = WATCH.running
+    if running is None:
+        return False
+    with report.Wall("triggering a capture", strict=False):
+        running.trigger(reason)
+    return True
+
+
+def observe(**values: float) -> bool:
+    """Notes values of the training, such as `observe(loss=0.3)`; returns whether this process is watched.
+
+    A spike of a value, or the first one that is not finite, keeps a capture.
+    """
+    running = WATCH.running
+    if running is None:
+        return False
+    with report.Wall("observing a value", strict=False):
+        for name, value in values.items():
+            running.observe(name, float(value))
+    return True
+
+
+def _find_steps(listener: Listener) -> Undo:
+    """Installs the finders of steps, for frameworks that are imported now or later."""
+    undo: list[Undo] = []
+
+    def install(name: str, module: ModuleType) -> None:
+        undo.append(finder(name)(module, listener))
+
+    imports = ImportWatch({name: functools.partial(install, name) for name in FINDERS})
+    imports.install()
+    undo.append(imports.remove)
+
+    def remove() -> None:
+        while undo:
+            undo.pop()()
+
+    return remove
+
+
+def _take_exceptions(watch: Watch) -> Undo:
+    """Keeps the ring when an exception ends the program, or one of its threads."""
+    before, before_in_thread = sys.excepthook, threading.excepthook
+
+    def end_program(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
+        if isinstance(error, Exception):
+            watch.crash(error)
+        return before(kind, error, trace)
+
+    def end_thread(args: threading.ExceptHookArgs) -> Any:
+        if isinstance(args.exc_value, Exception):
+            watch.crash(args.exc_value)
+        return before_in_thread(args)
+
+    sys.excepthook, threading.excepthook = end_program, end_thread
+
+    def undo() -> None:
+        if sys.excepthook is end_program:
+            sys.excepthook = before
+        if threading.excepthook is end_thread:
+            threading.excepthook = before_in_thread
+
+    return undo
+
+
+def _take_signal(watch: Watch) -> Undo:
+    """Takes SIGUSR2 as a trigger, unless the program or `stepscope run` uses it."""
+    if SIGNAL is None or threading.current_thread() is not threading.main_thread():
+        return _nothing
+    if signal.getsignal(SIGNAL) is not signal.SIG_DFL:
+        return _nothing
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        watch.trigger("a signal asked for a capture", Trigger.SIGNAL)
+
+    signal.signal(SIGNAL, on_signal)
+
+    def undo() -> None:
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(SIGNAL) is on_signal:
+            signal.signal(SIGNAL, signal.SIG_DFL)
+
+    return undo
+
+
+def _start_metrics(watch: Watch) -> Undo:
+    options = watch.options
+    if options.metrics_port is None and not options.opentelemetry and not options.tensorboard:
+        return _nothing
+    from stepscope.capture.watching import metrics
+
+    with report.Wall("publishing the metrics of the watch", strict=False):
+        return metrics.publish(watch)
+    return _nothing
+
+
+def _nothing() -> None:
+    """Undoes nothing."""

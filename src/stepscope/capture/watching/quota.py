@@ -1,0 +1,99 @@
+"""Keeps the captures of watches within a quota: the oldest are removed first."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from stepscope.records import dataclass
+
+MARKER = "stepscope-watch.json"
+"""The name of the file that makes a session one of a watch; sessions without it are never removed."""
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A session that a watch has kept.
+
+    Attributes:
+        folder: where it is.
+        size: of its files, in bytes.
+        at: when it was kept, in seconds since 1970.
+    """
+
+    folder: Path
+    size: int
+    at: float
+
+
+def mark_run(folder: Path, facts: dict[str, object]) -> None:
+    """Makes a session one of a watch.  Another rank may do the same at the same time."""
+    draft = folder / f".{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    try:
+        draft.write_text(json.dumps(facts))
+        draft.replace(folder / MARKER)
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def find_kept_runs(logdir: Path) -> list[KeptRun]:
+    """The sessions of watches in a logdir, oldest first."""
+    return sorted(_list_runs(logdir / "plugins" / "profile"), key=lambda run: (run.at, run.folder.name))
+
+
+def _list_runs(profiles: Path) -> Iterator[KeptRun]:
+    with suppress(OSError):
+        for folder in profiles.iterdir():
+            with suppress(OSError):
+                at = (folder / MARKER).stat().st_mtime
+                yield KeptRun(folder, sum(file.stat().st_size for file in folder.iterdir()), at)
+
+
+def enforce_quota(logdir: Path, most_bytes: float, spared: Collection[str], now: float | None = None) -> list[str]:
+    """Removes the oldest sessions of watches until the others fit; returns the names of those removed.
+
+    Args:
+        most_bytes: what all of them may occupy.
+        spared: names of sessions that are never removed: those that are being written, and the ring.
+        now: seconds since 1970.
+    """
+    runs = find_kept_runs(logdir)
+    left, removed = sum(run.size for run in runs), []
+    for run in runs:
+        if left <= most_bytes:
+            break
+        if run.folder.name in spared or _is_written(run, time.time() if now is None else now):
+            continue
+        if _remove(run.folder):
+            left -= run.size
+            removed.append(run.folder.name)
+    return removed
+
+
+_WRITING_S = 60.0
+
+
+def _is_written(run: KeptRun, now: float) -> bool:
+    """Whether a rank may still be writing to it: a ring file changed a moment ago."""
+    with suppress(OSError):
+        partials = [file for file in run.folder.iterdir() if file.name.endswith(".partial")]
+        return any(now - file.stat().st_mtime < _WRITING_S for file in partials)
+    return False
+
+
+def _remove(folder: Path) -> bool:
+    """Removes a session: only its own files, no folders below it."""
+    try:
+        for file in folder.iterdir():
+            if file.name != MARKER:
+                file.unlink()
+        (folder / MARKER).unlink(missing_ok=True)
+        folder.rmdir()
+    except OSError:
+        return False
+    return True

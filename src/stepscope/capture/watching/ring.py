@@ -1,0 +1,170 @@
+"""The tracers that are always on, and the file on disk that keeps what they recorded last."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from stepscope.capture import files, ranges, report
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.running import read_two_clocks
+from stepscope.capture.tracers.base import Probe
+from stepscope.capture.tracers.host import HostTracer
+from stepscope.capture.tracers.system import VALUE, SystemTracer
+from stepscope.capture.tracers.ticker import Ticker
+from stepscope.capture.watching.cause import Machine
+from stepscope.capture.watching.options import WatchOptions
+from stepscope.capture.watching.ring_file import RingFile
+from stepscope.capture.watching.sampler import RingSampler
+from stepscope.capture.watching.steps import StepFollower, StepRecord
+from stepscope.formats.spool import layout
+
+FLUSH_S = 0.75  # what a killed job loses at most, with some time to write
+_SYSTEM_MS = 1000
+_MOST_MACHINE = 60
+
+
+class Ring:
+    """Annotations, Python samples, system counters and step marks of the last seconds.
+
+    Args:
+        options: of the watch.
+        target: the place of the ring's file.
+        steps: the steps of the loop.
+        on_counters: called with the values of the system's counters, now and then.
+
+    Attributes:
+        sampler: of the Python stacks.
+        cpu_s: the processor time that flushing has taken.
+
+    Raises:
+        CaptureError: the file cannot be made.
+    """
+
+    def __init__(
+        self,
+        options: WatchOptions,
+        target: files.Target,
+        steps: StepFollower,
+        on_counters: Callable[[dict[str, list[float]]], None],
+    ) -> None:
+        self._steps = steps
+        self._on_counters = on_counters
+        self._host = HostTracer()
+        self.sampler = RingSampler(steps, options.samples_hz, options.budget_percent)
+        self._system = SystemTracer()
+        self._probes: list[Probe] = [self._host, self._system, *([self.sampler] if options.samples_hz else [])]
+        self._broken: list[Probe] = []
+        self._lock = threading.Lock()
+        self._machine: list[tuple[int, str, float]] = []
+        self.cpu_s = 0.0
+        clock_ns, unix_ns = read_two_clocks()
+        header = layout.session(target.name, "", clock_ns, unix_ns)
+        with files.translate_write_errors(target.folder, "the job goes on without a watch; choose another logdir"):
+            self._file = RingFile(target.partial, header, round(options.ring * 1e9), round(options.ring_bytes))
+        self._path: Path = target.partial
+        self._flusher = Ticker("ring-flush", FLUSH_S, self._flush_and_measure)
+
+    @property
+    def lost_events(self) -> int:
+        """Events that could not be written."""
+        return self._file.lost_events
+
+    def start(self) -> None:
+        """Starts the tracers."""
+        options = ProfilerOptions(system_interval_ms=_SYSTEM_MS)
+        for probe in list(self._probes):
+            try:
+                probe.start(options, time.perf_counter_ns)
+            except Exception as error:
+                self._probes.remove(probe)
+                report.report(error, f"watching with {type(probe).__name__}")
+        self._flusher.start()
+        ranges.route_ring(self._host.annotate)
+
+    def mark_step(self, step: StepRecord) -> None:
+        """Records a step that the program does not mark itself; on the thread of the steps."""
+        local = self._host._local
+        append = getattr(local, "append", None) or self._host.make_append()
+        append(("train", step.start.at_ns, step.end.at_ns, {"step_num": step.number, "_r": 1}))
+
+    def flush(self) -> None:
+        """Writes what was recorded until now."""
+        with self._lock:
+            now = time.perf_counter_ns()
+            for probe in self._probes:
+                self._flush_probe(probe, now)
+
+    def content(self) -> bytes:
+        """What the ring keeps, flushed to this moment."""
+        self.flush()
+        with self._lock:
+            return self._file.content()
+
+    def machine_during(self, start_ns: int, end_ns: int) -> Machine:
+        """What the machine did in a span of time, by the samples in it and the next one."""
+        means: dict[str, float] = {}
+        for name in ("CPU machine %", "CPU process %"):
+            values = [value for at, each, value in self._machine if each == name and start_ns <= at <= end_ns + 1e9]
+            if values:
+                means[name] = sum(values) / len(values)
+        own = means.get("CPU process %")
+        return Machine(means.get("CPU machine %"), None if own is None else own / (_processors() or 1))
+
+    def stop(self, keep: bool) -> None:
+        """Ends the tracers.
+
+        Args:
+            keep: leaves the file on the disk.
+        """
+        ranges.route_ring(None)
+        self._flusher.stop()
+        for probe in self._probes:
+            try:
+                probe.stop()
+            except Exception as error:
+                report.report(error, f"ending {type(probe).__name__}")
+        with self._lock:
+            self._file.abandon() if keep else self._file.remove()
+
+    def abandon(self) -> None:
+        """In a forked child: everything belongs to the parent."""
+        for probe in self._probes:
+            probe.abandon()
+        self._file.abandon()
+
+    def _flush_and_measure(self) -> None:
+        self.flush()
+        self.cpu_s = time.thread_time_ns() / 1e9
+
+    def _flush_probe(self, probe: Probe, now: int) -> None:
+        if probe in self._broken:
+            return
+        try:
+            chunks = probe.drain()
+            if probe is self._system:
+                self._note_counters(chunks)
+            self._file.add(chunks, now)
+        except Exception as error:
+            self._broken.append(probe)
+            report.report(error, f"flushing {type(probe).__name__}")
+
+    def _note_counters(self, chunks: list[layout.Chunk]) -> None:
+        values: dict[str, list[float]] = {}
+        for chunk in chunks:
+            for row, stats in chunk.stats.items():
+                name, value = chunk.names[chunk.name[row]], stats[VALUE]
+                if isinstance(value, int | float):
+                    values.setdefault(name, []).append(float(value))
+                    self._machine.append((chunk.begin[row], name, float(value)))
+        del self._machine[: -_MOST_MACHINE * 8]
+        if values:
+            self._on_counters(values)
+
+
+def _processors() -> int:
+    import os
+
+    return os.cpu_count() or 1

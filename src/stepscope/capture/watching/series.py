@@ -1,0 +1,151 @@
+"""Writes the time series of a run: one short row every few seconds, for days; see `stepscope.formats.series`.
+
+A killed job loses no row that was written.  Packing is done by another process, because the libraries for Parquet are
+large.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from stepscope.capture import aside
+from stepscope.capture.report import report
+from stepscope.capture.scratch import ScratchFolder
+from stepscope.capture.watching import pack
+from stepscope.capture.watching.marks import Mark
+from stepscope.capture.watching.steps import StepRecord
+from stepscope.formats.series import marks_path, tail_path
+
+_PACK_ROWS = 720  # two hours of rows of ten seconds
+_PATIENCE_S = 120.0
+_HIGH = 0.9
+
+Row = dict[str, float | int | None]
+
+
+class Bucket:
+    """Collects what happens during one row.  `add` is called on the thread of the steps."""
+
+    def __init__(self) -> None:
+        self._steps: list[StepRecord] = []
+        self._counters: dict[str, list[float]] = {}
+        self.values: dict[str, float] = {}
+
+    def add(self, step: StepRecord) -> None:
+        """A step has ended."""
+        self._steps.append(step)
+
+    def note_counters(self, counters: Mapping[str, list[float]]) -> None:
+        """Values of the system's counters."""
+        for name, values in counters.items():
+            self._counters.setdefault(name, []).extend(values)
+
+    def take(self, unix_s: float, extra: Mapping[str, float | int | None]) -> Row:
+        """The row, and a new bucket.
+
+        Args:
+            unix_s: its end.
+            extra: further values.
+        """
+        steps, self._steps = self._steps, []
+        counters, self._counters = self._counters, {}
+        values, self.values = self.values, {}
+        row: Row = {"unix_s": round(unix_s, 3), "steps": len(steps), **_summarize_steps(steps), **extra}
+        row |= {_column(name): round(statistics.fmean(taken), 4) for name, taken in counters.items() if taken}
+        return row | {f"value_{name}": value for name, value in values.items()}
+
+
+def _column(counter: str) -> str:
+    """The name of a counter's column: `CPU process %` becomes `cpu_process_percent`."""
+    name = counter.lower().replace("%", "percent").replace("/", "_per_")
+    return "_".join("".join(letter if letter.isalnum() else " " for letter in name).split())
+
+
+def _summarize_steps(steps: list[StepRecord]) -> Row:
+    plain = sorted(step.length_ns / 1e6 for step in steps if not step.was_profiled)
+    if not plain:
+        return {"last_step": steps[-1].number if steps else None}
+    length_ns = sum(step.length_ns for step in steps)
+    cpu_ns = sum(step.end.cpu_ns - step.start.cpu_ns for step in steps)
+    queued_ns = sum(step.end.queued_ns - step.start.queued_ns for step in steps)
+    collected_ns = sum(step.end.collector_ns - step.start.collector_ns for step in steps)
+    return {
+        "last_step": steps[-1].number,
+        "step_ms_median": round(statistics.median(plain), 4),
+        "step_ms_mean": round(statistics.fmean(plain), 4),
+        "step_ms_p90": round(plain[min(len(plain) - 1, int(_HIGH * len(plain)))], 4),
+        "step_ms_max": round(plain[-1], 4),
+        "slow_steps": sum(step.is_slow for step in steps),
+        "thread_cpu_percent": round(100 * cpu_ns / length_ns, 3) if length_ns else None,
+        "thread_queued_percent": round(100 * queued_ns / length_ns, 3) if length_ns else None,
+        "collector_percent": round(100 * collected_ns / length_ns, 3) if length_ns else None,
+    }
+
+
+class SeriesFile:
+    """The files of one worker's time series.  For one thread at a time.
+
+    Args:
+        folder: of the run.
+        host: the worker's name.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
+
+    def __init__(self, folder: Path, host: str) -> None:
+        self.folder = folder
+        self._host = host
+        self._rows = 0
+        self._complained = False
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def add(self, row: Row) -> None:
+        """Appends a row.  What cannot be written is lost, and reported once."""
+        self._append(tail_path(self.folder, self._host), row)
+        self._rows += 1
+
+    def add_mark(self, mark: Mark) -> None:
+        """Appends a trigger."""
+        self._append(marks_path(self.folder, self._host), mark.row())
+
+    def is_due(self) -> bool:
+        """Whether there are enough rows to pack."""
+        return self._rows >= _PACK_ROWS
+
+    def pack(self) -> None:
+        """Packs the rows in another process, and waits for that."""
+        if not self._rows:
+            return
+        self._rows = 0
+        with suppress(OSError):  # the folder is gone
+            tail_path(self.folder, self._host).rename(self.folder / f"{self._host}.tail-{time.time_ns()}.jsonl")
+            _pack_aside(self.folder, self._host)
+
+    def _append(self, path: Path, row: Mapping[str, object]) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            if not self._complained:
+                report(error, "writing the time series")
+            self._complained = True
+        else:
+            self._complained = False
+
+
+def _pack_aside(folder: Path, host: str) -> None:
+    scratch = ScratchFolder()
+    try:
+        result = Path(scratch.path) / "packed"
+        aside.run(pack.__name__, [str(folder), host, str(result)], result, _PATIENCE_S)
+    except (aside.UnableError, aside.FailedError):
+        pass  # the rows stay as text, which is read as well
+    finally:
+        scratch.remove()

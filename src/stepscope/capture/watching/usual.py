@@ -1,0 +1,90 @@
+"""How long a step usually takes, and whether one is slow."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+
+_WINDOW = 400
+_FEWEST = 20
+_HIGH = 0.95
+_TIMES_ABOVE = 3  # a slow step is above the usual high by this many times what that is above the median
+_JUDGED = 30
+_MOST_SLOW = 24  # of the last `_JUDGED`: from then on this is how long a step takes
+
+
+class UsualLength:
+    """The lengths of the last steps, without the slow ones.
+
+    A step is slow if it is longer than each of three limits: `slow_factor` times the median; the median and `least_ns`;
+    and a limit that follows the noise of this job, so that a job whose steps vary by themselves has few false alarms.
+    A step without its waits for a processor is compared as well: on a machine that others use, those waits are most of
+    the noise, and would hide a step that is slow by itself.
+    If four in five of the last steps are slow, that is what a step takes from now on.
+
+    Attributes:
+        median_ns: of the last steps; 0 until there are enough.
+    """
+
+    def __init__(self, slow_factor: float, least_ns: int) -> None:
+        self._whole = _Window(slow_factor, least_ns)
+        self._own = _Window(slow_factor, least_ns)
+        self._judged: deque[bool] = deque(maxlen=_JUDGED)
+        self.median_ns = 0
+
+    def judge(self, length_ns: int, queued_ns: int = 0) -> bool:
+        """Notes the length of a step; returns whether it is slow.
+
+        Args:
+            queued_ns: the part of it in which its thread waited for a processor.
+        """
+        slow = 0 < self._whole.limit_ns < length_ns or 0 < self._own.limit_ns < length_ns - queued_ns
+        self._judged.append(slow)
+        if slow and sum(self._judged) < _MOST_SLOW:
+            return True
+        if slow:  # another length is usual now
+            self.forget()
+        self._whole.add(length_ns)
+        self._own.add(length_ns - queued_ns)
+        self.median_ns = self._whole.median_ns
+        return False
+
+    def forget(self) -> None:
+        """Starts anew."""
+        self._whole.forget()
+        self._own.forget()
+        self._judged.clear()
+        self.median_ns = 0
+
+
+class _Window:
+    """The last lengths, sorted.
+
+    Attributes:
+        median_ns, limit_ns: of the last lengths; 0 until there are enough.
+    """
+
+    def __init__(self, slow_factor: float, least_ns: int) -> None:
+        self._slow_factor = slow_factor
+        self._least_ns = least_ns
+        self._order: deque[int] = deque()
+        self._sorted: list[int] = []
+        self.median_ns = self.limit_ns = 0
+
+    def forget(self) -> None:
+        self._order.clear()
+        self._sorted.clear()
+        self.median_ns = self.limit_ns = 0
+
+    def add(self, length_ns: int) -> None:
+        self._order.append(length_ns)
+        insort(self._sorted, length_ns)
+        if len(self._order) > _WINDOW:
+            del self._sorted[bisect_left(self._sorted, self._order.popleft())]
+        count = len(self._sorted)
+        if count < _FEWEST:
+            return
+        self.median_ns = median = self._sorted[count // 2]
+        high = self._sorted[min(count - 1, int(_HIGH * count))]
+        noise = high + _TIMES_ABOVE * (high - median)
+        self.limit_ns = max(round(self._slow_factor * median), median + self._least_ns, noise)

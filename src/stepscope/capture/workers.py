@@ -1,0 +1,243 @@
+"""Records what worker processes do: those of a DataLoader, of `multiprocessing` and of `concurrent.futures`.
+
+Workers usually start long before a capture, so each has a small thread that looks ten times a second whether the
+process that started it captures: a file says so, in a folder that both know.  While it does, the worker samples its own
+stacks and notes how long each batch or task takes; when it ends, the capture collects what the workers wrote.  All of
+them read the same monotonic clock as the capture, which is that of the machine.
+
+    main process    ---start writes FOLDER/now---------------stop removes it---collects FOLDER/7/*
+    worker          ....looks....|records into FOLDER/7/1234.part......|renames it to 1234.done
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import tempfile
+import threading
+import time
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.report import Wall, report
+from stepscope.capture.tracers.stack_samples import StackSampler
+from stepscope.capture.tracers.ticker import THREAD_PREFIX
+from stepscope.formats.spool import layout
+from stepscope.formats.spool.layout import WORKERS_PLANE, Chunk
+
+FOLDER = "STEPSCOPE_WORKERS"  # the variable by which new processes find the folder
+FOLDER_PREFIX = "stepscope-workers-"
+PREPARE, SEND = "prepare", "send"
+_LOOK_S, _FLUSH_S = 0.1, 0.25  # a look takes 0.2 ms of a busy core
+_NOW = "now"
+
+# What a worker runs -> what its processes are called, and where among the arguments its two queues are.
+_LOOPS: dict[tuple[str, str], tuple[str, int, int]] = {
+    ("torch.utils.data._utils.worker", "_worker_loop"): ("DataLoader worker", 2, 3),
+    ("multiprocessing.pool", "worker"): ("pool worker", 0, 1),
+    ("concurrent.futures.process", "_process_worker"): ("executor worker", 0, 1),
+}
+
+
+def install() -> None:
+    """Lets all processes that `multiprocessing` starts from now on record themselves while this one captures."""
+    from multiprocessing.process import BaseProcess
+
+    bootstrap: Any = getattr(BaseProcess, "_bootstrap", None)
+    if bootstrap is None or getattr(bootstrap, "records_workers", False):
+        return
+    name = f"{FOLDER_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
+    os.environ.setdefault(FOLDER, str(Path(tempfile.gettempdir()) / name))
+
+    @functools.wraps(bootstrap)
+    def bootstrap_and_record(self: Any, *args: Any, **kwargs: Any) -> Any:
+        worker = Worker(self)
+        worker.start()
+        try:
+            return bootstrap(self, *args, **kwargs)
+        finally:
+            worker.finish()
+
+    bootstrap_and_record.records_workers = True  # type: ignore[attr-defined]
+    BaseProcess._bootstrap = bootstrap_and_record  # type: ignore[attr-defined]
+
+
+def shared_folder() -> Path | None:
+    """The folder of this program's processes; None if `install` was never called."""
+    name = os.environ.get(FOLDER, "")
+    return Path(name) if name else None
+
+
+def write_now(folder: Path, text: str) -> None:
+    """Asks the workers to record: a capture has started."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = folder / f"{_NOW}.{os.getpid()}"
+    part.write_text(text)
+    part.replace(folder / _NOW)
+
+
+def clear_now(folder: Path) -> None:
+    """Asks them to stop."""
+    with suppress(OSError):
+        (folder / _NOW).unlink()
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes the folder, if nobody records into it."""
+    if not (folder / _NOW).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Worker:
+    """A worker process: looks whether to record, and records.
+
+    Args:
+        process: the object of `multiprocessing` that describes this process.
+    """
+
+    def __init__(self, process: Any) -> None:
+        self._folder = shared_folder()
+        self._name = str(getattr(process, "name", "worker"))
+        self._spans: list[tuple[str, int, int]] = []
+        self._recording: Recording | None = None
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=f"{THREAD_PREFIX}worker", daemon=True)
+        with Wall("watching a worker", strict=False):
+            self._time_queues(process)
+
+    def _time_queues(self, process: Any) -> None:
+        """Notes when the worker takes a batch's indices or a task, and when it has the result."""
+        target = getattr(process, "_target", None)
+        found = _LOOPS.get((getattr(target, "__module__", ""), getattr(target, "__name__", "")))
+        if found is None:
+            return
+        what, source, sink = found
+        self._name = f"{what} {self._name.rpartition('-')[2]}"
+        args = list(process._args)
+        took: list[int] = [0]
+        args[source] = Timed(args[source], "get", lambda begin, end: took.__setitem__(0, end))
+        args[sink] = Timed(args[sink], "put", lambda begin, end: self._note_result(took[0], begin, end))
+        process._args = tuple(args)
+
+    def _note_result(self, took: int, begin: int, end: int) -> None:
+        if self._recording is not None and took:
+            self._spans += [(PREPARE, took, begin), (SEND, begin, end)]
+
+    def start(self) -> None:
+        """Starts looking."""
+        if self._folder is None:
+            return
+        with Wall("watching a worker", strict=False):
+            self._thread.start()
+
+    def finish(self) -> None:
+        """The process ends: what it has recorded is written."""
+        self._ended.set()
+        with Wall("ending a worker", strict=False), self._lock:
+            self._stop()
+
+    def _run(self) -> None:
+        try:
+            while not self._ended.wait(_LOOK_S):
+                with self._lock:
+                    self._look()
+        except Exception as error:
+            report(error, "recording a worker")
+
+    def _look(self) -> None:
+        assert self._folder is not None
+        try:
+            wanted = (self._folder / _NOW).read_text()
+        except OSError:
+            wanted = ""
+        if self._recording is not None and self._recording.wanted != wanted:
+            self._stop()
+        if wanted and self._recording is None:
+            self._spans.clear()
+            self._recording = Recording(self._folder, wanted)
+        if self._recording is not None:
+            self._recording.flush_if_due(self._take)
+
+    def _stop(self) -> None:
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            recording.finish(self._take)
+
+    def _take(self, sampled: list[Chunk]) -> list[Chunk]:
+        """What was recorded since the last call, under the name of this worker."""
+        name, pid = f"{self._name} ({os.getpid()})", os.getpid()
+        spans, self._spans = self._spans, []
+        chunks = [replace(chunk, line=f"{name}: {chunk.line}") for chunk in sampled]
+        if spans:
+            rows = array("i", [int(span[0] == SEND) for span in spans])
+            begin, end = array("q", [span[1] for span in spans]), array("q", [span[2] for span in spans])
+            chunks.append(Chunk(WORKERS_PLANE, name, pid, "INPUT_CALLBACK", [PREPARE, SEND], rows, begin, end))
+        return chunks
+
+
+Take = Callable[[list[Chunk]], list[Chunk]]
+
+
+class Recording:
+    """What one worker records for one capture.
+
+    Args:
+        folder: of the program's processes.
+        wanted: what the capture asks for: its number, and how many samples a second.
+    """
+
+    def __init__(self, folder: Path, wanted: str) -> None:
+        self.wanted = wanted
+        number, _, rate = wanted.partition(" ")
+        place = folder / number
+        place.mkdir(exist_ok=True)
+        self._path = place / f"{os.getpid()}.part"
+        self._file = self._path.open("wb", buffering=0)
+        self._file.write(layout.MAGIC)
+        self._sampler = StackSampler()
+        self._sampler.start(ProfilerOptions(stack_samples_hz=int(rate or 0)), time.perf_counter_ns)
+        self._flushed_s = time.monotonic()
+
+    def flush_if_due(self, take: Take) -> None:
+        """Writes what was recorded, four times a second: a worker may be killed at any moment."""
+        if time.monotonic() - self._flushed_s >= _FLUSH_S:
+            self._flush(take)
+
+    def _flush(self, take: Take) -> None:
+        self._flushed_s = time.monotonic()
+        for chunk in take(self._sampler.drain()):
+            self._file.write(layout.chunk(chunk))
+
+    def finish(self, take: Take) -> None:
+        """Ends the recording, and says that its file is complete."""
+        self._sampler.stop()
+        with suppress(OSError):  # the capture may have given up waiting, and removed the folder
+            self._flush(take)
+            self._path.rename(self._path.with_suffix(".done"))
+        self._file.close()
+
+
+class Timed:
+    """A queue one method of which reports when it was called and when it returned; all else is the queue's."""
+
+    def __init__(self, queue: Any, method: str, note: Callable[[int, int], object]) -> None:
+        self._queue = queue
+        call = getattr(queue, method)
+
+        def call_and_note(*args: Any, **kwargs: Any) -> Any:
+            begin = time.perf_counter_ns()
+            result = call(*args, **kwargs)
+            note(begin, time.perf_counter_ns())
+            return result
+
+        setattr(self, method, call_and_note)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)

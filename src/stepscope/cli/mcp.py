@@ -1,0 +1,63 @@
+"""`stepscope mcp`: answers agents by the Model Context Protocol, over stdio or HTTP."""
+
+from __future__ import annotations
+
+import gc
+import os
+import secrets
+import sys
+from typing import Annotated
+
+import typer
+
+from stepscope import __version__
+from stepscope.errors import UsageError
+
+TOKEN_VARIABLE = "STEPSCOPE_MCP_TOKEN"
+_SHORTEST_TOKEN = 16
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("mcp")(serve)
+
+
+def serve(
+    logdirs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[LOGDIR]...", help="Agents may read what is below these, and nothing else."),
+    ] = None,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port to listen on.", min=0, max=65535)] = 6011,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", envvar=TOKEN_VARIABLE, help="What clients must send over HTTP (default: a new one)."),
+    ] = None,
+) -> None:
+    """Answers agents by the Model Context Protocol: summaries, advice, rows, what-if, comparisons, pictures."""
+    from stepscope.agents.server import make_server
+    from stepscope.agents.sessions import Sessions
+
+    if http and not logdirs:
+        raise UsageError("an HTTP server needs the places that agents may read", hint="stepscope mcp --http LOGDIR")
+    if token is not None and len(token) < _SHORTEST_TOKEN:
+        raise UsageError(
+            "the token is too short", hint=f"use at least {_SHORTEST_TOKEN} characters, or none for a new one"
+        )
+    gc.enable()  # a server makes garbage; see `stepscope.cli.main.main`
+    server = make_server(Sessions(logdirs or []), __version__)
+    if http:
+        _serve_http(server, host, port, token or secrets.token_urlsafe(24))
+    else:
+        server.run("stdio")
+
+
+def _serve_http(server: object, host: str, port: int, token: str) -> None:
+    import uvicorn
+
+    from stepscope.agents.server import PATH, make_http_app
+
+    shown = token if TOKEN_VARIABLE not in os.environ else f"${TOKEN_VARIABLE}"
+    print(f"http://{host}:{port}{PATH}\nAuthorization: Bearer {shown}", file=sys.stderr, flush=True)
+    uvicorn.run(make_http_app(server, token, host), host=host, port=port, log_level="warning")

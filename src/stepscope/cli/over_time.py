@@ -1,0 +1,61 @@
+"""`stepscope over-time`: a watched run over hours and days; `stepscope trigger`: asks a watch for a capture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stepscope.cli.commands import Format, Output, Sort, Top, Where
+from stepscope.cli.options import OutputFormat
+from stepscope.cli.show import show_report, working
+from stepscope.cli.tools import check_output
+from stepscope.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("over-time")(over_time)
+
+
+def over_time(
+    logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="The logdir of a job that is or was watched.")],
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="RUN", help="The run to show (default: the newest)."),
+    ] = None,
+    captures: Annotated[
+        int, typer.Option("--captures", min=0, help="How many of the latest captures to analyse; 0 for none.")
+    ] = 12,
+    form: Format = OutputFormat.TABLE,
+    output: Output = None,
+    top: Top = None,
+    sort: Sort = None,
+    where: Where = None,
+) -> None:
+    """Shows how a watched run changed: step time, utilisation, memory and its growth, triggers and captures."""
+    from stepscope.overtime import examine_run
+
+    check_output(form, output)
+    with working() as progress:
+        report = examine_run(logdir, run, captures, progress)
+    show_report(report.arranged(sort, where or ()), form, output, top)
+
+
+def register_trigger(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("trigger")(trigger)
+
+
+def trigger(
+    logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="The logdir of a job that is watched.")],
+    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why; it is kept with the capture.")] = "",
+) -> None:
+    """Asks every watch that writes to LOGDIR to keep a capture; they read the request within a second."""
+    from stepscope.capture.watching.together import write_request
+
+    if not Path(logdir).is_dir():
+        raise UsageError(f"{logdir} is not a folder", hint="give the logdir of the job that is watched")
+    request = write_request(Path(logdir), reason or "a person asked for a capture")
+    typer.echo(f"asked for {request.run}; open it with: stepscope summary {logdir} --run {request.run}")

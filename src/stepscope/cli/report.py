@@ -1,0 +1,47 @@
+"""`stepscope report`: one HTML file about a session, to send to others."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stepscope import __version__
+from stepscope.cli.commands import HostName, ProfilePath, RunName
+from stepscope.cli.options import STDOUT
+from stepscope.cli.show import file_size_text, working
+from stepscope.cli.tools import check_folder, load_profile
+from stepscope.report.export import write_file
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("report")(report)
+
+
+def report(
+    path: ProfilePath,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write; - is stdout.")
+    ] = Path("report.html"),
+    run: RunName = None,
+    host: HostName = None,
+) -> None:
+    """Writes one HTML file to send: charts, advice and its evidence in the timeline. It needs no network."""
+    from stepscope.sheets.session_sheet import render_sheet
+
+    is_stdout = str(output) == STDOUT
+    if not is_stdout:
+        check_folder(output)
+    with working() as progress:
+        profile = load_profile(path, run, host, progress)
+        content = render_sheet(profile, __version__, datetime.datetime.now().astimezone()).encode()
+    if is_stdout:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    write_file(output, content)
+    print(f"wrote {output} ({file_size_text(len(content))})", file=sys.stderr)

@@ -1,0 +1,113 @@
+"""`stepscope sql`: answers a question in SQL about one or several sessions."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepscope.cli.commands import Format, HostName, Output, RunName
+from stepscope.cli.options import STDOUT, OutputFormat
+from stepscope.cli.show import show_report, working
+from stepscope.cli.tools import check_output, load_profile
+from stepscope.engines.budget import parse_size
+from stepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from stepscope.api import LoadedProfile
+    from stepscope.sql.answer import SqlReport
+
+_NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<path>.+)", re.DOTALL)
+_LEAST_BYTES = 64 << 20  # the engine needs some for itself
+
+_EPILOG = """
+Examples:\n
+stepscope sql logs "SELECT name, ms(sum(self_ps)) AS ms FROM events GROUP BY name ORDER BY ms DESC LIMIT 10"\n
+stepscope sql before=logs/1 after=logs/2 "SELECT (SELECT count(*) FROM before.kernels), count(*) FROM after.kernels"\n
+stepscope sql logs shows the tables and their columns.
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("sql", epilog=_EPILOG)(sql)
+
+
+def sql(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]PATH... [QUERY]",
+            help="One or more profiles, then the query (- reads it from stdin). With NAME=, the views of a session "
+            "are NAME.events and so on; those of the first need no name.",
+        ),
+    ],
+    run: RunName = None,
+    host: HostName = None,
+    form: Format = OutputFormat.TABLE,
+    output: Output = None,
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, help="Maximum rows to show (default: 20; other formats: all).")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the query after this time.")
+    ] = None,
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="SIZE", help="What joins and sorts may use, such as 8GB.")
+    ] = "4GB",
+) -> None:
+    """Answers a question in SQL. Without a query, lists the tables and their columns."""
+    check_output(form, output)
+    paths, query = _split_words(words)
+    limit = read_size(memory)
+    with working() as progress:
+        sessions = _load_sessions(paths, run, host, progress)
+        report = _answer(sessions, query, timeout, limit)
+    show_report(report, form, output, top)
+
+
+def _answer(
+    sessions: dict[str, LoadedProfile], query: str | None, timeout: float | None, memory_bytes: int
+) -> SqlReport:
+    (name, first), *others = sessions.items()
+    if query is None:
+        return first.sql_schema()
+    return first.sql(query, attach=dict(others), name=name, timeout=timeout, memory_bytes=memory_bytes)
+
+
+def _split_words(words: list[str]) -> tuple[list[str], str | None]:
+    """The paths and the query; a single word is a path."""
+    if len(words) == 1:
+        return words, None
+    *paths, query = words
+    return paths, sys.stdin.read() if query == STDOUT else query
+
+
+def _load_sessions(
+    paths: list[str], run: str | None, host: str | None, progress: Callable[[str], None]
+) -> dict[str, LoadedProfile]:
+    """The sessions by name, in order.  Raises UsageError for a further session without a name."""
+    sessions: dict[str, LoadedProfile] = {}
+    for word in paths:
+        named = None if Path(word).exists() else _NAMED.fullmatch(word)
+        name = named["name"] if named else "main"
+        if name in sessions:
+            raise UsageError(
+                f"there are two sessions named {name}" if named else f"the session {word} has no name",
+                hint="write NAME=PATH, for example before=logs/1 after=logs/2; the query comes last",
+            )
+        beside = next(iter(sessions.values()), None)
+        sessions[name] = load_profile(named["path"] if named else word, run, host, progress, beside=beside)
+    return sessions
+
+
+def read_size(text: str) -> int:
+    """Bytes from a text such as 8GB or 512MiB. Raises UsageError."""
+    found = parse_size(text)
+    if found < _LEAST_BYTES:
+        raise UsageError(f"{text!r} is too little memory for a query", hint="at least 64MB, such as --memory 8GB")
+    return found

@@ -1,0 +1,76 @@
+"""What an engine is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from stepscope.errors import StepscopeError
+from stepscope.records import dataclass
+
+
+class EngineError(StepscopeError):
+    """An engine cannot be used: not installed, not reachable, of another version."""
+
+    default_code = "engine"
+
+
+@dataclass(frozen=True)
+class Done:
+    """A task that was answered; `content` is the packed answer."""
+
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A task that was not answered, and why."""
+
+    reason: str
+
+
+Ticket = Any
+"""What an engine gives for a task; only the engine looks into it."""
+
+
+class Engine(Protocol):
+    """Something that does tasks beside each other.
+
+    Attributes:
+        name: as on the command line.
+    """
+
+    name: str
+
+    def slots(self) -> int:
+        """How many tasks it does at the same time; at least one.  May change while a cluster grows."""
+
+    def submit(self, content: bytes) -> Ticket:
+        """Starts a packed task.  Raises EngineError."""
+
+    def wait(self, tickets: Sequence[Ticket], seconds: float) -> list[tuple[Ticket, Done | Lost]]:
+        """Those of the tasks that have ended, at the latest after some seconds, when it may be none.
+
+        Raises:
+            EngineError: no task can be done here, because the workers have another version or are all gone.
+        """
+
+    def cancel(self, tickets: Sequence[Ticket]) -> None:
+        """Ends tasks, also those at work."""
+
+    def close(self) -> None:
+        """Ends what this engine started; a cluster that was there before goes on."""
+
+
+def refused(engine: str, theirs: str, ours: object) -> EngineError:
+    """The error for workers of another version."""
+    hint = "install the same versions on both ends"
+    return EngineError(
+        f"the workers of {engine} have {theirs}, and this process has {ours}", code="versions", hint=hint
+    )
+
+
+def not_importable(engine: str, error: BaseException) -> EngineError:
+    """The error for workers that lack Stepscope."""
+    hint = "install it there in the same version: pip install stepscope"
+    return EngineError(f"the workers of {engine} cannot import Stepscope ({error})", code="versions", hint=hint)

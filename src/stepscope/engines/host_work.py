@@ -1,0 +1,232 @@
+"""The work on one host: read its file, compute its part of a report, and keep that in the cache."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from stepscope.analysis.registry import Tool, tool_named
+from stepscope.cache import Cache, cache_key
+from stepscope.formats import progress as reading
+from stepscope.formats import store
+from stepscope.meanwhile import importing
+from stepscope.records import dataclass
+
+if TYPE_CHECKING:
+    from stepscope.formats.session import HostFile
+    from stepscope.model import HostTrace
+    from stepscope.shelf import TraceShelf
+
+Progress = Callable[[str], None]
+
+WORTH_KEEPING = 200_000
+"""From this many events on, reading the derived columns of a trace from the cache is faster than computing them."""
+
+MEMORY_OF_FILE = 2
+"""The memory of a decoded trace and its derived columns, in multiples of its file's size."""
+
+_FOREST = "forest"
+
+# Larger files are decoded while they are read and are never in memory as a whole.
+_WORTH_PIECES_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """What is known of a host's file before it is opened: its identity, and the cache key of what is derived from it.
+
+    A worker gets both from the process that listed the folder.  It need not ask the store again, and the key holds on
+    every machine, although the times of the installed code differ.
+    """
+
+    identity: store.Identity
+    key: str | None
+
+
+class HostWork:
+    """Reads hosts and computes their partials.  Every engine uses it, in whichever process.
+
+    Args:
+        cache: where partials and derived columns are kept.
+        shelf: where decoded traces are kept.
+        progress: called with a short sentence when a longer piece of work starts.
+        known: what is known of hosts' files, by host.
+    """
+
+    def __init__(
+        self, cache: Cache, shelf: TraceShelf, progress: Progress, known: Mapping[str, KnownFile] | None = None
+    ) -> None:
+        self.cache = cache
+        self.shelf = shelf
+        self.events_read: dict[str, int] = {}
+        self.bytes_read: dict[str, int] = {}
+        self._progress = progress
+        self._known = known or {}
+
+    def trace(self, file: HostFile) -> HostTrace:
+        """A host's trace, from the shelf if it is there.  Raises InputError."""
+        expected = max(1, MEMORY_OF_FILE * (file.size or 0))
+        return self.shelf.get((self._identity(file), file.host), lambda: self._decode(file), expected)
+
+    def is_decoded(self, file: HostFile) -> bool:
+        """Whether a host's trace is in memory, so that `trace` returns at once."""
+        return (self._identity(file), file.host) in self.shelf
+
+    def trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
+        """A host's trace with only some of its steps, given by their places."""
+        from stepscope.analysis.steps.step_range import take_steps
+
+        key = self._identity(file), file.host, rows
+        return self.shelf.get(key, lambda: take_steps(self.trace(file), rows))
+
+    def key(self, file: HostFile) -> str | None:
+        """The cache key for results derived from a host's file; None without a cache."""
+        if not self.cache.is_on:
+            return None
+        known = self._known.get(file.host)
+        return known.key if known else cache_key([store.identity(file.path)], file.host)
+
+    def know(self, file: HostFile) -> KnownFile:
+        """What another process need not find out again.  Raises NotFoundError, AccessError."""
+        identity = self._identity(file)
+        return KnownFile(identity, cache_key([identity], file.host) if self.cache.is_on else None)
+
+    def kept_partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any | None:
+        """One host's part of a report from the cache; None if it is not there."""
+        content = self.cache.get_bytes(self.key(file), part_name(tool, within_steps))
+        return None if content is None else decode_partial(tool, content)
+
+    def partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any:
+        """One host's part of a report, from the cache if possible; `within_steps` restricts it to the steps."""
+        kept = self.kept_partial(tool, file, within_steps)
+        if kept is not None:
+            return kept
+        with importing(tool.module):
+            trace = self._trace_within_steps(file) if within_steps else self.trace(file)
+        self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
+        partial = tool.partial(trace)
+        self._keep(tool, file, partial, trace, within_steps)
+        return partial
+
+    def partial_of_steps(self, tool: Tool, file: HostFile, rows: tuple[int, ...]) -> Any:
+        """One host's part of a report on some of its steps.  Not cached: there are too many ranges."""
+        return tool.partial(self.trace_of_steps(file, rows))
+
+    def _identity(self, file: HostFile) -> store.Identity:
+        known = self._known.get(file.host)
+        return known.identity if known else store.identity(file.path)
+
+    def _keep(self, tool: Tool, file: HostFile, partial: Any, trace: HostTrace, within_steps: bool) -> None:
+        key = self.key(file)
+        if key is None:
+            return
+        self.cache.put_bytes(key, part_name(tool, within_steps), encode_partial(partial))
+        is_large = self.cache.folder is not None and not within_steps and len(trace.events) >= WORTH_KEEPING
+        if is_large and self.cache.get_columns(key, _FOREST, only=()) is None:
+            from stepscope.analysis.trace.grouping import forest_columns
+
+            self.cache.put_columns(key, _FOREST, forest_columns(trace))
+
+    def _trace_within_steps(self, file: HostFile) -> HostTrace:
+        """A host's trace without events before its first step and after its last; the whole trace without steps."""
+        rows = tuple(range(len(self.partial(tool_named("steps"), file).rows)))
+        return self.trace_of_steps(file, rows) if rows else self.trace(file)
+
+    def _decode(self, file: HostFile) -> HostTrace:
+        self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
+        self.bytes_read[file.host] = 0
+        with reading.listening(lambda nbytes: self._note_read(file, nbytes)):
+            trace = _mark_steps(_read_trace(file))
+        self.bytes_read[file.host] = file.size or 0
+        self.events_read[file.host] = len(trace.events)
+        if len(trace.events) >= WORTH_KEEPING:
+            self._restore_forest(trace, file)
+        return trace
+
+    def _note_read(self, file: HostFile, nbytes: int) -> None:
+        self.bytes_read[file.host] = min(self.bytes_read[file.host] + nbytes, file.size or 0)
+
+    def _restore_forest(self, trace: HostTrace, file: HostFile) -> None:
+        from stepscope.analysis.trace.grouping import restore_forest
+
+        kept = self.cache.get_columns(self.key(file), _FOREST)
+        if kept is not None:
+            restore_forest(trace, kept)
+
+
+def _mark_steps(trace: HostTrace) -> HostTrace:
+    from stepscope.analysis.steps.named_steps import mark_named_steps
+
+    return mark_named_steps(trace)
+
+
+def _read_trace(file: HostFile) -> HostTrace:
+    """Reads a host's file, and imports its decoder while the disk or the network is busy."""
+    if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
+        return file.format.read(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
+    from concurrent.futures import ThreadPoolExecutor
+
+    fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.releases_input else store.read_bytes
+    with ThreadPoolExecutor(1) as background:
+        content = background.submit(fetch, file.path)
+        file.format.load_reader()
+        data = [content.result()]
+    del content
+    return file.format.read(_release_piece(data) if file.format.releases_input else data[0], file.path, file.host)
+
+
+def _release_piece(data: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """Yields the only piece of a list after removing it, so that the list does not keep it in memory."""
+    yield data.pop()
+
+
+# ---- partials as bytes -----------------------------------------------------------------------------------------------
+
+
+def part_name(tool: Tool, within_steps: bool) -> str:
+    """The name of a partial's entry in the cache."""
+    return f"{tool.partial_of or tool.cache_name}.{'steps' if within_steps else 'partial'}"
+
+
+def encode_partial(partial: Any) -> bytes:
+    """A partial, or a list of them, as bytes."""
+    import msgspec
+
+    return msgspec.msgpack.encode(partial)
+
+
+def decode_partial(tool: Tool, content: bytes) -> Any | None:
+    """A partial from its bytes; None if something else wrote them."""
+    return _decode(tool, content, many=False)
+
+
+def decode_partials(tool: Tool, content: bytes) -> list[Any] | None:
+    """A list of partials from its bytes; None if something else wrote them."""
+    found: list[Any] | None = _decode(tool, content, many=True)
+    return found
+
+
+def _decode(tool: Tool, content: bytes, many: bool) -> Any | None:
+    import msgspec
+
+    with _MAKING_DECODERS:
+        decoder = _decoder_of(tool, many)
+    try:
+        return decoder.decode(content)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+_MAKING_DECODERS = threading.Lock()
+"""Held while a decoder is made: msgspec crashes if two threads inspect the fields of a dataclass for the first time at
+once, as when the page opens two sessions."""
+
+
+@functools.cache
+def _decoder_of(tool: Tool, many: bool) -> Any:
+    import msgspec
+
+    kind = tool.partial_type
+    return msgspec.msgpack.Decoder(list[kind] if many else kind)  # type: ignore[valid-type]

@@ -1,0 +1,142 @@
+"""Ray: an existing cluster by its address, or one on this machine that ends with this engine."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from stepscope.engines import worker
+from stepscope.engines.base import Done, EngineError, Lost, not_importable, refused
+from stepscope.engines.task import own_versions
+
+CONNECT_SECONDS = 10
+AUTO = "auto"
+_ADDRESS_VARIABLE = "RAY_ADDRESS"
+
+_used_addresses: list[str] = []
+"""The address by which this process was connected; Ray itself names the cluster by another one."""
+
+
+class RayEngine:
+    """Tasks of Ray, one core each.
+
+    Args:
+        address: of the cluster; if empty, that of `RAY_ADDRESS`, else a cluster that runs on this machine, else a new
+            one for this engine.
+    """
+
+    name = "ray"
+
+    def __init__(self, address: str = "") -> None:
+        self._ray = _import_ray()
+        self._started = self._connect(address)
+        # Only the schedule tries again: it knows which host was at work.
+        self._work = self._ray.remote(num_cpus=1, max_retries=0)(worker.work)
+
+    def _connect(self, address: str) -> bool:
+        """Connects this process to a cluster; True if the cluster was started for that."""
+        if self._ray.is_initialized():
+            self._check_connected(address)
+            return False
+        address = address or os.environ.get(_ADDRESS_VARIABLE, "")
+        if address:
+            _check_reachable(address)
+            self._init(address)
+            return False
+        try:
+            self._init(AUTO)
+        except EngineError:
+            self._init("local")
+            return True
+        return False
+
+    def _check_connected(self, address: str) -> None:
+        """Raises EngineError if this process is connected to another cluster: Ray allows one for a process."""
+        connected = self._ray.get_runtime_context().gcs_address
+        if address and address not in (AUTO, connected, *_used_addresses):
+            raise EngineError(
+                f"this process is connected to the Ray cluster at {connected} and cannot use {address} as well",
+                hint="use one cluster for a process, or call ray.shutdown() first",
+            )
+
+    def _init(self, address: str) -> None:
+        quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
+        starts = {"include_dashboard": False} if address == "local" else {}
+        try:
+            self._ray.init(address=address, **quiet, **starts)
+        except Exception as error:  # each kind of failure has its own exception, without a common root
+            raise _no_cluster(address, error) from error
+        _used_addresses[:] = [address]
+
+    def slots(self) -> int:
+        """The cores of the cluster."""
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def submit(self, content: bytes) -> Any:
+        """Starts a task."""
+        return self._work.remote(tuple(own_versions()), content)
+
+    def wait(self, tickets: Sequence[Any], seconds: float) -> list[tuple[Any, Done | Lost]]:
+        """Those that have ended."""
+        done, _ = self._ray.wait([*tickets], num_returns=1, timeout=seconds)
+        return [(ticket, self._result(ticket)) for ticket in done]
+
+    def _result(self, ticket: Any) -> Done | Lost:
+        try:
+            state, content = self._ray.get(ticket)
+        except self._ray.exceptions.RayError as error:
+            if isinstance(getattr(error, "cause", error), ImportError) or "No module named 'stepscope" in str(error):
+                raise not_importable("Ray", getattr(error, "cause", error)) from error
+            return Lost(f"its Ray worker is gone ({type(error).__name__}: {_first_line(error)})")
+        if state == worker.REFUSED:
+            raise refused("Ray", str(content), own_versions())
+        return Done(content) if state == worker.DONE else Lost(str(content))
+
+    def cancel(self, tickets: Sequence[Any]) -> None:
+        """Interrupts the tasks; each ends its child."""
+        for ticket in tickets:
+            self._ray.cancel(ticket, force=False)
+
+    def close(self) -> None:
+        """Ends the cluster if it was started here."""
+        if self._started:
+            self._ray.shutdown()
+
+
+def _import_ray() -> Any:
+    # At its import Ray reads whether it is to write warnings to the terminal; what matters comes as an exception.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        hint = 'pip install "stepscope[ray]"'
+        raise EngineError("the engine ray needs Ray, which is not installed", code="no-engine", hint=hint) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Raises EngineError if nothing listens at HOST:PORT.  Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str, error: BaseException) -> EngineError:
+    return EngineError(
+        f"there is no Ray cluster at {address} that can be used: {_first_line(error)}",
+        hint="start one with: ray start --head; or let --engine ray start one for this command; where the cluster asks "
+        "for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN",
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:300] if lines else type(error).__name__

@@ -1,0 +1,1 @@
+"""Stepscope in notebooks: the timeline as a widget, and the magics of `%load_ext stepscope`."""

@@ -1,0 +1,123 @@
+"""What `stepscope over-time` answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section
+
+Row = dict[str, Cell]
+
+RUN_FIELDS: tuple[Field, ...] = (
+    Field("run", "text", "name of the run whose time series this is", "str", role=Role.LABEL),
+    Field("hours", "h", "time between the first row and the last", role=Role.MEASURE),
+    Field("steps", "count", "steps that ended in this time", "int"),
+    Field("step_ms_median", "ms", "median of the median step of each row"),
+    Field("step_change_percent", "percent", "change of the median step from the first fifth of the run to the last",
+          role=Role.CHANGE),
+    Field("slow_steps", "count", "steps that were far longer than those before them", "int"),
+    Field("triggers", "count", "triggers that the watch noticed", "int"),
+    Field("watch_percent", "percent", "what the watch has cost, as far as it measures that: the windows of the "
+          "framework's profiler, and the processor time of its own threads"),
+)  # fmt: skip
+ROW_FIELDS: tuple[Field, ...] = (
+    Field("hour", "h", "time since the first row", role=Role.MEASURE),
+    Field("time", "text", "local time", "str", role=Role.LABEL),
+    Field("host", "text", "the host", "str", role=Role.HOST),
+    Field("steps", "count", "steps that ended", "int"),
+    Field("step_ms_median", "ms", "median step"),
+    Field("step_ms_p90", "ms", "nine in ten steps are shorter"),
+    Field("step_ms_max", "ms", "longest step"),
+    Field("slow_steps", "count", "steps that were far longer than those before them", "int"),
+    Field("thread_cpu_percent", "percent", "share of the step in which the thread of the steps computed"),
+    Field("thread_queued_percent", "percent", "share of the step in which it waited for a processor"),
+    Field("collector_percent", "percent", "share of the step in which Python's garbage collector ran"),
+    Field("cpu_process_percent", "percent of a core", "processor time of the process", role=Role.MEASURE),
+    Field("cpu_machine_percent", "percent", "how busy all processors of the machine were"),
+    Field("resident_bytes", "bytes", "memory of the process that is in RAM"),
+    Field("device_allocated_bytes", "bytes", "memory of the devices that the framework uses"),
+    Field("marks", "text", "triggers of this time, by kind", "str", role=Role.TEXT),
+)
+MARK_FIELDS: tuple[Field, ...] = (
+    Field("hour", "h", "time since the first row", role=Role.MEASURE),
+    Field("time", "text", "local time", "str", role=Role.LABEL),
+    Field("host", "text", "the host", "str", role=Role.HOST),
+    Field("trigger", "text", "kind of trigger", "str", role=Role.TERM),
+    Field("step", "number", "the step at that moment", "int", role=Role.STEP),
+    Field("sentence", "text", "what happened, and why if that is known", "str", role=Role.TEXT),
+    Field("run", "text", "session with what came before; empty if it was only noticed", "str", role=Role.LABEL),
+    Field("window", "text", "session with the framework's record of the steps after", "str", role=Role.LABEL),
+)
+GROWTH_FIELDS: tuple[Field, ...] = (
+    Field("memory", "text", "kind of memory", "str", role=Role.LABEL),
+    Field("first_bytes", "bytes", "level after the warm-up"),
+    Field("last_bytes", "bytes", "level at the end"),
+    Field("bytes_per_hour", "bytes/h", "median slope between any two rows", role=Role.CHANGE),
+    Field("least_bytes_per_hour", "bytes/h", "lower end of its 95 % interval", role=Role.CHANGE),
+    Field("most_bytes_per_hour", "bytes/h", "upper end of its 95 % interval", role=Role.CHANGE),
+    Field("grows", "", "whether it clearly grows", "bool"),
+    Field("percent_of_growth", "percent", "its part of the growth of the process; unknown for other memories"),
+)
+CAPTURE_FIELDS: tuple[Field, ...] = (
+    Field("hour", "h", "time since the first row", role=Role.MEASURE),
+    Field("run", "text", "session", "str", role=Role.LABEL),
+    Field("trigger", "text", "why it was captured", "str", role=Role.TERM),
+    Field("step_ms", "ms", "median step in it"),
+    Field("verdict", "text", "what limits the steps in it", "str", role=Role.TERM),
+    Field("causes", "text", "the largest causes of the account of its median step, with their shares", "str",
+          role=Role.TEXT),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverTimeReport(Report):
+    """A run over time.
+
+    Attributes:
+        figures: of the whole run, as `RUN_FIELDS`.
+        findings: what stands out, in sentences, the most important first.
+        rows: the time series, thinned out to what a page can show.
+        marks: the triggers.
+        growth: each kind of memory.
+        captures: the parts of the account in the sessions that the watch has kept.
+        choices: the runs that have a time series.
+    """
+
+    TOOL: ClassVar[str] = "over-time"
+
+    figures: Row
+    findings: tuple[str, ...]
+    rows: tuple[Row, ...]
+    marks: tuple[Row, ...]
+    growth: tuple[Row, ...]
+    captures: tuple[Row, ...]
+    choices: tuple[str, ...]
+
+    def body(self) -> dict[str, Any]:
+        """The report's own part of the JSON object."""
+        return {
+            "figures": self.figures,
+            "findings": list(self.findings),
+            "rows": list(self.rows),
+            "marks": list(self.marks),
+            "growth": list(self.growth),
+            "captures": list(self.captures),
+            "runs": list(self.choices),
+        }
+
+    def sections(self) -> Sequence[Section]:
+        """The findings, the figures, the triggers, memory, captures and the rows."""
+        return (
+            Prose("findings", "What stands out", self.findings),
+            Figures("figures", "The run", RUN_FIELDS, self.figures),
+            Rows("marks", "Triggers", MARK_FIELDS, self.marks, "nothing was triggered"),
+            Rows("growth", "Memory", GROWTH_FIELDS, self.growth, "too few rows to measure growth"),
+            Rows("captures", "Captures", CAPTURE_FIELDS, self.captures, "no capture was kept"),
+            Rows("rows", "Over time", ROW_FIELDS, self.rows, "no row has been written yet"),
+        )
+
+    def main_table(self) -> Rows:
+        """The time series."""
+        return Rows("rows", "Over time", ROW_FIELDS, self.rows, "no row has been written yet")

@@ -1,0 +1,131 @@
+"""Drawings: boxes, lines and words at places in pixels, and their form as SVG.
+
+An SVG takes the colour of its text from the page around it, so that it is readable on a light and on a dark one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from html import escape
+from typing import Literal
+
+from stepscope.records import dataclass
+from stepscope.report.looks import clean
+
+COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#c9a227", "#9d755d", "#ff9da6", "#79706e")
+"""Of boxes; each can be told from its neighbours on white and on black."""
+
+LETTER = 6.2
+"""The mean width of a letter in pixels, at the size of words."""
+
+Anchor = Literal["start", "middle", "end"]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A filled rectangle; `label` is written inside where it fits, `hint` is shown on hover."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    colour: str
+    label: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A line of text; `y` is its baseline."""
+
+    x: float
+    y: float
+    text: str
+    anchor: Anchor = "start"
+    is_faint: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A thin line."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    is_faint: bool = True
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What a picture shows, back to front: lines, boxes, words.  `title` says it in a sentence."""
+
+    width: int
+    height: int
+    title: str
+    lines: tuple[Line, ...] = ()
+    boxes: tuple[Box, ...] = ()
+    words: tuple[Word, ...] = ()
+
+
+def colour_of(name: str) -> str:
+    """The colour of a name, the same in every picture."""
+    return COLOURS[zlib.crc32(name.encode("utf-8", "replace")) % len(COLOURS)]
+
+
+def fit_text(text: str, width: float) -> str:
+    """The text cut at its end to a width in pixels; empty if next to nothing would be left."""
+    room = int(width / LETTER)
+    text = clean(text)
+    return text if len(text) <= room else f"{text[: room - 1]}\N{HORIZONTAL ELLIPSIS}" if room > 3 else ""
+
+
+def to_svg(drawing: Drawing) -> str:
+    """The drawing as an SVG element that scales with its place and needs nothing from outside."""
+    title = escape(clean(drawing.title))
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {drawing.width} {drawing.height}" role="img" '
+        f'aria-label="{title}" style="width:100%;max-width:{drawing.width}px;height:auto;color:inherit" '
+        'font-family="system-ui,sans-serif" font-size="11">'
+    )
+    parts = [*map(_line, drawing.lines), *map(_box, drawing.boxes), *map(_word, drawing.words)]
+    return f"{head}<title>{title}</title>{''.join(parts)}</svg>"
+
+
+def _line(line: Line) -> str:
+    faint = "0.18" if line.is_faint else "0.7"
+    ends = " ".join(f'{name}="{_number(getattr(line, name))}"' for name in ("x1", "y1", "x2", "y2"))
+    return f'<line {ends} stroke="currentColor" stroke-opacity="{faint}"/>'
+
+
+def _box(box: Box) -> str:
+    size = " ".join(f'{name}="{_number(getattr(box, name))}"' for name in ("x", "y", "width", "height"))
+    hint = f"<title>{escape(clean(box.hint))}</title>" if box.hint else ""
+    label = fit_text(box.label, box.width - 6)
+    rect = f'<rect {size} fill="{box.colour}">{hint}</rect>' if hint else f'<rect {size} fill="{box.colour}"/>'
+    if not label:
+        return rect
+    at = f'x="{_number(box.x + 3)}" y="{_number(box.y + box.height / 2 + 4)}"'
+    return f'{rect}<text {at} fill="#fff" pointer-events="none">{escape(label)}</text>'
+
+
+def _word(word: Word) -> str:
+    faint = ' fill-opacity="0.65"' if word.is_faint else ""
+    at = f'x="{_number(word.x)}" y="{_number(word.y)}"'
+    return f'<text {at} text-anchor="{word.anchor}" fill="currentColor"{faint}>{escape(clean(word.text))}</text>'
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def ticks_between(low: float, high: float, most: int) -> Sequence[float]:
+    """At most `most` round numbers between two others, at equal distances of 1, 2 or 5 times a power of ten."""
+    if not high > low:
+        return (low,)
+    step = 1e-12
+    while (high - low) / step > most:
+        step *= 2.5 if f"{step:e}"[0] == "2" else 2
+    first = -(-low // step)
+    return tuple((first + at) * step for at in range(int((high - first * step) / step + 1e-9) + 1))

@@ -1,0 +1,1 @@
+"""A session as one file to send: HTML that needs no network, with charts and the evidence in the timeline."""

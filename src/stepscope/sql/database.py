@@ -1,0 +1,262 @@
+"""The connection that answers: locked, with limits on memory, time and rows.
+
+The engine may reach nothing but the views: no file, no network, no extension, no setting.  Each question is asked in a
+transaction that only reads.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from stepscope.analysis.registry import all_tools
+from stepscope.errors import UsageError, counted
+from stepscope.records import dataclass
+from stepscope.sql.all_views import VIEWS
+from stepscope.sql.answer import SqlReport, plain_table
+from stepscope.sql.dataset import LateDataset
+from stepscope.sql.macros import MACROS
+from stepscope.sql.mistakes import explain_mistake, missing_table
+from stepscope.sql.source import Notes, Source
+from stepscope.sql.statement import require_reading
+from stepscope.sql.stats_view import NAME as STATS
+from stepscope.sql.tool_tables import tool_of_table
+
+MEMORY_BYTES = 4 << 30
+"""What the engine may use for joins and sorts by default; the columns of the traces do not count."""
+
+FIRST = "main"
+"""The schema of the first session: its views need no name before them."""
+
+_SETTINGS = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "temp_directory": "",
+}
+_ONE_LINE_UP = re.compile(r"(?m)^LINE (\d+):")
+_AT_ONCE = 1 << 16
+_NAME = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
+_OWN_SCHEMAS = frozenset({"temp", "system", "information_schema", "pg_catalog"})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a question may use.
+
+    Attributes:
+        memory_bytes: what the engine may use for joins and sorts.
+        seconds: after which the question is stopped; None for no limit.
+        rows: the most rows of an answer; None for all.
+    """
+
+    memory_bytes: int = MEMORY_BYTES
+    seconds: float | None = None
+    rows: int | None = None
+
+
+class Database:
+    """Answers questions about sessions, one question at a time.
+
+    Args:
+        sources: sessions by name.  The views of the first need no name before them; those of all can be reached as
+            `before.kernels`, and by `main.kernels` for the first.
+        memory_bytes: what the engine may use for joins and sorts.
+
+    Raises:
+        UsageError: the name of a session cannot be that of a schema.
+    """
+
+    def __init__(self, sources: Mapping[str, Source], memory_bytes: int = MEMORY_BYTES) -> None:
+        self._sources = dict(_with_schemas(sources))
+        self._memory_bytes = memory_bytes
+        self._turn = threading.Lock()
+        self._registered: dict[str, list[str]] = {}
+        self._engine = duckdb.connect(config={**_SETTINGS, "memory_limit": f"{memory_bytes // 1000}kB"})
+        for schema, source in self._sources.items():
+            self._add_source(schema, source)
+        self._engine.execute("SET lock_configuration = true")
+        # The engine complains about what it still holds when the interpreter ends.
+        weakref.finalize(self, self._engine.close)
+
+    # -- asking --------------------------------------------------------------------------------------------------------
+
+    def ask(self, query: str, limits: Limits | None = None) -> SqlReport:
+        """The answer to a query.
+
+        Raises:
+            UsageError: the query is wrong, needs too much, or does more than read.
+            InputError: a profile cannot be read.
+        """
+        limits = limits or Limits(self._memory_bytes)
+        with self._turn, self._watching(limits):
+            for source in self._sources.values():
+                source.notes = Notes()
+            try:
+                require_reading(self._engine, query)
+                table, more = self._answer(query, limits)
+            except duckdb.Error as error:
+                raise self._explain(error, query) from error
+            return self._report(query, table, more, limits)
+
+    def stop(self) -> None:
+        """Stops the question that is being answered."""
+        self._engine.interrupt()
+
+    @contextmanager
+    def _watching(self, limits: Limits) -> Iterator[None]:
+        """Stops the question when its time is over."""
+        if limits.seconds is None:
+            yield
+            return
+        timer = threading.Timer(limits.seconds, self.stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+
+    def _answer(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
+        """The rows, and whether there are more.  Tables of tools that the query names are added on the way."""
+        while True:
+            try:
+                with self._reading():
+                    return self._rows(query, limits)
+            except duckdb.CatalogException as error:
+                if not self._add_missing(missing_table(error), query):
+                    raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        self._engine.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            yield
+        finally:
+            with suppress(duckdb.Error):
+                self._engine.execute("ROLLBACK")
+
+    def _rows(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
+        relation = self._engine.sql(query)
+        with relation.to_arrow_reader(_AT_ONCE) as reader:
+            batches, left = [], limits.rows
+            for batch in reader:
+                batches.append(batch if left is None else batch.slice(0, left))
+                if left is not None and batch.num_rows > left:
+                    return plain_table(pa.Table.from_batches(batches, reader.schema)), True
+                left = None if left is None else left - batch.num_rows
+            return plain_table(pa.Table.from_batches(batches, reader.schema)), False
+
+    def _report(self, query: str, table: pa.Table, more: bool, limits: Limits) -> SqlReport:
+        cut = (f"only the first {counted(limits.rows or 0, 'row')} of the answer",) if more else ()
+        sources = self._sources.values()
+        return SqlReport(
+            hosts=tuple(dict.fromkeys(host for source in sources for host in source.hosts)),
+            warnings=(*cut, *dict.fromkeys(warning for source in sources for warning in source.notes.warnings)),
+            partial=any(source.notes.partial for source in sources),
+            query=query,
+            table=table,
+            more=more,
+        )
+
+    def _explain(self, error: Exception, query: str) -> BaseException:
+        failures = [source.notes.failure for source in self._sources.values() if source.notes.failure is not None]
+        if failures:
+            return failures[0]
+        names = [name for names in self._registered.values() for name in names]
+        names += [STATS, *(tool.method for tool in all_tools())]
+        return explain_mistake(self._error_with_place(error, query), query, names, self._memory_bytes)
+
+    def _error_with_place(self, error: Exception, query: str) -> Exception:
+        """The same mistake with its place in the query, which the engine leaves out of the errors of relations."""
+        if "\nLINE " not in str(error) and isinstance(error, duckdb.BinderException | duckdb.CatalogException):
+            try:
+                self._engine.execute(f"EXPLAIN\n{query}")
+            except type(error) as placed:
+                error.args = (_ONE_LINE_UP.sub(lambda line: f"LINE {int(line[1]) - 1}:", str(placed)),)
+        return error
+
+    # -- tables --------------------------------------------------------------------------------------------------------
+
+    def _add_source(self, schema: str, source: Source) -> None:
+        if schema != FIRST:
+            self._engine.execute(f"CREATE SCHEMA {schema}")
+        for view in VIEWS:
+            self._add(schema, view.name, _dataset(source, view.name))
+        for macro in MACROS:
+            self._engine.execute(macro.definition(schema))
+
+    def _add(self, schema: str, name: str, table: LateDataset | pa.Table) -> None:
+        """Adds a table to a schema.  What the engine scans lies in a schema of its own, so a view stands before it."""
+        inner = f"{schema}.{name}"
+        self._engine.register(inner, table)
+        self._engine.execute(f'CREATE VIEW {inner} AS SELECT * FROM temp."{inner}"')
+        self._registered.setdefault(schema, []).append(name if schema == FIRST else inner)
+
+    def _add_missing(self, name: str | None, query: str) -> bool:
+        """Adds a table that is made only when it is asked for; False if there is no such table."""
+        if name is None:
+            return False
+        name = name.rpartition(".")[2].lower()
+        schema = self._schema_in(query, name)
+        known = self._registered[schema]
+        prefix = "" if schema == FIRST else f"{schema}."
+        if f"{prefix}{name}" in known:  # of a session that does not exist
+            return False
+        made = _make_tables(self._sources[schema], name)
+        for table, content in made.items():
+            if f"{prefix}{table}" not in known:
+                self._add(schema, table, content)
+        return name in made
+
+    def _schema_in(self, query: str, name: str) -> str:
+        """The session whose table is missing: the engine's message does not say."""
+        for schema in self._sources:
+            listed = self._registered[schema]
+            is_named = re.search(rf'\b{schema}"?\s*\.\s*"?{re.escape(name)}\b', query, re.IGNORECASE)
+            if is_named and f"{schema}.{name}" not in listed:
+                return schema
+        return FIRST
+
+
+def _dataset(source: Source, view: str) -> LateDataset:
+    """A view of a source.  The engine holds it, and no cycle through the engine would ever be collected, so it knows
+    the source by a weak reference."""
+    asked = weakref.ref(source)
+
+    def read(columns: list[str]) -> Iterator[pa.RecordBatch]:
+        found = asked()
+        if found is not None:
+            yield from found.read(view, columns)
+
+    return LateDataset.make(source.schema(view), read)
+
+
+def _make_tables(source: Source, name: str) -> Mapping[str, Any]:
+    """The tables that come with one that is made only when it is asked for; none if there is no such table."""
+    if name == STATS:
+        return {STATS: _dataset(source, STATS)}
+    tool = tool_of_table(name)
+    return {} if tool is None else source.tool_tables(tool.name)
+
+
+def _with_schemas(sources: Mapping[str, Source]) -> Iterator[tuple[str, Source]]:
+    """The sessions by their schemas: the first has the engine's usual one, and its own if it has a name."""
+    for at, (name, source) in enumerate(sources.items()):
+        if at == 0:
+            yield FIRST, source
+        if name != FIRST:
+            if not _NAME.fullmatch(name) or name.lower() in _OWN_SCHEMAS:
+                raise UsageError(
+                    f"{name!r} cannot name a session in SQL", hint="use letters, digits and _, such as before"
+                )
+            yield name.lower(), source

@@ -1,0 +1,28 @@
+"""What may be asked: one statement, which reads."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from stepscope.errors import UsageError
+
+READS_ONLY = "a profile is only read: ask with SELECT, WITH, FROM, DESCRIBE, SUMMARIZE, PIVOT or EXPLAIN"
+
+# MULTI is a PIVOT, which finds its columns by a query of its own.
+_READING = frozenset({"SELECT", "EXPLAIN", "RELATION", "MULTI"})
+_EXPLAINS = re.compile(r"\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\([^)]*\))?\s", re.IGNORECASE)
+
+
+def require_reading(connection: Any, query: str) -> None:
+    """Raises UsageError unless a query is one statement that only reads; the engine's error if it is no SQL."""
+    found = connection.extract_statements(query)
+    if len(found) != 1:
+        raise UsageError(
+            "there is no query" if not found else f"these are {len(found)} statements", hint="give one SELECT"
+        )
+    kind = str(found[0].type).rpartition(".")[2]
+    if kind not in _READING:
+        raise UsageError(f"{kind} is not allowed", code="read-only", hint=READS_ONLY)
+    if kind == "EXPLAIN":
+        require_reading(connection, _EXPLAINS.sub("", query, count=1))

@@ -1,0 +1,17 @@
+"""Grain, the input library of JAX programs: each stage of a pipeline is a range named after its iterator's class.
+
+_BatchDatasetIterator.__next__             a stage, which asks the stage before it
+Prefetch._getitem                          a row that a prefetching thread makes
+"""
+
+from __future__ import annotations
+
+from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.tables import KindRule
+
+K = EventKind
+
+KINDS: tuple[KindRule, ...] = (
+    (r"_?\w*Dataset(?:Iterator|Iter)\.__next__$", K.INPUT_WAIT, Trait.NONE),
+    (r"Prefetch\._getitem$|_?\w*(?:DataSource|MapDataset)\.__getitem__$", K.INPUT_CALLBACK, Trait.NONE),
+)

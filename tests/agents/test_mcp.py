@@ -1,0 +1,354 @@
+"""Agents: the server answers the SDK's own client, which finds planted bottlenecks by tool calls alone."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from planted_programs import PROGRAMS, write_programs
+
+from stepscope.agents.server import make_http_app, make_server
+from stepscope.agents.sessions import Sessions
+from stepscope.cli.main import run
+from stepscope.errors import UsageError
+
+Ask = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def logdir(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("logs")
+    assert len(list(write_programs(folder))) == 5
+    return str(folder)
+
+
+async def ask_tool(client: Client, tool: str, /, **arguments: Any) -> dict[str, Any]:
+    """A typed answer, or `error` with its words."""
+    result = await client.call_tool(tool, arguments)
+    if result.is_error:
+        return {"error": result.content[0].text}
+    answer: dict[str, Any] = result.structured_content
+    assert json.loads(result.content[0].text) == answer
+    return answer
+
+
+def with_server(roots: list[str], job: Callable[[Ask], Coroutine[Any, Any, Any]]) -> Any:
+    """Runs a job that asks a server in this process."""
+
+    async def main() -> Any:
+        async with Client(make_server(Sessions(roots), "1")) as client:
+            return await job(functools.partial(ask_tool, client))
+
+    return asyncio.run(main())
+
+
+def asked(logdir: str, tool: str, /, **arguments: Any) -> dict[str, Any]:
+    """One answer of a server in this process.  Raises RuntimeError with the words of an error."""
+    answer: dict[str, Any] = with_server([logdir], lambda ask: ask(tool, **arguments))  # type: ignore[arg-type]
+    if "error" in answer:
+        raise RuntimeError(answer["error"])
+    return answer
+
+
+# -- an agent --------------------------------------------------------------------------------------------------------
+
+
+async def diagnose(ask: Ask, session: str) -> tuple[str, str, float]:
+    """What an agent does: it follows the calls that answers propose.  Class, part, and speed-up without the part."""
+    summary = await ask("summary", session=session)
+    following = {call["tool"]: call["arguments"] for call in summary["next"]}
+    advice = await ask("advice", **following["advice"])
+    forecast = await ask("what_if", **following["what_if"])
+    cause = next(each["id"] for each in summary["findings"] if each["kind"] == "cause")
+    return advice["advice"][0]["class"], cause.partition("/")[2], forecast["figures"]["predicted_speedup"]
+
+
+def test_an_agent_finds_the_planted_bottleneck_of_five_programs_by_tool_calls(logdir: str) -> None:
+    async def job(ask: Ask) -> dict[str, tuple[str, str, float]]:
+        listed = await ask("list_sessions")
+        return {each["session"]: await diagnose(ask, each["session"]) for each in listed["sessions"]}
+
+    found = with_server([logdir], job)
+
+    assert {name: each[:2] for name, each in found.items()} == {
+        name: (kind, part) for name, (kind, part, _) in PROGRAMS.items()
+    }
+    assert all(speedup > 1.5 for *_, speedup in found.values())
+
+
+def test_an_agent_finds_the_bottleneck_of_recorded_programs(bottleneck_captures: Path, bottleneck_cases: Any) -> None:
+    wanted = (
+        "tf_serial_decode",
+        "torch_python_dataset",
+        "jax_python_report",
+        "tf_schedule_argument",
+        "torch_memory_bank",
+    )
+    expected = {case["id"]: case["expected"] for case in bottleneck_cases if case["id"] in wanted}
+
+    async def job(ask: Ask) -> dict[str, str]:
+        return {name: (await diagnose(ask, str(bottleneck_captures / name / "slow")))[0] for name in expected}
+
+    assert with_server([], job) == expected
+    assert len(expected) == 5
+
+
+def test_every_call_that_an_answer_proposes_works(logdir: str) -> None:
+    async def job(ask: Ask) -> int:
+        waiting, known = [{"tool": "list_sessions", "arguments": {}}], set()
+        while waiting:
+            call = waiting.pop()
+            key = json.dumps([call["tool"], call["arguments"]], sort_keys=True)
+            if key not in known and call["tool"] != "timeline":
+                known.add(key)
+                waiting += (await ask(call["tool"], **call["arguments"]))["next"]
+        return len(known)
+
+    assert with_server([logdir], job) > 8
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_tool_says_what_it_takes_and_what_it_answers(logdir: str) -> None:
+    async def main() -> Any:
+        async with Client(make_server(Sessions([logdir]), "1")) as client:
+            return (await client.list_tools()).tools
+
+    tools = asyncio.run(main())
+
+    assert [tool.name for tool in tools] == [
+        "list_sessions", "summary", "advice", "describe", "rows", "what_if", "compare", "gate", "sql", "timeline",
+    ]  # fmt: skip
+    assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
+    assert all(tool.output_schema["properties"] for tool in tools if tool.name != "timeline")
+    assert all(tool.annotations.read_only_hint for tool in tools)
+
+
+def test_sessions_are_listed_in_pages(logdir: str) -> None:
+    first = asked(logdir, "list_sessions", top=3)
+    rest = asked(logdir, "list_sessions", top=3, offset=first["next_offset"])
+
+    assert (first["total"], first["next_offset"], rest["next_offset"]) == (5, 3, None)
+    assert {each["session"] for each in first["sessions"] + rest["sessions"]} == set(PROGRAMS)
+
+
+def test_rows_are_sorted_filtered_and_paged(logdir: str) -> None:
+    asking = {"session": "slow_input", "tool": "steps", "columns": ["step", "duration_ms", "input"]}
+
+    page = asked(logdir, "rows", **asking, sort="-step", top=2)
+    assert (page["columns"], page["units"]) == (["step", "duration_ms", "input"], ["number", "ms", "ms"])
+    assert (page["rows"], page["total"], page["next_offset"]) == ([[3, 12.0, 7.0], [2, 12.0, 7.0]], 4, 2)
+    assert asked(logdir, "rows", **asking, where=["step=1"])["rows"] == [[1, 12.0, 7.0]]
+    nothing = asked(logdir, "rows", **asking, where=["step=9"])
+    assert (nothing["rows"], nothing["note"]) == ([], "no row has step=9")
+
+
+def test_a_table_is_described_with_units_and_meanings(logdir: str) -> None:
+    described = asked(logdir, "describe", session="slow_input", tool="overview")
+
+    tables = {table["table"]: table for table in described["tables"]}
+    assert tables["step_account"]["columns"][1] == {
+        "name": "ms", "unit": "ms", "meaning": "time of the median step, from its start to the start of the next",
+    }  # fmt: skip
+    assert {"name": "step_time.mean", "value": 12.0, "unit": "ms"}.items() <= described["figures"][0].items()
+
+
+def test_the_summary_has_the_findings_of_the_command_line(logdir: str, capsys) -> None:
+    assert run(["summary", logdir, "--run", "slow_metrics", "--format", "json"]) == 0
+    printed = json.loads(capsys.readouterr().out)["findings"]
+
+    found = asked(logdir, "summary", session="slow_metrics")["findings"]
+    assert [each["id"] for each in found] == [each["id"] for each in printed][: len(found)]
+    assert [each["id"] for each in found][:3] == ["verdict/host_bound", "advice/python.gaps", "cause/python"]
+    assert found[2]["culprit"]["file"] == "metrics.py"
+
+
+def test_two_sessions_are_compared_and_judged(logdir: str) -> None:
+    compared = asked(logdir, "compare", before="slow_metrics", after="slow_network")
+    assert [row["cause"] for row in compared["tables"]["breakdown"]][:2] != []
+    assert compared["verdict"] == "within_noise"
+
+    gate = asked(logdir, "gate", before="slow_metrics", after="slow_network", budgets={"step_ms": "+5 %"})
+    assert (gate["verdict"], gate["rows"][0]["state"]) == ("passed", "kept")
+
+
+def test_a_question_in_sql_is_answered_in_pages(logdir: str) -> None:
+    asking = {"session": "slow_input", "query": "SELECT name, count(*) AS n FROM events GROUP BY 1 ORDER BY 2 DESC, 1"}
+
+    page = asked(logdir, "sql", **asking, top=2)
+    assert (page["columns"], page["total"], page["next_offset"]) == (["name", "n"], None, 2)
+    rest = asked(logdir, "sql", **asking, top=2, offset=2)
+    assert [row[1] for row in page["rows"] + rest["rows"]] == [4, 4, 4]
+    assert rest["total"] == 3
+    both = "SELECT (SELECT count(*) FROM steps) AS now, (SELECT count(*) FROM other.steps) AS then"
+    assert asked(logdir, "sql", session="slow_input", query=both, attach={"other": "new_shapes"})["rows"] == [[4, 4]]
+
+
+def test_the_views_of_sql_are_described(logdir: str) -> None:
+    described = asked(logdir, "describe", session="slow_input", tool="sql")
+
+    assert described["tables"][0]["total_rows"] > 50
+
+
+def test_a_picture_of_the_timeline_is_a_png_or_an_svg(logdir: str) -> None:
+    async def main() -> Any:
+        async with Client(make_server(Sessions([logdir]), "1")) as client:
+            window = {"session": "slow_input", "start_ms": 12, "end_ms": 24}
+            return [await client.call_tool("timeline", {**window, "form": form}) for form in ("png", "svg")]
+
+    png, svg = asyncio.run(main())
+
+    assert png.content[0].text.startswith("12.000 to 24.000 ms of host, top to bottom: main")
+    assert (png.content[1].mime_type, base64.b64decode(png.content[1].data)[:4]) == ("image/png", b"\x89PNG")
+    assert svg.content[1].text.startswith("<svg") and "aten::mm" in svg.content[1].text
+
+
+# -- wrong calls -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("summary", {"session": "slow_imput"}, "there is no session 'slow_imput'; nearest: slow_input"),
+        ("rows", {"session": "slow_input", "tool": "nope"}, "there is no tool named 'nope'; tools: overview, steps"),
+        ("rows", {"session": "slow_input", "tool": "steps", "table": "x"}, "steps has no table 'x'; tables: rows"),
+        ("rows", {"session": "slow_input", "tool": "steps", "sort": "dration_ms"}, "did you mean duration_ms"),
+        ("rows", {"session": "slow_input", "tool": "steps", "columns": ["x"]}, "columns: step, name"),
+        ("rows", {"session": "slow_input", "tool": "steps", "where": ["x"]}, "is not a condition"),
+        ("rows", {"session": "slow_input", "tool": "steps", "top": 0}, "top is 1 or more"),
+        ("rows", {"session": "slow_input", "tool": "steps", "steps": "9-8"}, "is not a range of steps"),
+        ("rows", {"session": "slow_input", "tool": "steps", "host": "x"}, "host"),
+        ("rows", {"session": "slow_input"}, "tool"),
+        ("what_if", {"session": "slow_input", "remove": ["imput"]}, "input"),
+        ("gate", {"before": "slow_input", "after": "slow_input", "budgets": {"step_m": 1}}, "nearest: step_ms"),
+        ("sql", {"session": "slow_input", "query": "SELECT nam FROM events"}, "name"),
+        ("sql", {"session": "slow_input", "query": "COPY events TO 'x.csv'"}, "COPY is not allowed"),
+        ("sql", {"session": "slow_input", "query": "SELECT * FROM read_csv('/etc/passwd')"}, "cannot reach files"),
+        ("timeline", {"session": "slow_input", "form": "gif"}, "png or svg"),
+        ("timeline", {"session": "slow_input", "start_ms": 900, "end_ms": 901}, "the trace lasts from 0.000"),
+    ],
+)
+def test_a_wrong_call_is_answered_with_what_to_do(
+    logdir: str, tool: str, arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(RuntimeError, match=words.replace("[", r"\[")):
+        asked(logdir, tool, **arguments)
+
+
+def test_paths_outside_of_the_given_places_are_refused(logdir: str, tmp_path: Path) -> None:
+    list(write_programs(tmp_path))
+    with pytest.raises(RuntimeError, match="there is no session"):
+        asked(logdir, "summary", session=str(tmp_path / "plugins" / "profile" / "slow_input"))
+
+
+def test_an_empty_place_says_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="no profile"):
+        asked(str(tmp_path), "list_sessions")
+
+
+# -- transports ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_answers_over_stdio(logdir: str) -> None:
+    async def main() -> Any:
+        command = StdioServerParameters(
+            command=sys.executable, args=["-m", "stepscope", "mcp", logdir], env={**os.environ}
+        )
+        async with Client(command) as client:
+            return await ask_tool(client, "summary", session="new_shapes")
+
+    assert asyncio.run(main())["verdict"] == "compile_bound"
+
+
+def test_http_asks_for_the_token(logdir: str) -> None:
+    """Runs the app that the command serves, by the messages that a web server sends to it."""
+    token = "0123456789abcdef"
+    app = make_http_app(make_server(Sessions([logdir]), "1"), token, "127.0.0.1")
+
+    async def main() -> list[int]:
+        given = (None, "Bearer wrong", token, f"Bearer {token}")
+        async with lifespan(app):
+            return [await request_status(app, value) for value in given]
+
+    assert asyncio.run(main()) == [401, 401, 401, 200]
+
+
+async def request_status(app: Any, authorization: str | None) -> int:
+    """The status of a first message of a client with this header."""
+    hello = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    }  # fmt: skip
+    headers = {
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        "host": "127.0.0.1:1",
+    }
+    if authorization:
+        headers["authorization"] = authorization
+    scope = {
+        "type": "http", "method": "POST", "path": "/mcp", "raw_path": b"/mcp", "query_string": b"", "root_path": "",
+        "http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 1), "client": ("127.0.0.1", 2),
+        "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
+    }  # fmt: skip
+    bodies = [{"type": "http.request", "body": json.dumps(hello).encode(), "more_body": False}]
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return bodies.pop() if bodies else await asyncio.Event().wait()  # type: ignore[return-value]
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return int(sent[0]["status"])
+
+
+class lifespan:  # noqa: N801 - a context
+    """The start and the end of an app, as a web server makes them."""
+
+    def __init__(self, app: Any) -> None:
+        self._messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._app = app
+
+    async def __aenter__(self) -> None:
+        scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
+        self._task = asyncio.create_task(self._app(scope, self._messages.get, self._answers.put))
+        await self._messages.put({"type": "lifespan.startup"})
+        assert await self._answers.get() == {"type": "lifespan.startup.complete"}
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._messages.put({"type": "lifespan.shutdown"})
+        await self._task
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["--http"], "needs the places"), (["--token", "short", "x"], "the token is too short")],
+)
+def test_the_command_refuses_what_is_not_safe(words: list[str], message: str, capsys) -> None:
+    assert run(["mcp", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_without_the_sdk_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r'pip install "stepscope\[mcp\]"'):
+        make_server(Sessions([]), "1")
+
+
+def test_the_server_is_not_loaded_by_other_commands() -> None:
+    code = "import stepscope.cli.commands, sys; print('mcp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -1,0 +1,84 @@
+"""Sampled stacks: which function a thread was in where its calls were not recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+from draw import MS, K, draw
+
+from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.shown import account_sentence
+from stepscope.analysis.steps.stack_samples import input_spans, main_function
+from stepscope.analysis.trace.spans import Spans
+from stepscope.model import HostTrace, PlaneKind, TraceBuilder
+
+LIBRARY = "/usr/lib/python3.11/queue.py(154): get"
+STEPS = 6
+LENGTH = 20  # ms of a step: an op of 4, then Python
+
+
+def sampled(*frames: tuple[str, int, int]) -> HostTrace:
+    """Steps on a thread, and the sampled frames of the same thread in each of them: name, from, to in ms."""
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "thread 7 (python)", 7)
+    samples = builder.line(
+        builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE), "MainThread", 7
+    )
+    for step in range(STEPS):
+        start = LENGTH * step
+        main.event("train", start * MS, LENGTH * MS, K.STEP_MARK, {"step_num": step})
+        main.event("aten::mm", start * MS, 4 * MS, K.OP)
+        for name, begin, end in frames:
+            samples.event(name, (start + begin) * MS, (end - begin) * MS, K.PYTHON_CALL)
+    return builder.build()
+
+
+def the_gaps() -> Spans:
+    start = np.arange(STEPS) * LENGTH * MS
+    return Spans.union(start + 4 * MS, start + LENGTH * MS)
+
+
+def test_the_innermost_function_that_holds_most_of_the_time_is_named():
+    trace = sampled(("$train.py:1 main", 0, 20), ("$train.py:9 report", 4, 16), ("$train.py:5 save", 16, 20))
+
+    found = main_function(trace, 0, the_gaps())
+
+    assert found is not None
+    assert trace.name_of(found.frame) == "$train.py:9 report"
+    assert (found.share, found.inside) == (0.75, -1)
+
+
+def test_a_library_is_named_inside_the_function_that_calls_it():
+    trace = sampled(("$train.py:9 report", 4, 20), (LIBRARY, 5, 20))
+
+    found = main_function(trace, 0, the_gaps())
+
+    assert found is not None
+    assert [trace.name_of(found.frame), trace.name_of(found.inside)] == ["$train.py:9 report", LIBRARY]
+
+
+def test_the_account_names_the_line_and_no_number_of_calls():
+    account = account_of(sampled(("$train.py:9 report", 4, 20)))
+
+    assert account is not None
+    assert account_sentence(account) == "80.0 % of each step is `train.py:9 report` (16.00 ms by samples of the stack)"
+    culprit = account.rows[0].culprit
+    assert culprit is not None
+    assert (culprit.file, culprit.line, culprit.calls) == ("train.py", 9, None)
+
+
+def test_python_before_the_first_op_is_input_only_if_the_samples_show_that():
+    def input_ps(name: str) -> int:
+        spans = input_spans(sampled((name, 4, 20)), 0)
+        assert spans is not None
+        return spans.total
+
+    assert input_ps("$train.py:9 next_batch") == STEPS * 16 * MS
+    assert input_ps("$train.py:9 report") == 0
+
+
+def test_too_little_time_says_nothing_and_neither_does_a_trace_without_samples():
+    short = Spans.union(np.array([4 * MS]), np.array([20 * MS]))
+
+    assert main_function(sampled(("$train.py:9 report", 4, 20)), 0, short) is None
+    assert main_function(draw("host main | M0--M1--"), 0, the_gaps()) is None
+    assert input_spans(draw("host main | M0--M1--"), 0) is None

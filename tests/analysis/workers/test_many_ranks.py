@@ -1,0 +1,130 @@
+"""What many ranks show together, against sessions whose truth is known."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepscope
+from stepscope.analysis.workers.bandwidth import Transfer, bandwidth_rows
+from stepscope.analysis.workers.clocks import clock_offsets
+from stepscope.analysis.workers.distributed_tool import DistributedReport
+from stepscope.analysis.workers.many_ranks import MOST_GROUPS, group_alike, list_numbers
+
+sessions = pytest.importorskip("bench.sessions", reason="the bench is in the checkout alone")
+
+MS = 10**9
+
+
+def made(folder: Path, **about: object) -> tuple[DistributedReport, object]:
+    truth = sessions.make_session(folder, sessions.Scenario(steps=9, **about))
+    report = stepscope.load(folder).distributed()
+    assert isinstance(report, DistributedReport)
+    return report, truth
+
+
+# ---- clocks ----------------------------------------------------------------------------------------------------------
+
+
+def test_clocks_are_found_to_within_their_uncertainty(tmp_path: Path) -> None:
+    report, truth = made(tmp_path, hosts=9, skew_ms=5.0, straggler=2)
+    skew_ms = [ns / 1e6 for ns in truth.skew_ns]
+    for row in report.clocks:
+        expected = skew_ms[row["rank"]] - statistics.median(skew_ms)
+        assert row["ahead_ms"] == pytest.approx(expected, abs=max(3 * row["uncertainty_ms"], 1e-3))
+        assert 0 < row["uncertainty_ms"] < 0.05
+    assert len(report.clocks) == 9
+    apart = max(skew_ms) - min(skew_ms)
+    [said] = [finding for finding in report.findings if finding.startswith("clocks differ by up to")]
+    assert f"up to {apart:.2f} ms" in said or f"up to {apart:.1f}" in said
+
+
+def test_clocks_that_agree_are_no_finding(tmp_path: Path) -> None:
+    report, _ = made(tmp_path, hosts=4)
+    assert not [finding for finding in report.findings if "clocks" in finding]
+    assert all(abs(row["ahead_ms"]) < 0.1 for row in report.clocks)
+
+
+def test_ranks_without_a_clock_or_enough_collectives_are_unknown() -> None:
+    ends = [{0: 5 * MS, 1: 5 * MS, 2: 5 * MS}] * 4
+    assert clock_offsets([10**18, None, 10**18 + 2_000_000], ends)[1] is None
+    [first, _, last] = clock_offsets([10**18, None, 10**18 + 2_000_000], ends)
+    assert first is not None
+    assert last is not None
+    assert (last.offset_ps - first.offset_ps, last.uncertainty_ps, last.collectives) == (2 * MS, 0, 4)
+    assert clock_offsets([10**18] * 3, ends[:2]) == [None] * 3
+    assert clock_offsets([None] * 3, ends) == [None] * 3
+
+
+# ---- groups ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_straggler_is_a_group_of_its_own(tmp_path: Path) -> None:
+    report, _ = made(tmp_path, hosts=9, straggler=6)
+    assert [(row["ranks"], row["members"]) for row in report.alike] == [(8, "0-5, 7-8"), (1, "6")]
+    assert report.alike[1]["held_up_ms"] == pytest.approx(9 * 20, abs=2)
+    assert report.alike[0]["held_up_ms"] < 2
+    assert report.slowest_rank == "rank 6"
+    assert sum(finding.startswith("rank ") for finding in report.findings) <= 3  # not one for each rank
+    [most] = [row for row in report.spread if row["part"] == "held_up"]
+    assert (most["most_on"], most["least_ms"] < 1 < most["most_ms"]) == ("rank 6", True)
+    held_up = {row["step"]: row["held_up_ms"] for row in report.steps if row["rank"] == 6}
+    assert len(held_up) == 9
+    assert all(ms == pytest.approx(20, abs=1) for ms in held_up.values())
+
+
+def test_a_slow_link_makes_the_transfer_longer_and_no_rank_a_straggler(tmp_path: Path) -> None:
+    usual, _ = made(tmp_path / "usual", hosts=4)
+    slow, _ = made(tmp_path / "slow", hosts=4, slow_link=3.0)
+    assert slow.slowest_rank is None
+    for one, other in zip(usual.bandwidth, slow.bandwidth, strict=True):
+        assert other["bus_gb_per_s"] == pytest.approx(one["bus_gb_per_s"] / 3, rel=0.05)
+
+
+def test_there_are_never_more_than_a_handful_of_groups() -> None:
+    rng = np.random.default_rng(1)
+    groups = group_alike(rng.uniform(0, 100, (1000, 8)))
+    assert len(groups) <= MOST_GROUPS
+    assert sorted(np.concatenate(groups).tolist()) == list(range(1000))
+    assert [len(group) for group in groups] == sorted((len(group) for group in groups), reverse=True)
+
+
+def test_equal_ranks_are_one_group() -> None:
+    [group] = group_alike(np.full((7, 3), 12.5))
+    assert sorted(group.tolist()) == list(range(7))
+    assert list_numbers([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
+
+
+def test_a_single_rank_is_compared_with_nobody(tmp_path: Path) -> None:
+    sessions.make_session(tmp_path, sessions.Scenario(hosts=1))
+    report = stepscope.load(tmp_path).distributed()
+    assert isinstance(report, DistributedReport)
+    assert (report.alike, report.spread, report.clocks) == ((), (), ())
+    assert report.bandwidth
+
+
+# ---- bandwidth -------------------------------------------------------------------------------------------------------
+
+
+def test_bandwidth_by_operation_algorithm_and_power_of_two() -> None:
+    mb = 10**6
+    rows = list(
+        bandwidth_rows(
+            [
+                Transfer("all_reduce", "ring, LL", 4 * mb, 2, 1 * MS),
+                Transfer("all_reduce", "ring, LL", 4 * mb, 2, 2 * MS),
+                Transfer("all_reduce", "tree, LL", 4 * mb, 2, 1 * MS),
+                Transfer("all_reduce", "ring, LL", 5 * mb, 2, 1 * MS),
+                Transfer("broadcast", "", 0, 2, 1 * MS),  # of unknown size
+            ]
+        )
+    )
+    assert [(row["operation"], row["algorithm"], row["least_bytes"], row["count"]) for row in rows] == [
+        ("all_reduce", "ring, LL", 1 << 21, 2),
+        ("all_reduce", "ring, LL", 1 << 22, 1),
+        ("all_reduce", "tree, LL", 1 << 21, 1),
+    ]
+    assert (rows[0]["least_gb_per_s"], rows[0]["bus_gb_per_s"], rows[0]["most_gb_per_s"]) == (2.0, 3.0, 4.0)

@@ -1,0 +1,102 @@
+"""Every page for everybody: nothing that axe objects to, nothing that overlaps, from a phone to a wide screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import PageServer, open_all, settle
+from test_pages import TORCH
+
+RANKS = "torch-multirank"
+
+# What is wider than the window or than the page, and controls that lie on each other.
+OVERLAPS = """() => {
+    const faults = [];
+    const main = document.querySelector('main');
+    for (const [name, wide] of [['the page', document.documentElement.scrollWidth - window.innerWidth],
+                                ['its main part', main.scrollWidth - main.clientWidth]])
+        if (wide > 0) faults.push(`${name} is ${wide} px too wide`);
+    const shown = [...document.querySelectorAll('.topbar button, .rail a, .page-head a, .page-head button, h1')]
+        .filter(each => each.getClientRects().length).map(each => [each, each.getBoundingClientRect()])
+        .filter(([, box]) => box.right > 0 && box.left < window.innerWidth);
+    for (const [one, a] of shown) for (const [other, b] of shown) {
+        if (one === other || one.contains(other) || other.contains(one) || one.closest('.views')) continue;
+        const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (across > 2 && down > 2)
+            faults.push(`${one.outerHTML.slice(0, 80)} lies on ${other.outerHTML.slice(0, 80)}`);
+    }
+    return faults;
+}"""
+
+
+def all_places(page: Any, server: PageServer, session: str) -> list[str]:
+    """The addresses of all views that the page offers for a session."""
+    known = {tool["name"]: tool["has_data"] for tool in server.get(f"api/sessions/{session}")["tools"]}
+    page.goto(f"{server.address}#/summary?session={session}")
+    settle(page)
+    page.wait_for_function("document.querySelectorAll('.rail a').length >= 5")
+    places: dict[str, None] = {}
+    for question in links(page, ".rail a"):
+        page.goto(server.address + question)
+        settle(page)
+        places |= dict.fromkeys([question, *links(page, ".views a")])
+    assert len(places) >= 8, known
+    return list(places)
+
+
+def links(page: Any, selector: str) -> list[str]:
+    found: list[str] = page.eval_on_selector_all(selector, "all => all.map(each => each.getAttribute('href'))")
+    return found
+
+
+def objections(page: Any) -> list[str]:
+    """What axe finds on the page as it is."""
+    return page.evaluate(  # type: ignore[no-any-return]
+        """async () => {
+            const { violations } = await axe.run(document, { resultTypes: ['violations'] });
+            return violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 200)}`));
+        }"""
+    )
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The script of axe-core."""
+    package = pytest.importorskip("axe_playwright_python")
+    return (Path(package.__file__).parent / "axe.min.js").read_text("utf-8")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_on_any_page(page, page_server, corpus, axe, theme):
+    page.emulate_media(color_scheme=theme)
+    for place in all_places(page, page_server, page_server.session(TORCH)):
+        page.goto(page_server.address + place)
+        settle(page)
+        open_all(page)
+        page.evaluate(axe)
+        assert objections(page) == [], place
+
+
+def test_axe_finds_nothing_in_what_opens_over_a_page(page, page_server, axe):
+    page.goto(f"{page_server.address}#/summary?session={page_server.session('two-hosts')}")
+    settle(page)
+    page.evaluate(axe)
+    for name in ("Choose a session", "Choose a host", "Compare with", "Bookmarks", "Go to anything", "Help and keys"):
+        page.get_by_role("button", name=name).click()
+        page.wait_for_timeout(100)
+        assert objections(page) == [], name
+        page.keyboard.press("Escape")
+
+
+def test_nothing_overlaps_or_runs_out_of_the_window(page, page_server, corpus):
+    places = all_places(page, page_server, page_server.session(TORCH))
+    places += [f"#/{name}?session={page_server.session(RANKS)}" for name in ("ranks", "ranks/steps")]
+    for place in places:
+        for width, height in ((390, 844), (768, 1024), (2560, 1300)):
+            page.set_viewport_size({"width": width, "height": height})
+            page.goto(page_server.address + place)
+            settle(page)
+            assert page.evaluate(OVERLAPS) == [], (place, width)

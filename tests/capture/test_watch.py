@@ -1,0 +1,310 @@
+"""A watch in a real program: what it keeps, and that it never hurts the job."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import watch_programs as programs
+from waiting import await_until
+
+import stepscope
+from stepscope.capture.auto.settings import Settings
+from stepscope.capture.watching import current
+from stepscope.capture.watching.marks import Trigger
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def watched(tmp_path):
+    """Starts watches of this process; each ends with the test."""
+
+    def start(**options):
+        handle = stepscope.watch(tmp_path / "logs", **{"window_every": 0, "min_interval": 0, "series": 0, **options})
+        assert handle is not None, stepscope.last_error()
+        return handle
+
+    yield start
+    running = current()
+    if running is not None:
+        running.stop()
+    from stepscope.capture.watching.process import WATCH
+
+    WATCH.stop()
+
+
+def run_steps(count, first=0, seconds=0.002, slow=()):
+    for number in range(first, first + count):
+        with stepscope.step(number):
+            load_batch(0.3 if number in slow else seconds)
+
+
+def load_batch(seconds):
+    time.sleep(seconds)
+
+
+def profiles(logdir):
+    return sorted(path for path in logdir.glob("plugins/profile/*/*.xplane.pb"))
+
+
+def run_program(text, *words, environment=None, expect=0):
+    done = subprocess.run(
+        [sys.executable, "-c", text, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
+    assert done.returncode == expect, done.stderr
+    return done
+
+
+def test_a_slow_step_is_kept_with_what_came_before_and_its_cause(tmp_path, watched):
+    handle = watched(window_steps=0)
+    run_steps(40, slow=(30,))
+    await_until(lambda: profiles(tmp_path / "logs"), PATIENCE_S, "the capture")
+    handle.stop()
+
+    (mark,) = handle.watch.marks
+    report = stepscope.load(tmp_path / "logs", run=mark.run).steps()
+    assert (mark.trigger, mark.step) == (Trigger.SLOW_STEP, 30)
+    assert "more in load_batch (test_watch.py:" in mark.sentence
+    assert [row["step"] for row in report.rows][-1] >= 30
+    assert len(report.rows) >= 30
+    assert f"kept by the watch (slow step): {mark.sentence}" in report.warnings
+
+
+def test_nothing_is_kept_of_a_healthy_run_and_the_ring_is_removed(tmp_path, watched):
+    handle = watched()
+    run_steps(60)
+    ring = handle.watch.target.partial
+    assert ring.exists()
+    handle.stop()
+
+    assert list(handle.watch.marks) == []
+    assert not ring.parent.exists()
+    assert stepscope.annotate("after") is stepscope.annotate("the watch")  # ranges cost nothing again
+
+
+def test_a_job_that_is_killed_leaves_its_last_seconds(tmp_path):
+    done = run_program(programs.KILLED, tmp_path, expect=-signal.SIGKILL)
+
+    (ring,) = tmp_path.glob("plugins/profile/*/*.partial")
+    steps = [row["step"] for row in stepscope.load(ring).steps().rows]
+    assert steps == list(range(steps[0], steps[-1] + 1))
+    # Half of the run is far more than 1.5 s lose, however slow the machine is; `bench/watch.py` measures the loss.
+    assert steps[-1] > int(done.stdout) / 4
+
+
+@pytest.mark.parametrize(("what", "trigger"), [("loss", "crash"), ("memory", "out of memory")])
+def test_an_exception_keeps_the_ring_and_all_stacks(tmp_path, what, trigger):
+    done = run_program(programs.CRASHED, tmp_path, what, expect=1)
+
+    (profile,) = profiles(tmp_path)
+    (stacks,) = tmp_path.glob("plugins/profile/*/*.stacks.txt")
+    assert "RuntimeError" in done.stderr
+    assert f"kept by the watch ({trigger}): RuntimeError" in stepscope.load(profile).overview().warnings[0]
+    assert "Thread MainThread" in stacks.read_text()
+
+
+def test_a_stall_is_kept_while_it_lasts_with_the_line_that_waits(tmp_path, watched):
+    handle = watched(stall=0.4, window_steps=0)
+    run_steps(5)
+    with stepscope.step(5):
+        await_until(lambda: profiles(tmp_path / "logs"), PATIENCE_S, "the capture")
+    handle.stop()
+
+    stall = next(mark for mark in handle.watch.marks if mark.trigger is Trigger.STALL)
+    assert stall.sentence.startswith("No step for")
+    assert "step 5 is in" in stall.sentence
+    assert list((tmp_path / "logs").glob("plugins/profile/*/*.stacks.txt"))
+
+
+def test_a_trigger_records_the_steps_after_it(tmp_path, watched):
+    handle = watched(window_steps=3)
+    run_steps(40)
+    assert stepscope.trigger("the loss looks odd")
+    await_until(lambda: handle.watch.marks, PATIENCE_S, "the trigger")
+    run_steps(10, first=40)
+    await_until(lambda: handle.watch.budget.windows, PATIENCE_S, "the window")
+    handle.stop()
+
+    (mark,) = handle.watch.marks
+    window = stepscope.load(tmp_path / "logs", run=mark.window).steps()
+    assert mark.sentence == "the loss looks odd"
+    assert len(window.rows) == 3
+    assert "kept by the watch (requested): the loss looks odd" in window.warnings
+
+
+def test_a_trigger_while_a_capture_runs_keeps_the_ring_and_leaves_the_capture_alone(tmp_path, watched):
+    handle = watched(window_steps=2)
+    run_steps(30)
+    stepscope.start(tmp_path / "own")
+    run_steps(5, first=30)
+    stepscope.trigger("look")
+    await_until(lambda: handle.watch.marks, PATIENCE_S, "the trigger")
+    run_steps(5, first=35)
+    path = stepscope.stop()
+    run_steps(5, first=40)
+    await_until(lambda: handle.watch.budget.windows, PATIENCE_S, "the window, which has waited")
+    handle.stop()
+
+    assert len(stepscope.load(path).steps().rows) == 10
+    assert len(profiles(tmp_path / "logs")) == 2
+
+
+def test_a_capture_of_the_program_ends_a_window(tmp_path, watched):
+    handle = watched(window_steps=1000)
+    run_steps(30)
+    stepscope.trigger("look")
+    await_until(lambda: handle.watch.marks, PATIENCE_S, "the trigger")
+    run_steps(5, first=30)
+    assert handle.watch.windows.is_open
+    capture = stepscope.start(tmp_path / "own")
+    run_steps(5, first=35)
+
+    assert capture is not None
+    assert len(stepscope.load(stepscope.stop()).steps().rows) == 5
+
+
+def test_a_second_watch_is_refused(tmp_path, watched):
+    watched()
+
+    assert stepscope.watch(tmp_path / "other") is None
+    assert stepscope.last_error().problem.code == "already-running"
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_watch_that_cannot_write_is_reported_and_training_goes_on(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    assert stepscope.watch(tmp_path / "file") is None
+    assert "nothing can be written here" in str(stepscope.last_error())
+    assert stepscope.trigger("nobody listens") is False
+    run_steps(3)
+
+
+def test_a_wrong_option_is_reported_and_training_goes_on(tmp_path):
+    assert stepscope.watch(tmp_path, rign="30s") is None
+    assert "there is no option 'rign' of a watch" in str(stepscope.last_error())
+
+
+def test_a_logdir_that_disappears_is_made_again(tmp_path, watched):
+    handle = watched(window_steps=0)
+    run_steps(30)
+    shutil.rmtree(tmp_path / "logs")
+    stepscope.trigger("look")
+    await_until(lambda: profiles(tmp_path / "logs"), PATIENCE_S, "the capture")
+    handle.stop()
+
+    assert stepscope.load(tmp_path / "logs").steps().rows
+
+
+def test_a_trigger_that_cannot_be_written_is_reported_once_and_training_goes_on(tmp_path, watched, caplog):
+    handle = watched(window_steps=0)
+    run_steps(30)
+    shutil.rmtree(tmp_path / "logs" / "plugins" / "profile")
+    (tmp_path / "logs" / "plugins" / "profile").write_text("a file where the folder was")
+    with caplog.at_level(logging.ERROR):
+        stepscope.trigger("look")
+        await_until(lambda: "nothing can be written here" in caplog.text, PATIENCE_S, "the report")
+    run_steps(5, first=30)
+    handle.stop()
+
+    assert handle.watch.steps.count >= 34
+
+
+def test_the_same_cause_is_kept_once(tmp_path, watched):
+    handle = watched(window_steps=0, min_interval=0.01)
+    run_steps(30)
+    for number in (30, 31, 32):
+        run_steps(20, first=number * 100, slow=(number * 100 + 10,))
+    await_until(lambda: len(handle.watch.marks) == 3, PATIENCE_S, "the triggers")
+    handle.stop()
+
+    assert len(profiles(tmp_path / "logs")) == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR2"), reason="this system has no such signal")
+def test_a_signal_keeps_a_capture(tmp_path, watched):
+    handle = watched(window_steps=0)
+    run_steps(5)
+    os.kill(os.getpid(), signal.SIGUSR2)
+    await_until(lambda: profiles(tmp_path / "logs"), PATIENCE_S, "the capture")
+    handle.stop()
+
+    assert handle.watch.marks[0].trigger is Trigger.SIGNAL
+    assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
+
+
+def test_a_spike_of_the_loss_keeps_a_capture(tmp_path, watched):
+    handle = watched(window_steps=0)
+    for number in range(60):
+        stepscope.observe(loss=1.0 + 0.001 * (number % 7))
+    stepscope.observe(loss=50.0)
+    await_until(lambda: profiles(tmp_path / "logs"), PATIENCE_S, "the capture")
+
+    assert handle.watch.marks[0].sentence.startswith("loss is 50; the median of the last")
+
+
+def test_all_ranks_keep_the_same_window(tmp_path):
+    environment = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29511"}
+    ends = socket.socketpair()
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", programs.RANK, tmp_path, str(rank), str(end.fileno())],
+            env={**environment, "RANK": str(rank)},
+            pass_fds=[end.fileno()],
+        )
+        for rank, end in enumerate(ends)
+    ]
+    for end in ends:
+        end.close()
+    assert [process.wait(120) for process in ranks] == [0, 0]
+
+    sessions = {}
+    for path in profiles(tmp_path):
+        sessions.setdefault(path.parent.name, []).append(path)
+    # What came before, and the window after it, in which both ranks have recorded the same steps.
+    assert [len(files) for files in sessions.values()] == [2, 2]
+    found = [[row["step"] for row in stepscope.load(path).steps().rows] for path in sessions[max(sessions)]]
+    assert found[0] == found[1]
+    assert len(found[0]) == 2
+
+
+def test_run_watches_an_unmodified_script(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(programs.SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "-m", "stepscope", "run", "--logdir", tmp_path / "logs", "--watch", script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "Step 60 took" in done.stderr
+    assert "more in load_batch (train.py:4)" in done.stderr
+    assert "1 trigger, 1 kept" in done.stderr
+    assert len(profiles(tmp_path / "logs")) == 1
+
+
+def test_the_environment_asks_for_a_watch():
+    found = Settings.from_environment({"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_WATCH": "ring=60s"})
+    off = Settings.from_environment({"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_WATCH": "0"})
+    both = Settings.from_environment({"STEPSCOPE_LOGDIR": "logs", "STEPSCOPE_WATCH": "1", "STEPSCOPE_STEPS": "4"})
+
+    assert (found.watch, found.steps) == ("ring=60s", 0)
+    assert (off.watch, off.steps) == ("", 10)
+    assert (both.watch, both.steps) == ("1", 4)
+    assert found.to_environment()["STEPSCOPE_WATCH"] == "ring=60s"

@@ -1,0 +1,72 @@
+"""Programs with worker processes: what these do is recorded in them.
+
+stepscope run --logdir LOGDIR worker_programs.py NAME
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+SLOW_S = 0.01
+ROWS, BATCH = 4, 20
+
+
+def decode(index: int) -> int:
+    """The slow function."""
+    time.sleep(SLOW_S)
+    return index
+
+
+def loader() -> None:
+    """A DataLoader whose workers start before the capture; the loop itself hardly takes time."""
+    import torch
+
+    class Rows(torch.utils.data.Dataset):  # type: ignore[type-arg]
+        def __len__(self) -> int:
+            return ROWS * BATCH
+
+        def __getitem__(self, index: int) -> Any:
+            return torch.full((8,), float(decode(index)))
+
+    torch.set_num_threads(1)
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    for batch in torch.utils.data.DataLoader(Rows(), batch_size=ROWS, num_workers=2):
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+
+
+def batches(pool: Any) -> Iterator[list[int]]:
+    for _ in range(BATCH):
+        yield list(pool.map(decode, range(ROWS)))
+
+
+def steps(pool: Any) -> None:
+    import stepscope
+
+    source = batches(pool)
+    for number in range(BATCH):
+        with stepscope.step(number):
+            next(source)
+
+
+def pool() -> None:
+    """A pool of processes that start afresh."""
+    with multiprocessing.get_context("spawn").Pool(2) as made:
+        steps(made)
+
+
+def executor() -> None:
+    """An executor with forked processes."""
+    with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as made:
+        steps(made)
+
+
+if __name__ == "__main__":
+    {function.__name__: function for function in (loader, pool, executor)}[sys.argv[1]]()

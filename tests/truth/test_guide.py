@@ -1,0 +1,577 @@
+"""The user guide, item by item, in the order of its table of contents: what it describes works.
+
+The captures are those of the guide's own snippets (`guide_programs.py`), recorded once for the whole file.  What only a
+GPU or a TPU shows is drawn.  docs/guide-items.md lists all items, also those that nobody can test here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import guide_programs
+import pytest
+from conftest import _shared_or_skip
+from draw import Sort, draw
+from places import ROOT
+from program_runs import run_command, run_warm
+
+import stepscope
+from stepscope.analysis.advice.rules import RULES
+from stepscope.analysis.registry import TOOLS, tool_named
+from stepscope.analysis.steps.named_steps import mark_named_steps
+from stepscope.capture.running_servers import find_running_servers
+from stepscope.cli.main import run
+from stepscope.doctor import examine_logdir, examine_machine
+from stepscope.errors import UsageError
+from stepscope.model import EventKind
+from stepscope.report import Report
+
+K = EventKind
+
+# The numbers of the steps that each snippet's profile marks; a list for each profile.  Other snippets mark none.
+STEPS = {
+    "bottlenecks_callback": [[100, 101, 102]],
+    "guide_callback": [[10, 11, 12, 13, 14, 15]],
+    "guide_custom_loop": [[0, 1, 2, 3]],
+    "guide_custom_loop_anti_pattern": [[0, 1, 2]],
+    "guide_keras_own_callback": [[9, 10, 11, 12, 13, 14]],  # Keras' own mark counts from 0
+    "guide_many_workers": [[], [], []],
+    "tab_workers": [[], []],
+    "wrong_batch_range": [],
+    "wrong_batches_that_never_come": [],
+    "wrong_eager_callback": [[3, 4, 5]],
+    "wrong_logdir": [],
+    "wrong_port": [],
+    "wrong_stop_before_start": [],
+    "wrong_two_callbacks": [[3, 4, 5]],
+}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """What the snippets of a framework left and said, run once: a folder, and an answer for each snippet."""
+    known: dict[str, tuple[Path, dict[str, Any]]] = {}
+
+    def ran(framework: str) -> tuple[Path, dict[str, Any]]:
+        if framework not in known:
+            folder = tmp_path_factory.mktemp(framework)
+            with socket.create_server(("localhost", 0)) as free:
+                port = free.getsockname()[1]
+            words = [guide_programs.__file__, framework, str(folder)]
+            environment = {"GUIDE_PORT": str(port), "KERAS_BACKEND": "tensorflow"}
+            if framework == "python":
+                done = run_command(words, folder, environment)
+            else:
+                done = run_warm(framework, words, folder, environment)
+            assert done.returncode == 0, done.stderr[-3000:]
+            known[framework] = folder, json.loads(done.stdout.splitlines()[-1])
+        return known[framework]
+
+    return ran
+
+
+@pytest.fixture(scope="module")
+def profile_of(programs):
+    """The profile that a snippet left."""
+    loaded: dict[str, Any] = {}
+
+    def load(snippet: str, framework: str = "tensorflow") -> Any:
+        if snippet not in loaded:
+            loaded[snippet] = stepscope.load(programs(framework)[0] / snippet)
+        return loaded[snippet]
+
+    return load
+
+
+def report_of(name: str, trace: Any) -> Report:
+    """A tool's report on one drawn trace."""
+    tool = tool_named(name)
+    return tool.merge([tool.partial(trace)])
+
+
+def summary_of(report: Any) -> str:
+    return "\n".join(report.summary_lines())
+
+
+# -- install the profiler and GPU prerequisites ------------------------------------------------------------------------
+
+
+def test_doctor_checks_what_the_guide_asks_of_a_machine():
+    found = {check.check for check in examine_machine().checks}
+
+    assert {"python", "tensorflow", "write access"} <= found
+    assert {"gpu"} <= found  # with a GPU also CUPTI's library and permission: tests/doctor
+
+
+# -- profiler tools ----------------------------------------------------------------------------------------------------
+
+
+def test_every_tool_of_the_guide_is_a_command():
+    names = {tool.name for tool in TOOLS}
+
+    assert {
+        "overview",
+        "input-pipeline",
+        "op-stats",
+        "kernel-stats",
+        "memory-profile",
+        "pod-viewer",
+        "tf-data",
+    } <= names
+
+
+def test_tool_names_may_be_written_as_in_the_guide(profile_of, capsys):
+    assert run(["input_pipeline", profile_of("guide_callback").path]) == 0
+    assert "input" in capsys.readouterr().out.lower()
+
+
+def test_the_overview_page(profile_of):
+    overview = profile_of("guide_callback").overview().to_dict()
+
+    parts = ("compilation", "input", "output", "kernel_launch", "host_compute", "device_to_device", "device_compute")
+    assert {*parts, "device_collectives", "other"} == set(overview["breakdown_ms"])
+    assert set(overview["device_compute_precision_percent"]) == {"16bit", "32bit"}
+    assert len(overview["top_ops"]) == 10
+    assert {"self_percent", "cumulative_percent", "category", "name"} <= set(overview["top_ops"][0])
+    assert {"host_count", "device_type", "device_count"} <= set(overview["environment"])
+    assert overview["advice"]
+
+
+def test_the_input_pipeline_analyzer(profile_of):
+    found = profile_of("guide_callback").input_pipeline().to_dict()
+
+    assert {"read_on_demand", "read_in_advance", "preprocessing", "enqueue"} <= set(found["host_breakdown_ms"])
+    assert {"mean", "std", "min", "max"} <= set(found["step_time_ms"])
+    columns = {"op", "count", "total_ms", "total_percent", "self_ms", "self_percent", "category"}
+    assert found["rows"]
+    assert columns <= set(found["rows"][0])
+
+
+def test_tensorflow_stats_count_no_share_of_the_other_side(profile_of):
+    rows = profile_of("guide_callback").op_stats().to_dict()["rows"]
+
+    host = [row for row in rows if row["where"] == "host"]
+    assert host
+    assert all(not row["device_self_percent"] and not row["device_cumulative_self_percent"] for row in host)
+    assert all(row["total_self_us"] <= row["total_us"] + 1e-6 for row in rows)
+
+
+def test_tensorflow_stats_with_idle_time(profile_of):
+    report = profile_of("guide_callback").op_stats()
+
+    with_idle = [row["self_percent_with_idle"] for row in report.rows if row["where"] == "host"]
+    without = [row["self_percent"] for row in report.rows if row["where"] == "host"]
+    assert sum(with_idle) < sum(without)
+
+
+def test_the_trace_viewer_shows_python_calls(profile_of):
+    trace = profile_of("guide_python_tracing").trace()
+
+    names = {trace.name_of(row) for row in (trace.events.kind == K.PYTHON_CALL).nonzero()[0].tolist()}
+    assert any(name.startswith("$guide_programs.py:") and name.endswith(" train") for name in names)
+
+
+def test_gpu_kernel_stats():
+    trace = draw("host main | M0----M1----\nhost main |  L1    L2\ngpu0 s    |   K1--  K2--")
+    rows = report_of("kernel-stats", trace).to_dict()["rows"]
+
+    wanted = (
+        "rank kernel registers_per_thread shared_memory_bytes block_dim grid_dim tensor_core_eligible uses_tensor_core"
+        " op occurrences total_us avg_us min_us max_us"
+    )
+    assert set(wanted.split()) <= set(rows[0])
+
+
+def test_the_memory_profile_tool(profile_of):
+    memory = profile_of("guide_callback").memory_profile().to_dict()
+
+    assert (
+        "memories" in memory
+    )  # this capture's host may record no allocation; the columns: docs/tools/memory-profile.md
+    fields = (ROOT / "docs/tools/memory-profile.md").read_text(encoding="utf-8")
+    for name in (
+        "peak_heap_bytes",
+        "fragmentation_percent",
+        "requested_bytes",
+        "region",
+        "dtype",
+        "shape",
+        "in_use_bytes",
+    ):
+        assert name in fields
+
+
+def test_the_pod_viewer_breaks_every_step_down_on_every_worker(programs):
+    profile = stepscope.load(
+        [programs("tensorflow")[0] / "guide_callback", programs("tensorflow")[0] / "guide_custom_loop"]
+    )
+    rows = profile.pod_viewer().to_dict()["rows"]
+
+    assert len({row["host"] for row in rows}) == 2
+    assert {"step", "duration_ms", "input", "kernel_launch", "device_compute"} <= set(rows[0])
+
+
+def test_tf_data_long_names(profile_of):
+    found = profile_of("guide_long_names").tf_data().to_dict()
+
+    names = {row["long_name"] for row in found["graph"]}
+    assert any(name.startswith("Iterator::") and name.endswith("Range") for name in names)
+    assert {"calls", "slow_calls", "min_us", "mean_us", "max_us"} <= set(found["pipelines"][0])
+    assert {"start_ms", "total_us", "self_us", "calls", "critical", "bottleneck"} <= set(found["graph"][0])
+
+
+# -- collect performance data ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("framework", "snippet"),
+    [(name, snippet.__name__) for name, snippets in guide_programs.SNIPPETS.items() for snippet in snippets],
+)
+def test_a_snippet_leaves_its_profile(programs, framework, snippet):
+    assert programs(framework)[1][snippet]["steps"] == STEPS.get(snippet, [[]])
+
+
+def test_no_name_of_the_profilers_in_the_guides_is_missing():
+    guide = _shared_or_skip("guide")
+    used = set()
+    for path in guide.glob("*.txt"):
+        for block in re.findall(r"```python\n(.*?)```", path.read_text(errors="replace"), re.DOTALL):
+            used |= set(re.findall(r"(?<!torch\.)(?<!python\.)profiler\.(?:experimental\.)?([A-Za-z]\w*)", block))
+    used -= {"experimental"}
+
+    assert {"start", "stop", "Profile", "Trace", "Profiler", "warmup", "server", "client"} <= used
+    assert [name for name in sorted(used) if not hasattr(stepscope, name)] == []
+
+
+def test_batches_10_to_15_are_steps_10_to_15_whoever_marked_them(profile_of):
+    numbers = [
+        [row["step"] for row in profile_of(name).steps().to_dict()["rows"]]
+        for name in ("guide_callback", "guide_keras_own_callback")
+    ]
+
+    assert numbers == [[10, 11, 12, 13, 14, 15]] * 2
+
+
+def test_a_running_server_is_found_without_its_address():
+    port = stepscope.server.start(0, address="localhost")
+    try:
+        assert f"localhost:{port}" in [server.address for server in find_running_servers()]
+    finally:
+        stepscope.server.stop()
+    assert f"localhost:{port}" not in [server.address for server in find_running_servers()]
+
+
+# -- the first sentence on every snippet is true -----------------------------------------------------------------------
+
+UNKNOWN = "unknown: only first calls were captured"
+OF_STEP = r"(?!unknown|compile).* of each step"
+OF_CAPTURE = r"(?:host-bound: for|compute-bound:|launch-bound:) .* of the capture"
+FIRST_SENTENCES = {
+    "agents_basic_trace": OF_CAPTURE,
+    "agents_selective_trace": OF_CAPTURE,
+    "bottlenecks_callback": OF_STEP,
+    "bottlenecks_function": OF_STEP,
+    "bottlenecks_graph": UNKNOWN,
+    "tab_profiler_object": UNKNOWN,
+    "guide_callback": OF_STEP,
+    "guide_function_api": OF_CAPTURE,
+    "guide_context_manager": OF_CAPTURE,
+    "guide_custom_loop": OF_STEP,
+    "guide_custom_loop_anti_pattern": OF_STEP,
+    "post_warmup": OF_CAPTURE,
+}
+
+
+@pytest.mark.parametrize(("snippet", "sentence"), FIRST_SENTENCES.items())
+def test_the_first_sentence_is_true(profile_of, snippet, sentence):
+    assert re.match(sentence, profile_of(snippet).overview().verdict.sentence)
+
+
+@pytest.mark.parametrize("snippet", ["bottlenecks_graph", "tab_profiler_object"])
+def test_a_capture_of_first_calls_says_so_and_promises_nothing(profile_of, snippet):
+    overview = profile_of(snippet).overview()
+
+    assert [item.id for item in overview.advice] == ["capture.first-calls"]
+    assert overview.advice[0].predicted_speedup is None
+    assert "run a few steps before the capture starts" in overview.advice[0].actions[0]
+
+
+@pytest.mark.parametrize(
+    ("picture", "first_only"),
+    [
+        ("host main | M0------\nhost main |  X----", True),
+        ("host main | F-------\nhost main |  X----", True),
+        ("host main | M0------M1--\nhost main |  X----", False),  # a later step was recorded, too
+        ("host main | M0------------------\nhost main |  X-", False),  # usual
+    ],
+)
+def test_first_calls_are_those_before_any_other(picture, first_only):
+    overview = report_of("overview", draw(picture))
+
+    assert (overview.to_dict()["verdict_text"].startswith("unknown: only first calls")) is first_only
+
+
+def test_a_first_step_that_compiles_is_no_advice_about_every_step():
+    overview = report_of(
+        "overview", draw("host main | M0----------M1--M2--\nhost main |  X-------    m-  m-")
+    ).to_dict()
+
+    assert "recompilation" not in [item["class"] for item in overview["advice"]]
+    assert any("leave out this warm-up" in warning for warning in overview["warnings"])
+
+
+def test_without_steps_the_first_advice_is_to_record_some(profile_of):
+    assert "stepscope.step(i)" in profile_of("agents_basic_trace").overview().advice[0].actions[0]
+
+
+# -- profiling custom training loops -----------------------------------------------------------------------------------
+
+
+def test_a_fetch_outside_of_the_mark_is_said_and_counted_as_input(profile_of):
+    wrong, right = (profile_of(name).overview() for name in ("guide_custom_loop_anti_pattern", "guide_custom_loop"))
+
+    assert any("fetches its batch outside of the step marks" in warning for warning in wrong.warnings)
+    assert not any("outside of the step marks" in warning for warning in right.warnings)
+    assert any(row["cause"] == "input" and row["percent"] > 0 for row in wrong.to_dict()["account"])
+
+
+RANGES = {"A": Sort(K.ANNOTATION, "train_step"), "B": Sort(K.ANNOTATION, "backward"), "E": Sort(K.ANNOTATION, "epoch")}
+
+
+def test_repeated_ranges_of_the_program_are_its_steps(profile_of):
+    found = profile_of("tab_torch", "torch").overview().to_dict()
+
+    assert (found["steps_source"], found["step_time_ms"]["count"]) == ("markers", 6)
+    assert "train_step" in found["steps_how"]
+
+
+@pytest.mark.parametrize(
+    ("picture", "steps"),
+    [
+        ("host main | A---A---A---\nhost main |  m-  m-  m-", 3),
+        ("host main | A---A---A---\nhost main | mB- mB- mB-", 3),  # the outer one
+        ("host main | M0--A---A---A---\nhost main |  m-  m-  m-", 1),  # marks of the profiler come first
+        ("host main | A-m---A-m---A-m---\nhost main |", 0),  # they hold less than half of the work
+    ],
+)
+def test_what_counts_as_a_named_step(picture, steps):
+    trace = mark_named_steps(draw(picture, RANGES))
+
+    assert int((trace.events.kind == K.STEP_MARK).sum()) == steps
+
+
+def test_ranges_have_a_table_of_their_own(profile_of):
+    rows = profile_of("tab_torch", "torch").annotations().to_dict()["rows"]
+
+    assert [(row["name"], row["occurrences"], row["is_step"]) for row in rows] == [
+        ("train_step", 6, True),
+        ("backward_pass", 6, False),
+    ]
+
+
+def test_the_pause_between_two_epochs_is_no_step():
+    loader = {"l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")}
+    epoch = "lm-lm-lm-lm-lm-l--"  # five batches, and a fetch that gets none
+    found = report_of("steps", draw(f"host main | {epoch}{epoch}", loader)).to_dict()
+
+    assert (found["steps_source"], len(found["rows"])) == ("inferred", 10)
+
+
+# -- profiling use cases: workers --------------------------------------------------------------------------------------
+
+
+def test_folders_of_workers_are_one_session(programs, capsys):
+    folder = programs("python")[0] / "tab_workers" / "logs"
+    pattern = str(folder / "profile_worker_*")
+
+    assert len(stepscope.load(pattern).hosts) == len(stepscope.load(sorted(folder.iterdir())).hosts) == 2
+    assert run(["summary", *map(str, sorted(folder.iterdir()))]) == 0
+    assert "2 hosts" in capsys.readouterr().out
+
+
+def test_jobs_without_a_step_number_in_common_still_answer():
+    pictures = ["host main | M0----M1----M2----", "host main | M50-----M51-----M52-----"]
+    tool = tool_named("overview")
+    report = tool.merge([tool.partial(draw(text, host=name)) for name, text in zip("ab", pictures, strict=True)])
+
+    assert report.to_dict()["step_time_ms"]["count"] == 3
+    assert "straggler" not in [item["class"] for item in report.to_dict()["advice"]]
+
+
+# -- which session was read --------------------------------------------------------------------------------------------
+
+
+def test_the_summary_says_which_session_it_read(programs, capsys):
+    assert run(["summary", str(programs("tensorflow")[0])]) == 0
+
+    said = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("recorded "))
+    assert re.search(r"; from \S+ \(the newest of \d+ sessions; --run NAME reads another\)", said)
+
+
+def test_doctor_prints_paths_that_exist(programs):
+    place = next(
+        check.found for check in examine_logdir(str(programs("tensorflow")[0])).checks if check.check == "place"
+    )
+
+    assert Path(place.partition(" is in ")[2]).is_dir()
+
+
+def test_a_profile_under_another_name_is_named_not_passed_over(tmp_path):
+    events = [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]
+    for name in ("a.pt.trace.json", "control.json"):
+        (tmp_path / name).write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+
+    assert any(
+        "control.json" in warning and "passed over" in warning for warning in stepscope.load(tmp_path).steps().warnings
+    )
+
+
+# -- what goes wrong ends in one clear line ----------------------------------------------------------------------------
+
+WRONG = {
+    (
+        "tensorflow",
+        "wrong_batches_that_never_come",
+    ): "profile_batch='100,102' was not reached: the loop ended after 64 steps",
+    ("tensorflow", "wrong_batch_range"): "profile_batch='15, 10' does not name batches",
+    ("tensorflow", "wrong_two_callbacks"): "a capture is already running",
+    ("tensorflow", "wrong_start_inside_a_function"): "start() was called while TensorFlow traced a tf.function",
+    ("python", "wrong_stop_before_start"): "no capture is running; call start(logdir) first",
+    ("python", "wrong_second_start"): "call stop() before the next start()",
+    ("python", "wrong_logdir"): "nothing can be written here",
+    ("python", "wrong_port"): "another program or worker of this job may use the port",
+}
+
+
+@pytest.mark.parametrize(("program", "line"), WRONG.items(), ids=[name for _, name in WRONG])
+def test_a_mistake_ends_in_one_clear_line(programs, program, line):
+    framework, name = program
+    said = programs(framework)[1][name]["said"]
+
+    assert [text for text in said if line in text] == said[:1]
+
+
+@pytest.mark.parametrize("addresses", ["grpc:/localhost:80", "localhost", "grpc://a:1,grpc//b:2", ""])
+def test_a_mistyped_list_of_workers_is_refused(addresses, tmp_path):
+    with pytest.raises(UsageError, match="is not a worker address; write host:port"):
+        stepscope.client.trace(addresses, str(tmp_path), 100)
+
+
+def test_a_window_that_was_never_reached_is_explained_by_doctor_and_summary(programs, capsys):
+    logdir = str(programs("tensorflow")[0] / "wrong_batches_that_never_come")
+
+    problem = examine_logdir(logdir).checks[0]
+    assert "was not reached: the loop ended after 64 steps" in problem.found
+    assert "profile_batch=(10, 15)" in problem.remedy
+    assert run(["summary", logdir]) == 1
+    assert "was not reached" in capsys.readouterr().err
+
+
+def test_a_window_without_a_step_says_so_in_the_profile(profile_of):
+    warnings = profile_of("wrong_window_without_steps", "python").overview().warnings
+
+    assert any("no step ended inside the capture" in warning for warning in warnings)
+
+
+def test_a_callback_that_no_trainer_called_says_so(tmp_path):
+    program = (
+        "import sys\nfrom stepscope.capture.callbacks.batches import BatchCallback\n"
+        "callback = BatchCallback(log_dir=sys.argv[1])\n"
+    )
+    done = run_command(["-c", program, str(tmp_path)], tmp_path)
+
+    assert "no trainer called it" in done.stderr
+    assert "pass it to the trainer" in examine_logdir(str(tmp_path)).checks[0].remedy
+
+
+# -- best practices ----------------------------------------------------------------------------------------------------
+
+
+def test_every_practice_that_a_trace_shows_names_a_rule():
+    text = (ROOT / "docs/best-practices.md").read_text(encoding="utf-8")
+    known = {rule.id for rule in RULES} | {
+        "input.reading-competes",
+        "input.python-competes",
+    }  # both of the rule `input`
+
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "`" in line.rsplit("|", 2)[-2]]
+    named = {name for row in rows for name in re.findall(r"`([a-z.-]+)`", row.rsplit("|", 2)[-2])}
+    assert len(rows) >= 19
+    assert named <= known
+
+
+def stage(name: str, self_us: float, **more: Any) -> dict[str, Any]:
+    return {"name": name.rpartition("::")[2], "long_name": name, "self_us": self_us, "total_us": self_us, **more}
+
+
+@pytest.mark.parametrize(
+    ("stages", "advised"),
+    [
+        (("Iterator::Batch", "Iterator::Batch::Shard", "Iterator::Batch::Shard::Map"), True),
+        (("Iterator::Batch", "Iterator::Batch::Map", "Iterator::Batch::Map::Shard"), False),
+        (("Iterator::Batch", "Iterator::Batch::Map"), False),
+    ],
+)
+def test_sharding_after_the_work_is_advice(stages, advised):
+    rule = next(rule for rule in RULES if rule.id == "input.shard-late")
+    graph = tuple(stage(name, 100.0) for name in stages)
+    context: Any = SimpleNamespace(read=lambda tool: SimpleNamespace(graph=graph) if tool == "tf-data" else None)
+
+    assert (rule(context) is not None) is advised
+
+
+def op_row(where: str, name: str, kind: str, self_us: float) -> dict[str, Any]:
+    return {"where": where, "name": name, "type": kind, "total_self_us": self_us}
+
+
+@pytest.mark.parametrize(
+    ("bias_us", "norm", "advised"),
+    [(50.0, "FusedBatchNormV3", True), (50.0, "Relu", False), (1.0, "FusedBatchNormV3", False)],
+)
+def test_biases_before_batch_normalization_are_advice(bias_us, norm, advised):
+    rule = next(rule for rule in RULES if rule.id == "compute.bias-before-norm")
+    rows = [
+        op_row("host", "conv/BiasAdd", "BiasAdd", bias_us),
+        op_row("host", "bn", norm, 100.0),
+        op_row("host", "c", "Conv2D", 500.0),
+    ]
+    context: Any = SimpleNamespace(read=lambda _: SimpleNamespace(rows=rows), has_device=False, framework="tensorflow")
+
+    assert (rule(context) is not None) is advised
+
+
+@pytest.mark.parametrize(("kind", "advised"), [("DecodeJpeg", True), ("Cast", False)])
+def test_decoding_that_a_device_waits_for_is_advice(kind, advised):
+    rule = next(rule for rule in RULES if rule.id == "input.decoding")
+    rows = [op_row("host", "decode", kind, 80.0), op_row("host", "resize", "ResizeBilinear", 20.0)]
+    context: Any = SimpleNamespace(
+        read=lambda _: SimpleNamespace(rows=rows), has_device=True, framework="tensorflow",
+        part_ms=lambda *_: 50.0, percent=lambda ms: ms, input_threshold=lambda threshold: threshold,
+    )  # fmt: skip
+
+    assert (rule(context) is not None) is advised
+
+
+def test_no_suggestion_is_contradicted_by_the_file(profile_of):
+    suggestion = str((profile_of("guide_long_names").tf_data().to_dict()["bottleneck"] or {}).get("suggestion", ""))
+
+    assert "py_function" not in suggestion
+
+
+# -- the table of items ------------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_items_counts_right():
+    text = (ROOT / "docs/guide-items.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+    states = [row.split(" | ")[1] for row in rows if not row.startswith("| item |")]
+
+    stated = re.search(r"these (\d+) items .*: (\d+) work, (\d+) partly, (\d+) not", text)
+    assert stated is not None
+    counts = [len(states), *(states.count(state) for state in ("works", "partly", "no"))]
+    assert [int(number) for number in stated.groups()] == counts

@@ -1,0 +1,134 @@
+"""Real libraries, captured in every way: whatever the way, a reader is told the same of the same program.
+
+One process per library runs its loop once for each way, see `library_programs`; what is slow there is a sleep.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import library_programs
+import pytest
+from program_runs import run_command
+
+import stepscope
+
+WAYS = ("run", "callback", "api", "own")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a reader should be told of a program.
+
+    Attributes:
+        needs: the packages that it uses.
+        source: what `stepscope run` takes for a step.
+        verdict, cause: of the summary, and the first cause of the account.
+        advice: classes of which the first advice is one.
+        function: the slow function, which the ways that sample the stack name.
+        ways: those that there are for this library.
+    """
+
+    needs: tuple[str, ...]
+    source: str
+    verdict: str
+    cause: str
+    advice: tuple[str, ...]
+    function: str = ""
+    ways: tuple[str, ...] = WAYS
+
+
+OPTIMIZER = "one per optimizer.step() of PyTorch"
+NO_CALLBACK = ("run", "api", "own")
+LIBRARIES = {
+    "lightning": Expected(
+        ("lightning",), OPTIMIZER, "host_bound", "python", ("python_overhead",), "on_train_batch_end"
+    ),
+    "transformers": Expected(
+        ("transformers", "accelerate"), OPTIMIZER, "input_bound", "input", ("input_python",), "__getitem__"
+    ),
+    "accelerate": Expected(
+        ("accelerate",), OPTIMIZER, "input_bound", "input", ("input_python",), "__getitem__", NO_CALLBACK
+    ),
+    "closure": Expected(
+        ("torch",), OPTIMIZER, "compute_bound", "host_compute", ("none", "host_sync"), "", NO_CALLBACK
+    ),
+    "compiled": Expected(("torch",), OPTIMIZER, "host_bound", "python", ("python_overhead",), "report", NO_CALLBACK),
+    "flax": Expected(
+        ("flax", "optax", "grain"), "one per call of the jitted function train_step", "input_bound", "input",
+        ("input_preprocessing", "input_python"), "map", NO_CALLBACK,
+    ),
+    "distributed": Expected(("torch",), OPTIMIZER, "host_bound", "python", ("straggler",), "slow_part", NO_CALLBACK),
+}  # fmt: skip
+CELLS = [(name, way) for name, expected in LIBRARIES.items() for way in expected.ways]
+
+Found = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module", params=LIBRARIES)
+def library(request) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def program(library, tmp_path_factory) -> tuple[str, Found]:
+    """What one library's program was told at its end, and the overview of each way's profile."""
+    expected = LIBRARIES[library]
+    for needed in expected.needs:
+        if importlib.util.find_spec(needed) is None:
+            pytest.skip(f"{needed} is not installed, so there is nothing of it to capture")
+    folder = tmp_path_factory.mktemp(library)
+    script = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"] * (library == "distributed")
+    words = ["--logdir", "run", "--steps", "6", "--skip", "3", *script, library_programs.__file__, library, str(folder)]
+    done = run_command(["-m", "stepscope", "run", *words], folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stderr, {way: overview_of(folder / way) for way in expected.ways}
+
+
+def overview_of(logdir: Path) -> dict[str, Any]:
+    """The overview of a session; of several ranks with the account of the last one, which is the slow one."""
+    profile = stepscope.load(logdir)
+    found = dict(profile.overview().to_dict())
+    if len(found["hosts"]) > 1:
+        found["account"] = profile.overview(host=found["hosts"][-1]).to_dict()["account"]
+    return found
+
+
+def test_run_finds_the_steps_and_says_what_counts_as_one(program, library):
+    said, _ = program
+
+    assert f"captured steps 3-8 ({LIBRARIES[library].source})" in said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_gives_the_same_steps_verdict_and_first_cause(program, library, way):
+    expected = LIBRARIES[library]
+    if way not in expected.ways:
+        pytest.skip(f"{library} has no {way}")
+    _, found = program
+    overview = found[way]
+
+    assert overview["steps_source"] == "markers"
+    # JAX's own profiler is not told which steps to record, so it has all.
+    assert overview["step_time_ms"]["count"] == (library_programs.STEPS if (library, way) == ("flax", "own") else 6)
+    assert overview["verdict"] == expected.verdict
+    assert overview["account"][0]["cause"] == expected.cause
+    assert overview["account"][0]["percent"] > 70
+    assert overview["advice"][0]["class"] in expected.advice
+
+
+@pytest.mark.parametrize("way", ["run", "callback", "api"])
+def test_the_function_that_is_slow_is_named_with_its_line(program, library, way):
+    expected = LIBRARIES[library]
+    if way not in expected.ways or not expected.function:
+        pytest.skip(f"{library} has no {way}, or no slow function")
+    _, found = program
+    culprit = found[way]["account"][0]["culprit"]
+
+    assert culprit["name"] == expected.function
+    assert Path(culprit["file"]).name == "library_programs.py"
+    lines = Path(library_programs.__file__).read_text().splitlines()
+    assert lines[culprit["line"] - 1].lstrip().startswith(f"def {expected.function}(")

@@ -1,0 +1,180 @@
+"""The routes of the SQL console, and the process behind them: answers, limits, an end on request."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import store_profile
+from sql_sessions import Drawn, training
+from werkzeug.test import Client
+
+from stepscope.errors import UnreadableError, UsageError
+from stepscope.sql.asking import Asked, Asker, ServerLimits
+from stepscope.web.app import App
+from stepscope.web.catalogue import Root
+from stepscope.web.site import Site, SiteOptions
+
+ENDLESS = "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range * b.range % 7 = 8"
+
+
+class Console:
+    """The SQL routes of a site with two sessions."""
+
+    def __init__(self, folder: Path) -> None:
+        for run in ("one", "two"):
+            store_profile(folder, run, training())
+        self.site = Site(SiteOptions([Root(str(folder))]))
+        self.client = Client(App(self.site))
+        listed = self.client.get("/api/sessions").json["sessions"]
+        self.sessions = [each["id"] for each in listed]
+        self.root = f"/api/sessions/{self.sessions[0]}/sql"
+
+    def ask(self, query: str, status: int = 200, **more: Any) -> dict[str, Any]:
+        answer = self.client.post(self.root, json={"query": query, **more}, headers={"X-Stepscope": "1"})
+        assert answer.status_code == status, answer.text
+        found: dict[str, Any] = answer.json
+        return found
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    made = Console(tmp_path_factory.mktemp("sql"))
+    yield made
+    made.site.close()
+
+
+def test_an_answer_is_a_section_as_those_of_the_tools(console: Console) -> None:
+    found = console.ask("SELECT name, duration_ps FROM events ORDER BY event LIMIT 2")
+
+    section = found["section"]
+    assert [field["name"] for field in section["fields"]] == ["name", "duration_ps"]
+    assert section["fields"][1]["unit"] == "ps"
+    assert section["columns"]["name"] == ["train", "IteratorGetNext"]
+    assert (section["row_count"], found["more"], found["warnings"]) == (2, False, [])
+    assert found["elapsed_ms"] > 0
+
+
+def test_every_kind_of_table_reaches_the_process(console: Console) -> None:
+    for table in ("kernels", "causes", "op_stats", "stats", "hosts"):
+        assert console.ask(f"SELECT count(*) AS n FROM {table}")["section"]["columns"]["n"][0] > 0
+
+
+def test_columns_that_were_sent_are_kept(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    console.ask("SELECT sum(duration_ps) FROM launches")
+    monkeypatch.setattr("stepscope.sql.asking._supply", None)
+
+    assert console.ask("SELECT max(duration_ps) > 0 AS some FROM launches")["section"]["columns"] == {"some": [True]}
+
+
+def test_another_session_is_attached_by_its_id(console: Console) -> None:
+    query = "SELECT count(*) AS n FROM events JOIN before.events AS b USING (event)"
+
+    found = console.ask(query, attach={"before": console.sessions[1]})
+
+    assert found["section"]["columns"] == {"n": [len(training().events)]}
+
+
+def test_rows_are_limited_and_it_is_said(console: Console) -> None:
+    found = console.ask("SELECT * FROM range(20000)")
+    assert found["section"]["row_count"] == 10_000
+    assert found["more"]
+    assert found["warnings"] == ["only the first 10,000 rows of the answer"]
+    assert console.ask("SELECT * FROM range(9)", rows=3)["section"]["row_count"] == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT * FROM kernel", "line 1, column 15"),
+        ("COPY (SELECT 1) TO 'x'", "not allowed"),
+        ("SELECT * FROM read_text('/etc/passwd')", "cannot reach files"),
+        ("SELECT repeat('x', 40000000) AS long", "larger than 32 MiB"),
+    ],
+)
+def test_a_wrong_question_is_refused_with_its_reason(console: Console, query: str, said: str) -> None:
+    found = console.ask(query, status=400)
+
+    assert said in found["error"]
+    assert found["hint"]
+
+
+def test_what_is_no_question_is_refused(console: Console) -> None:
+    headers = {"X-Stepscope": "1"}
+    assert console.client.post(console.root, json={"query": 1}, headers=headers).status_code == 400
+    assert console.client.post(console.root, data=b"{", headers=headers).status_code == 400
+    assert console.client.post(console.root, json={"query": "SELECT 1"}).status_code == 403
+    assert console.ask("SELECT 1", status=400, rows=0)["error"].startswith("rows")
+    assert "no session" in console.ask("SELECT 1", status=404, attach={"x": "nowhere"})["error"]
+
+
+def test_the_schema_lists_tables_functions_and_limits(console: Console) -> None:
+    found = console.client.get(f"{console.root}/schema").json
+
+    tables = {table["name"]: table for table in found["tables"]}
+    assert tables["events"]["columns"][0]["name"] == "event"
+    assert tables["op_stats"]["tool"] == "op-stats"
+    assert "nested_under(pattern)" in [each["call"] for each in found["functions"]]
+    assert found["limits"] == {"memory_bytes": 2 << 30, "seconds": 30.0, "rows": 10_000}
+
+
+@pytest.fixture
+def asker() -> Iterator[Asker]:
+    made = Asker(ServerLimits(memory_bytes=200 << 20, seconds=0.3))
+    yield made
+    made.close()
+
+
+def test_a_question_without_end_is_ended_with_its_process_and_the_next_is_answered(asker: Asker) -> None:
+    sessions = [Asked("main", "a", Drawn(host=training()))]
+
+    with pytest.raises(UsageError, match=r"\[stopped\] the query was stopped after 0.3 s"):
+        asker.ask(ENDLESS, sessions)
+    patient = Asker()
+    assert patient.ask("SELECT count(*) AS n FROM hosts", sessions).table.to_pylist() == [{"n": 1}]
+    patient.close()
+
+
+def test_a_question_is_stopped_by_request() -> None:
+    asker = Asker(ServerLimits(seconds=60))
+    supplied = threading.Event()
+
+    class Slow(Drawn):
+        def trace(self, host: str | None = None) -> Any:
+            supplied.set()
+            return super().trace(host)
+
+    def stop_soon() -> None:
+        supplied.wait(60)
+        asker.stop()
+
+    stopper = threading.Thread(target=stop_soon)
+    stopper.start()
+
+    with pytest.raises(UsageError, match="stopped by request"):
+        asker.ask(
+            "SELECT count(*) FROM events, range(10000000000) a, range(99999999)",
+            [Asked("main", "a", Slow(host=training()))],
+        )
+    stopper.join()
+    asker.close()
+
+
+def test_a_join_that_explodes_names_the_limit() -> None:
+    asker = Asker(ServerLimits(memory_bytes=100 << 20))
+    query = "SELECT a.range FROM range(100000) a, range(100000) b ORDER BY a.range * b.range % 7919"
+
+    with pytest.raises(UsageError, match="more than its limit of 100 MiB of memory; ask for less"):
+        asker.ask(query, [Asked("main", "a", Drawn(host=training()))])
+    asker.close()
+
+
+def test_a_profile_that_cannot_be_read_is_said_as_it_is() -> None:
+    asker = Asker()
+
+    with pytest.raises(UnreadableError, match="the file is torn"):
+        asker.ask("SELECT count(*) FROM events", [Asked("main", "a", Drawn(bad=None))])
+    asker.close()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stepscope.errors import Problem
+from stepscope.formats.heads import CRLF_START
 from stepscope.formats.naming import join_names
 from stepscope.formats.xspace import classify, schema
 from stepscope.formats.xspace.damage import Damage, unreadable_error
@@ -49,7 +50,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     strings = Interner(buf)
     _, begins, ends = space.messages(schema.SPACE_PLANES)
     planes = PlaneReader(buf, (begins, ends), strings, damage)
-    if not (len(planes.lines[0]) or planes.plane_name.any()):
+    if buf[: len(CRLF_START)].tobytes() == CRLF_START or not (len(planes.lines[0]) or planes.plane_name.any()):
         raise unreadable_error(buf, source)
     plane_stats = planes.plane_stats()
     told_start, stop = _session_times(planes, plane_stats)

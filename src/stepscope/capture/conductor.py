@@ -194,7 +194,7 @@ class Conductor:
         except RuntimeError:  # no thread can be started: at the program's end, or at the system's limit
             self._await_writing(capture)
         else:
-            self._writing.append(writing)
+            self._writing = [*(thread for thread in self._writing if thread.is_alive()), writing]
 
     def _await_writing(self, capture: Capture) -> None:
         capture.finished.wait()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from stepscope import __version__
-from stepscope.cli import defaults, plain, screen
+from stepscope.cli import defaults, plain, process, screen
 from stepscope.cli.options import OpenRequest, ToolRequest
 from stepscope.errors import InputError, OutputError, StepscopeError, UsageError
 
@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         disarm()
     words = sys.argv[1:] if arguments is None else list(arguments)
     screen.adapt(words)
+    process.words = words
     status = run(words)
     _discard_output()
     if isinstance(plain.parse_request(words), ToolRequest):

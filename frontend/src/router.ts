@@ -6,6 +6,7 @@
  */
 import { signal } from "@preact/signals";
 import { addressOfTool, placeAt } from "./questions";
+import { firstView, keepView } from "./tensorboard";
 
 export interface Route {
   readonly tool: string;
@@ -49,12 +50,13 @@ function decode(text: string): string {
 
 const inBrowser = typeof window !== "undefined";
 
-export const route = signal<Route>(parseHash(inBrowser ? window.location.hash : ""));
+export const route = signal<Route>(parseHash(inBrowser ? firstView(window.location.hash) : ""));
 
 if (inBrowser) {
   const read = () => {
     route.value = parseHash(window.location.hash);
     useNewAddress();
+    keepView(window.location.hash);
   };
   useNewAddress();
   window.addEventListener("hashchange", read);
@@ -102,6 +104,7 @@ export function go(next: Route, how: "push" | "replace" = "push"): void {
   if (how === "push") window.history.pushState(null, "", hash);
   else window.history.replaceState(null, "", hash);
   route.value = next;
+  keepView(hash);
 }
 
 export function setParams(changes: Params, how: "push" | "replace" = "replace"): void {

@@ -286,13 +286,16 @@ class LoadedProfile:
             self._cache.put_bytes(key, name, packed)
         return report
 
+    def identities(self) -> tuple[store.Identity, ...]:
+        """Those of its files; they differ from earlier ones if a file has changed.  Raises InputError."""
+        return tuple(store.identity(file.path) for file in self._files)
+
     def _session_key(self) -> str | None:
         """The cache key for results derived from all selected hosts; None without a cache."""
         if not self._cache.is_on:  # the key is the hash of many things
             return None
-        identities = [store.identity(file.path) for file in self._files]
         named = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
-        return cache_key(identities, "session", *named)
+        return cache_key([*self.identities()], "session", *named)
 
     def _report(
         self, tool: Tool, host: str | None, steps: StepRange | str | int | None

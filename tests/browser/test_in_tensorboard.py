@@ -85,6 +85,23 @@ def test_the_page_works_where_a_proxy_has_tensorboard_at_another_place(browser, 
         ours(page).locator(".tl-tracks").wait_for()
 
 
+def test_a_link_in_tensorboard_can_be_shared_and_survives_a_reload(browser, tmp_path):
+    store_profile(tmp_path, "r1", draw(DRAWN))
+    with running_tensorboard(tmp_path) as address, board(browser, address) as page:
+        page.goto(f"{address}#stepscope")
+        ours(page).locator(".verdict").wait_for()
+        ours(page).get_by_role("link", name="Timeline", exact=True).click()
+        ours(page).locator(".tl-tracks").wait_for()
+        shared = page.url
+        page.reload()
+        ours(page).locator(".tl-tracks").wait_for()
+
+        page.goto("about:blank")
+        page.goto(shared)
+        ours(page).locator(".tl-tracks").wait_for()
+    assert "#stepscope&view=" in shared
+
+
 def test_the_tab_appears_with_the_first_profile_while_tensorboard_runs(browser, tmp_path):
     write_a_loss(tmp_path / "logs")
     with (

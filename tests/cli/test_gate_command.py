@@ -110,7 +110,7 @@ def test_wrong_budgets_end_with_status_2(before: str, tmp_path: Path, capsys, te
 
 
 def test_a_budget_file_that_is_not_there_is_said(before: str, tmp_path: Path, capsys) -> None:
-    assert run(["gate", before, before, "--budget", str(tmp_path / "none.toml")]) == 1
+    assert run(["gate", before, before, "--budget", str(tmp_path / "none.toml")]) == 2
     assert "none.toml: the budget file cannot be read: No such file" in capsys.readouterr().err
 
 

@@ -12,6 +12,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,15 @@ def test_open_tells_that_it_could_not_have_the_port_it_was_asked_for(logdir, cap
     served = int(out.partition("http://127.0.0.1:")[2].partition("/")[0])
     told = f"stepscope: port {port} is in use by another program; serving on {served}\n"
     assert (served != port, err) == (taken, told if taken else "")
+
+
+def test_open_beyond_loopback_says_who_can_see_it(logdir, capsys, monkeypatch):
+    monkeypatch.setattr(serving.Server, "run", lambda server: server._listener.close())
+
+    assert run_command(["open", str(logdir), "--no-browser", "--port", "0", "--host", "0.0.0.0"]) == 0
+    assert "anybody who reaches this address sees these profiles" in capsys.readouterr().err
+    assert run_command(["open", str(logdir), "--no-browser", "--port", "0"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_open_waits_for_a_first_profile(tmp_path, capsys, monkeypatch):
@@ -416,6 +426,39 @@ def test_a_wish_that_makes_no_sense_is_refused(capture_client, wish, status, err
 
     assert answer.status_code == status
     assert error in answer.json["error"]
+
+
+def _hang_up_on_all(listener: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            listener.accept()[0].close()
+
+
+def test_a_shared_server_does_not_say_which_ports_are_open(tmp_path):
+    from stepscope.web.capturing import Wish
+
+    captures = Site(SiteOptions([Root(str(tmp_path))], is_shared=True)).captures
+    said = []
+    with socket.create_server(("127.0.0.1", 0)) as opened, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        visitors = threading.Thread(target=_hang_up_on_all, args=(opened,))
+        visitors.start()
+        for port in (opened.getsockname()[1], closed.getsockname()[1]):
+            capture = captures.start(Wish([f"127.0.0.1:{port}"], duration_ms=10, retries=0))
+            captures.wait(120)
+            said.append([worker.message for worker in capture.workers.values()])
+        opened.shutdown(socket.SHUT_RDWR)
+        visitors.join()
+
+    assert said == [["no profiler server answers at this address"]] * 2
+
+
+def test_a_token_is_in_no_answer(capture_client):
+    client, _ = capture_client
+    token = "a-token-that-nobody-sees"
+    started = post(client, {"addresses": ["a:1"], "token": token})
+
+    assert token not in started.text + client.get(f"/api/capture/{started.json['id']}").text
 
 
 def test_addresses_are_taken_as_they_are_pasted(capture_client):

@@ -60,6 +60,28 @@ def test_the_whole_app_is_below_the_plugins_root(tmp_path, prefix):
     assert client.get(f"{prefix}{ROOT}api/nothing").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("host", "variable", "status"),
+    [("localhost:6006", "", 200), ("192.0.2.7:6006", "", 403), ("evil.example", "", 403),
+     ("hub.example", "hub.example,other", 200), ("hub.example", "*", 200)],
+)  # fmt: skip
+def test_under_a_name_that_is_not_tensorboards_nothing_is_answered(tmp_path, monkeypatch, host, variable, status):
+    monkeypatch.setenv("STEPSCOPE_ALLOWED_HOSTS", variable)
+    client = tensorboard(plugin(str(tmp_path)))
+
+    answer = client.get(f"{ROOT}api/config", headers={"Host": host})
+    assert answer.status_code == status
+    assert status == 200 or "STEPSCOPE_ALLOWED_HOSTS" in answer.json["hint"]
+
+
+def test_where_tensorboard_listens_everywhere_its_addresses_are_answered(tmp_path):
+    flags = SimpleNamespace(logdir_spec="", host=None, bind_all=True)
+    client = tensorboard(StepscopePlugin(base_plugin.TBContext(logdir=str(tmp_path), flags=flags)))
+
+    assert client.get(f"{ROOT}api/config", headers={"Host": "192.0.2.7:6006"}).status_code == 200
+    assert client.get(f"{ROOT}api/config", headers={"Host": "evil.example"}).status_code == 403
+
+
 def test_the_tab_is_there_once_there_is_a_profile(tmp_path, monkeypatch):
     monkeypatch.setattr(plugin_module, "LEAST_SECONDS_BETWEEN_LOOKS", 0.0)
     client = tensorboard(plugin(str(tmp_path)))

@@ -164,7 +164,7 @@ function peakLine({ palette, peak_ms }: MemoryLook): Record<string, unknown> {
 function memoryPopup(event: MemoryEvent | undefined): HTMLElement {
   if (!event) return popup("", []);
   const size = (value: number | null | undefined) => (value == null ? UNKNOWN : bytes(value));
-  const text = (value: string | number | null) => (value === null || value === "" ? UNKNOWN : String(value));
+  const text = (value: string | number | null | undefined) => (value == null || value === "" ? UNKNOWN : String(value));
   const lines: Line[] = [
     { name: "Event", value: text(event.event) },
     { name: "Requested", value: size(event.requested_bytes) },
@@ -180,7 +180,7 @@ function memoryPopup(event: MemoryEvent | undefined): HTMLElement {
     { name: "Free", value: size(event.free_bytes), colour: MEMORY_COLOUR.free },
     {
       name: "Fragmentation",
-      value: event.fragmentation_percent === null ? UNKNOWN : percent(event.fragmentation_percent),
+      value: event.fragmentation_percent == null ? UNKNOWN : percent(event.fragmentation_percent),
       colour: MEMORY_COLOUR.fragmentation,
     },
   ];

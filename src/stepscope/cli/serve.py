@@ -17,6 +17,10 @@ from stepscope.report.looks import clean
 if TYPE_CHECKING:
     from stepscope.web.site import Site
 
+OPEN_WARNING = (
+    "anybody who reaches this address sees these profiles and can record running jobs; "
+    "`stepscope serve` asks for a token"
+)
 _CAPTURE_PATIENCE_S = 30.0  # for workers to hand over what they recorded
 _FIRST_OPEN_PORT = 1024  # lower ones are reserved for the administrator on most systems
 
@@ -59,6 +63,8 @@ def serve(
     site = Site(options)
     with _exit_on_ctrl_c(site):
         print(f"{clean(logdir)} is shown at {address}   (Ctrl-C to exit)", flush=True)
+        if not serving.is_loopback(host):
+            print(f"stepscope: {OPEN_WARNING}", file=sys.stderr, flush=True)
         if browser:
             serving.open_browser(address)
         serving.Server(site, bound).run()

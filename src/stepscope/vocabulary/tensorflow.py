@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepscope.model import EventKind, Trait
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
-from stepscope.vocabulary.traits import CallTrait, InputTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, InputTrait, LayerTrait, OpTrait
 
 K = EventKind
 
@@ -103,8 +103,8 @@ NAMES: tuple[NameTable, ...] = (
             (OpTrait.READS_FILE, r"(?:ReadFile|WholeFileReader\w*|ReaderRead\w*|MatchingFiles)$"),
             (OpTrait.WRITES_VARIABLE, r"(?:Assign\w*VariableOp|ResourceApply\w+)$"),
             (OpTrait.PREPARES_FILTER_GRADIENT, r"_?Mkl\w*Conv\w*BackpropFilter"),
-            (OpTrait.ADDS_BIAS, r"BiasAdd(?:V\d)?$"),
-            (OpTrait.NORMALIZES_BATCH, r"_?(?:Mkl)?FusedBatchNorm(?:V\d|Ex)?$"),
+            (LayerTrait.ADDS_BIAS, r"BiasAdd(?:V\d)?$"),
+            (LayerTrait.NORMALIZES_BATCH, r"_?(?:Mkl)?FusedBatchNorm(?:V\d|Ex)?$"),
             (InputTrait.DECODES, r"Decode(?:Jpeg|Image|Png|Gif|Bmp|AndCropJpeg|WebP)$"),
         ),
     ),

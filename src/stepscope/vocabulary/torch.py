@@ -10,7 +10,7 @@ from stepscope.vocabulary import user_ranges
 from stepscope.vocabulary.collectives import HOST_CALLS, KERNELS
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
-from stepscope.vocabulary.traits import CallTrait, InputTrait, OpTrait, RangeTrait
+from stepscope.vocabulary.traits import CallTrait, InputTrait, LayerTrait, OpTrait, RangeTrait
 
 K = EventKind
 
@@ -143,7 +143,7 @@ NAMES: tuple[NameTable, ...] = (
             (OpTrait.COPIES_AND_WAITS, r"(?:to|_to_copy|copy_|_to_cpu|cpu)$"),
             (OpTrait.ONLY_ALLOCATES, r"(?:empty|new_empty)"),  # their callers need the memory
             (OpTrait.PREPARES_CONVOLUTION, r"conv(?:olution|\dd)$"),
-            (OpTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
+            (LayerTrait.NORMALIZES_BATCH, r"(?:cudnn|miopen|native)_batch_norm(?:$|:)"),
         ),
     ),
     NameTable(rules=((RangeTrait.UPDATES_MODEL, lambda name: is_update(name)), (RangeTrait.OF_FRAMEWORK, _FRAMES))),

@@ -40,6 +40,11 @@ class OpTrait(IntFlag):
     PREPARES_CONVOLUTION = auto()
     PREPARES_CONVOLUTION_GRADIENT = auto()
     PREPARES_FILTER_GRADIENT = auto()
+
+
+class LayerTrait(IntFlag):
+    """Which part of a layer an op is."""
+
     ADDS_BIAS = auto()  # in an op of its own
     NORMALIZES_BATCH = auto()  # batch normalization, forward
 

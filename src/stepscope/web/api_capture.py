@@ -11,6 +11,7 @@ from werkzeug import Request
 from stepscope.formats import store
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.capturing import Capture, Wish
+from stepscope.web.door.roles import Role
 from stepscope.web.routes import Route
 from stepscope.web.site import Site
 
@@ -55,12 +56,12 @@ def _capture_json(site: Site, capture: Capture) -> dict[str, Any]:
         "state": capture.state,
         "seconds_left": capture.seconds_left,
         "workers": [asdict(worker) for worker in capture.workers.values()],
-        "session": _find_session(site, capture.folder) if capture.folder else None,
+        "session": find_session(site, capture.folder) if capture.folder else None,
         "error": capture.error,
     }
 
 
-def _find_session(site: Site, folder: str) -> str | None:
+def find_session(site: Site, folder: str) -> str | None:
     """The id of the session in a folder; None until it is found."""
     wanted = store.absolute(folder)
     for fresh in (False, True):
@@ -73,8 +74,8 @@ def _find_session(site: Site, folder: str) -> str | None:
 
 
 ROUTES = (
-    Route("/api/capture", start, "POST"),
-    Route("/api/capture/addresses", addresses),
-    Route("/api/capture/<capture>", progress),
-    Route("/api/capture/<capture>", cancel, "DELETE"),
+    Route("/api/capture", start, "POST", Role.CAPTURE),
+    Route("/api/capture/addresses", addresses, role=Role.CAPTURE),
+    Route("/api/capture/<capture>", progress, role=Role.CAPTURE),
+    Route("/api/capture/<capture>", cancel, "DELETE", Role.CAPTURE),
 )

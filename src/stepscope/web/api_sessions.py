@@ -9,6 +9,7 @@ from werkzeug import Request
 
 from stepscope import __version__
 from stepscope.analysis.registry import all_tools
+from stepscope.formats import store
 from stepscope.formats.session import HostFile
 from stepscope.vocabulary.categories import CATEGORY_RULES
 from stepscope.web.answers import Answer, error_json, json_answer
@@ -29,7 +30,7 @@ def config(site: Site, request: Request) -> Answer:
     return json_answer(
         {
             "version": __version__,
-            "logdir": ", ".join(root.path for root in site.options.roots),
+            "logdir": ", ".join(shown_path(site, root.path) for root in site.options.roots),
             "embedded": site.options.embedded,
             "capture": site.captures.is_available,
             "tools": tools,
@@ -43,11 +44,16 @@ def sessions(site: Site, request: Request) -> Answer:
     listing = site.catalogue.look()
     return json_answer(
         {
-            "sessions": [_listed(one) for one in listing.sessions],
+            "sessions": [_listed(site, one) for one in listing.sessions],
             "skipped": [
-                {"path": problem.path, "reason": problem.reason, "hint": problem.hint} for problem in listing.problems
+                {
+                    "path": problem.path and shown_path(site, problem.path),
+                    "reason": problem.reason,
+                    "hint": problem.hint,
+                }
+                for problem in listing.problems
             ],
-            "searched": [root.path for root in site.options.roots],
+            "searched": [shown_path(site, root.path) for root in site.options.roots],
         }
     )
 
@@ -60,11 +66,11 @@ def session(site: Site, request: Request, session: str) -> Answer:
         site.wait(opened, wait_ms / 1e3)
     return json_answer(
         {
-            **_listed(opened.listed),
+            **_listed(site, opened.listed),
             "state": opened.state,
             "error": None if opened.error is None else error_json(opened.error),
             "progress": _progress(opened),
-            "hosts": _hosts(opened),
+            "hosts": _hosts(site, opened),
             "facts": _facts(opened),
             "tools": [
                 {"name": name, "has_data": state.has_data, "missing": state.missing}
@@ -75,11 +81,21 @@ def session(site: Site, request: Request, session: str) -> Answer:
     )
 
 
-def _listed(listed: Listed) -> dict[str, Any]:
+def shown_path(site: Site, path: str) -> str:
+    """A path as people see it: on a shared server without the folders above the logdir."""
+    if not site.options.is_shared:
+        return path
+    for root in site.options.roots:
+        if path == root.path or path.startswith(f"{root.path.rstrip('/')}/"):
+            return (root.name or store.basename(root.path)) + path[len(root.path.rstrip("/")) :]
+    return store.basename(path)
+
+
+def _listed(site: Site, listed: Listed) -> dict[str, Any]:
     return {
         "id": listed.id,
         "run": listed.session.run,
-        "path": listed.session.path,
+        "path": shown_path(site, listed.session.path),
         "modified": listed.modified,
         "bytes": listed.nbytes,
         "hosts": list(listed.session.hosts),
@@ -108,13 +124,13 @@ def _done_bytes(opened: OpenSession, file: HostFile) -> int:
     return (file.size or 0) if is_done else opened.profile.bytes_read(file.host)
 
 
-def _hosts(opened: OpenSession) -> list[dict[str, Any]]:
+def _hosts(site: Site, opened: OpenSession) -> list[dict[str, Any]]:
     hosts = []
     for file in opened.listed.session.files:
         host = opened.hosts[file.host]
         error = None if host.error is None else error_json(host.error)
         hosts.append(
-            {"name": file.host, "file": file.path, "bytes": file.size, "format": file.format.name}
+            {"name": file.host, "file": shown_path(site, file.path), "bytes": file.size, "format": file.format.name}
             | {"state": host.state, "error": error, "partial": host.partial}
         )
     return hosts

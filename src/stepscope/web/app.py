@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from werkzeug import Request, Response
@@ -12,11 +13,17 @@ from werkzeug.routing import RequestRedirect
 
 from stepscope.errors import StepscopeError
 from stepscope.web.answers import Answer, Refused, error_answer, refusal
-from stepscope.web.routes import url_map
+from stepscope.web.door.roles import OWNER, set_visitor, visitor_of
+from stepscope.web.health import HEALTH
+from stepscope.web.routes import Route, url_map
 from stepscope.web.site import Site
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
+
+    from stepscope.web.door.door import Door
+
+LogRequest = Callable[[Request, int, int, float], None]
 
 POST_HEADER = "X-Stepscope"
 """The header that a request with effects must have: no other site can make a browser send it."""
@@ -42,23 +49,44 @@ _log = logging.getLogger(__name__)
 class App:
     """The site as a WSGI application; works under any prefix (`SCRIPT_NAME`)."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, door: Door | None = None, log: LogRequest | None = None) -> None:
+        """Mounts a site.
+
+        Args:
+            site: what is shown.
+            door: lets visitors in; None for everybody.
+            log: called with each request, its answer's status and size, and when it came.
+        """
         self.site = site
         self._map = url_map()
+        self._door = door
+        self._log = log
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers one request; raises nothing."""
-        request = Request(environ)
+        began = time.monotonic()
+        request = Request(self._door.outside(environ) if self._door else environ)
         request.max_content_length = MOST_BODY_BYTES
         answer = self._answer(request)
+        if self._log is not None and request.path not in HEALTH:
+            self._log(request, answer.status, len(answer.body), began)
         if answer.status >= 400 and _leaves_site(request.path):
             _log.warning("refused a path outside the site: %r", request.path)
-        return _response(request, answer)(environ, start_response)
+        return _response(request, answer)(request.environ, start_response)
 
     def _answer(self, request: Request) -> Answer:
         try:
-            self._guard(request)
+            if request.path in HEALTH:  # asked by address, by programs that have no token
+                return HEALTH[request.path](self.site)
+            self._guard_name(request)
+            if self._door is not None:
+                visitor = self._door.admit(request)
+                if isinstance(visitor, Answer):
+                    return visitor
+                set_visitor(request, visitor)
+            self._guard_effects(request)
             route, values = self._map.bind_to_environ(request.environ).match()
+            _guard_role(request, route)
             answer: Answer = route.load()(self.site, request, **values)
             return answer
         except (Refused, StepscopeError) as error:
@@ -69,18 +97,30 @@ class App:
             return _http_error(request, error)
         except Exception as error:
             _log.exception("%s %s failed", request.method, request.path)
-            what = f"{type(error).__name__}: {error}"
+            # What went wrong may name files of the server, which is nobody's business but the owner's.
+            is_owner = visitor_of(request) is OWNER
+            what = f"{type(error).__name__}: {error}" if is_owner else "the server failed to answer"
             return error_answer(500, what, "this is a bug in Stepscope; the server's log shows where")
 
-    def _guard(self, request: Request) -> None:
-        """Refuses requests that other sites made a browser send."""
+    def _guard_name(self, request: Request) -> None:
+        """Refuses requests under a name that is not this server's."""
         header = request.environ.get("HTTP_HOST", "")
         names = self.site.options.host_names
         if names is not None and not names.accepts(header):
             _log.warning("refused a request for host %r", header)
             raise Refused(403, f"this server does not answer to the name {header!r}", self.site.options.host_hint)
+
+    def _guard_effects(self, request: Request) -> None:
+        """Refuses requests with effects that another site made a browser send."""
         if request.method not in ("GET", "HEAD") and not request.headers.get(POST_HEADER):
             raise Refused(403, f"the header {POST_HEADER} is missing", f"send {POST_HEADER}: 1")
+
+
+def _guard_role(request: Request, route: Route) -> None:
+    """Refuses what the visitor may not do."""
+    visitor = visitor_of(request)
+    if visitor.role < route.role:
+        raise Refused(403, f"your token does not allow to {route.role.name.lower()}", "ask for another token")
 
 
 def _http_error(request: Request, error: HTTPException) -> Answer:

@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.errors import StepscopeError
@@ -99,8 +99,9 @@ class Capture:
 class Captures:
     """The captures of a site, into one of its logdirs."""
 
-    def __init__(self, logdir: str | None) -> None:
+    def __init__(self, logdir: str | None, is_shared: bool = False) -> None:
         self._logdir = logdir
+        self._is_shared = is_shared
         self._captures: dict[str, Capture] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -121,7 +122,9 @@ class Captures:
             self._captures[capture.id] = capture
             for ended in [one.id for one in self._captures.values() if one.state != "running"][:-MOST_KEPT]:
                 del self._captures[ended]
-        threading.Thread(target=_run, args=(capture, request), name=f"capture {capture.id}", daemon=True).start()
+        threading.Thread(
+            target=_run, args=(capture, request, self._is_shared), name=f"capture {capture.id}", daemon=True
+        ).start()
         return capture
 
     def find(self, capture: str) -> Capture:
@@ -179,18 +182,35 @@ def _request(wish: Wish, logdir: str) -> CaptureRequest:
     )  # fmt: skip
 
 
-def _run(capture: Capture, request: CaptureRequest) -> None:
+def _run(capture: Capture, request: CaptureRequest, is_shared: bool) -> None:
     """Runs a capture and stores its outcome, whatever happens: the page polls until it sees the end."""
     from stepscope.capture import client
 
+    def update(status: WorkerStatus) -> None:
+        _update_worker(capture, _make_vague(status) if is_shared else status)
+
     try:
-        outcome = client.capture_workers(request, lambda status: _update_worker(capture, status), capture.cancel)
+        outcome = client.capture_workers(request, update, capture.cancel)
+        for status in outcome.workers:
+            update(status)
         _store_outcome(capture, outcome)
     except StepscopeError as error:
-        capture.error, capture.state = str(error.problem), "failed"
+        capture.error, capture.state = "the capture failed" if is_shared else str(error.problem), "failed"
     except Exception as error:
         _log.exception("capture %s failed", capture.id)
         capture.error, capture.state = f"{type(error).__name__}: {error}", "failed"
+
+
+def _make_vague(status: WorkerStatus) -> WorkerStatus:
+    """The status without the difference between an open and a closed port: a server that several people use must not
+    explore its network for them."""
+    from stepscope.capture.client import Cause
+
+    absent = (Cause.NAME_NOT_FOUND, Cause.REFUSED, Cause.NO_ANSWER, Cause.NOT_GRPC, Cause.NO_PROFILER)
+    is_again = status.detail.startswith("trying again")
+    if status.cause in absent or is_again:
+        return replace(status, detail="trying again" if is_again else "no profiler server answers at this address")
+    return status
 
 
 def _update_worker(capture: Capture, status: WorkerStatus) -> None:
@@ -200,10 +220,9 @@ def _update_worker(capture: Capture, status: WorkerStatus) -> None:
 
 
 def _store_outcome(capture: Capture, outcome: CaptureOutcome) -> None:
-    for status in outcome.workers:
-        _update_worker(capture, status)
     if outcome.failed:
-        capture.error = outcome.reasons()
+        failed = [capture.workers[status.address] for status in outcome.failed]
+        capture.error = "; ".join(f"{worker.address}: {worker.message}" for worker in failed)
     if outcome.saved:
         capture.folder, capture.state = outcome.run, "done"
     else:

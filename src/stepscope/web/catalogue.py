@@ -19,6 +19,7 @@ FRESH_SECONDS = 1.0
 WORTH = 10
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_NAMED_ROOT = re.compile(r"(?P<name>[\w.-]{1,60})=(?P<path>.+)", re.DOTALL)
 _SLUG_LENGTH = 48
 
 
@@ -33,6 +34,12 @@ class Root:
 
     path: str
     name: str = ""
+
+
+def parse_root(text: str) -> Root:
+    """A root from `LOGDIR` or `NAME=LOGDIR`."""
+    found = _NAMED_ROOT.fullmatch(text)
+    return Root(found["path"], found["name"]) if found else Root(text)
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,10 @@ class Catalogue:
                 self._valid_until = ended + max(FRESH_SECONDS, WORTH * (ended - began))
             return self._listing
 
+    def has_reachable_root(self) -> bool:
+        """Whether at least one of the roots is there now; those of other machines count as there."""
+        return any(store.is_remote(root.path) or _is_there(root.path) for root in self.roots)
+
     def forget(self) -> None:
         """Makes the next look read the roots again."""
         with self._lock:
@@ -131,6 +142,13 @@ def _refresh_identities(listed: Listed) -> Listed:
         return listed
     identities = tuple(_identity(file.path) for file in listed.session.files)
     return listed if identities == listed.identities else replace(listed, identities=identities)
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return store.kind(store.plain(path)) is not None
+    except InputError:
+        return False
 
 
 def _identity(path: str) -> store.Identity | None:

@@ -7,12 +7,17 @@ a hundred idle browsers would lock out the next.  Here the connection that has b
 from __future__ import annotations
 
 import logging
+import ssl
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from waitress.adjustments import Adjustments
+from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
+
+from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
     import socket
@@ -36,13 +41,24 @@ _log = logging.getLogger(__name__)
 class Listener(TcpWSGIServer):  # type: ignore[misc]
     """Waitress on a bound socket."""
 
-    def __init__(self, app: WSGIApplication, bound: socket.socket, threads: int, most_body: int) -> None:
+    def __init__(
+        self,
+        app: WSGIApplication,
+        bound: socket.socket,
+        threads: int,
+        most_body: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._tls = tls
+        if tls is not None:
+            self.channel_class = TlsChannel
         # waitress warns of every request that waits for a thread, which happens whenever a profile is loaded.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         settings = Adjustments(
             sockets=[bound],
             threads=threads,
             ident="stepscope",
+            url_scheme="http" if tls is None else "https",
             connection_limit=MOST_CONNECTIONS,
             channel_timeout=IDLE_SECONDS,
             cleanup_interval=_LOOK_SECONDS,
@@ -57,6 +73,16 @@ class Listener(TcpWSGIServer):  # type: ignore[misc]
         super().__init__(
             app, {}, True, bound, dispatcher=workers, adj=settings, bind_socket=False, sockinfo=address
         )  # fmt: skip
+
+    def accept(self) -> tuple[socket.socket, Any] | None:
+        """The next connection and its address; None if it is gone already."""
+        accepted = super().accept()
+        if accepted is None or self._tls is None:
+            return cast("tuple[socket.socket, Any] | None", accepted)
+        connection, address = accepted
+        connection.setblocking(False)
+        # The handshake happens with the first bytes that are read, so a client that never begins it holds nobody up.
+        return self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), address
 
     def readable(self) -> bool:
         """Whether to accept a connection now: always, since silent ones make room."""
@@ -106,6 +132,50 @@ class Listener(TcpWSGIServer):  # type: ignore[misc]
         self.task_dispatcher.shutdown(timeout=1)
         for channel in list(self._map.values()):
             channel.close()
+
+
+class TlsChannel(HTTPChannel):  # type: ignore[misc]
+    """A connection under TLS."""
+
+    def handle_read(self) -> None:
+        """Reads all that has been decrypted: the system does not report what lies in the TLS library's buffer."""
+        while self.connected and not self.will_close:
+            try:
+                data = self.socket.recv(self.adj.recv_bytes)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return
+            except OSError:  # no TLS, a refused certificate, or a lost connection
+                self.handle_close()
+                return
+            if not data:
+                self.handle_close()
+                return
+            self.last_activity = time.time()
+            self.received(data)
+            if not self.socket.pending():
+                return
+
+    def send(self, data: bytes, do_close: bool = True) -> int:
+        """Sends what the TLS library takes now; returns the number of bytes."""
+        try:
+            return cast("int", self.socket.send(data))
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return 0
+        except OSError:
+            if do_close:
+                self.handle_close()
+            return 0
+
+
+def load_certificate(certificate: Path, key: Path | None) -> ssl.SSLContext:
+    """What TLS needs: a certificate with its chain, and its key.  Raises UsageError if they do not fit."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        hint = "give --tls-cert and --tls-key as files in PEM form that belong together"
+        raise UsageError(f"the certificate cannot be used: {error.strerror or error}", hint=hint) from error
+    return context
 
 
 def _last_sign(channel: Any) -> float:

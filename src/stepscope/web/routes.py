@@ -10,6 +10,7 @@ from werkzeug.routing import Map, Rule
 
 from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused
+from stepscope.web.door.roles import Role
 
 ROUTE_MODULES = (
     "stepscope.web.static",
@@ -17,6 +18,7 @@ ROUTE_MODULES = (
     "stepscope.web.api_glances",
     "stepscope.web.api_tools",
     "stepscope.web.api_capture",
+    "stepscope.web.api_people",
     "stepscope.web.late_routes",
 )
 """Each has a tuple `ROUTES`."""
@@ -30,11 +32,13 @@ class Route:
         path: a Werkzeug rule, relative to the app's root.
         handler: called with the site, the request, and the rule's variables by name; or its `module:function`.
         method: `GET` (which answers `HEAD` too), `POST` or `DELETE`.
+        role: what a visitor has to be allowed.
     """
 
     path: str
     handler: Callable[..., Answer] | str
     method: str = "GET"
+    role: Role = Role.SEE
 
     def load(self) -> Callable[..., Answer]:
         """The handler, imported if necessary."""

@@ -8,11 +8,22 @@ import socket
 import sys
 import threading
 import webbrowser
+from typing import TYPE_CHECKING
 
 from stepscope.errors import UsageError
-from stepscope.web.app import MOST_BODY_BYTES, App
+from stepscope.web.app import MOST_BODY_BYTES, App, LogRequest
+from stepscope.web.hosts import is_loopback
 from stepscope.web.listener import Listener
 from stepscope.web.site import Site
+
+__all__ = [
+    "DEFAULT_PORT", "PORTS_TRIED", "Server", "bind_socket", "has_browser", "is_loopback", "open_browser", "page_url",
+]  # fmt: skip
+
+if TYPE_CHECKING:
+    import ssl
+
+    from stepscope.web.door.door import Door
 
 DEFAULT_PORT = 8090
 PORTS_TRIED = 50
@@ -20,13 +31,13 @@ THREADS = 8
 """Enough that loading one profile does not delay requests for others."""
 
 
-def bind_socket(host: str, port: int | None) -> socket.socket:
+def bind_socket(host: str, port: int | None, tries: int = PORTS_TRIED) -> socket.socket:
     """A listening socket on the port or the next free one; 0 means any.
 
     Raises UsageError if the address does not belong to this machine or none of the tried ports is free.
     """
     wanted = DEFAULT_PORT if port is None else port
-    for candidate in range(wanted, wanted + (PORTS_TRIED if wanted else 1)):
+    for candidate in range(wanted, wanted + (tries if wanted else 1)):
         try:
             return _listen(host, candidate)
         except OSError as error:
@@ -35,7 +46,7 @@ def bind_socket(host: str, port: int | None) -> socket.socket:
                 raise UsageError(f"cannot listen on {host}: {error.strerror or error}", hint=hint) from error
         except OverflowError:
             break
-    last = min(wanted + PORTS_TRIED - 1, 65535)
+    last = min(wanted + tries - 1, 65535)
     raise UsageError(f"no port from {wanted} to {last} is free on {host}", hint="give another --port")
 
 
@@ -53,20 +64,27 @@ def _listen(host: str, port: int) -> socket.socket:
     return made
 
 
-def page_url(bound: socket.socket) -> str:
+def page_url(bound: socket.socket, scheme: str = "http") -> str:
     """The URL of the page for a browser on this machine."""
     host, port = bound.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
 class Server:
     """A production WSGI server on a bound socket."""
 
-    def __init__(self, site: Site, bound: socket.socket) -> None:
+    def __init__(
+        self,
+        site: Site,
+        bound: socket.socket,
+        door: Door | None = None,
+        tls: ssl.SSLContext | None = None,
+        log: LogRequest | None = None,
+    ) -> None:
         self._site = site
-        self._listener = Listener(App(site), bound, THREADS, MOST_BODY_BYTES)
+        self._listener = Listener(App(site, door, log), bound, THREADS, MOST_BODY_BYTES, tls)
 
     def run(self) -> None:
         """Answers requests until the process is interrupted or `stop` is called."""
@@ -83,6 +101,7 @@ class Server:
 
     def finish(self, patience: float) -> None:
         """Makes `run` return once open requests are answered; called from another thread."""
+        self._site.end()
         self._listener.finish(patience)
 
 

@@ -17,6 +17,8 @@ from stepscope.web.catalogue import Catalogue, Listed, Root
 from stepscope.web.glances import Glance, kept_glance
 from stepscope.web.hosts import HostNames
 from stepscope.web.opened import FIRST_TOOL, OpenSession
+from stepscope.web.people.uploads import Uploads
+from stepscope.web.people.words import WordStore, default_store
 from stepscope.web.warming import warm_up
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class SiteOptions:
         trace_bytes: memory for decoded traces; the last used one is kept whatever its size.
         host_names: the names that it answers to; None for all.
         host_hint: how to add one.
+        is_shared: people beside the one who started it see it: answers name no folder of this machine.
+        allows_uploads: whether profiles may be uploaded to a server that is not shared.
         opens_newest: loads the newest session before it is requested: the page shows it first.
     """
 
@@ -52,17 +56,22 @@ class SiteOptions:
     trace_bytes: int = DEFAULT_TRACE_BYTES
     host_names: HostNames | None = None
     host_hint: str = "see --allowed-host"
+    is_shared: bool = False
+    allows_uploads: bool = False
     opens_newest: bool = False
 
 
 class Site:
     """The sessions of some logdirs, and those of them that are open."""
 
-    def __init__(self, options: SiteOptions, cache: Cache | None = None) -> None:
+    def __init__(self, options: SiteOptions, cache: Cache | None = None, words: WordStore | None = None) -> None:
         self.options = options
         self.catalogue = Catalogue(options.roots)
         self.shelf = TraceShelf(options.trace_bytes)
-        self.captures = Captures(find_logdir([root.path for root in options.roots]))
+        logdir = find_logdir([root.path for root in options.roots])
+        self.captures = Captures(logdir, options.is_shared)
+        self.uploads = Uploads(logdir if options.is_shared or options.allows_uploads else None)
+        self.words = words or default_store()
         self._cache = cache or Cache()
         self._opened: dict[str, OpenSession] = {}
         self._lock = threading.Lock()
@@ -79,6 +88,15 @@ class Site:
             if self._asker is None:
                 self._asker = Asker()
             return self._asker
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the server is ending."""
+        return self._is_closed
+
+    def end(self) -> None:
+        """Says to those who ask that the server is ending."""
+        self._is_closed = True
 
     def listed(self, session: str) -> Listed:
         """A session by its id.  Raises Refused (404) with the known ids."""
@@ -160,6 +178,7 @@ class Site:
         self.captures.close()
         if self._asker is not None:
             self._asker.close()
+        self.uploads.close()
         with self._lock:
             for opened in self._opened.values():
                 opened.close()

@@ -54,7 +54,7 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
           mark={(row) => colourOfCause(sections, look.surface, row)}
         />
       )}
-      {steps.length > 1 && (
+      {steps.length > 0 && (
         <Card title="Step times" note={howNote(report)} actions={<a href={linkTo("steps")}>All steps</a>}>
           <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
         </Card>

@@ -7,6 +7,8 @@ from stepscope.formats.form import Format
 _XPLANE_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x2A, 0x32})
 _XSPACE_TAGS = frozenset({0x0A, 0x12, 0x1A, 0x22})
 _LONGEST_NAME = 4096
+_TEXT_TAGS = (b"\x12", b"\x1a", b"\x22")
+_MOST_TEXTS = 8
 
 
 class XSpaceFormat(Format):
@@ -15,9 +17,12 @@ class XSpaceFormat(Format):
     def looks_like(self, content: bytes) -> bool:
         """True if the first field can be a plane: field 1, length-delimited, starting with a field of XPlane.
 
+        Host names and messages of the recorder may stand before it.
+
         The second tag distinguishes it from other messages that start with a nested message, such as graphs and HLO
         modules.  JSON after an empty line starts with the same byte.
         """
+        content = _skip_texts(content)
         if not content.startswith(b"\x0a") or content.lstrip()[:1] in (b"{", b"["):
             return False
         length, position = _varint(content, 1)
@@ -28,6 +33,16 @@ class XSpaceFormat(Format):
         if content[position] not in _XPLANE_TAGS:
             return False
         return content[position] != 0x12 or _is_short_text(content, position + 1)
+
+
+def _skip_texts(content: bytes) -> bytes:
+    """The content behind the texts at its start: errors, warnings and host names, a few at most."""
+    for _ in range(_MOST_TEXTS):
+        if content[:1] not in _TEXT_TAGS or not _is_short_text(content, 1):
+            break
+        length, start = _varint(content, 1)
+        content = content[start + (length or 0) :]
+    return content
 
 
 def _is_short_text(content: bytes, position: int) -> bool:

@@ -11,7 +11,7 @@ from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.report import amount
 from stepscope.vocabulary.lookup import name_has
-from stepscope.vocabulary.traits import OpTrait
+from stepscope.vocabulary.traits import LayerTrait
 
 _ACTIONS: Actions = {
     "tensorflow": ("Conv2D(..., use_bias=False) for each convolution that a BatchNormalization follows",),
@@ -26,8 +26,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     rows: Sequence[Mapping[str, Any]] = report.rows if report else ()
     where = "device" if context.has_device else "host"
     here = [row for row in rows if row["where"] == where]
-    biases = _with_trait(here, OpTrait.ADDS_BIAS)
-    norms = _with_trait(here, OpTrait.NORMALIZES_BATCH)
+    biases = _with_trait(here, LayerTrait.ADDS_BIAS)
+    norms = _with_trait(here, LayerTrait.NORMALIZES_BATCH)
     spent = sum(amount(row["total_self_us"]) for row in biases)
     whole = sum(amount(row["total_self_us"]) for row in here)
     if not norms or not whole or 100.0 * spent < threshold * whole:
@@ -48,7 +48,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )
 
 
-def _with_trait(rows: Sequence[Mapping[str, Any]], trait: OpTrait) -> list[Mapping[str, Any]]:
+def _with_trait(rows: Sequence[Mapping[str, Any]], trait: LayerTrait) -> list[Mapping[str, Any]]:
     return [row for row in rows if name_has(f"{row['name']}:{row['type']}", trait)]
 
 

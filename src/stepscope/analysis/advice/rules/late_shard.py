@@ -51,7 +51,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
 
 def _feeds(row: Mapping[str, Any], shard: Mapping[str, Any]) -> bool:
     """Whether a stage makes elements for the shard: its long name begins with the shard's."""
-    return str(row["long_name"]).startswith(f"{shard['long_name']}::")
+    return row is not shard and str(row["long_name"]).startswith(str(shard["long_name"]))
 
 
 RULE = Rule(id="input.shard-late", threshold_percent=10.0, evaluate=_evaluate)

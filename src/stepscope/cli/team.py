@@ -1,0 +1,124 @@
+"""`stepscope serve`: the page for a team, behind a token."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepscope.cli.options import LOGDIR_HELP, MOST_PORT
+from stepscope.report.looks import clean
+
+if TYPE_CHECKING:
+    from stepscope.web.door.tokens import Token
+    from stepscope.web.serving import Server
+
+PATIENCE_S = 20.0
+"""For open requests when the server is asked to end; orchestrators wait 30 seconds before they kill."""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("serve")(serve_team)
+
+
+def serve_team(
+    logdirs: Annotated[list[str], typer.Argument(metavar="LOGDIR...", help=f"{LOGDIR_HELP} NAME=LOGDIR names it.")],
+    host: Annotated[str, typer.Option("--host", help="The address to listen on (default: this machine only).")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option("--port", min=0, max=MOST_PORT, help="The port; 0 for any free one.")] = 8090,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help="Tokens, one a line: TOKEN [see|label|capture [NAME]]."),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option("--allowed-host", help="A name by which people reach this server; repeatable.")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="The certificate with its chain, as PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="The key of the certificate, as PEM.")] = None,
+    behind_proxy: Annotated[
+        list[str] | None,
+        typer.Option("--behind-proxy", help="An address or network whose X-Forwarded headers count; repeatable."),
+    ] = None,
+    prefix: Annotated[str, typer.Option("--prefix", help="The path below which the proxy shows the page.")] = "",
+    identity_header: Annotated[
+        str, typer.Option("--identity-header", help="The header in which the proxy names the person.")
+    ] = "",
+    identity_role: Annotated[
+        str, typer.Option("--identity-role", help="What a person that the proxy names may do: see, label or capture.")
+    ] = "label",
+    log: Annotated[bool, typer.Option("--log/--no-log", help="One line of JSON per request on stderr.")] = True,
+) -> None:
+    """Shows the page to a team: behind a token, over TLS or behind a proxy, until it is asked to end.
+
+    Without --token-file, the token is that of the variable STEPSCOPE_TOKEN; without both, a new one is printed once.
+    """
+    from stepscope.web import serving
+    from stepscope.web.catalogue import parse_root
+    from stepscope.web.door.door import Door, DoorOptions
+    from stepscope.web.door.log import write_request
+    from stepscope.web.door.proxies import parse_proxies
+    from stepscope.web.door.tokens import parse_role
+    from stepscope.web.hosts import own_names
+    from stepscope.web.listener import load_certificate
+    from stepscope.web.memory import share_arenas
+    from stepscope.web.site import Site, SiteOptions
+
+    proxies = parse_proxies(behind_proxy or [], identity_header, prefix)
+    tokens, new_text = _choose_tokens(token_file)
+    tls = load_certificate(tls_cert, tls_key) if tls_cert is not None else None
+    share_arenas()
+    gc.enable()
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="stepscope: %(message)s")
+    roots = [parse_root(text) for text in logdirs]
+    site = Site(SiteOptions(roots, host_names=own_names(host, allowed_host or ()), is_shared=True))
+    bound = serving.bind_socket(host, port, tries=1)
+    door = Door(DoorOptions(tokens, proxies, parse_role(identity_role)))
+    server = serving.Server(site, bound, door, tls, write_request if log else None)
+    _end_gracefully(server)
+    address = serving.page_url(bound, "http" if tls is None else "https")
+    _announce([root.path for root in roots], f"{address}{proxies.prefix.lstrip('/')}", new_text)
+    if tls is None and not serving.is_loopback(host):
+        print(
+            "stepscope: without --tls-cert the token and the profiles cross the network as plain text",
+            file=sys.stderr,
+            flush=True,
+        )
+    server.run()
+
+
+def _choose_tokens(path: Path | None) -> tuple[tuple[Token, ...], str]:
+    """The tokens, and the text of the one that was made now; empty if none was."""
+    from stepscope.web.door import tokens
+
+    if path is not None:
+        return tokens.read_tokens(path), ""
+    given = os.environ.pop(tokens.TOKEN_VARIABLE, "").strip()  # what this process starts need not know it
+    text = given or tokens.new_text()
+    return (tokens.make_token(text),), "" if given else text
+
+
+def _announce(logdirs: list[str], address: str, new_text: str) -> None:
+    print(f"{clean(', '.join(logdirs))} is shown at {address}   (Ctrl-C to exit)", flush=True)
+    if new_text:
+        print(f"token, shown only now: {new_text}", flush=True)
+
+
+def _end_gracefully(server: Server) -> None:
+    """SIGTERM and Ctrl-C let open requests end; the second one ends at once."""
+
+    def end(number: int, _: object) -> None:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, signal.SIG_DFL)
+        threading.Thread(target=server.finish, args=(PATIENCE_S,), name="end", daemon=True).start()
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, end)

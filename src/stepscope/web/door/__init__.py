@@ -1,0 +1,1 @@
+"""Who may come in: tokens, cookies, roles, proxies.  A server on loopback has no door."""

@@ -1,0 +1,142 @@
+"""The door of a server: lets a request in with its visitor, or answers it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from werkzeug import Request
+
+from stepscope.records import dataclass
+from stepscope.web.answers import Answer, Refused, json_answer
+from stepscope.web.door.attempts import Attempts
+from stepscope.web.door.login import login_page, safe_next
+from stepscope.web.door.proxies import Proxies
+from stepscope.web.door.roles import Role, Visitor
+from stepscope.web.door.tokens import COOKIE_SECONDS, Token, Tokens, visitor_with
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIEnvironment
+
+COOKIE = "stepscope_login"
+LONGEST_NAME = 100
+
+_BEARER = "Bearer "
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DoorOptions:
+    """Who may come in.
+
+    Attributes:
+        tokens: the accepted tokens.
+        proxies: the proxies that are believed.
+        identity_role: the role of those whom a proxy names.
+    """
+
+    tokens: tuple[Token, ...]
+    proxies: Proxies
+    identity_role: Role = Role.LABEL
+
+
+class Door:
+    """Lets visitors in.  Safe to use from several threads."""
+
+    def __init__(self, options: DoorOptions) -> None:
+        self.options = options
+        self._tokens = Tokens(options.tokens)
+        self._attempts = Attempts()
+
+    def outside(self, environ: WSGIEnvironment) -> WSGIEnvironment:
+        """The request as its client sent it."""
+        return self.options.proxies.apply(environ)
+
+    def admit(self, request: Request) -> Visitor | Answer:
+        """The visitor who sends a request; or the answer, if it is about coming in, or nobody known sends it.
+
+        Raises Refused (429) for who has tried too many tokens.
+        """
+        if request.path == "/login":
+            return self._log_in(request) if request.method == "POST" else self._show_page(request)
+        if request.path == "/logout" and request.method == "POST":
+            _refuse_other_sites(request)
+            return _go(f"{request.script_root}/login", _cookie(request, "", 0))
+        visitor = self._named_by_proxy(request) or self._with_token(request) or self._with_cookie(request)
+        return visitor or self._turn_away(request)
+
+    # -- who is it? ------------------------------------------------------------------------------------------------
+
+    def _named_by_proxy(self, request: Request) -> Visitor | None:
+        # `outside` has removed the header if it came from somebody else.
+        name = request.environ.get(self.options.proxies.identity_key, "").strip()
+        if not self.options.proxies.identity_header or not name:
+            return None
+        return Visitor(name[:LONGEST_NAME], self.options.identity_role, _address(request))
+
+    def _with_token(self, request: Request) -> Visitor | None:
+        header = request.headers.get("Authorization", "")
+        if not header.startswith(_BEARER):
+            return None
+        token = self._check(request, header.removeprefix(_BEARER).strip())
+        return visitor_with(token, _address(request)) if token else None
+
+    def _with_cookie(self, request: Request) -> Visitor | None:
+        token = self._tokens.read_cookie(request.cookies.get(COOKIE, ""))
+        return visitor_with(token, _address(request)) if token else None
+
+    def _check(self, request: Request, text: str) -> Token | None:
+        """The token of a text; None if it is wrong.  Raises Refused (429) after too many wrong ones."""
+        address = _address(request)
+        seconds = self._attempts.seconds_to_wait(address)
+        if seconds:
+            raise Refused(429, "too many wrong tokens came from this address", f"try again in {seconds:.0f} s")
+        token = self._tokens.find(text)
+        if token is None:
+            self._attempts.add_failure(address)
+            _log.warning("a wrong token from %s", address)
+        return token
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    def _show_page(self, request: Request) -> Answer:
+        return login_page(request.script_root, request.args.get("next", ""))
+
+    def _log_in(self, request: Request) -> Answer:
+        _refuse_other_sites(request)
+        wanted = request.form.get("next", "")
+        token = self._check(request, request.form.get("token", "").strip())
+        if token is None:
+            return login_page(request.script_root, wanted, "This token is not known.", 401)
+        cookie = _cookie(request, self._tokens.make_cookie(token), COOKIE_SECONDS)
+        return _go(safe_next(wanted, request.script_root), cookie)
+
+    def _turn_away(self, request: Request) -> Answer:
+        """The login page for people, an error for programs."""
+        if request.method in ("GET", "HEAD") and "text/html" in request.headers.get("Accept", ""):
+            return _go(f"{request.script_root}/login")
+        answer = json_answer({"error": "log in first", "hint": "send Authorization: Bearer TOKEN", "choices": []}, 401)
+        return Answer(answer.body, answer.content_type, 401, {"WWW-Authenticate": "Bearer"})
+
+
+def _address(request: Request) -> str:
+    return request.remote_addr or ""
+
+
+def _refuse_other_sites(request: Request) -> None:
+    """Refuses a form that another site made a browser send.  Browsers say where a form comes from."""
+    origin = request.headers.get("Origin", "")
+    if urlsplit(origin).netloc.lower() != request.host.lower():
+        raise Refused(403, "this form does not come from this site", "open the login page of this server")
+
+
+def _cookie(request: Request, value: str, seconds: int) -> str:
+    path = f"{request.script_root}/"
+    secure = "; Secure" if request.scheme == "https" else ""
+    return f"{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+
+
+def _go(address: str, cookie: str = "") -> Answer:
+    headers = {"Location": address} | ({"Set-Cookie": cookie} if cookie else {})
+    return Answer(b"", "text/plain", 303, headers)

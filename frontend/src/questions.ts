@@ -93,6 +93,10 @@ export const QUESTIONS: readonly Question[] = [
     ...{ name: "system", label: "System", key: "n", switchLabel: "Show" },
     views: [{ path: "", tool: "system", label: "System" }],
   },
+  {
+    ...{ name: "sql", label: "SQL", key: "j", switchLabel: "Show" },
+    views: [{ path: "", tool: "sql", label: "SQL", heading: "Questions in SQL" }],
+  },
 ];
 
 export interface Place {

@@ -14,10 +14,12 @@ export interface ToolEntry {
 }
 
 const TIMELINE = { name: "timeline", title: "Timeline", summary: "every event of every thread and device over time" };
+const SQL = { name: "sql", title: "SQL", summary: "ask the profile a question that no page answers" };
+const OF_THE_PAGE = ["timeline", "sql"];
 
 export const tools = computed<readonly ToolEntry[]>(() => {
   const offered = config.value?.tools ?? [];
-  const all = offered.some((tool) => tool.name === "timeline") ? offered : [TIMELINE, ...offered];
+  const all = [...[TIMELINE, SQL].filter(({ name }) => !offered.some((tool) => tool.name === name)), ...offered];
   const rank = (name: string) => SHOWN_TOOLS.indexOf(name) >>> 0;
   return [...all]
     .sort((a, b) => rank(a.name) - rank(b.name))
@@ -71,7 +73,7 @@ function isShown(view: View): boolean {
   if (route.value.tool === tool) return true;
   if (!tools.value.some((each) => each.name === tool)) return false;
   if (OF_RANKS.includes(tool) && !hasRanks()) return false;
-  return USUAL.includes(tool) ? !isKnownToLack(tool) : stateOf(tool) === true || tool === "timeline";
+  return USUAL.includes(tool) ? !isKnownToLack(tool) : stateOf(tool) === true || OF_THE_PAGE.includes(tool);
 }
 
 const OF_RANKS = ["distributed", "pod-viewer"];

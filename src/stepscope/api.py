@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, all_tools, tool_named
 from stepscope.cache import Cache, cache_key
-from stepscope.engines.host_work import MEMORY_OF_FILE, HostWork
+from stepscope.engines.budget import MEMORY_OF_FILE
+from stepscope.engines.host_work import HostWork
 from stepscope.engines.session_work import WHOLE, Placement, Selection, SessionWork, parse_placement
 from stepscope.errors import InputError, Problem, StepscopeError, UnreadableError, UsageError
 from stepscope.formats import store
@@ -175,8 +176,9 @@ class LoadedProfile:
         self._cache = cache
         self._progress = progress or (lambda _: None)
         self.shelf = shelf or TraceShelf()
-        self._work = HostWork(cache, self.shelf, self._progress)
-        self._session_work = SessionWork(self._work, where or parse_placement(None, None), self._progress)
+        where = where or parse_placement(None, None)
+        self._work = HostWork(cache, self.shelf, self._progress, memory_bytes=where.memory_bytes)
+        self._session_work = SessionWork(self._work, where, self._progress)
         self._asked: tuple[object, Database] | None = None
 
     @property
@@ -284,13 +286,16 @@ class LoadedProfile:
             self._cache.put_bytes(key, name, packed)
         return report
 
+    def identities(self) -> tuple[store.Identity, ...]:
+        """Those of its files; they differ from earlier ones if a file has changed.  Raises InputError."""
+        return tuple(store.identity(file.path) for file in self._files)
+
     def _session_key(self) -> str | None:
         """The cache key for results derived from all selected hosts; None without a cache."""
         if not self._cache.is_on:  # the key is the hash of many things
             return None
-        identities = [store.identity(file.path) for file in self._files]
         named = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
-        return cache_key(identities, "session", *named)
+        return cache_key([*self.identities()], "session", *named)
 
     def _report(
         self, tool: Tool, host: str | None, steps: StepRange | str | int | None
@@ -329,7 +334,7 @@ class LoadedProfile:
 
     def _only_partial(self, file: HostFile, tool: Tool, selection: Selection) -> Any:
         try:
-            return self._session_work.partial(tool, file, selection)
+            return self._session_work.only_partial(tool, file, selection)
         except InputError as error:
             if others := self._other_runs():
                 raise error.add_hint(others) from error

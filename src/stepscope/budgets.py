@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from stepscope.errors import CaptureError, NotFoundError, RegressionError
+from stepscope.errors import CaptureError, RegressionError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.analysis.gate.budgets import Budget
@@ -54,8 +54,8 @@ def gate(
         progress: called with a short sentence when a longer piece of work starts.
 
     Raises:
-        NotFoundError, AccessError, InputError: a profile or the budget file does not exist or cannot be read.
-        UsageError: a budget names no figure, or a baseline is of another model or device.
+        NotFoundError, AccessError, InputError: a profile does not exist or cannot be read.
+        UsageError: the budgets cannot be read, one names no figure, or a baseline is of another model or device.
     """
     from stepscope.analysis.gate.gate_report import make_gate_report
 
@@ -66,7 +66,7 @@ def gate(
 
 
 def read_budgets(budgets: _Path | Mapping[str, object]) -> tuple[Budget, ...]:
-    """The budgets of a file or a mapping.  Raises NotFoundError, UsageError."""
+    """The budgets of a file or a mapping.  Raises UsageError."""
     from stepscope.analysis.gate.budgets import make_budgets, parse_budgets
 
     if isinstance(budgets, Mapping):
@@ -76,7 +76,8 @@ def read_budgets(budgets: _Path | Mapping[str, object]) -> tuple[Budget, ...]:
         return parse_budgets(path.read_text("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         what = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise NotFoundError(f"the budget file cannot be read: {what}", path=path, hint="see gate.md") from error
+        hint = "give a TOML or JSON file with budgets"
+        raise UsageError(f"the budget file cannot be read: {what}", path=path, hint=hint) from error
 
 
 def _listed(sides: LoadedProfile | _Path | Sequence[LoadedProfile | _Path]) -> list[LoadedProfile | _Path]:

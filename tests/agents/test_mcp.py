@@ -352,3 +352,15 @@ def test_without_the_sdk_the_message_names_the_extra(monkeypatch: pytest.MonkeyP
 def test_the_server_is_not_loaded_by_other_commands() -> None:
     code = "import stepscope.cli.commands, sys; print('mcp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_a_session_that_was_recorded_again_is_read_again(tmp_path: Path) -> None:
+    list(write_programs(tmp_path))
+    runs = tmp_path / "plugins" / "profile"
+
+    async def job(ask: Ask) -> tuple[str, str]:
+        before = (await ask("summary", session="slow_input"))["verdict"]
+        (runs / "slow_input" / "host.xplane.pb").write_bytes((runs / "new_shapes" / "host.xplane.pb").read_bytes())
+        return before, (await ask("summary", session="slow_input"))["verdict"]
+
+    assert with_server([str(tmp_path)], job) == ("input_bound", "compile_bound")

@@ -407,12 +407,15 @@ def test_how_busy_the_machines_of_two_sessions_were_is_compared(page, page_serve
     expect(page.get_by_role("dialog").get_by_role("link", name="in the timeline")).to_have_count(1)
 
 
-def test_the_timeline_says_that_it_compares_nothing(page, page_server):
+def test_the_timeline_shows_a_step_of_each_and_either_alone(page, page_server):
     other = page_server.session("two-hosts")
     show(page, page_server, "timeline", "drawn", **{"with": other})
+    expect(page.locator(".lane")).to_have_count(2)
+    assert all("8.000 ms" in text for text in page.locator(".lane header").all_inner_texts())
+    page.get_by_role("link", name="One timeline").click()
     note = page.get_by_role("note")
-    expect(note).to_contain_text("shows only the open session")
-    note.get_by_role("link").click()
+    expect(note).to_contain_text("no common time")
+    note.get_by_role("link", name="instead").click()
     await_address(page, "#/timeline?", f"session={other}", f"with={page_server.session('drawn')}")
 
 

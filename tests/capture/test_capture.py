@@ -110,7 +110,8 @@ def trace_of(path: Path | None) -> HostTrace:
 def names(path: Path | None) -> list[str]:
     """The names of all events but the system's counters."""
     trace = trace_of(path)
-    return [trace.name_of(row) for row in np.flatnonzero(trace.events.kind != EventKind.COUNTER)]
+    measured = ~np.isin(trace.events.kind, (EventKind.COUNTER, EventKind.PYTHON_CALL))  # the rest is sampled
+    return [trace.name_of(row) for row in np.flatnonzero(measured)]
 
 
 def profiles(logdir: Path) -> list[Path]:

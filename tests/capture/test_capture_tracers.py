@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -143,6 +144,23 @@ def record(tracer: host.HostTracer, clock: Clock, name: object, start: int, end:
     clock.now = start
     with tracer.annotate(name, metadata):
         clock.now = end
+
+
+def test_threads_that_have_ended_are_forgotten_once_their_ranges_are_drained(tracer, clock):
+    def annotate():
+        with tracer.annotate("range", {}):
+            pass
+
+    for _ in range(300):
+        thread = threading.Thread(target=annotate)
+        thread.start()
+        thread.join()
+    annotate()
+
+    assert sum(len(chunk.name) for chunk in tracer.drain()) == 301
+    assert len(tracer._threads) == 1
+    annotate()
+    assert sum(len(chunk.name) for chunk in tracer.drain()) == 1
 
 
 def test_times_count_from_the_start_of_the_capture(tracer, clock):

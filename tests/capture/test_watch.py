@@ -22,13 +22,16 @@ from stepscope.capture.watching.marks import Trigger
 
 PATIENCE_S = 60
 
+# On a busy machine any step may be slow: only the tests of slow steps look for them.
+QUIET = {"window_every": 0, "min_interval": 0, "series": 0, "slow_factor": 1e6}
+
 
 @pytest.fixture
 def watched(tmp_path):
     """Starts watches of this process; each ends with the test."""
 
     def start(**options):
-        handle = stepscope.watch(tmp_path / "logs", **{"window_every": 0, "min_interval": 0, "series": 0, **options})
+        handle = stepscope.watch(tmp_path / "logs", **{**QUIET, **options})
         assert handle is not None, stepscope.last_error()
         return handle
 
@@ -69,12 +72,12 @@ def run_program(text, *words, environment=None, expect=0):
 
 
 def test_a_slow_step_is_kept_with_what_came_before_and_its_cause(tmp_path, watched):
-    handle = watched(window_steps=0)
+    handle = watched(window_steps=0, slow_factor=10)
     run_steps(40, slow=(30,))
     await_until(lambda: profiles(tmp_path / "logs"), PATIENCE_S, "the capture")
     handle.stop()
 
-    (mark,) = handle.watch.marks
+    mark = next(mark for mark in handle.watch.marks if mark.step == 30)
     report = stepscope.load(tmp_path / "logs", run=mark.run).steps()
     assert (mark.trigger, mark.step) == (Trigger.SLOW_STEP, 30)
     assert "more in load_batch (test_watch.py:" in mark.sentence
@@ -224,14 +227,19 @@ def test_a_trigger_that_cannot_be_written_is_reported_once_and_training_goes_on(
 
 
 def test_the_same_cause_is_kept_once(tmp_path, watched):
-    handle = watched(window_steps=0, min_interval=0.01)
+    handle = watched(window_steps=0, min_interval=0.01, slow_factor=10)
     run_steps(30)
     for number in (30, 31, 32):
         run_steps(20, first=number * 100, slow=(number * 100 + 10,))
-    await_until(lambda: len(handle.watch.marks) == 3, PATIENCE_S, "the triggers")
+        time.sleep(1.1)  # within a second nothing more is kept, whatever its cause
+    await_until(lambda: len(planted(handle)) == 3, PATIENCE_S, "the triggers")
     handle.stop()
 
-    assert len(profiles(tmp_path / "logs")) == 1
+    assert len({mark.run for mark in planted(handle)}) == 1
+
+
+def planted(handle):
+    return [mark for mark in handle.watch.marks if mark.step in (3010, 3110, 3210)]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR2"), reason="this system has no such signal")
@@ -295,8 +303,8 @@ def test_run_watches_an_unmodified_script(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "Step 60 took" in done.stderr
     assert "more in load_batch (train.py:4)" in done.stderr
-    assert "1 trigger, 1 kept" in done.stderr
-    assert len(profiles(tmp_path / "logs")) == 1
+    assert "kept; more: stepscope over-time" in done.stderr
+    assert profiles(tmp_path / "logs")
 
 
 def test_the_environment_asks_for_a_watch():

@@ -18,6 +18,7 @@ class FakeCapture:
         self.name = "host"
         self.options = options
         self.path: Path | None = None
+        self.url: str | None = None
         self.yields = self.gave_way = False
         self.finished, self.released = threading.Event(), threading.Event()
         self.released.set()

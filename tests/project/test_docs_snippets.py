@@ -18,6 +18,7 @@ from program_runs import run_command
 
 from stepscope.cli.commands import app
 from stepscope.cli.main import run
+from stepscope.formats.series import series_folder, tail_path
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
@@ -29,7 +30,7 @@ LOGDIR = re.compile(r"/path/to/logdir|(?<![\w-])(?:PATH|LOGDIR|BEFORE|AFTER)\b")
 WORKERS = re.compile(r"worker-0:6009(?:,worker-1:6009)?")
 
 # Commands that serve until somebody ends them, or need a job that runs; their words are checked, and not run.
-WAITING = ("open", "capture")
+WAITING = ("open", "capture", "mcp")
 
 # What the snippets take for granted: something to train.
 STAND_INS = """
@@ -74,12 +75,15 @@ def profile() -> bytes:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with two sessions in `logs` and a script to train with."""
+    """A working directory with two sessions and a time series in `logs`, and a script to train with."""
     for name in RUNS:
         session = tmp_path / "logs" / "plugins" / "profile" / name
         session.mkdir(parents=True)
         (session / "worker.xplane.pb").write_bytes(profile())
     (tmp_path / "budget.toml").write_text('step_ms = "+5 %"')
+    series = series_folder(tmp_path / "logs", RUNS[0])
+    series.mkdir(parents=True)
+    tail_path(series, "worker").write_text('{"unix_s": 1700000000, "steps": 10, "step_ms_median": 10}\n')
     (tmp_path / "package").mkdir()
     for script in ("train.py", "package/train.py"):
         (tmp_path / script).write_text(
@@ -122,7 +126,7 @@ def test_a_command_of_the_pages_succeeds(command, folder, capsys):
 
     told = capsys.readouterr()
     assert (status, "stepscope: [" in told.err) == (0, False), told.err
-    assert told.out or (folder / "out.file").exists() or "trace.perfetto" in told.err
+    assert told.out or (folder / "out.file").exists() or "trace.perfetto" in told.err or "wrote" in told.err
 
 
 @pytest.mark.parametrize("command", [line for line in EVERY_COMMAND if line.split()[1] in WAITING])
@@ -137,7 +141,7 @@ def test_a_command_that_runs_a_script_leaves_its_profile(command, folder):
     done = run_command(["-m", "stepscope", *words_of(command)], folder)
 
     assert done.returncode == 0, done.stderr
-    assert "captured steps" in done.stderr
+    assert ("watched 19 steps" if "--watch" in command else "captured steps") in done.stderr
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)])

@@ -192,6 +192,36 @@ def test_set_up_installs_again_when_the_page_is_not_that_of_its_sources(checkout
     assert bootstrap.set_up("demo", None, checkout) is False
 
 
+def test_the_licenses_of_what_the_page_is_made_from_come_with_it(tmp_path):
+    module = tmp_path / "frontend" / "node_modules" / "chart"
+    module.mkdir(parents=True)
+    packages = {
+        "": {},
+        "node_modules/chart": {"version": "1.2.0", "license": "MIT"},
+        "node_modules/test": {"dev": True},
+    }
+    (tmp_path / "frontend" / "package-lock.json").write_text(json.dumps({"packages": packages}))
+    frontend.output(tmp_path).mkdir(parents=True)
+    with pytest.raises(frontend.FrontendError, match="chart is bundled into the page and brings no license"):
+        frontend.write_licenses(tmp_path)
+    (module / "LICENSE.md").write_text("may be used\n")
+
+    frontend.write_licenses(tmp_path)
+
+    assert (
+        "chart 1.2.0 (MIT)\n=================\n\nmay be used\n"
+        in (frontend.output(tmp_path) / frontend.LICENSES).read_text()
+    )
+
+
+def test_every_extra_that_is_offered_as_a_whole_exists():
+    (whole,) = PROJECT["optional-dependencies"]["all"]
+    found = re.fullmatch(r"stepscope\[(.*)\]", whole)
+
+    assert found is not None
+    assert set(found[1].split(",")) < set(PROJECT["optional-dependencies"])
+
+
 def built(checkout: Path) -> None:
     """Leaves what a build of the page leaves."""
     folder = frontend.output(checkout)
@@ -325,7 +355,7 @@ def test_without_node_the_message_says_what_to_do(tmp_path, machine, monkeypatch
 def test_a_build_is_made_once_and_tells_why_it_failed(tmp_path, machine, monkeypatch):
     monkeypatch.delenv(frontend.SKIP_VARIABLE, raising=False)
     script(tmp_path / "frontend" / "index.html", "page")
-    script(tmp_path / "frontend" / "package-lock.json", "{}")
+    (tmp_path / "frontend" / "package-lock.json").write_text('{"packages": {}}')
     made = f"/bin/mkdir -p {frontend.output(tmp_path)}; echo page > {frontend.output(tmp_path)}/index.html"
     script(machine / "node", f'[ "$1" = --version ] && echo v22.12.0 && exit; echo build >> {tmp_path}/calls; {made}\n')
     script(machine / "npm", "echo 'npm error code ENOTFOUND'; exit 1\n")

@@ -316,6 +316,16 @@ def test_first_calls_are_those_before_any_other(picture, first_only):
     assert (overview.to_dict()["verdict_text"].startswith("unknown: only first calls")) is first_only
 
 
+def test_a_few_calls_after_the_first_change_the_words_only():
+    sorts = {
+        "F": Sort(K.TRACED_FUNCTION, "train_step", stats={"tf_function_call": "traced-nonXla"}),
+        "G": Sort(K.TRACED_FUNCTION, "train_step"),
+    }
+    overview = report_of("overview", draw("host main | F-------G-\nhost main |  X----", sorts)).to_dict()
+
+    assert overview["verdict_text"].startswith("unknown: hardly more than first calls was captured")
+
+
 def test_a_first_step_that_compiles_is_no_advice_about_every_step():
     overview = report_of(
         "overview", draw("host main | M0----------M1--M2--\nhost main |  X-------    m-  m-")

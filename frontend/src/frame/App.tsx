@@ -1,8 +1,8 @@
 /** The frame around the page of the current tool. */
-import { lazy, Suspense } from "preact/compat";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { toggleTheme } from "../design/theme";
 import { PageOf } from "../pages/PageOf";
+import { CommandPalette } from "../palette/CommandPalette";
 import { Tour } from "../palette/tour";
 import { QUESTIONS, type View } from "../questions";
 import { formatHash, go, route, toTool } from "../router";
@@ -17,8 +17,6 @@ import { captureOpen, helpOpen, paletteOpen } from "./dialogs";
 import { Help } from "./Help";
 import { Rail } from "./Rail";
 import { TopBar } from "./TopBar";
-
-const CommandPalette = lazy(() => import("../palette/CommandPalette"));
 
 export function App() {
   useLayoutEffect(listenToKeys, []);
@@ -54,11 +52,7 @@ export function App() {
       </main>
       {helpOpen.value && <Help onClose={() => (helpOpen.value = false)} />}
       {captureOpen.value && <CaptureDialog onClose={() => (captureOpen.value = false)} />}
-      {paletteOpen.value && (
-        <Suspense fallback={null}>
-          <CommandPalette onClose={() => (paletteOpen.value = false)} />
-        </Suspense>
-      )}
+      {paletteOpen.value && <CommandPalette onClose={() => (paletteOpen.value = false)} />}
       <Tour />
       <Toast />
     </div>

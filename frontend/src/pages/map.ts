@@ -25,4 +25,5 @@ export const PAGES: Readonly<Record<string, Page>> = {
   "memory-profile": () => import("./memory/MemoryPage"),
   "memory-viewer": () => import("./xla/ProgramMemoryPage"),
   system: () => import("./system/SystemPage"),
+  sql: () => import("./sql/SqlPage"),
 };

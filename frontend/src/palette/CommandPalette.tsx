@@ -7,7 +7,7 @@ import { type Command, rankedCommands } from "./search";
 
 const MOST_SHOWN = 60;
 
-export default function CommandPalette({ onClose }: { onClose: () => void }) {
+export function CommandPalette({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);

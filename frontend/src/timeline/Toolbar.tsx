@@ -164,6 +164,9 @@ function OwnCode({ isOwn }: { isOwn: boolean }) {
 const FILES = [
   ["perfetto", "Perfetto, for ui.perfetto.dev"],
   ["chrome", "Chrome trace JSON"],
+  ["speedscope", "Speedscope"],
+  ["pprof", "pprof, call stacks"],
+  ["collapsed", "Collapsed stacks, for flame graphs"],
 ] as const;
 
 const WAIT_MS = 180;

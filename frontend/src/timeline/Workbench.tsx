@@ -12,6 +12,7 @@ import { MarksTab } from "./MarksTab";
 import type { Model } from "./model";
 import { SelectionTab } from "./SelectionTab";
 import { DurationsTab, SlicesTab } from "./SliceTabs";
+import { SqlTab } from "./SqlTab";
 
 interface Tab {
   readonly id: string;
@@ -27,6 +28,7 @@ const TABS: readonly Tab[] = [
   { id: "calls", label: "Call tree", content: CallTreeTab },
   { id: "durations", label: "Durations", content: DurationsTab },
   { id: "counters", label: "Counters", content: CountersTab },
+  { id: "sql", label: "SQL", content: SqlTab },
   { id: "marks", label: "Marks", content: MarksTab },
 ];
 

@@ -34,6 +34,7 @@ export function Timeline({ session, host }: TimelineProps) {
   const shown = host ?? hosts[0] ?? null;
   const own = isOwnCode();
   const { stack } = route.value.params;
+  if (stack !== "off" && isOtherOpening()) return <Loading what={`Opening ${otherName()}`} />;
   const lanes =
     comparedLanes(session, shown) ?? (stack === "ranks" && hosts.length > 1 ? rankLanes(session, hosts) : null);
   if (lanes && stack !== "off")
@@ -47,6 +48,11 @@ export function Timeline({ session, host }: TimelineProps) {
 export function isOwnCode(): boolean {
   const { code } = route.value.params;
   return code ? code === "own" : remembered("ownCode") !== false;
+}
+
+function isOtherOpening(): boolean {
+  const now = other.value;
+  return otherId.value !== null && now !== null && !now.error && (!now.state || now.state.state === "loading");
 }
 
 /** A step of the open session and one of what it is compared with; null without a comparison. */

@@ -271,7 +271,7 @@ export class Source {
   }
 
   /** Where the trace is as a file for another viewer. */
-  file = (form: "perfetto" | "chrome") =>
+  file = (form: string) =>
     address(`api/sessions/${encodeURIComponent(this.session)}/trace/${form}`, { host: this.host });
 
   tracks = () => getJson<Tracks>(this.url("tracks"));

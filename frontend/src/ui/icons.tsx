@@ -31,6 +31,9 @@ const PATHS: Readonly<Record<string, string>> = {
   "hlo-stats": "M4 4h12M4 8h9M4 12h6M4 16h3",
   "op-profile": "M4 4h12v3H4zM6 9.5h10v3H6zM8 15h8v3H8z",
   inference: "M3 10h4M13 10h4M7 6h6v8H7zM10 3v3M10 14v3",
+  sql:
+    "M10 3c3.5 0 6 1 6 2.3S13.5 7.6 10 7.6 4 6.6 4 5.3 6.5 3 10 3z" +
+    "M4 5.3v9.4C4 16 6.5 17 10 17s6-1 6-2.3V5.3M4 10c0 1.3 2.5 2.3 6 2.3s6-1 6-2.3",
   system: "M2.5 10.5h3l2-5 3.5 9.5 2.5-6.5 1.2 2h2.8",
   link:
     "M8.5 11.5a3 3 0 0 0 4.3 0l2.7-2.7a3 3 0 0 0-4.3-4.3L10 5.7" +

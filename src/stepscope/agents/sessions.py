@@ -11,6 +11,7 @@ from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.api import LoadedProfile, load
 from stepscope.cache import Cache
 from stepscope.errors import InputError, UsageError
+from stepscope.formats import store
 from stepscope.formats.session import Session, find_sessions
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
@@ -36,7 +37,13 @@ class Opened:
 
     def __init__(self, profile: LoadedProfile) -> None:
         self.profile = profile
+        self._identities = profile.identities()
         self._reports: OrderedDict[tuple[str, str | None, str | None], Report] = OrderedDict()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its files are what they were when it was opened; remote ones are not looked at again."""
+        return store.is_remote(self.profile.path) or self.profile.identities() == self._identities
 
     def report(self, tool: str, host: str | None = None, steps: str | None = None) -> Report:
         """A tool's report; made once.  Raises the errors of `LoadedProfile.report`."""
@@ -93,7 +100,8 @@ class Sessions:
             UsageError: there is no such session; the message has the nearest ids.
             InputError: it cannot be read.
         """
-        if wanted not in self._open:
+        known = self._open.get(wanted)
+        if known is None or not known.is_current:
             self._open[wanted] = Opened(self._load(wanted))
             while len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)

@@ -72,7 +72,7 @@ class Answers:
             "lines": list(report.summary_lines()),
             "findings": findings[:_MOST_FINDINGS],
             "warnings": whole["warnings"],
-            "next": _after_summary(session, whole),
+            "next": _after_summary(session, whole, report.account is not None and report.account.carries),
         }
 
     def advice(self, session: str, top: int = 3) -> AdviceList:
@@ -297,10 +297,11 @@ def _without_empty(finding: Mapping[str, Any]) -> dict[str, Any]:
     return known | ({"actions": known["actions"][:_MOST_ACTIONS]} if "actions" in known else {})
 
 
-def _after_summary(session: str, whole: Mapping[str, Any]) -> list[Call]:
+def _after_summary(session: str, whole: Mapping[str, Any], carries: bool) -> list[Call]:
+    """The next calls; `carries` says whether the steps can be replayed well enough for a forecast."""
     following = [_call("advice", "what to change, with evidence", session=session)]
     account = whole["account"]
-    if account:
+    if account and carries:
         cause = account[0]["cause"]
         following.append(
             _call("what_if", f"the step without {cause.replace('_', ' ')}", session=session, remove=[cause])
@@ -315,7 +316,7 @@ def _after_advice(session: str, items: Sequence[Mapping[str, Any]]) -> list[Call
         for place in item["intervals"][:1]:
             window = {"start_ms": place["start_ms"], "end_ms": place["end_ms"], "host": place["host"]}
             following.append(_call("timeline", "the evidence in the timeline", session=session, **window))
-        if item["class"] != "none":
+        if item["class"] != "none" and item["predicted_speedup"] is not None:
             following.append(_call("what_if", "the gain of removing it", session=session, remove=[item["class"]]))
     return following
 

@@ -14,7 +14,8 @@ from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action, Schedule, never
 from stepscope.errors import counted
 
-Saved = Callable[[Path], object]
+Saved = Callable[[Path | str], object]
+"""Is called with the profile's file, or with its address on another machine."""
 
 _USUAL = (10, 15)
 _PATIENCE_S = 10.0  # for the profiler of a capture that ended with the step before
@@ -193,14 +194,16 @@ class Conductor:
         except RuntimeError:  # no thread can be started: at the program's end, or at the system's limit
             self._await_writing(capture)
         else:
-            self._writing.append(writing)
+            self._writing = [*(thread for thread in self._writing if thread.is_alive()), writing]
 
     def _await_writing(self, capture: Capture) -> None:
         capture.finished.wait()
         if capture.path is not None:
             self._paths.append(capture.path)
-            with report.Wall(f"reporting {capture.path}", strict=False):
-                self._on_saved(capture.path)
+        place = capture.path or capture.url
+        if place is not None:
+            with report.Wall(f"reporting {place}", strict=False):
+                self._on_saved(place)
 
 
 def _suggest(steps: int) -> str:

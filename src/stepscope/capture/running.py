@@ -12,6 +12,7 @@ from pathlib import Path
 from stepscope.capture import cost, files, ranges, report, tracers
 from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.own_clock import measure_jump_ns
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Collected, Metadata, Probe, Recording, Span, Tracer
 from stepscope.capture.tracers.host import HostTracer
@@ -79,7 +80,7 @@ class Capture:
         self._recording: Recording | None = None
         self._flusher = Ticker("flush", _LOOK_S, self._look)
         self._flush_lock = threading.Lock()
-        self._flushed_ns = self._start_ns = 0
+        self._flushed_ns = self._start_ns = self._start_unix_ns = self._jump_ns = 0
         self._warned = self._warned_of_limit = False
         self._end_early: EndEarly | None = None
 
@@ -92,10 +93,10 @@ class Capture:
             end_early: called on one of the capture's own threads when it has reached a limit.
         """
         self._end_early = end_early
-        self._start_ns, unix_ns = read_two_clocks()
+        self._start_ns, self._start_unix_ns = read_two_clocks()
         self._flushed_ns = self._start_ns
         framework = self.name if self._tracer else ""
-        self._spool = self._open_spool(framework, unix_ns)
+        self._spool = self._open_spool(framework, self._start_unix_ns)
         try:
             if self._tracer is not None:
                 self._tracer.start(self.options)
@@ -238,6 +239,8 @@ class Capture:
         """Ends Stepscope's own tracers, which takes almost no time."""
         ranges.end_open_step()
         ranges.route(None)
+        clock_ns, unix_ns = read_two_clocks()
+        self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
         for probe in self._probes:
             try:
                 probe.stop()
@@ -266,7 +269,8 @@ class Capture:
             self._spool.note(note)
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
-        return assemble_profile(self._spool.finish(self._clock()), self._collect_framework(host), host)
+        framework = self._collect_framework(host)
+        return assemble_profile(self._spool.finish(self._clock()), framework, host, self._jump_ns)
 
     def _facts(self) -> dict[str, StatValue]:
         held_s = getattr(self._recording, "held_s", None)

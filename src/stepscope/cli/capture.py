@@ -35,6 +35,9 @@ def capture(
     addresses: Annotated[str, typer.Argument(metavar="ADDR[,ADDR...]", help="host:port of each worker.")],
     logdir: Annotated[str, typer.Option("--logdir", help="The folder for the profiles; created if missing.")],
     duration_ms: Annotated[int, typer.Option("--duration-ms", help="How long to record, in ms.")] = 2000,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=0.001, help="The same in seconds, as for `stepscope run`.")
+    ] = None,
     open_ended: Annotated[bool, typer.Option("--open-ended", help="Record until Ctrl-C, at most 5 minutes.")] = False,
     delay_ms: Annotated[
         int | None, typer.Option("--delay-ms", help="Milliseconds from now until all workers start together.")
@@ -61,7 +64,7 @@ def capture(
     request = CaptureRequest(
         workers=addresses.split(","),
         logdir=logdir,
-        duration_ms=None if open_ended else duration_ms,
+        duration_ms=None if open_ended else duration_ms if seconds is None else round(1000 * seconds),
         attempts=retries + 1,
         options=ProfilerOptions(
             host_tracer_level=host_tracer_level,

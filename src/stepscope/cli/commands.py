@@ -35,7 +35,7 @@ from stepscope.cli.parameters import parameter
 from stepscope.cli.plain import SUMMARY
 from stepscope.cli.show import show_report, show_summary, working
 from stepscope.cli.tools import check_output, load_profile, show
-from stepscope.errors import CaptureError, counted
+from stepscope.errors import CaptureError, InputError, counted
 from stepscope.plugins import entry_points_of
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ def doctor(
     show_report(report, form, output, None)
     if logdir is None:
         refuse_machine(report)
+    else:
+        refuse_missing(logdir)
 
 
 def refuse_machine(report: DoctorReport) -> None:
@@ -136,6 +138,14 @@ def refuse_machine(report: DoctorReport) -> None:
             code="machine",
             hint="see the report for what to do",
         )
+
+
+def refuse_missing(logdir: str) -> None:
+    """Raises InputError if there is nothing at a path: a script that checks a logdir should notice a wrong one."""
+    from stepscope.formats.store import is_remote
+
+    if not is_remote(logdir) and not Path(logdir).exists():
+        raise InputError("there is no such file or folder", path=logdir, hint="check the path")
 
 
 def demo(
@@ -204,6 +214,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "mcp": partial(_register_module, "stepscope.cli.mcp"),
         "trace": partial(_register_module, "stepscope.cli.trace"),
         "hlo-graph": partial(_register_module, "stepscope.cli.hlo_graph"),
+        "man": partial(_register_module, "stepscope.cli.man"),
     },
 }
 """What registers each command, in the order of the help.  The module of a command is imported when it is called."""
@@ -233,7 +244,7 @@ app = typer.Typer(
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", "-V", help="Show the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     """Takes the options before the command."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from stepscope import __version__
-from stepscope.cli import plain, screen
+from stepscope.cli import defaults, plain, process, screen
 from stepscope.cli.options import OpenRequest, ToolRequest
 from stepscope.errors import InputError, OutputError, StepscopeError, UsageError
 
@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         disarm()
     words = sys.argv[1:] if arguments is None else list(arguments)
     screen.adapt(words)
+    process.words = words
     status = run(words)
     _discard_output()
     if isinstance(plain.parse_request(words), ToolRequest):
@@ -106,11 +107,11 @@ def _status_of_command(arguments: Sequence[str] | None) -> int:
 
 def _run_plain(words: list[str]) -> int | None:
     """Runs a command line that `plain` can read; None if the library must read it."""
-    if words == ["--version"]:
+    if words in (["--version"], ["-V"]):
         print(f"stepscope {__version__}")
         return DONE
     request = plain.parse_request(words)
-    if request is None:
+    if request is None or defaults.exist_for(words[0]):
         return None
     os.environ.setdefault(_BLAS_THREADS, "1")
     if isinstance(request, OpenRequest):
@@ -130,7 +131,7 @@ def _run_by_library(words: list[str]) -> int:
     from stepscope.cli.commands import app
 
     try:
-        app(args=words, prog_name="stepscope")
+        app(args=words, prog_name="stepscope", default_map=defaults.read())
     except SystemExit as end:  # how the library ends: after the command, after --help, and on wrong usage
         return end.code if isinstance(end.code, int) else DONE
     return DONE

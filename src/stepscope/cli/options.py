@@ -69,7 +69,7 @@ class Option:
     is_flag: bool = False
 
 
-PATH_HELP = "A profile file, a session folder, a logdir, or a parent of these."
+PATH_HELP = "A profile file, a session folder, a logdir, or a parent of these; - reads a profile from stdin."
 MORE_PATHS_HELP = "More of these, such as a folder per worker: all their hosts are read together."
 RUN = Option("run", ("--run",), "The session to read (default: the newest).")
 HOST = Option("host", ("--host",), "The host to read (default: all hosts).")
@@ -91,7 +91,7 @@ WHERE = Option(
 
 LOGDIR_HELP = "A logdir, a parent of logdirs, a session folder, or a profile file."
 PORT = Option("port", ("--port",), "The first port to try.", _port)
-ADDRESS = Option("host", ("--host",), "The address to listen on (default: this machine only).")
+ADDRESS = Option("host", ("--address", "--host"), "The address to listen on (default: this machine only).")
 NO_BROWSER = Option("no_browser", ("--no-browser",), "Print the address without opening a browser.", is_flag=True)
 ALLOWED_HOST = Option(
     "allowed_host", ("--allowed-host",), "A name that a proxy uses for this server; repeatable.", repeatable=True

@@ -12,6 +12,8 @@ from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output
 from stepscope.errors import UsageError
+from stepscope.report.export import write_file
+from stepscope.report.sections import TABLE_ROWS
 
 
 def register(app: typer.Typer) -> None:
@@ -36,10 +38,15 @@ def over_time(
 ) -> None:
     """Shows how a watched run changed: step time, utilisation, memory and its growth, triggers and captures."""
     from stepscope.overtime import examine_run
+    from stepscope.overtime.page import render_run_page
 
     check_output(form, output)
     with working() as progress:
         report = examine_run(logdir, run, captures, progress)
+    if form is OutputFormat.HTML:
+        text = render_run_page(report, TABLE_ROWS if top is None else top)
+        typer.echo(text, nl=False) if output is None else write_file(output, text.encode())
+        return
     show_report(report.arranged(sort, where or ()), form, output, top)
 
 

@@ -24,6 +24,7 @@ from stepscope.cli.options import (
 
 SUMMARY = "summary"
 OPEN = "open"
+STDIN = "-"  # as a path
 _COMPLETION = "_STEPSCOPE_COMPLETE"  # set by a shell that asks for completions
 
 
@@ -50,7 +51,7 @@ def _read_values(words: Sequence[str], options: Sequence[Option]) -> dict[str, A
     values: dict[str, Any] = {}
     left = iter(words)
     for word in left:
-        if word.startswith("-"):
+        if word.startswith("-") and word != STDIN:
             if not _read_option(word, left, named, values):
                 return None
         elif "path" in values:

@@ -11,12 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
+from stepscope.cli import process
 from stepscope.cli.options import Option
 from stepscope.cli.parameters import parameter
 from stepscope.engines.budget import VARIABLE as MEMORY_VARIABLE
 from stepscope.engines.budget import parse_size
 from stepscope.engines.choice import VARIABLE as ENGINE_VARIABLE
 from stepscope.engines.choice import parse_engine
+from stepscope.engines.spilling import forget_library, restart_with_spilling
 from stepscope.errors import UsageError
 
 WITHOUT = frozenset({"demo", "run", "capture"})
@@ -43,6 +45,9 @@ def use_memory(text: str | None) -> None:
     if text is not None:
         parse_size(text)
         os.environ[MEMORY_VARIABLE] = text
+        if process.words is not None:
+            restart_with_spilling(process.words)
+            forget_library()
 
 
 def _declare(

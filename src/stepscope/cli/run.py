@@ -6,6 +6,7 @@ import difflib
 import functools
 import gc
 import os
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -20,8 +21,9 @@ from stepscope.capture import ProfilerOptions, hard_end
 from stepscope.capture.auto.autostart import Armed, arm, can_write, disarm, print_for_user
 from stepscope.capture.auto.lasting import LastingWatch
 from stepscope.capture.auto.ledger import Entry
-from stepscope.capture.auto.run import Program, end_process
+from stepscope.capture.auto.run import STDIN, Program, end_process
 from stepscope.capture.auto.settings import Settings
+from stepscope.capture.files import resolve_logdir
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.cli import screen
 from stepscope.cli.levels import level
@@ -39,7 +41,9 @@ def register(app: typer.Typer) -> None:
 
 def run(
     context: typer.Context,
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The script to run; with -m, the module.")],
+    script: Annotated[
+        str, typer.Argument(metavar="SCRIPT", help="The script; with -m a module, with -c code; - reads stdin.")
+    ],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The arguments of the script.")] = None,
     logdir: Annotated[str, typer.Option("--logdir", help="The folder for the profile.")] = "stepscope-logs",
     steps: Annotated[int, typer.Option("--steps", min=1, help="How many steps to capture.")] = Settings.steps,
@@ -67,13 +71,14 @@ def run(
     ] = ProfilerOptions.stack_samples_hz,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")] = False,
     as_module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in python -m.")] = False,
+    as_code: Annotated[bool, typer.Option("-c", help="SCRIPT is the text of a program, as in python -c.")] = False,
 ) -> None:
     """Runs a script as Python would, captures a few of its steps, and shows at the end where their time went.
 
     The script needs no change: Stepscope finds its framework and its steps.  Its output, exit status and tracebacks
     stay the same; Stepscope writes to stderr.
     """
-    if script.startswith("-"):
+    if script.startswith("-") and script != STDIN and not as_code:
         likely = _likely_option(script, context)
         raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script go after its name")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
@@ -81,10 +86,12 @@ def run(
     options = ProfilerOptions(
         host_tracer_level, python_tracer_level, device_tracer_level, stack_samples_hz=stack_samples_hz
     )
-    settings = Settings(logdir, steps, skip, seconds, patience, stop_after, options)
+    # The program may change its folder.
+    settings = Settings(resolve_logdir(logdir), steps, skip, seconds, patience, stop_after, options)
     if watch or watch_options:
         settings = _add_watch(settings, watch_options, context)
-    _run(Program(script, arguments or (), as_module), settings, quiet or not _is_first_rank())
+    program = Program(script, arguments or (), as_module, as_code)
+    _run(program, settings, quiet or not _is_first_rank(), logdir)
 
 
 def _add_watch(settings: Settings, options: str, context: typer.Context) -> Settings:
@@ -99,11 +106,12 @@ def _add_watch(settings: Settings, options: str, context: typer.Context) -> Sett
     return replace(settings, watch=options or "1", steps=steps)
 
 
-def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
+def _run(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoReturn:
+    """Runs the program; `logdir` is as the user wrote it."""
     armed = arm(settings, lambda line: None) if can_write(settings.logdir) else None
     if armed is None:
         end_process(program.run())
-    tell = functools.partial(_print_hard_end, armed, settings, quiet)
+    tell = functools.partial(_print_hard_end, armed, logdir, quiet)
     hard_end.listen(tell)
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
@@ -113,20 +121,20 @@ def _run(program: Program, settings: Settings, quiet: bool) -> NoReturn:
     hard_end.forget(tell)
     disarm()
     if not quiet:
-        _print_outcome(armed, settings, children)
+        _print_outcome(armed, logdir, children, failed=status != 0)
     end_process(status)
 
 
-def _print_hard_end(armed: Armed, settings: Settings, quiet: bool, how: str) -> None:
+def _print_hard_end(armed: Armed, logdir: str, quiet: bool, how: str) -> None:
     """Prints one line before the process ends without Python's cleanup: there is no time for a summary.  A forked
     child inherits this and prints nothing."""
     if quiet or os.getpid() != armed.pid:
         return
-    if armed.watcher.paths:
-        print_for_user(f"{armed.watcher.outcome}: {armed.watcher.paths[-1]}; more: stepscope summary {settings.logdir}")
+    if armed.watcher.last is not None:
+        print_for_user(f"{armed.watcher.outcome}: {armed.watcher.last}; more: stepscope summary {logdir}")
     else:
         why = f"the program ended itself by {how} before a capture was complete"
-        print_for_user(f"{why}; what is left: stepscope doctor {settings.logdir}")
+        print_for_user(f"{why}; what is left: stepscope doctor {logdir}")
 
 
 def _likely_option(word: str, context: typer.Context) -> str:
@@ -140,21 +148,32 @@ def _is_first_rank() -> bool:
     return all(os.environ.get(name, "0") in ("", "0") for name in _RANKS)
 
 
-def _print_outcome(armed: Armed, settings: Settings, children: Sequence[Entry]) -> None:
+def _print_outcome(armed: Armed, logdir: str, children: Sequence[Entry], failed: bool = False) -> None:
+    """Prints what was captured and where its time went.
+
+    A program that failed before it had steps is no training to give advice on.
+    """
     watcher = armed.watcher
-    if settings.watch:
-        _print_watch(armed.lasting, settings)
+    _print_watch(armed.lasting, logdir)
     if children and not watcher.has_steps:  # a launcher: its ranks do the work
-        _print_children(children, settings)
+        _print_children(children, logdir)
         return
     if watcher.outcome:  # empty where the program ended before there was anything to watch
         print_for_user(watcher.outcome)
-    if watcher.paths:
-        _show_summary(watcher.paths[-1])
-        print_for_user(f"the profile is {watcher.paths[-1]}; more: stepscope overview {settings.logdir}")
+    if watcher.last is None:
+        return
+    if not failed or watcher.has_steps:
+        _show_summary(watcher.last)
+    print_for_user(f"the profile is {watcher.last}; {_more(logdir)}")
 
 
-def _print_watch(lasting: LastingWatch, settings: Settings) -> None:
+def _more(logdir: str) -> str:
+    """What to do next."""
+    place = shlex.quote(logdir)
+    return f"more: stepscope overview {place}; the page: stepscope open {place}"
+
+
+def _print_watch(lasting: LastingWatch, logdir: str) -> None:
     """Prints what the watch of this process has noticed: the last triggers, and where to look."""
     if lasting.watch is None:
         return
@@ -163,10 +182,10 @@ def _print_watch(lasting: LastingWatch, settings: Settings) -> None:
         print_for_user(mark.sentence)
     kept = len({mark.run for mark in marks if mark.run})
     counts = f"{counted(lasting.watch.steps.count, 'step')}, {counted(len(marks), 'trigger')}, {kept} kept"
-    print_for_user(f"watched {counts}; more: stepscope over-time {settings.logdir}")
+    print_for_user(f"watched {counts}; more: stepscope over-time {logdir}")
 
 
-def _print_children(children: Sequence[Entry], settings: Settings) -> None:
+def _print_children(children: Sequence[Entry], logdir: str) -> None:
     """Prints what the program's child processes captured: each outcome once, then the summary of their session."""
     for outcome, count in Counter(entry.outcome for entry in children).items():
         print_for_user(f"{outcome} (in {_count_processes(count)} that the program started)")
@@ -178,9 +197,7 @@ def _print_children(children: Sequence[Entry], settings: Settings) -> None:
     wrote = f"{_count_processes(len(profiles))} wrote {'a profile' if len(profiles) == 1 else 'profiles'}"
     others = len({path.parent for path in profiles}) - 1
     more = f", the last of {counted(others + 1, 'session')}" if others else ""
-    print_for_user(
-        f"{wrote}: {_host_names(profiles)}; the session is {session}{more}; more: stepscope overview {settings.logdir}"
-    )
+    print_for_user(f"{wrote}: {_host_names(profiles)}; the session is {session}{more}; {_more(logdir)}")
 
 
 def _count_processes(count: int) -> str:
@@ -193,7 +210,7 @@ def _host_names(profiles: Sequence[Path]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + more
 
 
-def _show_summary(path: Path) -> None:
+def _show_summary(path: Path | str) -> None:
     """Prints the ten lines, made by another process: this one still holds the program's memory and settings."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "stepscope", "summary", str(path)]

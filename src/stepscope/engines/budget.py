@@ -6,8 +6,18 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from stepscope.formats.session import HostFile
+
+MEMORY_OF_FILE = 2
+"""The memory of a decoded trace and its derived columns, in multiples of its file's size."""
+
+UNPACKED = 8
+"""The size of an unpacked trace JSON, in multiples of the packed one's."""
 
 VARIABLE = "STEPSCOPE_MEMORY"
 
@@ -20,6 +30,11 @@ LEAST_BYTES = 64 << 20
 _UNKNOWN_MACHINE = 4 << 30
 _UNITS = {"": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
+
+
+def memory_of(file: HostFile) -> int:
+    """The memory that a host's trace and the analysis of it take, roughly."""
+    return MEMORY_OF_FILE * (file.size or 0) * (UNPACKED if file.path.endswith(".gz") else 1)
 
 
 def parse_size(text: str) -> int:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _LENGTH = struct.Struct("<Q")
 _LOOK_SECONDS = 0.1  # between two looks at the memory of a child that works
 _JOB_VARIABLE = "STEPSCOPE_LOGDIR"  # has training jobs recorded, and a child is none
+_MEMORY_VARIABLE = "STEPSCOPE_CHILD_MEMORY"  # bytes
 _MOST_ANSWER = 1 << 40
 
 
@@ -51,24 +52,25 @@ class Child:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
-        self._is_closed = False
+        self._is_closed = self._spills = False
 
     @property
     def pid(self) -> int | None:
         """The number of the running process."""
         return self._process.pid if self._process else None
 
-    def ask(self, content: bytes, seconds: float, memory_bytes: int) -> bytes:
+    def ask(self, content: bytes, seconds: float, memory_bytes: int, spills: bool = False) -> bytes:
         """The answer to a packed task.
 
         Args:
             content: the task.
             seconds, memory_bytes: what it may take; a process that takes more is ended.
+            spills: whether the process has to be one that keeps large columns on disk.
 
         Raises:
             ChildLostError: the process is gone, also because another thread called `kill`.
         """
-        process = self._running()
+        process = self._running(spills, memory_bytes)
         try:
             _send(process.stdin, content)
             return self._wait(process, seconds, memory_bytes)
@@ -98,9 +100,12 @@ class Child:
                     stream.close()
         self._process = self._errors = None
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self, spills: bool, memory_bytes: int) -> subprocess.Popen[bytes]:
         if self._is_closed:
             raise ChildLostError("the work was cancelled")
+        if spills and not self._spills:
+            self.kill()
+        self._spills = self._spills or spills
         if self._process is None or self._process.poll() is not None:
             self.release()
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
@@ -109,7 +114,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
-                env=_child_environment(),
+                env=_child_environment(self._spills, memory_bytes),
                 start_new_session=True,  # Ctrl-C is for the process that asks; it ends its children
             )
         return self._process
@@ -147,20 +152,28 @@ class Child:
 
 def ask_child(child: Child, content: bytes) -> bytes:
     """The answer to a packed task from a child, within the limits of the task.  Raises ChildLostError."""
-    from stepscope.engines.budget import default_budget
+    from stepscope.engines.budget import default_budget, memory_of
     from stepscope.engines.local import usable_cores
+    from stepscope.engines.spilling import is_possible
     from stepscope.engines.task import unpack_task
 
     task = unpack_task(content)
     memory = task.memory_bytes or default_budget() // usable_cores()
-    return child.ask(content, task.seconds * len(task.files), memory)
+    spills = any(memory_of(file) > memory for file in task.files) and is_possible()
+    return child.ask(content, task.seconds * len(task.files), memory, spills)
 
 
-def _child_environment() -> dict[str, str]:
+def _child_environment(spills: bool, memory_bytes: int) -> dict[str, str]:
     """This process's environment, with its search path, so that the child imports the same code."""
     environment = {name: value for name, value in os.environ.items() if name != _JOB_VARIABLE}
     path = [str(Path(__file__).parents[2]), *(part for part in sys.path if part)]
-    return environment | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(path)), "OPENBLAS_NUM_THREADS": "1"}
+    environment |= {"PYTHONPATH": os.pathsep.join(dict.fromkeys(path)), "OPENBLAS_NUM_THREADS": "1"}
+    environment[_MEMORY_VARIABLE] = str(memory_bytes)
+    if not spills:
+        return environment
+    from stepscope.engines.spilling import environment_for_spilling
+
+    return environment_for_spilling(environment)
 
 
 def private_bytes(pid: int) -> int:
@@ -199,8 +212,10 @@ def _read_exactly(stream: IO[bytes], size: int) -> bytes:
 
 def main() -> NoReturn:
     """Does tasks until stdin is closed."""
+    from stepscope.engines.spilling import forget_library
     from stepscope.kernels import memory
 
+    forget_library()
     memory.prefer_large_heap()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else is printed must not get between the answers
@@ -247,7 +262,8 @@ class _Hosts:
 
         known = {file.host: known for file, known in zip(task.files, task.known, strict=True)}
         self._task = task
-        self._work = HostWork(Cache(_cache_here(task)), TraceShelf(), lambda _: None, known)
+        memory = int(os.environ[_MEMORY_VARIABLE]) if _MEMORY_VARIABLE in os.environ else None
+        self._work = HostWork(Cache(_cache_here(task)), TraceShelf(), lambda _: None, known, memory)
         self.partials: dict[str, list[object]] = {tool: [] for tool in task.tools}
 
     def analyse(self, at: int) -> HostOutcome:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.registry import Tool, tool_named
 from stepscope.cache import Cache, cache_key
+from stepscope.engines.budget import memory_of
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.meanwhile import importing
@@ -23,9 +24,6 @@ Progress = Callable[[str], None]
 
 WORTH_KEEPING = 200_000
 """From this many events on, reading the derived columns of a trace from the cache is faster than computing them."""
-
-MEMORY_OF_FILE = 2
-"""The memory of a decoded trace and its derived columns, in multiples of its file's size."""
 
 _FOREST = "forest"
 
@@ -53,10 +51,16 @@ class HostWork:
         shelf: where decoded traces are kept.
         progress: called with a short sentence when a longer piece of work starts.
         known: what is known of hosts' files, by host.
+        memory_bytes: what this process may take; None for as much as there is.
     """
 
     def __init__(
-        self, cache: Cache, shelf: TraceShelf, progress: Progress, known: Mapping[str, KnownFile] | None = None
+        self,
+        cache: Cache,
+        shelf: TraceShelf,
+        progress: Progress,
+        known: Mapping[str, KnownFile] | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
         self.cache = cache
         self.shelf = shelf
@@ -64,10 +68,11 @@ class HostWork:
         self.bytes_read: dict[str, int] = {}
         self._progress = progress
         self._known = known or {}
+        self._memory_bytes = memory_bytes
 
     def trace(self, file: HostFile) -> HostTrace:
         """A host's trace, from the shelf if it is there.  Raises InputError."""
-        expected = max(1, MEMORY_OF_FILE * (file.size or 0))
+        expected = max(1, memory_of(file))
         return self.shelf.get((self._identity(file), file.host), lambda: self._decode(file), expected)
 
     def is_decoded(self, file: HostFile) -> bool:
@@ -135,6 +140,10 @@ class HostWork:
         return self.trace_of_steps(file, rows) if rows else self.trace(file)
 
     def _decode(self, file: HostFile) -> HostTrace:
+        if self._memory_bytes is not None and memory_of(file) > self._memory_bytes:
+            from stepscope.engines.spilling import make_room
+
+            make_room(file, self._memory_bytes)
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self.bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes)):

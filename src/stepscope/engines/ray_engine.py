@@ -108,8 +108,7 @@ class RayEngine:
 
 
 def _import_ray() -> Any:
-    # At its import Ray reads whether it is to write warnings to the terminal; what matters comes as an exception.
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
+    # Ray asks about a variable at its import and warns when it is not set.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         return importlib.import_module("ray")

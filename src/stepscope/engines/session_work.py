@@ -6,13 +6,14 @@ import os
 import socket
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from stepscope.cache import cache_key
-from stepscope.engines.budget import default_budget, memory_from
+from stepscope.engines.budget import default_budget, memory_from, memory_of
 from stepscope.engines.choice import LOCAL, EngineChoice, engine_from
 from stepscope.engines.folding import CONDENSE_EVERY
-from stepscope.engines.host_work import MEMORY_OF_FILE, HostWork, KnownFile, decode_partials, encode_partial, part_name
+from stepscope.engines.host_work import HostWork, KnownFile, decode_partials, encode_partial, part_name
 from stepscope.errors import InputError, Problem
 from stepscope.records import dataclass
 
@@ -126,6 +127,19 @@ class SessionWork:
                     partials[tool.name] = tool.condense(partials[tool.name])
         return Findings(partials, problems)
 
+    def only_partial(self, tool: Tool, file: HostFile, selection: Selection = WHOLE) -> Any:
+        """The part of the only host of a report; a child process computes it if the file is too large for this one.
+
+        Raises:
+            InputError: the host cannot be read.
+        """
+        if not self._must_spill([file]):
+            return self.partial(tool, file, selection)
+        found = self.analyse([file], [tool], selection)
+        if found.problems:
+            raise _error_of(found.problems[0])
+        return found.partials[tool.name][0]
+
     def partial(self, tool: Tool, file: HostFile, selection: Selection = WHOLE) -> Any:
         """One host's part of a report, computed in this process unless it is kept.  Raises InputError."""
         if selection.rows is not None:
@@ -136,6 +150,8 @@ class SessionWork:
 
     def _choose(self, files: Sequence[HostFile], tools: Sequence[Tool], selection: Selection) -> EngineChoice | None:
         """The engine that the user chose, else processes if they pay; None for this process."""
+        if self._must_spill(files) and self._choice is None:
+            return EngineChoice(LOCAL)
         if len(files) < 2:
             return None
         if self._choice is not None:
@@ -145,6 +161,14 @@ class SessionWork:
         from stepscope.engines.local import usable_cores
 
         return EngineChoice(LOCAL) if usable_cores() > 1 else None
+
+    def _must_spill(self, files: Sequence[HostFile]) -> bool:
+        """Whether a file is too large for this process, and a child could do it."""
+        if max(map(memory_of, files), default=0) <= self._budget():
+            return False
+        from stepscope import kernels
+
+        return kernels.spill.is_possible() and not kernels.spill.is_loaded()
 
     def _analyse_there(
         self, choice: EngineChoice, files: Sequence[HostFile], tools: Sequence[Tool], selection: Selection
@@ -186,8 +210,7 @@ class SessionWork:
 
     def _most_processes(self, files: Sequence[HostFile]) -> int:
         """How many processes of this machine fit into the memory budget with the largest files at once."""
-        largest = max((file.size or 0 for file in files), default=0)
-        return max(1, self._budget() // max(_LEAST_CHILD_BYTES, MEMORY_OF_FILE * largest))
+        return max(1, self._budget() // max(_LEAST_CHILD_BYTES, max(map(memory_of, files), default=0)))
 
     def _budget(self) -> int:
         return self._memory or default_budget()
@@ -257,6 +280,10 @@ class SessionWork:
         for name, partials in found.partials.items():
             content = encode_partial(tool_named(name).condense(partials))
             self.host.cache.put_bytes(key, part_name(tool_named(name), selection.within_steps), content)
+
+
+def _error_of(problem: Problem) -> InputError:
+    return InputError(**{each.name: getattr(problem, each.name) for each in fields(problem)})
 
 
 def _neighbours(places: Sequence[tuple[int, HostFile, KnownFile]]) -> list[list[tuple[int, HostFile, KnownFile]]]:

@@ -118,11 +118,17 @@ def _field(column: pa.Field) -> Field:
     kind, known = _field_kind(column.type), _KNOWN.get(column.name)
     unit = _UNIT.search(column.name)
     if known is not None and _field_kind(known.dtype) == kind:
-        return Field(column.name, known.unit, known.doc, kind, known.role, column.name)
+        return Field(column.name, known.unit, known.doc, kind, known.role, _label(column.name, known.unit))
     role = Role.TEXT if kind == "str" else Role.FLAG if kind == "bool" else Role.MEASURE
     if kind in ("int", "float") and unit:
         role = Role.BY_UNIT
-    return Field(column.name, unit[1] if unit else "", "computed by the query", kind, role, column.name)
+    named = unit[1] if unit else ""
+    return Field(column.name, named, "computed by the query", kind, role, _label(column.name, named))
+
+
+def _label(name: str, unit: str) -> str:
+    """The column as the query calls it, without the unit that is shown beside it."""
+    return name.removesuffix(f"_{unit}") if unit else name
 
 
 def _field_kind(kind: pa.DataType) -> str:

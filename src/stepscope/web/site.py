@@ -176,9 +176,9 @@ class Site:
         """
         self._is_closed = True
         self.captures.close()
-        self.uploads.close()
         if self._asker is not None:
             self._asker.close()
+        self.uploads.close()
         with self._lock:
             for opened in self._opened.values():
                 opened.close()

@@ -48,15 +48,25 @@ const COLUMNS = [
 ];
 
 const TEXTS = { kernel: shortKernel };
+/** Characters of a kernel's name that a sentence has room for. */
+const IN_SENTENCE = 36;
 
 function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>) {
   const look = palette.value;
   const slices = useMemo(() => slicesOf(report, look), [report, look]);
   const names = useMemo(() => tellApart(slices.map(({ name }) => shortKernel(name))), [slices]);
+  const inSentence = useMemo(
+    () =>
+      tellApart(
+        slices.map(({ name }) => shortKernel(name)),
+        IN_SENTENCE,
+      ),
+    [slices],
+  );
   const shown = (name: string) => names.get(shortKernel(name)) ?? name;
   const shares = slices
     .filter(({ name }) => name !== "others")
-    .map(({ name, percent }) => ({ name: shown(name), percent: percent ?? null }));
+    .map(({ name, percent }) => ({ name: inSentence.get(shortKernel(name)) ?? name, percent: percent ?? null }));
   return (
     <>
       <Findings

@@ -10,6 +10,7 @@ import { tableOf } from "../../sections";
 import { Card, Segmented } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
+import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { type Block, icicle, type Measure, type ModuleRow, pathTo } from "./icicle";
@@ -28,6 +29,7 @@ function Modules({ report, sections }: ToolAnswer<"modules", ModulesReport>) {
   const section = tableOf(sections, "rows");
   return (
     <>
+      <Findings lines={[ownTimeSentence(rows)]} />
       {rows.length > 0 && <IcicleCard rows={rows} unassigned_us={report.unassigned_device_us} />}
       <TableCard
         section={section}
@@ -41,6 +43,17 @@ function Modules({ report, sections }: ToolAnswer<"modules", ModulesReport>) {
       />
     </>
   );
+}
+
+/** Which layer has most time of its own. */
+function ownTimeSentence(rows: readonly ModuleRow[]): string {
+  const onDevice = rows.some((row) => row.device_self_us > 0);
+  const own = (row: ModuleRow) => (onDevice ? row.device_self_us : row.host_self_us);
+  const most = [...rows].sort((a, b) => own(b) - own(a))[0];
+  if (!most || !(own(most) > 0)) return "";
+  const place = onDevice ? "device" : "host";
+  const calls = most.calls === 1 ? "one call" : `${most.calls.toLocaleString("en-US")} calls`;
+  return `\`${most.module}\` has most ${place} time of its own: ${duration(own(most) / 1e3)} in ${calls}`;
 }
 
 /** Without a backward pass in the trace, or without a device, those columns are zeros. */

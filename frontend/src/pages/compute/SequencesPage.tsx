@@ -6,6 +6,7 @@ import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
+import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shortKernel } from "../shared/names";
 import { TableCard } from "../shared/sections";
@@ -29,6 +30,7 @@ function Sequences({ sections }: ToolAnswer<"sequences", SequencesReport>) {
   const [ofOps, onStreams] = [tableOf(sections, "ops"), tableOf(sections, "rows")];
   return (
     <>
+      <Findings lines={[savingSentence(onStreams)]} />
       <Card
         title="Largest savings in launches"
         note="a sequence that is fused into one kernel or replayed as one graph is launched once"
@@ -48,6 +50,17 @@ function Sequences({ sections }: ToolAnswer<"sequences", SequencesReport>) {
       </More>
     </>
   );
+}
+
+/** What the sequence that saves most would save. */
+function savingSentence({ columns }: TableOf<"sequences", "rows">): string {
+  const saved = columns?.launches_saved ?? [];
+  const at = saved.reduce<number>((best, value, row) => (Number(value) > Number(saved[best] ?? 0) ? row : best), 0);
+  if (!(Number(saved[at] ?? 0) > 0)) return "";
+  const [launches, count] = [Number(saved[at]), Number(columns?.count?.[at])].map((each) =>
+    each.toLocaleString("en-US"),
+  );
+  return `${launches} launches are saved if the sequence that runs ${count} times becomes one kernel or one graph`;
 }
 
 function split(text: string): string[] {

@@ -48,7 +48,7 @@ export function counterName(text: string): string {
   return text.replace(/ (?:%|GB|MB\/s|W)$/, "");
 }
 
-const ROOM = 64;
+const ROOM = 54;
 const KEPT_HEAD = 14;
 
 /**

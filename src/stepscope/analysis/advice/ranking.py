@@ -12,6 +12,7 @@ from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
+from stepscope.errors import counted
 from stepscope.records import dataclass
 
 LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
@@ -133,7 +134,7 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
         kind="none",
         title="Record later steps",
         evidence=f"{first.percent:.1f} % of {where} is tracing and compiling{what}, which a program does at its first"
-        " calls; no later call was recorded",
+        f" calls; {_describe_later_calls(first)}",
         predicted_speedup=None,
         actions=(
             "run a few steps before the capture starts: start() after them, schedule(skip_first=5, active=5), or"
@@ -144,6 +145,12 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
         confidence=0.9,
         reasoning="what happens once cannot be compared with what happens in every step",
     )
+
+
+def _describe_later_calls(first: FirstCalls) -> str:
+    if not first.later_calls:
+        return "no later call was recorded"
+    return f"only {counted(first.later_calls, 'later call')} {'was' if first.later_calls == 1 else 'were'} recorded"
 
 
 def _advise_nothing(context: Context) -> Advice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -192,10 +193,21 @@ def change_cells(before: float | None, after: float | None, *, unit: str) -> Row
     if unit != "bytes":
         before, after = (None if value is None else round_6(value) for value in (before, after))
     change = (after or 0) - (before or 0)
-    names = [f"{name}_{unit}" if unit else name for name in ("before", "after", "difference")]
-    values: tuple[Cell, ...] = (before, after, change if unit == "bytes" else round_6(change))
+    first, second, third = _change_names(unit)
     share = None if after is None else percent_of(change, before or 0.0)
-    return {**dict(zip(names, values, strict=True)), "change_percent": share}
+    return {
+        first: before,
+        second: after,
+        third: change if unit == "bytes" else round_6(change),
+        "change_percent": share,
+    }
+
+
+@functools.cache
+def _change_names(unit: str) -> tuple[str, str, str]:
+    """The columns of both values and of their difference."""
+    end = f"_{unit}" if unit else ""
+    return f"before{end}", f"after{end}", f"difference{end}"
 
 
 def percent_of(change: float, whole: float) -> float | None:
@@ -232,9 +244,10 @@ def _combine_by_key(
 ) -> dict[tuple[Cell, ...], _Amount]:
     """The rows of one side by their keys, in the order of the report."""
     groups: dict[tuple[Cell, ...], list[Mapping[str, Any]]] = {}
+    measure, names = comparable.measure.name, [key.name for key in comparable.keys]
     for row in rows:
-        if row[comparable.measure.name] is not None:
-            groups.setdefault(tuple(row[key.name] for key in comparable.keys), []).append(row)
+        if row[measure] is not None:
+            groups.setdefault(tuple([row[name] for name in names]), []).append(row)
     return {key: _combine_rows(comparable, group, steps) for key, group in groups.items()}
 
 
@@ -249,6 +262,8 @@ def _combine_rows(comparable: Comparable, rows: Sequence[Mapping[str, Any]], ste
 
 def _combine_measures(comparable: Comparable, rows: Sequence[Mapping[str, Any]]) -> float:
     values: list[float] = [row[comparable.measure.name] for row in rows]
+    if len(values) == 1 and comparable.joined != "mean":
+        return values[0]
     if comparable.joined == "largest":
         return max(values)
     if comparable.joined == "mean":
@@ -275,8 +290,7 @@ def _difference_cells(comparable: Comparable, before: _Amount | None, after: _Am
     cells: Row = {}
     if not comparable.is_ordered:
         cells["status"] = "added" if before is None else "removed" if after is None else "both"
-    values = [None if side is None else side.value for side in (before, after)]
-    cells |= change_cells(*values, unit=unit)
+    cells |= change_cells(before.value if before else None, after.value if after else None, unit=unit)
     if comparable.samples:
         cells[_column_name("uncertainty", comparable)] = _uncertainty(before, after)
     if comparable.count:
@@ -301,7 +315,8 @@ def _add_verdicts(comparable: Comparable, rows: Sequence[Row], is_doubtful: bool
         is_doubtful: whether the step times do not differ by more than their noise and the rows are totals.
     """
     change, noise = _column_name("difference", comparable), _column_name("uncertainty", comparable)
-    least = NEGLIGIBLE_SHARE * math.fsum(amount(row[_column_name("before", comparable)]) for row in rows)
+    before = _column_name("before", comparable)
+    least = NEGLIGIBLE_SHARE * math.fsum(amount(row[before]) for row in rows)
     return [{**row, "verdict": _verdict(amount(row[change]), row.get(noise), least, is_doubtful)} for row in rows]
 
 

@@ -6,11 +6,11 @@ from stepscope.analysis.compare.sides import Side
 from stepscope.report import Cell
 
 _FAR_PERCENT = 5.0  # of the step time: profiling costs that differ by more are worth a note
-_OTHER_MODEL = 0.1  # of the names of ops are shared: below it the models differ
-_PERHAPS_OTHER_MODEL = 0.4  # below it they may
+_OTHER_MODEL = 0.25  # of the names of ops are shared: below it the models differ
+_PERHAPS_OTHER_MODEL = 0.6  # below it they may
 _FEW_OPS = 5  # too few names to say anything
 _OTHER_SHAPES = 0.5  # of the ops on both sides have other input shapes: another model or batch size
-_NO_DIGITS = str.maketrans("", "", "0123456789")
+_NO_NUMBERS = str.maketrans("", "", "0123456789_")
 _SURROUNDINGS: dict[str, str] = {
     "framework": "framework",
     "device_type": "device",
@@ -36,7 +36,7 @@ def find_mismatches(before: Side, after: Side) -> tuple[str, ...]:
     """Why two sessions are not of the same job, one sentence each: another framework, device or model.
 
     Needs the reports of `op-stats` on both sides.  A regression may change which ops run, so only sessions that share
-    next to no names of ops count as other models.
+    few names of ops count as other models.
     """
     reasons = _other_surroundings(before, after, only_known=True)
     shared, changed = _changed_shapes(before, after)
@@ -47,7 +47,7 @@ def find_mismatches(before: Side, after: Side) -> tuple[str, ...]:
         )
     share = _shared_names(before, after)
     if share is not None and share < _OTHER_MODEL:
-        reasons.append(f"the model differs: {100 * share:.0f} % of the names of ops are the same")
+        reasons.append(f"the model differs, or how it is compiled: {100 * share:.0f} % of op names are the same")
     return tuple(reasons)
 
 
@@ -68,7 +68,7 @@ def _shared_names(before: Side, after: Side) -> float | None:
 
 def _op_names(side: Side) -> set[tuple[Cell, str]]:
     rows = side.reports["op-stats"].rows  # type: ignore[attr-defined]
-    return {(row["where"], str(row["name"]).translate(_NO_DIGITS)) for row in rows}
+    return {(where, name.translate(_NO_NUMBERS)) for where, name in {(row["where"], str(row["name"])) for row in rows}}
 
 
 def _same_session(before: Side, after: Side) -> list[str]:

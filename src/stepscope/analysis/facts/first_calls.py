@@ -1,4 +1,4 @@
-"""Recognises a capture of first calls only: the program traced and compiled in it, and no later call followed.
+"""Recognises a capture of first calls: the program traced and compiled in it, and hardly any later call followed.
 
 Such a capture says what the start of a program costs.  It says nothing about the steps after it, so no advice about
 "every step" can be based on it.
@@ -11,9 +11,14 @@ import numpy as np
 from stepscope.analysis.facts.compiles import compiles_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.compilations import function_of_program
+from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
+from stepscope.vocabulary.jax import function_of_call
+from stepscope.vocabulary.lookup import type_names
 
 
 @dataclass(frozen=True)
@@ -24,11 +29,13 @@ class FirstCalls:
         percent: share of the captured time, or of the only step, that is tracing and compiling.
         name: the function or program that was traced or compiled; empty if unknown.
         is_step: a mark of the program surrounds it: it is one step, else the capture as a whole.
+        later_calls: how many calls of that function were recorded that neither traced nor compiled it.
     """
 
     percent: float
     name: str
     is_step: bool
+    later_calls: int = 0
 
 
 def first_calls_of(trace: HostTrace) -> FirstCalls | None:
@@ -48,4 +55,19 @@ def first_calls_of(trace: HostTrace) -> FirstCalls | None:
     if percent < LARGE_SHARE:
         return None
     name = facts.programs[0].name if facts.programs else ""
-    return FirstCalls(percent, name, steps.source == "markers")
+    later = _count_calls(trace, name) - facts.programs[0].times if name else 0
+    return FirstCalls(percent, name, steps.source == "markers", max(later, 0))
+
+
+def _count_calls(trace: HostTrace, program: str) -> int:
+    """How often a traced function, or the function of a compiled program, was called; JAX may record a call twice, one
+    inside the other."""
+    calls = events_of_kind(trace, EventKind.TRACED_FUNCTION)
+    wanted = {program, function_of_program(program)}
+    types = np.unique(trace.events.type[calls]).astype(np.int64)
+    names = zip(types.tolist(), type_names(trace, types), strict=True)
+    mine = [type_ for type_, name in names if name in wanted or function_of_call(name) in wanted]
+    calls = calls[np.isin(trace.events.type[calls], mine)]
+    among = np.zeros(len(trace.events), np.bool_)
+    among[calls] = True
+    return len(np.unique(enclosing_events(trace, among)[calls]))

@@ -568,7 +568,9 @@ def _verdict(
     """
     first = [part.facts.first_calls for part in partials]
     if first and all(first):
-        return judge_first_calls(max(each.percent for each in first if each), has_steps)
+        known = list(filter(None, first))
+        only = not any(each.later_calls for each in known)
+        return judge_first_calls(max(each.percent for each in known), has_steps, only)
     if account is not None and account.carries:
         return judge_account(account)
     found = judge(session.steady_shares, session.has_device, session.between, has_steps)

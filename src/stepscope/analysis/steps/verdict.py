@@ -88,15 +88,21 @@ def judge(
     return _make_verdict("compute_bound", compute, None, time, has_device)
 
 
-def judge_first_calls(percent: float, has_steps: bool) -> Verdict:
-    """The verdict on a capture of first calls only, of which `percent` is tracing and compiling."""
+def judge_first_calls(percent: float, has_steps: bool, only: bool) -> Verdict:
+    """The verdict on a capture of first calls, of which `percent` is tracing and compiling.
+
+    Args:
+        has_steps: they are a marked step; else the whole capture.
+        only: no later call was recorded.
+    """
     where = "the only step" if has_steps else "the capture"
     return Verdict(
         "unknown",
         round(percent, 4),
         None,
-        f"unknown: only first calls were captured, and {percent:.1f} % of {where} is tracing and compiling, which"
-        " happens once; what limits later steps was not recorded",
+        f"unknown: {'only first calls were captured' if only else 'hardly more than first calls was captured'}, and"
+        f" {percent:.1f} % of {where} is tracing and compiling, which happens once; what limits later steps was not"
+        " recorded",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -139,11 +140,12 @@ def build_call_tree(
         shown &= is_own_code(trace)[selected.rows]
     rows, inside = selected.rows[shown], selected.inside_ps[shown]
     parent = _nearest_parents(trace, rows)
-    name = trace.event_types.name[trace.events.type[rows]].astype(np.int64)
+    names, name = _unique(trace.event_types.name[trace.events.type[rows]].astype(np.int64), len(trace.strings))
     children = np.bincount(parent[parent >= 0], inside[parent >= 0], minlength=len(rows)).astype(np.int64)
     own = np.maximum(inside - children, 0)
     build = _merge_callers if inverted else _merge_callees
-    return _without_smallest(build(parent, name, inside, own))
+    tree = build(parent, name, inside, own)
+    return _without_smallest(replace(tree, name=names[tree.name].astype(np.int32)))
 
 
 def _shown_types(trace: HostTrace, hidden: Sequence[str]) -> Mask:
@@ -175,7 +177,7 @@ def _merge_callees(parent: I32, name: I64, inside: I64, own: I64) -> CallTree:
     for low, high in pairwise(bounds.tolist()):
         level = order[low:high]
         above = np.where(parent[level] >= 0, node[parent[level]], -1)
-        keys, place = np.unique((above + 1) * n_names + name[level], return_inverse=True)
+        keys, place = _unique((above + 1) * n_names + name[level], (first + 1) * n_names)
         node[level] = first + place
         parts.append((keys // n_names - 1, keys % n_names))
         first += len(keys)
@@ -183,6 +185,22 @@ def _merge_callees(parent: I32, name: I64, inside: I64, own: I64) -> CallTree:
     parents = np.concatenate([none, *(above for above, _ in parts)])
     names = np.concatenate([none, *(names for _, names in parts)])
     return _sum_nodes(parents, names, node, inside, own)
+
+
+_MOST_SPARSE = 1 << 20
+
+
+def _unique(keys: I64, bound: int) -> tuple[I64, I64]:
+    """The different keys, all below `bound`, ascending, and the place of each key among them."""
+    if bound > _MOST_SPARSE + 4 * len(keys):
+        found, place = np.unique(keys, return_inverse=True)
+        return found, place
+    seen = np.zeros(bound, np.bool_)
+    seen[keys] = True
+    found = np.flatnonzero(seen)
+    places = np.empty(bound, np.int64)
+    places[found] = np.arange(len(found))
+    return found, places[keys]
 
 
 def _depths(parent: I32) -> I64:
@@ -206,7 +224,7 @@ def _merge_callers(parent: I32, name: I64, inside: I64, own: I64) -> CallTree:
     for depth in range(DEEPEST_CALLERS):
         if not len(at):
             break
-        keys, place = np.unique((above + 1) * n_names + name[at], return_inverse=True)
+        keys, place = _unique((above + 1) * n_names + name[at], (first + 1) * n_names)
         time = np.bincount(place, weight, minlength=len(keys)).astype(np.int64)
         self_time = time if depth == 0 else np.zeros(len(keys), np.int64)
         parts.append((keys // n_names - 1, keys % n_names, np.bincount(place, minlength=len(keys)), time, self_time))

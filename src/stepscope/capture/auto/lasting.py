@@ -74,8 +74,11 @@ class LastingWatch:
 
     def mark_step(self, number: object) -> None:
         """The program has marked a step; the watch itself hears of the later ones."""
+        before = self.watch
         if self.active:
             self.start()
+        if self.watch is not None and self.watch is not before:
+            self.watch.steps.mark_step(number)
 
     def start(self) -> None:
         """Starts the watch, once in a process."""

@@ -9,7 +9,7 @@ import signal
 import sys
 import types
 from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import NoReturn
@@ -17,6 +17,7 @@ from typing import NoReturn
 from stepscope.errors import UsageError
 
 WRONG_USAGE = 2
+STDIN = "-"  # as a target
 
 
 class Program:
@@ -26,12 +27,16 @@ class Program:
         target: a script, a folder or a zip file with a `__main__.py`, or a module's name.
         arguments: what follows it on the command line.
         as_module: `target` names a module, as after `python -m`.
+        as_code: `target` is the text of a program, as after `python -c`.  `-` is one that comes on stdin.
     """
 
-    def __init__(self, target: str, arguments: Sequence[str] = (), as_module: bool = False) -> None:
+    def __init__(
+        self, target: str, arguments: Sequence[str] = (), as_module: bool = False, as_code: bool = False
+    ) -> None:
         self._target = target
         self._arguments = list(arguments)
         self._as_module = as_module
+        self._as_code = as_code
 
     def run(self, finish: Callable[[], object] = lambda: None) -> int:
         """Runs it to its end; returns the exit status that Python would return.
@@ -60,6 +65,8 @@ class Program:
 
     def _prepare(self) -> tuple[CodeType, ModuleType]:
         """The code and the empty `__main__` module; sets the interpreter's state as Python would."""
+        if self._as_code or self._target == STDIN:
+            return self._text()
         sys.argv = [self._target, *self._arguments]
         if self._as_module:
             _put_first(str(Path.cwd()))
@@ -70,6 +77,14 @@ class Program:
             return self._module(_find_module_spec("__main__"), name_is_target=False)
         _put_first(str(Path(os.path.realpath(path)).parent))
         return self._script(path)
+
+    def _text(self) -> tuple[CodeType, ModuleType]:
+        """A program without a file."""
+        sys.argv = ["-c" if self._as_code else STDIN, *self._arguments]
+        _put_first("")
+        text, name = (self._target, "<string>") if self._as_code else (sys.stdin.read(), "<stdin>")
+        main = _main_module(None, BuiltinImporter, None)
+        return compile(text, name, "exec", dont_inherit=True), main
 
     def _script(self, path: Path) -> tuple[CodeType, ModuleType]:
         file = str(path.absolute())
@@ -95,13 +110,13 @@ class Program:
         return code, main
 
 
-def _main_module(file: str, loader: object, spec: ModuleSpec | None) -> ModuleType:
+def _main_module(file: str | None, loader: object, spec: ModuleSpec | None) -> ModuleType:
     main = types.ModuleType("__main__")
+    if file is not None:
+        main.__dict__.update(__file__=file, __cached__=spec.cached if spec else None)
     main.__dict__.update(
-        __file__=file,
         __loader__=loader,
         __spec__=spec,
-        __cached__=spec.cached if spec else None,
         __package__=spec.parent if spec else None,
         __builtins__=sys.modules["builtins"],
         __annotations__={},

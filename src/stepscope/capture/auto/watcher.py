@@ -55,7 +55,8 @@ class Watcher:
 
     Attributes:
         active: False while nothing is to be captured; finders need not report steps then.
-        paths: the profiles that were written, oldest first.
+        paths: the profiles that were written on this machine, oldest first.
+        last: the last profile that was written: its file, or its address on another machine; None before that.
         has_steps: True once steps were captured, and not only a time window.
         outcome: one line that says what was captured last, or why nothing was; empty while that is open.
     """
@@ -74,6 +75,7 @@ class Watcher:
         self._ledger = ledger or Ledger()
         self._is_child = is_child
         self.paths: list[Path] = []
+        self.last: Path | str | None = None
         self.outcome = ""
         self.has_steps = False
         self._requested = False
@@ -186,14 +188,14 @@ class Watcher:
             with suppress(OSError):
                 path.unlink()
             files.drop_if_empty(path.parent)
-        self.paths = []
+        self.paths, self.last = [], None
 
     def forget_parent(self) -> None:
         """After a fork: the capture belongs to the parent; steps of this process are captured anew."""
         self._settings = self._settings.derive_for_child()
         self._show_line = str
         self._is_child = True
-        self.paths, self.outcome, self.has_steps = [], "", False
+        self.paths, self.last, self.outcome, self.has_steps = [], None, "", False
         self._forget()
 
     # -- one thread at a time ----------------------------------------------------------------------------------------
@@ -322,11 +324,13 @@ class Watcher:
         self.outcome = outcome
         self._has_captured = True
 
-    def _report_saved(self, path: Path) -> None:
-        self.paths.append(path)
+    def _report_saved(self, place: Path | str) -> None:
+        self.last = place
+        if isinstance(place, Path):
+            self.paths.append(place)
         if self._is_child:
-            self._ledger.add(self.outcome, path)
-        self._show_line(f"{self.outcome}: {path}")
+            self._ledger.add(self.outcome, place if isinstance(place, Path) else None)
+        self._show_line(f"{self.outcome}: {place}")
 
     def _report_failed_plan(self) -> None:
         error = report.last_error()
@@ -376,8 +380,9 @@ class Watcher:
         self._set_outcome(
             f"no step was found; a window of {seconds:.1f} s was captured instead{_describe_calls(window)}"
         )
-        if window.path is not None:
-            self._report_saved(window.path)
+        place = window.path or window.url
+        if place is not None:
+            self._report_saved(place)
 
     def _drop_window(self) -> None:
         window, self._window = self._window, None

@@ -24,6 +24,7 @@ from stepscope.records import dataclass
 PLANE = "/host:CPU"
 _BYTES_OF_EVENT = 160  # a tuple, two numbers, its share of the names
 _FOREVER = sys.maxsize
+_MANY_THREADS = 256
 
 Event = tuple[str, int, int, Metadata]  # name, start and end in ns of the clock, metadata
 
@@ -63,7 +64,17 @@ class HostTracer:
 
     def drain(self) -> list[Chunk]:
         """The ranges that have ended, a chunk for each thread that has any."""
-        return [self._chunk(thread, taken) for thread in list(self._threads) if (taken := take_events(thread.events))]
+        chunks = [self._chunk(thread, taken) for thread in list(self._threads) if (taken := take_events(thread.events))]
+        if len(self._threads) > _MANY_THREADS:
+            self._forget_ended_threads()
+        return chunks
+
+    def _forget_ended_threads(self) -> None:
+        """Forgets threads that have ended and have nothing to drain: a program may start any number in its life."""
+        running = {thread.native_id for thread in threading.enumerate()}
+        for thread in list(self._threads):
+            if thread.number not in running and not thread.events:
+                self._threads.remove(thread)
 
     def _chunk(self, thread: Thread, events: list[Event]) -> Chunk:
         if self._stop_ns != _FOREVER:

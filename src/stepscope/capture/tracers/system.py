@@ -160,9 +160,9 @@ class _File:
                 os.close(handle)
 
 
-@functools.cache
-def _reader() -> Callable[[int], bytes]:
-    """Reads how a small file starts, and gives no other thread the interpreter meanwhile.
+def make_reader() -> Callable[[int], bytes]:
+    """Makes a function that reads how a small file starts, and gives no other thread the interpreter meanwhile.  It is
+    for one thread.
 
     `os.pread` releases it for some microseconds.  To get it back, this thread waits for 5 ms, and then interrupts the
     training thread once more.
@@ -179,6 +179,9 @@ def _reader() -> Callable[[int], bytes]:
         return buffer.raw[: max(size, 0)]
 
     return read
+
+
+_reader = functools.cache(make_reader)
 
 
 class _Cpu:

@@ -14,7 +14,7 @@ from stepscope.capture.watching.places import Place
 from stepscope.capture.watching.steps import StepRecord
 from stepscope.records import dataclass
 
-_MOST_OF = 0.5  # of the additional time
+_MOST_OF, _NEARLY_ALL = 0.5, 0.85  # of the additional time
 _CLEAR_PART = 0.35
 _UNUSUAL = 2.0  # times its usual share of the samples
 _BUSY_PERCENT = 90.0
@@ -73,8 +73,9 @@ def find_cause(step: StepRecord, during: Sequence[Place], usually: Iterable[Plac
     head = f"Step {step.number:,} took {_ms(step.length_ns)} instead of {_ms(step.usual_ns)}"
     for found in (
         _blame_collector(step, extra_ns),
+        _blame_contention(step, extra_ns, _NEARLY_ALL),
         _blame_place(during, usually, extra_ns, step),
-        _blame_contention(step, extra_ns),
+        _blame_contention(step, extra_ns, _MOST_OF),
         _blame_paging(step),
         _blame_others(machine, extra_ns),
         _blame_most_sampled(during, extra_ns, step),
@@ -95,9 +96,9 @@ def _blame_collector(step: StepRecord, extra_ns: int) -> _Found | None:
     return GARBAGE, "", ns, f"Python's garbage collector ran for {_ms(ns)}"
 
 
-def _blame_contention(step: StepRecord, extra_ns: int) -> _Found | None:
+def _blame_contention(step: StepRecord, extra_ns: int, least_part: float) -> _Found | None:
     ns = step.end.queued_ns - step.start.queued_ns
-    if ns < _MOST_OF * extra_ns:
+    if ns < least_part * extra_ns:
         return None
     return STARVED, "", ns, f"its thread waited {_ms(ns)} for a processor that others used"
 

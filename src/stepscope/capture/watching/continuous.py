@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stepscope.capture import files, report, session
+from stepscope.capture.auto.finders import MARKED
 from stepscope.capture.job import this_worker
 from stepscope.capture.running import Capture
 from stepscope.capture.scratch import ScratchFolder
@@ -34,7 +35,7 @@ from stepscope.capture.watching.steps import StepFollower, StepRecord
 from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, Request
 from stepscope.capture.watching.usual import UsualLength
-from stepscope.capture.watching.windows import FrameworkWindows, Plan, is_marked
+from stepscope.capture.watching.windows import FrameworkWindows, Plan
 from stepscope.formats.series import series_folder
 from stepscope.formats.store import is_remote
 
@@ -176,7 +177,7 @@ class Watch:
     # -- on the thread of the steps ------------------------------------------------------------------------------------
 
     def _on_step(self, step: StepRecord) -> None:
-        marked = is_marked(self.steps.source)
+        marked = self.steps.source is MARKED
         if not marked:
             self.ring.mark_step(step)
         self.bucket.add(step)

@@ -5,8 +5,10 @@ Each by its own client library, which is imported only if it is asked for.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.capture import report
@@ -203,20 +205,27 @@ _KNOWN = (
 
 
 def _write_scalars(watch: Watch) -> Undo:
-    """Writes the figures as scalars for TensorBoard, by its own writer, beside the profiles."""
+    """Writes the figures as scalars for TensorBoard, beside the profiles.
+
+    TensorBoard's own writer of files imports TensorFlow where that is installed; its records and messages do not.
+    """
     try:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        from tensorboard.summary.writer.record_writer import RecordWriter
     except ImportError as error:
         raise _missing("tensorboard") from error
-    writer = EventFileWriter(watch.logdir)
+    folder = Path(watch.logdir)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / f"events.out.tfevents.{int(time.time())}.{watch.target.name}.{os.getpid()}.stepscope").open("wb")
+    writer = RecordWriter(file)
+    writer.write(Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
 
     def write() -> None:
-        values = [
-            Summary.Value(tag=tag, simple_value=value) for tag, value in name_scalars(read_metrics(watch)).items()
-        ]
-        writer.add_event(Event(wall_time=time.time(), step=watch.steps.number, summary=Summary(value=values)))
+        scalars = name_scalars(read_metrics(watch))
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+        event = Event(wall_time=time.time(), step=watch.steps.number, summary=Summary(value=values))
+        writer.write(event.SerializeToString())
         writer.flush()
 
     ticker = Ticker("scalars", _SCALARS_S, write)

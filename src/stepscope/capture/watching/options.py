@@ -74,7 +74,7 @@ class WatchOptions:
     min_interval: float = 60.0
     quota: float = 2e9
     ring_bytes: float = 64e6
-    samples_hz: float = 20.0
+    samples_hz: float = 10.0
     series: float = 10.0
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"

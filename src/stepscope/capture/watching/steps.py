@@ -1,7 +1,7 @@
 """Follows the steps of the training loop, on its own thread: how long each takes, and what the thread did meanwhile.
 
-A step lasts from its start to the start of the next one.  What is done per step here costs the training about five
-microseconds: two readings of the system's counters for this thread and a look at a sorted list.
+A step lasts from its start to the start of the next one.  What is done per step here costs the training some ten
+microseconds: a reading of the system's counters for this thread, and a look at sorted lists.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from stepscope.capture.auto.finders import MARKED, Source
-from stepscope.capture.report import Wall
+from stepscope.capture.report import report
+from stepscope.capture.tracers.system import make_reader
 from stepscope.capture.watching.usual import UsualLength
+
+_FRESH_NS = 20_000_000
+_LONG = 1.5  # times the usual length: such a step may be slow
 
 _STALE_STEPS = 50  # a source is not the loop's if another one has this many steps meanwhile
 
@@ -76,15 +80,28 @@ class ThreadMeter:
         with suppress(OSError):  # only Linux has it
             self._queue = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         self._usage = _usage_reader()
+        self._read_file = make_reader()
+        self._last: Usage | None = None
+        self._read_ns = 0
 
-    def read(self) -> Usage:
-        """What the thread has used until now."""
+    def read(self, now_ns: int, at_once: bool) -> Usage:
+        """What the thread has used until now, or until at most `_FRESH_NS` ago: asking the system takes longer than all
+        else that is done per step.
+
+        Args:
+            now_ns: the clock.
+            at_once: asks the system in any case.
+        """
+        last = self._last
+        if not at_once and last is not None and now_ns - self._read_ns < _FRESH_NS:
+            return Usage(now_ns, last.cpu_ns, last.queued_ns, last.disk_faults, self._collector_ns())
         cpu_ns, faults = self._usage()
         queued = 0
         if self._queue is not None:
-            with suppress(OSError, ValueError, IndexError):
-                queued = int(os.pread(self._queue, 64, 0).split()[1])
-        return Usage(time.perf_counter_ns(), cpu_ns, queued, faults, self._collector_ns())
+            with suppress(ValueError, IndexError):
+                queued = int(self._read_file(self._queue).split()[1])
+        self._last, self._read_ns = Usage(now_ns, cpu_ns, queued, faults, self._collector_ns()), now_ns
+        return self._last
 
     def close(self) -> None:
         """Closes the file of the system's counters."""
@@ -153,15 +170,15 @@ class StepFollower:
 
     def begin(self, source: Source) -> None:
         """A step of a source starts, unless one is open."""
-        self._run(lambda: self._begin(source))
+        self._run(self._begin, source)
 
     def end(self, source: Source, another_follows: bool = True) -> None:
         """A step of a source has ended; if another follows, it starts with that."""
-        self._run(lambda: self._end(source, another_follows))
+        self._run(self._end, source, another_follows)
 
     def mark_step(self, number: object) -> None:
         """The program itself has marked the start of a step."""
-        self._run(lambda: self._mark(number))
+        self._run(self._mark, number)
 
     def close(self) -> None:
         """Ends the watch of the steps."""
@@ -173,37 +190,38 @@ class StepFollower:
         """After a fork: the steps belong to the parent."""
         self.active = False
 
-    def _run(self, work: Callable[[], None]) -> None:
+    def _run(self, work: Callable[..., None], *arguments: object) -> None:
         if not self.active or not self._inside.acquire(blocking=False):
             return
         try:
-            with Wall("following the steps", strict=False):
-                work()
+            work(*arguments)
+        except Exception as error:
+            report(error, "following the steps")
         finally:
             self._inside.release()
 
     def _begin(self, source: Source) -> None:
         if self._follows(source) and self._start is None:
-            self._open(self.number)
+            self._open(self.number, None)
 
     def _end(self, source: Source, another_follows: bool) -> None:
         if not self._follows(source):
             return
-        self._finish_open()
+        now = self._finish_open()
         if another_follows:
-            self._open(self.number + 1)
+            self._open(self.number + 1, now)
         else:
             self.number += 1
 
     def _mark(self, number: object) -> None:
         if self._follows(MARKED):
-            self._finish_open()
-            self._open(number if isinstance(number, int) else self.number + 1)
+            now = self._finish_open()
+            self._open(number if isinstance(number, int) else self.number + 1, now)
 
     def _follows(self, source: Source) -> bool:
         """Whether this is the source of the loop's steps: the most certain one that still has steps."""
         best = self.source
-        if source == best:
+        if source is best or source == best:  # comparing the fields of dataclasses takes microseconds
             self._others = 0
             return True
         self._others += 1
@@ -214,12 +232,13 @@ class StepFollower:
         self.usual.forget()
         return True
 
-    def _open(self, number: int) -> None:
+    def _open(self, number: int, now: Usage | None) -> None:
+        """A step starts: now, or when the one before it has ended."""
         if self._thread != threading.get_ident():
             self._take_thread()
         assert self._meter is not None
         self._began_profiled = self._is_profiled()
-        self._start = self._meter.read()
+        self._start = self._meter.read(time.perf_counter_ns(), at_once=True) if now is None else now
         self.number, self.open_since_ns = number, self._start.at_ns
 
     def _take_thread(self) -> None:
@@ -228,15 +247,17 @@ class StepFollower:
         self._thread, self.thread_number = threading.get_ident(), threading.get_native_id()
         self._meter = ThreadMeter(self._collector_ns)
 
-    def _finish_open(self) -> None:
+    def _finish_open(self) -> Usage | None:
+        """Ends the open step; returns what the thread had used then, None if no step was open on this thread."""
         start, self._start = self._start, None
         self.open_since_ns = 0
         if start is None or self._meter is None or self._thread != threading.get_ident():
-            return
-        end = self._meter.read()
-        usual_ns = self.usual.median_ns
+            return None
+        now_ns, usual_ns = time.perf_counter_ns(), self.usual.median_ns
+        end = self._meter.read(now_ns, at_once=now_ns - start.at_ns > _LONG * usual_ns)
         profiled = self._began_profiled or self._is_profiled()
         slow = not profiled and self.usual.judge(end.at_ns - start.at_ns, end.queued_ns - start.queued_ns)
         self.last_end_ns = end.at_ns
         self.count += 1
         self._on_step(StepRecord(self.number, start, end, slow, usual_ns, profiled))
+        return end

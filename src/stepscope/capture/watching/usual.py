@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 
-_WINDOW = 400
+_WINDOW, _BATCH = 400, 16
 _FEWEST = 20
 _HIGH = 0.95
 _TIMES_ABOVE = 3  # a slow step is above the usual high by this many times what that is above the median
@@ -30,6 +30,7 @@ class UsualLength:
         self._whole = _Window(slow_factor, least_ns)
         self._own = _Window(slow_factor, least_ns)
         self._judged: deque[bool] = deque(maxlen=_JUDGED)
+        self._waiting: list[tuple[int, int]] = []
         self.median_ns = 0
 
     def judge(self, length_ns: int, queued_ns: int = 0) -> bool:
@@ -44,9 +45,9 @@ class UsualLength:
             return True
         if slow:  # another length is usual now
             self.forget()
-        self._whole.add(length_ns)
-        self._own.add(length_ns - queued_ns)
-        self.median_ns = self._whole.median_ns
+        self._waiting.append((length_ns, queued_ns))
+        if len(self._waiting) >= _BATCH or not self.median_ns:
+            self._add_waiting()
         return False
 
     def forget(self) -> None:
@@ -54,7 +55,18 @@ class UsualLength:
         self._whole.forget()
         self._own.forget()
         self._judged.clear()
+        self._waiting.clear()
         self.median_ns = 0
+
+    def _add_waiting(self) -> None:
+        """Adds the lengths of several steps at once, which is cheaper."""
+        for length_ns, queued_ns in self._waiting:
+            self._whole.add(length_ns)
+            self._own.add(length_ns - queued_ns)
+        self._waiting.clear()
+        self._whole.update()
+        self._own.update()
+        self.median_ns = self._whole.median_ns
 
 
 class _Window:
@@ -81,6 +93,8 @@ class _Window:
         insort(self._sorted, length_ns)
         if len(self._order) > _WINDOW:
             del self._sorted[bisect_left(self._sorted, self._order.popleft())]
+
+    def update(self) -> None:
         count = len(self._sorted)
         if count < _FEWEST:
             return

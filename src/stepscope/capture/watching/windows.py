@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from stepscope.capture import files, ranges, session
-from stepscope.capture.auto.finders import MARKED
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import Wall
 from stepscope.capture.running import Capture
@@ -85,7 +83,7 @@ class FrameworkWindows:
             session.SESSION.end(opened[1], save=False)
 
     def take_cost_s(self) -> float:
-        """What the last window cost in start and end, and in longer steps; forgets it."""
+        """By how much the steps of the last window, and those until its files were written, were longer; forgets it."""
         cost_ns, self._extra_ns = self._extra_ns, 0
         return cost_ns / 1e9
 
@@ -106,7 +104,6 @@ class FrameworkWindows:
                 self._mark_next(step.number + 1)
 
     def _start(self, plan: Plan, is_marked: bool) -> None:
-        start_ns = time.perf_counter_ns()
         self._plan = None
         options = ProfilerOptions(max_seconds=_LONGEST_S, max_bytes=_MOST_BYTES)
         capture = session.SESSION.begin(lambda: files.open_target(self._logdir, plan.run), options)
@@ -116,7 +113,7 @@ class FrameworkWindows:
         capture.own_facts = trigger_facts(plan.mark)
         capture.notes.append(trigger_note(plan.mark))
         self._open, self._left = (plan, capture), plan.steps
-        self._extra_ns = time.perf_counter_ns() - start_ns
+        self._extra_ns = 0  # starting counts with the next step
 
     def _go_on(self, step: StepRecord) -> None:
         self._end_mark()
@@ -124,11 +121,9 @@ class FrameworkWindows:
         assert self._open is not None
         if self._left > 0 and not self._open[1].ended_early and not self._open[1].gave_way:
             return
-        start_ns = time.perf_counter_ns()
         plan, capture = self._open
         self._open = None
         session.SESSION.end(capture, wait=False)
-        self._extra_ns += time.perf_counter_ns() - start_ns
         self._on_done(plan, capture)
 
     def _mark_next(self, number: int) -> None:
@@ -140,8 +135,3 @@ class FrameworkWindows:
         if mark is not None:
             with suppress(Exception):
                 mark.__exit__(None, None, None)
-
-
-def is_marked(source: object) -> bool:
-    """Whether the program marks its steps itself."""
-    return source == MARKED

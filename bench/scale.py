@@ -1,0 +1,283 @@
+"""Many hosts and large profiles: `python -m bench.scale`, which writes bench/SCALE.md.
+
+    python -m bench.scale                       100 hosts of 27 thousand events, 10 M events
+    python -m bench.scale --hosts 1000 --steps 12 --events 100000000
+
+Sessions are made by `bench.sessions`, so their truth is known.  Times are of whole commands, in fresh processes; files
+are in the page cache.  Processor time is that of the command and all processes that it waited for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import profiles, sessions
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RESULTS = REPOSITORY / "bench" / "SCALE.md"
+BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Run:
+    """One command: elapsed and processor time in s, peak memory in bytes of the command itself and of all its
+    processes together, and its JSON."""
+
+    seconds: float
+    cpu_seconds: float
+    own_bytes: int
+    all_bytes: int
+    answer: dict[str, object]
+
+    @property
+    def row(self) -> str:
+        """As cells of a table."""
+        return (
+            f"{self.seconds:,.1f} | {self.cpu_seconds:,.1f} | {self.own_bytes / 1e6:,.0f} | {self.all_bytes / 1e6:,.0f}"
+        )
+
+
+def command(words: Sequence[str], look: Callable[[int], None] = lambda _: None, **environment: str) -> Run:
+    """Runs `stepscope WORDS --format json`."""
+    out = Path(os.environ.get("TMPDIR", "/tmp")) / f"scale-{os.getpid()}.json"
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    with out.open("wb") as file:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "stepscope", *words, "--format", "json"], stdout=file, env=os.environ | environment
+        )
+        own, whole = _watch(running, look)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if running.returncode:
+        raise SystemExit(f"{' '.join(words)} failed with status {running.returncode}")
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    answer = json.loads(out.read_bytes())
+    out.unlink()
+    return Run(time.monotonic() - started, cpu, own, whole, answer)
+
+
+def _watch(running: subprocess.Popen[bytes], look: Callable[[int], None]) -> tuple[int, int]:
+    own = whole = 0
+    while running.poll() is None:
+        sizes = [_resident(pid) for pid in _family(running.pid)]
+        own, whole = max(own, sizes[0] if sizes else 0), max(whole, sum(sizes))
+        look(running.pid)
+        time.sleep(0.05)
+    return own, whole
+
+
+def _family(process: int) -> list[int]:
+    """A process and all below it; threads have children of their own."""
+    children: list[str] = []
+    try:
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            children += (thread / "children").read_text().split()
+    except OSError:  # it has ended meanwhile
+        return [process]
+    return [process, *(found for child in children for found in _family(int(child)))]
+
+
+def _resident(process: int) -> int:
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+# ---- clusters --------------------------------------------------------------------------------------------------------
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _await_port(port: int) -> None:
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+
+
+@contextmanager
+def dask_cluster(workers: int) -> Iterator[str]:
+    """A scheduler and its workers, each a process of one thread."""
+    port = _free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    words = [["dask", "scheduler", "--host", "127.0.0.1", "--port", str(port), "--dashboard-address", ":0"]]
+    words += [["dask", "worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]] * workers
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    running = [subprocess.Popen([BIN / each[0], *each[1:]], **quiet) for each in words]
+    from distributed import Client
+
+    _await_port(port)
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(workers)
+    try:
+        yield address
+    finally:
+        for process in reversed(running):
+            process.terminate()
+            process.wait()
+
+
+@contextmanager
+def ray_cluster(workers: int) -> Iterator[str]:
+    """A head with some cores."""
+    port = _free_port()
+    words = ["start", "--head", f"--port={port}", f"--num-cpus={workers}", "--include-dashboard=false", "--block"]
+    words += ["--object-store-memory=200000000", "--disable-usage-stats"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    head = subprocess.Popen([BIN / "ray", *words], **quiet, start_new_session=True)
+    _await_port(port)
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        os.killpg(head.pid, 9)
+        head.wait()
+
+
+# ---- measures --------------------------------------------------------------------------------------------------------
+
+
+def many_hosts(folder: Path, counts: Sequence[int], steps: int) -> Iterator[str]:
+    """Growth in the number of hosts."""
+    yield f"## Growth: 1 to {max(counts):,} hosts, overview, two processes of this machine\n"
+    yield "| hosts | MB | elapsed s | processor s | driver MB | all MB | processor s per host | second time s |"
+    yield "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for count in counts:
+        logdir = _session(folder, count, steps)
+        size = sum(path.stat().st_size for path in logdir.rglob("*.pb")) / 1e6
+        run = command(["overview", str(logdir)], STEPSCOPE_CACHE="off", STEPSCOPE_ENGINE="local=2")
+        cache = folder / "cache"
+        shutil.rmtree(cache, ignore_errors=True)
+        command(["overview", str(logdir)], STEPSCOPE_CACHE_DIR=str(cache), STEPSCOPE_ENGINE="local=2")
+        again = command(["overview", str(logdir), "--top", "5"], STEPSCOPE_CACHE_DIR=str(cache))
+        yield f"| {count:,} | {size:,.0f} | {run.row} | {run.cpu_seconds / count:.3f} | {again.seconds:.2f} |"
+    yield ""
+
+
+def engines(folder: Path, count: int, steps: int) -> Iterator[str]:
+    """One and two workers on each engine."""
+    logdir = _session(folder, count, steps)
+    yield f"## Engines: {count:,} hosts, overview, without a cache\n"
+    yield "| engine | workers | elapsed s | processor s | driver MB | all MB | against one worker |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    off = {"STEPSCOPE_CACHE": "off"}
+    expected = command(["overview", str(logdir)], STEPSCOPE_ENGINE="local=1", **off)
+    yield f"| local | 1 | {expected.row} | 1.00 |"
+    two = command(["overview", str(logdir)], STEPSCOPE_ENGINE="local=2", **off)
+    yield f"| local | 2 | {two.row} | {expected.seconds / two.seconds:.2f} |"
+    for name, cluster in (("dask", dask_cluster), ("ray", ray_cluster)):
+        runs = []
+        for workers in (1, 2):
+            with cluster(workers) as address:
+                runs.append(command(["overview", str(logdir)], STEPSCOPE_ENGINE=f"{name}={address}", **off))
+            assert runs[-1].answer == expected.answer, f"{name} answers otherwise"
+            yield f"| {name} | {workers} | {runs[-1].row} | {runs[0].seconds / runs[-1].seconds:.2f} |"
+    yield "\nProcessor time of workers that a cluster started is not in these figures. All answers are equal.\n"
+
+
+def failures(folder: Path, count: int, steps: int) -> Iterator[str]:
+    """Damaged hosts, and a worker that is killed in the middle."""
+    damaged = max(1, count // 100)
+    whole, broken = _session(folder, count, steps), _session(folder, count, steps, damaged)
+    killed: list[int] = []
+
+    def kill(process: int) -> None:
+        children = _family(process)[1:]
+        if children and not killed and time.monotonic() > start + 5:
+            os.kill(children[0], 9)
+            killed.append(children[0])
+
+    off = {"STEPSCOPE_CACHE": "off", "STEPSCOPE_ENGINE": "local=2"}
+    start = time.monotonic()
+    run = command(["pod-viewer", str(broken)], kill, **off)
+    expected = command(["pod-viewer", str(whole)], **off)
+    lost = {f"{sessions.host_name(rank)}" for rank in range(count)} - set(run.answer["hosts"])  # type: ignore[call-overload]
+    rows = [row for row in expected.answer["rows"] if row["host"] not in lost]  # type: ignore[attr-defined]
+    same = rows == run.answer["rows"]
+    yield f"## Failures: {count:,} hosts, {damaged} of them damaged, a worker killed after five seconds\n"
+    named = sum(any(host in text for text in run.answer["warnings"]) for host in lost)  # type: ignore[attr-defined]
+    yield f"{len(run.answer['hosts']):,} hosts answered ({named} of {len(lost)} others named), "  # type: ignore[arg-type]
+    yield f"{'with the same rows as' if same else 'NOT with the same rows as'} in the whole session; "
+    yield f"{len(killed)} worker was killed.\n"
+
+
+def large_profile(events: int, memory: str) -> Iterator[str]:
+    """One large profile within a set memory."""
+    profile = profiles.obtain(events)
+    profiles.read_once(profile)
+    path = str(profile.path)
+    yield f"## Memory: {profile.events:,} events, {profile.bytes / 1e9:.2f} GB XSpace\n"
+    yield "| command | elapsed s | processor s | peak MB | all MB | same answer |"
+    yield "| --- | ---: | ---: | ---: | ---: | --- |"
+    for tool in ("overview", "op-stats", "idle"):
+        usual = command([tool, path], STEPSCOPE_CACHE="off")
+        kept = command([tool, path, "--memory", memory], STEPSCOPE_CACHE="off")
+        yield f"| {tool} | {usual.row} | |"
+        yield f"| {tool} --memory {memory} | {kept.row} | {'yes' if kept.answer == usual.answer else 'NO'} |"
+    yield ""
+
+
+def _session(folder: Path, hosts: int, steps: int, damaged: int = 0) -> Path:
+    logdir = folder / f"hosts{hosts}-steps{steps}-damaged{damaged}"
+    if not (logdir / "truth.json").exists():
+        scenario = sessions.Scenario(
+            hosts=hosts, steps=steps, damaged=damaged, straggler=min(7, hosts - 1), skew_ms=5.0
+        )
+        sessions.make_session(logdir, scenario, sessions.recorded_rank())
+    return logdir
+
+
+def main() -> None:
+    """Measures, and writes the results."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hosts", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=3, help="3 are 27 thousand events a host")
+    parser.add_argument("--events", type=int, default=10_000_000, help="of the large profile; 0 leaves it out")
+    parser.add_argument("--memory", default="600MB", help="for the large profile")
+    options = parser.parse_args()
+    folder = profiles.folder() / "scale"
+    counts = [count for count in (1, 10, 100, 1000) if count < options.hosts] + [options.hosts]
+    lines = [*_head(options)]
+    for part in (
+        many_hosts(folder, counts, options.steps),
+        engines(folder, options.hosts, options.steps),
+        failures(folder, options.hosts, options.steps),
+        large_profile(options.events, options.memory) if options.events else (),
+    ):
+        for line in part:
+            print(line, flush=True)
+            lines.append(line)
+    RESULTS.write_text("\n".join(lines) + "\n")
+
+
+def _head(options: argparse.Namespace) -> Iterator[str]:
+    yield "# Scale\n"
+    words = f"--hosts {options.hosts} --steps {options.steps} --events {options.events} --memory {options.memory}"
+    load = os.getloadavg()[0]
+    yield f"Written by `python -m bench.scale {words}`"
+    yield f"on {datetime.now(UTC):%d %B %Y}, on {os.cpu_count()} cores; load when it started: {load:.1f}.\n"
+    yield "Hosts are one rank of a PyTorch job on GPUs, bent as `bench/sessions.py` says. Files are in the page cache."
+    yield "On a machine that has other work to do, elapsed times are upper bounds; processor times vary less.\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+/** What an answer can be drawn as: a chart of its numbers by its first text, and a track of stretches of time. */
+import type { EChartsCoreOption } from "echarts/core";
+import type { Cell, Field } from "../../api";
+import { axis, base, tooltip } from "../../charts/look";
+import type { Palette } from "../../design/colours";
+import type { TableData } from "../../table/model";
+
+const MOST_BARS = 60;
+const MOST_SERIES = 4;
+const PS_PER_MS = 1e9;
+const NOT_AMOUNTS: ReadonlySet<string> = new Set(["ordinal", "step", "instant"]);
+const PS_PER: Readonly<Record<string, number>> = { ps: 1, ns: 1e3, us: 1e6, ms: 1e9 };
+
+/** A row as a stretch of time, in ps. */
+export interface Stretch {
+  readonly row: number;
+  readonly begin: number;
+  readonly end: number;
+  readonly name: string;
+  readonly lane: string;
+  readonly host: string | null;
+}
+
+/** The rows as stretches of time: they need a start, and a duration or an end; null without. */
+export function stretches(data: TableData): readonly Stretch[] | null {
+  const start = timeField(data.fields, "start");
+  const length = timeField(data.fields, "duration");
+  const end = timeField(data.fields, "end");
+  if (!start || !(length || end)) return null;
+  const text = (name: string, row: number) => {
+    const value = data.columns[name]?.[row];
+    return typeof value === "string" ? value : null;
+  };
+  const lane = ["stream", "track", "thread", "device", "host"].find((name) => data.columns[name]);
+  const found: Stretch[] = [];
+  for (let row = 0; row < data.rowCount; row++) {
+    const begin = inPs(data, start, row);
+    const stop = length ? add(begin, inPs(data, length, row)) : end ? inPs(data, end, row) : null;
+    if (begin === null || stop === null || stop < begin) continue;
+    const name = text("name", row) ?? text(firstText(data.fields) ?? "", row) ?? "";
+    found.push({ row, begin, end: stop, name, lane: (lane && text(lane, row)) ?? "", host: text("host", row) });
+  }
+  return found;
+}
+
+function timeField(fields: readonly Field[], what: string): Field | null {
+  return fields.find(({ name, unit }) => unit in PS_PER && new RegExp(`(^|_)${what}(_|$)`).test(name)) ?? null;
+}
+
+function inPs(data: TableData, field: Field, row: number): number | null {
+  const value = data.columns[field.name]?.[row];
+  return typeof value === "number" ? value * (PS_PER[field.unit] ?? 1) : null;
+}
+
+function add(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? null : a + b;
+}
+
+function firstText(fields: readonly Field[]): string | null {
+  return fields.find((field) => field.kind === "str")?.name ?? null;
+}
+
+/** What a bar chart of an answer shows; null if it has no number, or only one row. */
+export interface Bars {
+  readonly unit: string;
+  readonly labels: readonly string[];
+  readonly series: readonly { readonly field: Field; readonly values: readonly (number | null)[] }[];
+}
+
+export function barsOf(data: TableData): Bars | null {
+  const label = firstText(data.fields) ?? data.fields.find(({ role }) => role === "step" || role === "ordinal")?.name;
+  const numbers = data.fields.filter(
+    ({ name, kind, role }) => name !== label && (kind === "int" || kind === "float") && !NOT_AMOUNTS.has(role),
+  );
+  const unit = (numbers.find(({ unit }) => unit in PS_PER) ?? numbers[0])?.unit;
+  if (data.rowCount < 2 || data.rowCount > MOST_BARS || unit === undefined) return null;
+  const column = (name: string): readonly (Cell | undefined)[] => data.columns[name] ?? [];
+  const scale = (PS_PER[unit] ?? 1) / (unit in PS_PER ? PS_PER_MS : 1);
+  return {
+    unit: unit in PS_PER ? "ms" : unit,
+    labels: Array.from({ length: data.rowCount }, (_, row) => String((label && column(label)[row]) ?? row + 1)),
+    series: numbers
+      .filter((field) => field.unit === unit)
+      .slice(0, MOST_SERIES)
+      .map((field) => ({ field, values: column(field.name).map((v) => (typeof v === "number" ? v * scale : null)) })),
+  };
+}
+
+export function barChart(bars: Bars, palette: Palette, colours: readonly string[]): EChartsCoreOption {
+  return {
+    ...base(palette),
+    grid: { left: 8, right: 16, top: 16, bottom: 8, containLabel: true },
+    tooltip: { ...tooltip(palette), trigger: "axis" },
+    xAxis: { type: "category", data: bars.labels, ...axis(palette), axisLabel: { hideOverlap: true, width: 120 } },
+    yAxis: { type: "value", ...axis(palette), name: bars.unit },
+    series: bars.series.map(({ field, values }, at) => ({
+      type: "bar",
+      name: field.label,
+      data: values,
+      color: colours[at % colours.length],
+    })),
+  };
+}
+
+/** Lanes of a track, and what is in each, at most as many as can be read. */
+export interface Lane {
+  readonly label: string;
+  readonly parts: readonly Stretch[];
+}
+
+const MOST_LANES = 24;
+
+export function lanesOf(all: readonly Stretch[]): readonly Lane[] {
+  const lanes = new Map<string, Stretch[]>();
+  for (const each of all) {
+    const known = lanes.get(each.lane);
+    if (known) known.push(each);
+    else lanes.set(each.lane, [each]);
+  }
+  return [...lanes].slice(0, MOST_LANES).map(([label, parts]) => ({ label, parts }));
+}
+
+const MOST_MARKS = 60;
+
+/** The value of the timeline's parameter `marks` that shows these stretches; null for more than it can hold. */
+export function marksOf(all: readonly Stretch[]): string | null {
+  if (!all.length || all.length > MOST_MARKS) return null;
+  const ms = (ps: number) => String(Number((ps / 1e9).toFixed(9)));
+  return all.map(({ begin, end, name }) => [ms(begin), ms(end), encodeURIComponent(name)].join("_")).join(",");
+}

@@ -1,0 +1,77 @@
+"""Defaults of options from files: `[tool.stepscope]` of a project's `pyproject.toml`, and a file of the user.
+
+    [tool.stepscope.run]
+    logdir = "profiles"
+    skip = 20
+
+A project's defaults come before the user's, and what stands on the command line comes before both.  The user's file is
+`stepscope/config.toml` in the folder for settings, such as `~/.config`, with the same tables without `tool.stepscope`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from stepscope.errors import UsageError
+
+_PROJECT, _TABLE = "pyproject.toml", b"[tool.stepscope"
+
+
+def exist_for(command: str) -> bool:
+    """True if a file has defaults for a command."""
+    return command in read()
+
+
+@cache
+def read() -> dict[str, dict[str, Any]]:
+    """Option -> value by command, with the names that the command-line library uses.
+
+    Raises:
+        UsageError: a file is not TOML, or has something else than tables of options.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for path, tables in ((_user_file(), ()), (_project_file(), ("tool", "stepscope"))):
+        for command, options in _read_tables(path, tables).items():
+            if not isinstance(options, Mapping):
+                raise UsageError(f"{command} is not a table of options", path=path, hint=f"write [{command}]")
+            named = {_field_of(name): value for name, value in options.items()}
+            found[command] = found.get(command, {}) | named
+    return found
+
+
+def _field_of(option: str) -> str:
+    """The library's name for an option: `format` is a word of Python's."""
+    return "form" if option == "format" else option.replace("-", "_")
+
+
+def _user_file() -> Path:
+    home = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA") or Path.home() / ".config"
+    return Path(home) / "stepscope" / "config.toml"
+
+
+def _project_file() -> Path | None:
+    """The `pyproject.toml` of this folder or the nearest one above it."""
+    here = Path.cwd()
+    return next((path for folder in (here, *here.parents) if (path := folder / _PROJECT).is_file()), None)
+
+
+def _read_tables(path: Path | None, tables: tuple[str, ...]) -> Mapping[str, Any]:
+    try:
+        content = path.read_bytes() if path is not None else b""
+    except OSError:  # there is none, or it is not ours to read
+        return {}
+    if tables and _TABLE not in content:  # another project's file: parsing it would cost every command
+        return {}
+    import tomllib
+
+    try:
+        found: Any = tomllib.loads(content.decode())
+    except ValueError as error:
+        raise UsageError(f"this is not TOML: {error}", path=path, hint="mend it, or remove the file") from error
+    for table in tables:
+        found = found.get(table, {})
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,6 @@
+"""What this process was started as."""
+
+from __future__ import annotations
+
+words: list[str] | None = None
+"""The command line, if this process is a command; None if it merely uses this package."""

@@ -1,0 +1,205 @@
+"""What a newcomer types and meets: stdin, defaults from files, the manual page, words that mean the same everywhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from draw import draw
+from places import ROOT
+from program_runs import profiles_below, run_command
+from typer.testing import CliRunner
+
+from stepscope.capture.conductor import Conductor
+from stepscope.capture.schedules import schedule
+from stepscope.cli import defaults, plain, stdin
+from stepscope.cli.commands import _COMMANDS, app
+from stepscope.cli.main import run
+from stepscope.errors import UnreadableError, UsageError
+from stepscope.formats.xspace.writer import write
+
+STEPPED = "host main | M0--M1--M2--M3--\nhost main |  a-  a-  a-  a-"
+
+
+@pytest.fixture
+def profile(tmp_path) -> Path:
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(write(draw(STEPPED)))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_files_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    defaults.read.cache_clear()
+    yield
+    defaults.read.cache_clear()
+
+
+# -- stdin -----------------------------------------------------------------------------------------------------------
+
+
+def feed(monkeypatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+
+
+def test_a_dash_reads_a_profile_from_stdin(profile, monkeypatch, capsys):
+    feed(monkeypatch, profile.read_bytes())
+
+    assert run(["steps", "-", "--format", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
+
+
+@pytest.mark.parametrize(("content", "says"), [(b"", "nothing came on stdin"), (b"PK\x03\x04", "not a profile")])
+def test_what_is_no_profile_on_stdin_is_refused(monkeypatch, content, says):
+    feed(monkeypatch, content)
+
+    with pytest.raises(UnreadableError, match=says):
+        stdin.save_stdin()
+
+
+def test_a_profile_that_begins_with_its_host_is_known_by_its_content(profile, monkeypatch):
+    feed(monkeypatch, b"\x22\x02vm" + profile.read_bytes())
+
+    path = stdin.save_stdin()
+
+    assert path.name == "stdin.xplane.pb"
+    shutil.rmtree(path.parent)
+
+
+# -- defaults ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_project_s_defaults_come_before_the_user_s_and_the_command_line_before_both(tmp_path, profile, capsys):
+    (tmp_path / "config" / "stepscope").mkdir(parents=True)
+    (tmp_path / "config" / "stepscope" / "config.toml").write_text('[steps]\ntop = 2\nformat = "csv"\n')
+    (tmp_path / "pyproject.toml").write_text("[tool.stepscope.steps]\ntop = 3\n")
+
+    assert defaults.read() == {"steps": {"top": 3, "form": "csv"}}
+    assert run(["steps", str(profile), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tool"] == "steps"
+
+
+def test_defaults_apply_to_the_commands_that_are_read_without_the_library(tmp_path, profile, capsys):
+    (tmp_path / "pyproject.toml").write_text('[tool.stepscope.steps]\nformat = "csv"\n')
+
+    assert run(["steps", str(profile)]) == 0
+    assert capsys.readouterr().out.startswith("step,name,")
+
+
+def test_a_file_of_defaults_that_is_none_is_named(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.stepscope.run\n")
+    with pytest.raises(UsageError, match="not TOML"):
+        defaults.read()
+    defaults.read.cache_clear()
+    (tmp_path / "pyproject.toml").write_text("[tool.stepscope]\nrun = 3\n")
+    with pytest.raises(UsageError, match="not a table of options"):
+        defaults.read()
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_short_word_shows_the_version(capsys):
+    assert run(["-V"]) == 0
+    assert re.fullmatch(r"stepscope \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", ["--host", "--address"])
+def test_the_address_to_listen_on_has_a_name_of_its_own_and_the_old_one(name):
+    request = plain.parse_request(["open", "logs", name, "0.0.0.0"])
+
+    assert request is not None
+    assert request.host == "0.0.0.0"
+
+
+@pytest.mark.parametrize("words", [["run"], ["capture"]])
+def test_how_long_is_said_in_seconds_everywhere(words):
+    assert "--seconds" in CliRunner().invoke(app, [*words, "--help"]).output
+
+
+def test_a_path_that_is_not_there_is_a_failure_of_doctor(tmp_path, capsys):
+    assert run(["doctor", str(tmp_path / "nothing")]) == 1
+    assert "there is no such file or folder" in capsys.readouterr().err
+    assert run(["doctor", str(tmp_path)]) == 0
+
+
+def test_the_manual_page_has_every_command_and_option(capsys):
+    assert run(["man"]) == 0
+    page = capsys.readouterr().out
+
+    assert page.startswith(".TH STEPSCOPE 1 ")
+    assert set(re.findall(r"^\.SS stepscope (\S+)", page, re.MULTILINE)) == set(_COMMANDS)
+    assert r"\fB\-\-fail\-above\fR" in page
+    assert not re.search(r"^[.'](?!TH |SH |SS |TP|B )", page, re.MULTILINE)
+    if shutil.which("man"):
+        shown = subprocess.run(["man", "-l", "-"], input=page, capture_output=True, text=True, check=True)
+        assert "stepscope summary" in shown.stdout
+
+
+def test_every_variable_of_the_environment_is_documented():
+    used = {
+        name
+        for path in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r"\bSTEPSCOPE_[A-Z_]*[A-Z]\b", path.read_text())
+    } - {"STEPSCOPE_COMPLETE", "STEPSCOPE_CHILD", "STEPSCOPE_WORKERS"}  # between our own processes
+    page = (ROOT / "docs" / "command-line.md").read_text()
+
+    assert {name for name in used if name not in page} == set()
+
+
+# -- run -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_script_that_fails_at_once_is_given_no_advice(tmp_path):
+    (tmp_path / "script.py").write_text("import no_such_module\n")
+
+    done = run_command(["-m", "stepscope", "run", "script.py"], tmp_path)
+
+    assert done.returncode == 1
+    assert "No module named 'no_such_module'" in done.stderr
+    assert "verdict" not in done.stderr
+
+
+def test_the_end_of_a_run_says_how_to_open_the_page(tmp_path):
+    (tmp_path / "script.py").write_text("import stepscope\nfor i in range(9):\n    with stepscope.step(i): pass\n")
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "2", "script.py"], tmp_path)
+
+    assert len(profiles_below(tmp_path / "stepscope-logs")) == 1
+    assert done.stderr.splitlines()[-1].endswith("the page: stepscope open stepscope-logs")
+
+
+# -- object stores ---------------------------------------------------------------------------------------------------
+
+
+def test_a_result_goes_to_an_object_store(profile, capsys):
+    fsspec = pytest.importorskip("fsspec")
+
+    assert run(["steps", str(profile), "--format", "json", "--output", "memory://results/steps.json"]) == 0
+    with fsspec.open("memory://results/steps.json") as file:
+        assert len(json.load(file)["rows"]) == 4
+    assert run(["summary", str(profile), "-o", "nosuchstore://results/x"]) == 1
+    assert "could not be copied" in capsys.readouterr().err
+
+
+def test_a_capture_into_an_object_store_is_reported_with_its_address():
+    pytest.importorskip("fsspec")
+    told: list[object] = []
+    conductor = Conductor("memory://logs", None, schedule(active=2, repeat=1), on_saved=told.append)
+    for _ in range(3):
+        conductor.begin()
+        conductor.end()
+    conductor.finish()
+    conductor.wait()
+
+    (address,) = told
+    assert str(address).startswith("memory://logs/plugins/profile/")

@@ -1,0 +1,210 @@
+"""A watched run over time: what grew, what changed, and where its captures lie."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from stepscope.capture.watching import pack
+from stepscope.cli.commands import app
+from stepscope.errors import NotFoundError, UsageError
+from stepscope.formats import series
+from stepscope.overtime import examine_run
+from stepscope.overtime.growth import measure_growth
+
+HOUR = 3600.0
+
+
+def row(second, **values):
+    return {"unix_s": 1.7e9 + second, "steps": 10, "step_ms_median": 20.0, "step_ms_max": 25.0, **values}
+
+
+def write_rows(logdir, rows, run="run", host="host", name="tail"):
+    folder = series.series_folder(logdir, run)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{host}.{name}.jsonl").open("a") as file:
+        file.writelines(json.dumps(each) + "\n" for each in rows)
+    return folder
+
+
+def leaking_rows(bytes_per_hour, part="anonymous_bytes", count=400, seconds=30):
+    chance = np.random.default_rng(3)
+    rows = []
+    for number in range(count):
+        grown = bytes_per_hour * number * seconds / HOUR
+        noise = chance.normal(0, 2e6)
+        facts = {"resident_bytes": 1e9 + grown + noise, "anonymous_bytes": 8e8, "file_mapped_bytes": 2e8}
+        rows.append(row(number * seconds, **{**facts, "python_blocks": 1e6, part: 8e8 + grown + noise}))
+    return rows
+
+
+# -- growth ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.8], ids=["independent rows", "rows like their neighbours"])
+def test_the_slope_of_a_leak_is_measured_with_an_interval_that_holds_it(alike):
+    hours = np.arange(0, 10, 0.02)
+    held, clear = 0, 0
+    for seed in range(40):
+        noise = np.random.default_rng(seed).normal(0, 20, len(hours))
+        for at in range(1, len(noise)):
+            noise[at] += alike * noise[at - 1]
+        growth = measure_growth(hours * HOUR, 1000 + 12.0 * hours + noise)
+        held += growth.least <= 12.0 <= growth.most
+        clear += growth.is_clear
+
+    assert held >= 35  # of 40: the interval is one of 95 %
+    assert clear >= 30
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        1000 + np.random.default_rng(2).normal(0, 30, 500),
+        1000 + 5 * np.sin(np.arange(500) / 20),
+        np.concatenate([np.linspace(0, 1000, 60), np.full(440, 1000.0)]),  # the warm-up
+        np.concatenate([np.full(250, 1000.0), np.full(250, 1100.0)]),  # one step up is no slope
+        1000 + np.cumsum(np.random.default_rng(5).normal(0, 0.2, 500)),  # wanders
+    ],
+    ids=["noise", "waves", "warm-up", "one step", "wandering"],
+)
+def test_what_does_not_grow_is_not_called_growing(levels):
+    assert not measure_growth(np.arange(500) * 60.0, levels).is_clear
+
+
+def test_too_few_rows_have_no_slope():
+    assert measure_growth(np.arange(5.0), np.arange(5.0)) is None
+    assert measure_growth(np.array([]), np.array([])) is None
+    assert measure_growth(np.arange(100.0), np.full(100, np.nan)) is None
+
+
+# -- the files ---------------------------------------------------------------------------------------------------------
+
+
+def test_packed_rows_and_later_ones_are_one_series(tmp_path):
+    folder = write_rows(tmp_path, [row(0), row(10)], name="tail-1")
+    write_rows(tmp_path, [row(20)])
+    pack.pack_rows(folder, "host")
+    write_rows(tmp_path, [row(20), row(30, value_loss=0.5)], name="tail-2")  # 20 was packed by a job that crashed then
+
+    table = series.read_series(folder, "host")
+
+    assert table["unix_s"].to_pylist() == [1.7e9, 1.7e9 + 10, 1.7e9 + 20, 1.7e9 + 30]
+    assert table["value_loss"].to_pylist() == [None, None, None, 0.5]
+    assert series.packed_path(folder, "host").exists()
+
+
+def test_a_line_that_was_cut_is_left_out(tmp_path):
+    folder = write_rows(tmp_path, [row(0), row(10)])
+    with series.tail_path(folder, "host").open("a") as file:
+        file.write('{"unix_s": 17000')
+
+    assert len(series.read_series(folder, "host")) == 2
+
+
+# -- the report --------------------------------------------------------------------------------------------------------
+
+
+def test_a_leak_is_named_with_its_slope_and_what_grows(tmp_path):
+    write_rows(tmp_path, leaking_rows(50e6))
+
+    report = examine_run(str(tmp_path), captures=0)
+
+    (finding,) = report.findings
+    assert finding.startswith("memory of the process grows by 5")
+    assert "% of that is heap and other anonymous memory (objects and arrays of the program)" in finding
+    assert finding.endswith("the number of Python objects does not grow, so it is memory of libraries or arrays")
+    process = next(row for row in report.growth if row["memory"] == "process")
+    assert process["least_bytes_per_hour"] < 50e6 < process["most_bytes_per_hour"]
+
+
+def test_mapped_files_that_grow_are_told_from_objects(tmp_path):
+    write_rows(tmp_path, leaking_rows(80e6, part="file_mapped_bytes"))
+
+    assert "mapped files, such as data sets" in examine_run(str(tmp_path), captures=0).findings[0]
+
+
+def test_nothing_stands_out_in_a_healthy_run(tmp_path):
+    write_rows(tmp_path, leaking_rows(0.0))
+
+    report = examine_run(str(tmp_path), captures=0)
+
+    assert report.findings == ("nothing stands out: no trigger, no growing memory, no change of the step time",)
+    assert report.figures["steps"] == 4000
+
+
+def test_steps_that_become_longer_are_named(tmp_path):
+    write_rows(tmp_path, [row(10 * number, step_ms_median=20 + 0.02 * number) for number in range(300)])
+
+    assert "the median step became 2" in examine_run(str(tmp_path), captures=0).findings[0]
+
+
+def test_triggers_stand_in_the_rows_of_their_time(tmp_path):
+    folder = write_rows(tmp_path, [row(0), row(10), row(20)])
+    mark = {"unix_s": 1.7e9 + 12, "trigger": "slow step", "sentence": "Step 7 was slow", "step": 7, "run": "gone"}
+    series.marks_path(folder, "host").write_text(json.dumps(mark) + "\n")
+
+    report = examine_run(str(tmp_path), captures=3)
+
+    assert [each["marks"] for each in report.rows] == ["", "", "slow step"]
+    assert report.findings == ("1 trigger (1 x slow step); the last: Step 7 was slow",)
+    assert report.captures == ()  # the quota has removed it
+
+
+def test_many_rows_are_thinned_out_and_their_steps_added_up(tmp_path):
+    write_rows(tmp_path, [row(number) for number in range(5000)])
+
+    report = examine_run(str(tmp_path), captures=0)
+
+    assert len(report.rows) == 1000
+    assert sum(each["steps"] for each in report.rows) == 50_000
+
+
+def test_the_newest_run_is_shown_and_others_by_name(tmp_path):
+    write_rows(tmp_path, [row(0)], run="2026_01_01")
+    write_rows(tmp_path, [row(0)], run="2026_01_02")
+
+    assert examine_run(str(tmp_path), captures=0).figures["run"] == "2026_01_02"
+    assert examine_run(str(tmp_path), "2026_01_01", captures=0).figures["run"] == "2026_01_01"
+    with pytest.raises(UsageError, match="no time series of 'other'"):
+        examine_run(str(tmp_path), "other")
+
+
+def test_a_logdir_without_a_series_says_how_to_get_one(tmp_path):
+    with pytest.raises(NotFoundError, match="there is no time series"):
+        examine_run(str(tmp_path))
+
+
+def test_the_command_prints_the_findings_and_the_rows(tmp_path):
+    write_rows(tmp_path, leaking_rows(50e6))
+
+    shown = CliRunner().invoke(app, ["over-time", str(tmp_path), "--captures", "0"])
+    rows = CliRunner().invoke(app, ["over-time", str(tmp_path), "--captures", "0", "--format", "csv"])
+
+    assert "memory of the process grows" in " ".join(shown.output.split())
+    assert rows.output.splitlines()[0].startswith("hour,time,host,steps,step_ms_median")
+    assert len(rows.output.splitlines()) == 401
+
+
+def test_the_page_draws_the_curves_and_the_triggers(tmp_path):
+    folder = write_rows(tmp_path, [row(60 * number, resident_bytes=1e9) for number in range(50)])
+    mark = {"unix_s": 1.7e9 + 100, "trigger": "crash", "sentence": "<script>alert(1)</script>", "run": "", "step": None}
+    series.marks_path(folder, "host").write_text(json.dumps(mark) + "\n")
+
+    page = CliRunner().invoke(app, ["over-time", str(tmp_path), "--captures", "0", "--format", "html"]).output
+
+    assert page.count("<svg") == page.count("</svg>") == 2  # step time and memory; nothing else is known
+    assert page.count("<polyline") == 2
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+
+
+def test_the_command_that_triggers_writes_a_request(tmp_path):
+    done = CliRunner().invoke(app, ["trigger", str(tmp_path), "why so slow"])
+
+    (request,) = (tmp_path / "plugins" / ".stepscope" / "watch" / "requests").glob("*.json")
+    assert json.loads(request.read_text())["reason"] == "why so slow"
+    assert "asked for 20" in done.output

@@ -56,6 +56,7 @@ export const QUESTIONS: readonly Question[] = [
     views: [
       { path: "type", tool: "op-stats", label: "Type", heading: "Op types", by: "type" },
       { path: "layer", tool: "modules", label: "Layer", heading: "Layers", key: "u" },
+      { path: "annotation", tool: "annotations", label: "Annotation", heading: "Annotations" },
       { path: "op", tool: "op-stats", label: "Op", heading: "Ops", key: "o" },
       { path: "kernel", tool: "kernel-stats", label: "Kernel", heading: "Kernels", key: "k" },
       { path: "line", tool: "op-shapes", label: "Line", heading: "Lines", by: "line" },

@@ -482,7 +482,7 @@ def answering(page: Any, server: PageServer, answers: list[dict[str, Any]]) -> l
             route.fulfill(json=answers.pop(0) if len(answers) > 1 else answers[0])
 
     page.route(re.compile(r"/api/config$"), lambda route: route.fulfill(json=config))
-    page.route(re.compile(r"/api/capture"), capture)
+    page.route(re.compile(r"/api/capture(/1)?$"), capture)
     return asked
 
 

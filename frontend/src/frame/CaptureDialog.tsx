@@ -172,7 +172,7 @@ function useRunningServers(): readonly RunningServer[] {
   const [servers, setServers] = useState<readonly RunningServer[]>([]);
   useLayoutEffect(() => {
     getJson<{ servers: readonly RunningServer[] }>("api/capture/addresses").then(
-      (answer) => setServers(answer.servers),
+      (answer) => setServers(answer.servers ?? []),
       () => setServers([]),
     );
   }, []);

@@ -36,7 +36,13 @@ export default function SqlPage() {
   return id && <Console key={id} root={`api/sessions/${encodeURIComponent(id)}/sql`} />;
 }
 
-function Console({ root }: { root: string }) {
+/** The console without a head of its own, for the workbench below the timeline. */
+export function SqlInPlace() {
+  const id = sessionId.value;
+  return id && <Console key={id} root={`api/sessions/${encodeURIComponent(id)}/sql`} isBare />;
+}
+
+function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
   const [text, setText] = useState(route.value.params.query ?? FIRST);
   const [state, setState] = useState<Answer | ApiError | "asking" | null>(null);
   const [past, setPast] = useState<readonly string[]>(pastQueries);
@@ -71,7 +77,7 @@ function Console({ root }: { root: string }) {
   };
   return (
     <>
-      <PageHead tool="sql" />
+      {!isBare && <PageHead tool="sql" />}
       <div class="sql-page">
         <div class="sql-main">
           <Card class="sql-card" label="Query">

@@ -122,7 +122,9 @@ class Child:
     def _wait(self, process: subprocess.Popen[bytes], seconds: float, memory_bytes: int) -> bytes:
         assert process.stdout is not None
         end = time.monotonic() + seconds
-        while not select.select([process.stdout], [], [], _LOOK_SECONDS)[0]:
+        answers = select.poll()  # not `select`, which takes no file number above a thousand
+        answers.register(process.stdout, select.POLLIN)
+        while not answers.poll(_LOOK_SECONDS * 1000):
             used = private_bytes(process.pid)
             if used > memory_bytes:
                 self.kill()

@@ -253,7 +253,7 @@ cdef extern from *:
         spill_probing = 1;
         copy = strdup(spill_folder);
         spill_probing = 0;
-        __libc_free(copy);
+        free(copy);  /* by whichever library made it */
         return spill_probed;
     }
 

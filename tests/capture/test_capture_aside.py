@@ -14,10 +14,13 @@ import aside_jobs
 import pytest
 
 from stepscope.capture import aside, kineto
+from stepscope.capture.assemble import assemble_profile
+from stepscope.capture.spool import Spool
 from stepscope.capture.tracers import torch as torch_tracer
-from stepscope.capture.tracers.base import Artifact
+from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.capture.tracers.giving_way import Possession
 from stepscope.capture.tracers.torch import TorchRecording, TorchTracer
+from stepscope.errors import CaptureError
 from stepscope.formats.base import require_format
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="what a process inherits is a matter of POSIX systems")
@@ -122,6 +125,41 @@ def recording():
     made = TorchRecording(SimpleNamespace(export_chrome_trace=export), Possession(lambda: None))
     yield made
     made.close()
+
+
+@pytest.mark.parametrize("content", [None, "", TRACE[: len(TRACE) // 2]], ids=["no file", "empty", "half"])
+def test_a_trace_that_pytorch_could_not_write_is_not_said_to_be_kept(content, monkeypatch):
+    """With a full temporary folder PyTorch reports nothing."""
+
+    def export(path):
+        if content is not None:
+            Path(path).write_text(content)
+
+    def fail(*_):
+        raise OSError("the conversion failed")
+
+    monkeypatch.setattr(torch_tracer, "_convert", fail)
+    made = TorchRecording(SimpleNamespace(export_chrome_trace=export), Possession(lambda: None))
+    with pytest.raises(CaptureError, match=r"could not write its trace .* set TMPDIR"):
+        made.collect("vm")
+    made.close()
+
+
+def test_what_the_framework_could_not_store_is_missing_in_the_profile_and_said(tmp_path):
+    """Not: a complete profile of a program that was busy with Python alone."""
+    host = Path(tmp_path) / "vm.xplane.pb"
+    error = CaptureError("no space left on device", code="temporary-folder")
+    spool = Spool(None, host="vm", framework="pytorch", clock_ns=0, unix_ns=10**18)
+
+    collected = assemble_profile(spool.finish(0), Collected((), error), "vm")
+    host.write_bytes(collected.artifacts[0].content)
+    trace = require_format("xplane.pb", "").read(host.read_bytes(), "vm.xplane.pb", "vm")
+
+    spool.remove()
+    assert collected.error is error
+    assert trace.partial
+    assert [problem.code for problem in trace.problems] == ["framework-lost"]
+    assert "the framework's part of this profile is missing" in trace.recorder_messages[0]
 
 
 def op_names(artifact):

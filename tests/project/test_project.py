@@ -355,7 +355,7 @@ def test_without_node_the_message_says_what_to_do(tmp_path, machine, monkeypatch
 def test_a_build_is_made_once_and_tells_why_it_failed(tmp_path, machine, monkeypatch):
     monkeypatch.delenv(frontend.SKIP_VARIABLE, raising=False)
     script(tmp_path / "frontend" / "index.html", "page")
-    script(tmp_path / "frontend" / "package-lock.json", "{}")
+    (tmp_path / "frontend" / "package-lock.json").write_text('{"packages": {}}')
     made = f"/bin/mkdir -p {frontend.output(tmp_path)}; echo page > {frontend.output(tmp_path)}/index.html"
     script(machine / "node", f'[ "$1" = --version ] && echo v22.12.0 && exit; echo build >> {tmp_path}/calls; {made}\n')
     script(machine / "npm", "echo 'npm error code ENOTFOUND'; exit 1\n")

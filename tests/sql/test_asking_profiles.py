@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+from program_runs import run_command
 from sql_sessions import training
 
 import stepscope
@@ -114,3 +116,26 @@ def test_a_wrong_question_is_one_line_and_status_2(
 @pytest.mark.parametrize(("text", "size"), [("64 MiB", 64 << 20), ("1.5 GiB", 3 << 29), ("8g", 8_000_000_000)])
 def test_sizes(text: str, size: int) -> None:
     assert read_size(text) == size
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="Windows has no signals for threads")
+def test_ctrl_c_ends_a_query(logs: Path) -> None:
+    program = (
+        "import signal, threading, stepscope\n"
+        f"profile = stepscope.load({str(logs / 'two')!r})\n"
+        "profile.sql('SELECT 1')\n"
+        "from stepscope.sql.database import Database\n"
+        "read = Database._rows\n"
+        "def interrupted(*given):\n"
+        "    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)\n"
+        "    return read(*given)\n"
+        "Database._rows = interrupted\n"
+        "try:\n"
+        "    profile.sql('SELECT count(*) FROM range(10000000000) a, range(99999999) b WHERE a.range * b.range = -1')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('ended')\n"
+    )
+
+    done = run_command(["-c", program], logs)
+
+    assert (done.stdout, done.returncode) == ("ended\n", 0), done.stderr

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.capture import own_clock
+from stepscope.capture import cost, own_clock
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact, Collected
+from stepscope.formats.spool.layout import FRAMEWORK_LOST
 
 if TYPE_CHECKING:
     from stepscope.formats.spool.reader import Spool
@@ -35,6 +36,9 @@ def assemble_profile(spooled: bytes, framework: Collected | None, host: str, jum
         error = None if framework is None else framework.error
         if jump_ns:
             spool.notes.append(own_clock.describe_jump(jump_ns, settled=None))
+        if error is not None:
+            spool.notes.append(f"the framework's part of this profile is missing: {error}")
+            spool.facts.setdefault(cost.PLANE, {})[FRAMEWORK_LOST] = 1
         return Collected((Artifact(PROFILE, _write_alone(spool, host)),), error)
     first, others = framework.artifacts[0], framework.artifacts[1:]
     if first.suffix != PROFILE:  # only another file could be made, such as PyTorch's JSON

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from stepscope.sql.answer import SqlReport
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<path>.+)", re.DOTALL)
+_FOR_PEOPLE = (OutputFormat.TABLE, OutputFormat.HTML, OutputFormat.MARKDOWN)
+_MOST_SHOWN = 10_000  # rows of an answer that a person looks at; files for programs hold all
 _LEAST_BYTES = 64 << 20  # the engine needs some for itself
 
 _EPILOG = """
@@ -66,17 +68,21 @@ def sql(
     limit = read_size(memory)
     with working() as progress:
         sessions = _load_sessions(paths, run, host, progress)
-        report = _answer(sessions, query, timeout, limit)
+        report = _answer(sessions, query, timeout, limit, _MOST_SHOWN if form in _FOR_PEOPLE else None)
     show_report(report, form, output, top)
 
 
 def _answer(
-    sessions: dict[str, LoadedProfile], query: str | None, timeout: float | None, memory_bytes: int
+    sessions: dict[str, LoadedProfile],
+    query: str | None,
+    timeout: float | None,
+    memory_bytes: int,
+    rows: int | None,
 ) -> SqlReport:
     (name, first), *others = sessions.items()
     if query is None:
         return first.sql_schema()
-    return first.sql(query, attach=dict(others), name=name, timeout=timeout, memory_bytes=memory_bytes)
+    return first.sql(query, attach=dict(others), name=name, rows=rows, timeout=timeout, memory_bytes=memory_bytes)
 
 
 def _split_words(words: list[str]) -> tuple[list[str], str | None]:

@@ -90,12 +90,44 @@ cdef extern from *:
         return NULL;
     }
 
+    /* The memory of this process in bytes. */
+    static size_t spill_resident(void) {
+        char text[128];
+        long long total = 0, resident = 0;
+        int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+        ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
+        if (file >= 0)
+            close(file);
+        if (got <= 0)
+            return 0;
+        text[got] = 0;
+        if (sscanf(text, "%lld %lld", &total, &resident) != 2)
+            return 0;
+        return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
+    }
+
+    static void spill_evict(void) {
+        spill_block* at;
+        pthread_mutex_lock(&spill_lock);
+        for (at = spill_all.next; at != &spill_all; at = at->next)
+            madvise((char*)at + SPILL_PAGE, at->mapped - SPILL_PAGE, MADV_DONTNEED);
+        spill_evictions += 1;
+        pthread_mutex_unlock(&spill_lock);
+    }
+
+    /* It grows until the next look, so what is kept is somewhat less. */
+    static void spill_keep(void) {
+        if (spill_resident() > spill_limit / 4 * 3)
+            spill_evict();
+    }
+
     static void* spill_new(size_t size) {
         size_t mapped = spill_rounded(size);
         spill_block* block;
         int file;
         if (mapped < size)
             return NULL;
+        spill_keep();
         file = open(spill_folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
         if (file < 0)
             return NULL;
@@ -204,37 +236,12 @@ cdef extern from *:
         return copied;
     }
 
-    /* The memory of this process in bytes. */
-    static size_t spill_resident(void) {
-        char text[128];
-        long long total = 0, resident = 0;
-        int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-        ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
-        if (file >= 0)
-            close(file);
-        if (got <= 0)
-            return 0;
-        text[got] = 0;
-        if (sscanf(text, "%lld %lld", &total, &resident) != 2)
-            return 0;
-        return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
-    }
-
-    static void spill_evict(void) {
-        spill_block* at;
-        pthread_mutex_lock(&spill_lock);
-        for (at = spill_all.next; at != &spill_all; at = at->next)
-            madvise((char*)at + SPILL_PAGE, at->mapped - SPILL_PAGE, MADV_DONTNEED);
-        spill_evictions += 1;
-        pthread_mutex_unlock(&spill_lock);
-    }
-
     static void* spill_watch(void* nothing) {
         (void)nothing;
         for (;;) {
             usleep(SPILL_LOOK_US);
-            if (spill_used && spill_resident() > spill_limit / 4 * 3)  /* it grows until the next look */
-                spill_evict();
+            if (spill_used)
+                spill_keep();
         }
         return NULL;
     }

@@ -4,7 +4,9 @@
 // that is zoomed to is asked for at the level of detail of its pixels.
 
 const ROW = 16, GAP = 5, GUTTER = 150, RULER = 30;
-const COLOURS = ["#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#c9a227", "#9d755d", "#ff9da6", "#79706e"];
+const COLOURS = [
+  "#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#c9a227", "#9d755d", "#ff9da6", "#79706e",
+];
 
 function colourOf(name) {
   let hash = 2166136261;
@@ -91,7 +93,8 @@ class Timeline {
 
   ask() {
     this.asked += 1;
-    this.model.send({ kind: "window", id: this.asked, start_ms: this.start, end_ms: this.end, width: Math.round(this.width) });
+    const width = Math.round(this.width);
+    this.model.send({ kind: "window", id: this.asked, start_ms: this.start, end_ms: this.end, width });
   }
 
   take(message) {
@@ -123,8 +126,13 @@ class Timeline {
 
   do(what) {
     const actions = {
-      in: () => this.zoom(0.6), out: () => this.zoom(1 / 0.6), left: () => this.move(-0.3), right: () => this.move(0.3),
-      previous: () => this.step(-1), next: () => this.step(1), all: () => this.show(this.trace.start_ms, this.trace.end_ms),
+      in: () => this.zoom(0.6),
+      out: () => this.zoom(1 / 0.6),
+      left: () => this.move(-0.3),
+      right: () => this.move(0.3),
+      previous: () => this.step(-1),
+      next: () => this.step(1),
+      all: () => this.show(this.trace.start_ms, this.trace.end_ms),
     };
     actions[what]?.();
   }
@@ -148,7 +156,8 @@ class Timeline {
     for (let at = 0; at < this.slices.lane.length; at++) this.drawSlice(pen, at);
     pen.restore();
     this.drawSteps(pen);
-    this.parts.where.textContent = `${this.trace.host}: ${this.start.toFixed(3)} to ${this.end.toFixed(3)} ms (${timeText(this.end - this.start)})`;
+    const shown = `${this.start.toFixed(3)} to ${this.end.toFixed(3)} ms (${timeText(this.end - this.start)})`;
+    this.parts.where.textContent = `${this.trace.host}: ${shown}`;
     canvas.setAttribute("aria-label", `Timeline of ${this.parts.where.textContent}`);
   }
 
@@ -177,7 +186,8 @@ class Timeline {
 
   drawSlice(pen, at) {
     const { start, end, lane, count, name, names } = this.slices;
-    const left = Math.max(this.xOf(start[at]), GUTTER - 1), right = Math.min(this.xOf(end[at]), GUTTER + this.width + 1);
+    const left = Math.max(this.xOf(start[at]), GUTTER - 1);
+    const right = Math.min(this.xOf(end[at]), GUTTER + this.width + 1);
     if (right < GUTTER || left > GUTTER + this.width) return;
     const width = Math.max(right - left, 0.8), text = names[name[at]];
     pen.fillStyle = colourOf(text);
@@ -219,7 +229,8 @@ class Timeline {
     const slack = (1.5 / this.width) * (this.end - this.start);
     let best = -1;
     for (let at = 0; at < this.slices.lane.length; at++) {
-      if (this.slices.lane[at] !== lane || time < this.slices.start[at] - slack || time > this.slices.end[at] + slack) continue;
+      if (this.slices.lane[at] !== lane) continue;
+      if (time < this.slices.start[at] - slack || time > this.slices.end[at] + slack) continue;
       if (best < 0 || this.slices.start[at] > this.slices.start[best]) best = at;
     }
     return x < GUTTER ? -1 : best;
@@ -229,7 +240,8 @@ class Timeline {
     if (at < 0) return;
     const { start, busy, count, name, names } = this.slices;
     const more = count[at] > 1 ? ` and ${(count[at] - 1).toLocaleString()} more events` : "";
-    this.parts.details.textContent = `${names[name[at]]}${more}: ${timeText(busy[at])}, from ${start[at].toFixed(6)} ms`;
+    const when = `${timeText(busy[at])}, from ${start[at].toFixed(6)} ms`;
+    this.parts.details.textContent = `${names[name[at]]}${more}: ${when}`;
   }
 }
 

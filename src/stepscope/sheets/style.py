@@ -35,6 +35,7 @@ footer { margin-top: 2.5rem; font-size: .8rem }
 @page { margin: 14mm }
 @media print {
   :root { --ink: #000; --faint: #444; --page: #fff; --card: #fff; --edge: #bbb; --warn: #fff; --good: #000 }
+  :root { font-size: 12px }
   body { font-size: 10.5px; print-color-adjust: exact; -webkit-print-color-adjust: exact }
   main { max-width: none; padding: 0 }
   article, .cards div, .warning { border: 1px solid var(--edge) }

@@ -10,6 +10,7 @@ import re
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -44,6 +45,7 @@ _SETTINGS = {
 }
 _ONE_LINE_UP = re.compile(r"(?m)^LINE (\d+):")
 _AT_ONCE = 1 << 16
+_STOP_AGAIN_SECONDS = 0.05
 _NAME = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 _OWN_SCHEMAS = frozenset({"temp", "system", "information_schema", "pg_catalog"})
 
@@ -102,7 +104,7 @@ class Database:
                 source.notes = Notes()
             try:
                 require_reading(self._engine, query)
-                table, more = self._answer(query, limits)
+                table, more = self._answer_apart(query, limits)
             except duckdb.Error as error:
                 raise self._explain(error, query) from error
             return self._report(query, table, more, limits)
@@ -117,14 +119,34 @@ class Database:
         if limits.seconds is None:
             yield
             return
-        timer = threading.Timer(limits.seconds, self.stop)
-        timer.daemon = True
-        timer.start()
+        done = threading.Event()
+        watch = threading.Thread(target=self._stop_after, args=(limits.seconds, done), daemon=True)
+        watch.start()
         try:
             yield
         finally:
-            timer.cancel()
-            timer.join()
+            done.set()
+            watch.join()
+
+    def _stop_after(self, seconds: float, done: threading.Event) -> None:
+        """Stops the question after a time, again and again until it is done: the engine forgets to stop what it has
+        not started yet."""
+        done.wait(seconds)
+        while not done.is_set():
+            self.stop()
+            done.wait(_STOP_AGAIN_SECONDS)
+
+    def _answer_apart(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
+        """The same as `_answer`, on another thread: this one can then take Ctrl-C, which the engine does not."""
+        done = threading.Event()
+        with ThreadPoolExecutor(1, thread_name_prefix="sql") as apart:
+            answer = apart.submit(self._answer, query, limits)
+            answer.add_done_callback(lambda _: done.set())
+            try:
+                return answer.result()
+            except KeyboardInterrupt:
+                self._stop_after(0, done)
+                raise
 
     def _answer(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
         """The rows, and whether there are more.  Tables of tools that the query names are added on the way."""

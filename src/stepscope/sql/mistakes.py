@@ -68,7 +68,7 @@ def _hint(text: str, tables: Iterable[str]) -> str | None:
     """The names that were meant, as far as they can be guessed."""
     table = missing_table(Exception(text))
     if table is not None:
-        names = [*tables]
+        names = [*dict.fromkeys(tables)]
         near = get_close_matches(table, names, _MOST_NAMES, 0.5)
         return f"did you mean {' or '.join(near)}?" if near else f"tables: {', '.join(names)}"
     found, function = _MEANT.search(text), _MISSING_FUNCTION.search(text)

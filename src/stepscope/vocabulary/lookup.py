@@ -15,7 +15,7 @@ from stepscope.model.arrays import I64, Mask
 from stepscope.vocabulary import devices, gpu_kernels, jax, python, ranges, tensorflow, tf_data, torch, xla
 from stepscope.vocabulary.tables import NameTable
 
-U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
 
 _TABLES = (*python.NAMES, *torch.NAMES, *tensorflow.NAMES, *tf_data.NAMES, *jax.NAMES, *xla.NAMES, *devices.NAMES,
            *gpu_kernels.NAMES, *ranges.NAMES)  # fmt: skip
@@ -38,13 +38,13 @@ def has_trait(trace: HostTrace, types: NDArray[np.integer], traits: IntFlag) -> 
     return found[types] if found.any() else np.zeros(len(types), np.bool_)
 
 
-def traits_by_type(trace: HostTrace, types: NDArray[np.integer], traits: IntFlag) -> U32:
-    """The given traits that the names of `types` have: uint32 of shape (event types,), 0 for all other types."""
+def traits_by_type(trace: HostTrace, types: NDArray[np.integer], traits: IntFlag) -> U64:
+    """The given traits that the names of `types` have: uint64 of shape (event types,), 0 for all other types."""
     present = np.flatnonzero(np.bincount(types, minlength=1))
-    found = np.zeros(len(trace.event_types), np.uint32)
+    found = np.zeros(len(trace.event_types), np.uint64)
     for reader in _readers(type(traits), int(traits)):
         found[present] |= _read_traits(trace, reader, present)
-    return found & np.uint32(traits)
+    return found & np.uint64(traits)
 
 
 def name_has(name: str, traits: IntFlag) -> bool:
@@ -76,15 +76,15 @@ def type_names(trace: HostTrace, types: I64) -> list[str]:
     return [known[row] for row in rows]
 
 
-def _read_traits(trace: HostTrace, reader: _Reader, present: I64) -> U32:
+def _read_traits(trace: HostTrace, reader: _Reader, present: I64) -> U64:
     """The traits that a reader finds in the names of some event types.  The trace caches them."""
     size = len(trace.event_types)
-    bits, is_known = trace.derived(reader.key, lambda _: (np.zeros(size, np.uint32), np.zeros(size, np.bool_)))
+    bits, is_known = trace.derived(reader.key, lambda _: (np.zeros(size, np.uint64), np.zeros(size, np.bool_)))
     missing = present[~is_known[present]]
     if len(missing):
-        bits[missing] = np.fromiter(map(reader.read, type_names(trace, missing)), np.uint32, len(missing))
+        bits[missing] = np.fromiter(map(reader.read, type_names(trace, missing)), np.uint64, len(missing))
         is_known[missing] = True  # after the bits are set, since another thread may read them
-    found: U32 = bits[present]
+    found: U64 = bits[present]
     return found
 
 

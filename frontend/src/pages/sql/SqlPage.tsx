@@ -6,7 +6,7 @@ import { CATEGORY_COLOUR } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { intervalInTimeline } from "../../links";
 import { linkTo, route, setParams } from "../../router";
-import { sessionId } from "../../session";
+import { otherId, sessionId } from "../../session";
 import { remember, remembered } from "../../storage";
 import type { TableData } from "../../table/model";
 import { Table } from "../../table/Table";
@@ -53,7 +53,7 @@ function Console({ root }: { root: string }) {
     const kept = [query, ...past.filter((each) => each !== query)].slice(0, MOST_PAST);
     setPast(kept);
     remember("sql", kept);
-    send<Answer>("POST", root, { query }).then(
+    send<Answer>("POST", root, { query, attach: otherId.value ? { before: otherId.value } : {} }).then(
       (answer) => mine === turn.current && setState(answer),
       (error: unknown) => mine === turn.current && setState(asApiError(error)),
     );
@@ -92,7 +92,10 @@ function Console({ root }: { root: string }) {
                 </button>
               )}
               <History past={past} onPick={setText} />
-              <span class="muted">Ctrl + Enter runs the query</span>
+              <span class="muted">
+                Ctrl + Enter runs the query
+                {otherId.value && "; the session that is compared is before: before.events, before.kernels"}
+              </span>
             </div>
           </Card>
           {state === "asking" && <Loading what="Asking" />}

@@ -163,7 +163,7 @@ def _set_activity_by_name(
     traits = traits_by_type(trace, types, _ANY_TRAIT)
     by_type = np.zeros(len(traits), np.uint8)
     for trait, meant in reversed(_ACTIVITY_OF_TRAIT):
-        by_type[(traits & np.uint32(trait)) != 0] = meant
+        by_type[(traits & np.uint64(trait)) != 0] = meant
     named = by_type[types] * looked_at
     named[(named == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
     np.copyto(activity, named, where=named > 0)

@@ -256,7 +256,7 @@ def _per_call_cost(trace: HostTrace, ops: I64, length: I64, start: I64) -> I64:
     types = trace.events.type[ops]
     traits = traits_by_type(trace, types, reduce(or_, _PER_CALL_PS))
     for trait, cost in _PER_CALL_PS.items():
-        most[(traits & np.uint32(trait)) != 0] = cost
+        most[(traits & np.uint64(trait)) != 0] = cost
     whole = most[types] == _WHOLE_PS
     prepared = np.minimum((_MOST_PREPARED * length).astype(np.int64), most[types])
     return np.where(whole, length, np.maximum(prepared, start))

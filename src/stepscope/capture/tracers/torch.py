@@ -256,6 +256,8 @@ class TorchRecording:
         try:
             _convert(trace, host, self._open_steps)
         except Exception as error:  # an error of the conversion must not lose the recording
+            if not _is_whole(trace):
+                raise _make_unwritten_error(trace) from error
             reason = f"the Kineto trace could not be converted: {error}"
             return Collected(
                 (_trace_artifact(trace, f"{time.time_ns()}."),),
@@ -287,6 +289,28 @@ def _convert(trace: Path, host: str, open_steps: Sequence[str]) -> None:
         aside.run(kineto.__name__, words, kineto.profile_path(trace), patience_s)
     except aside.UnableError:
         kineto.main(words)
+
+
+def _is_whole(trace: Path) -> bool:
+    """Whether PyTorch has written all of its trace, which ends with a brace; it reports no failure."""
+    path = trace if trace.exists() else kineto.packed_path(trace)
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(-min(16, path.stat().st_size), 2)
+            return packed or file.read().rstrip().endswith(b"}")
+    except OSError:
+        return False
+
+
+def _make_unwritten_error(trace: Path) -> CaptureError:
+    return CaptureError(
+        "PyTorch could not write its trace to the temporary folder",
+        code="temporary-folder",
+        path=trace.parent.parent,
+        lost="what PyTorch recorded",
+        hint="free space there, or set TMPDIR to a folder on a larger disk",
+    )
 
 
 def _trace_artifact(trace: Path, stamp: str = "") -> Artifact:

@@ -30,6 +30,7 @@ from stepscope.records import dataclass
 MAGIC = b"stepscope spool 1\n"
 LENGTHS = struct.Struct("<II")
 EVENT_BYTES = 4 + 8 + 8
+FRAMEWORK_LOST = "framework_part_lost"  # a fact of a capture whose framework recorded and could not store it
 WITHOUT_FRAMEWORK = "captured_without_framework"  # a fact of a capture by Stepscope's own tracers alone
 WORKERS_PLANE = "/device:CUSTOM:Worker processes (Stepscope)"  # a line for each, with its batches
 BYTES_KEY = "\x00bytes"  # JSON has no bytes: {BYTES_KEY: text of code points below 256}

@@ -10,11 +10,10 @@ import importlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepscope import kernels
 from stepscope.errors import AccessError, NotFoundError, StepscopeError
@@ -24,6 +23,9 @@ from stepscope.formats.store.paths import join
 MAX_REMOTE_FOLDERS = 500
 """The most folders listed in one walk of a remote store, where each costs a request."""
 
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 RANGE_BYTES = 8 << 20
 """A file of more than two ranges is fetched range by range."""
@@ -119,6 +121,8 @@ class _Ranges:
         if not self.is_large:
             yield _fetch_range(self._system, self._inner, None, None)
             return
+        from concurrent.futures import ThreadPoolExecutor
+
         starts = deque(range(0, self.size, RANGE_BYTES))
         coming: deque[Future[bytes]] = deque()
         with ThreadPoolExecutor(RANGES_AT_ONCE) as threads:

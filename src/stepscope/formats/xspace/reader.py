@@ -13,6 +13,7 @@ import numpy as np
 from stepscope.errors import Problem
 from stepscope.formats.heads import CRLF_START
 from stepscope.formats.naming import join_names
+from stepscope.formats.spool.layout import FRAMEWORK_LOST
 from stepscope.formats.xspace import classify, schema
 from stepscope.formats.xspace.damage import Damage, unreadable_error
 from stepscope.formats.xspace.kinds import restore_kinds
@@ -70,6 +71,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     del data, content, buf, strings  # frees the file's memory for the columns below
     events = _event_table(table, columns, lines, types, line_table, planes, of_events)
     of_types = restore_kinds(events, of_types, table)
+    framework_lost = _find_lost_framework(table, source)
     return join_python_calls(
         HostTrace(
             host=host or next(filter(None, texts[schema.SPACE_HOSTNAMES]), "localhost"),
@@ -84,8 +86,12 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
             start_unix_ns=lines.session_start_ns,
             stop_unix_ns=stop if lines.session_start_ns == told_start else None,
             source=source,
-            problems=(*damage.problems(len(events), source), *_find_repeated_planes(planes, line_table, table, source)),
-            partial=damage.partial,
+            problems=(
+                *damage.problems(len(events), source),
+                *_find_repeated_planes(planes, line_table, table, source),
+                *framework_lost,
+            ),
+            partial=damage.partial or bool(framework_lost),
             recorder_messages=tuple(texts[schema.SPACE_ERRORS] + texts[schema.SPACE_WARNINGS]),
             framework=classify.detect_framework(table),
         )
@@ -108,6 +114,22 @@ def _find_repeated_planes(planes: PlaneReader, lines: Lines, strings: Strings, s
             kept="the events of all of them, as if of one profile",
             lost="which of them belong together",
             hint="two profiles were probably joined; give each of them as a file of its own",
+        )
+    ]
+
+
+def _find_lost_framework(strings: Strings, source: str) -> list[Problem]:
+    """A warning if the framework's profiler recorded and its part could not be stored, as the capture has noted."""
+    if strings.find(FRAMEWORK_LOST) < 0:
+        return []
+    return [
+        Problem(
+            "framework-lost",
+            "the part of the framework's own profiler could not be stored",
+            path=source,
+            kept="what Stepscope recorded itself",
+            lost="the ops of the framework and the kernels of its devices",
+            hint="free space in the temporary folder, or set TMPDIR to one on a larger disk, and record again",
         )
     ]
 

@@ -138,7 +138,7 @@ def test_a_kernels_name_is_shortened_whatever_its_length(unit):
         ("void at::native::fill<4, at::Functor<float, at::cuda::detail::Index<unsigned int>, 1> >(int, float*)",
          "fill<4, Functor<float, Index<unsigned int>, 1> >"),
         ("std::enable_if<sizeof(float) == 4, void>::type at::native::a_kernel_with_a_long_name_indeed<int>(int)",
-         "a_kernel_with_a_long_name_indeed<int>"),
+         "at::native::a_kernel_with_a_long_name_indeed<int>"),
         ("void this_is_a_kernel_with_a_very_long_name_that_was_cloned_x [clone .kd] [clone .isra.0]",
          "this_is_a_kernel_with_a_very_long_name_that_was_cloned_x"),
     ],

@@ -204,7 +204,7 @@ def _many_steps(count: int) -> bytes:
 
 @pytest.mark.parametrize(
     ("make", "count", "warnings"),
-    [(_many_lines, 200_000, True), (_many_names, 10**6, False), (_many_steps, 10**5, None)],
+    [(_many_lines, 200_000, True), (_many_names, 10**6, None), (_many_steps, 10**5, None)],
     ids=["lines", "metadata", "steps"],
 )
 def test_a_file_with_many_of_something_is_shown_within_a_gigabyte(tmp_path: Path, make, count, warnings):

@@ -447,7 +447,7 @@ def test_the_head_of_a_list_is_never_its_tail(rows: int, left: int):
     assert len(listing.head(rows).pipelines) == left
 
 
-@pytest.mark.parametrize("name", ["a,b", "a\nb", "a\rb", "a\r\nb", 'a"b', "=a", " a", ""])
+@pytest.mark.parametrize("name", ["a,b", "a\nb", "a\rb", "a\r\nb", 'a"b', " a", ""])
 def test_whatever_a_name_holds_a_reader_of_csv_gets_it_back(name: str):
     """A line feed ends each line, and no other does."""
     fields = (Field("name", "text", "", "str", Role.NAME), Field("ms", "ms", ""))

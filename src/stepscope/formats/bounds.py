@@ -6,7 +6,6 @@ has a bounded task.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -107,6 +106,8 @@ def _cut_texts(strings: Strings, long: I32) -> tuple[Strings, I32]:
 
 def _cut_text(text: bytes) -> bytes:
     """The start of a text, and a hash of all of it: names that differ at their ends stay different."""
+    import hashlib
+
     mark = f"\N{HORIZONTAL ELLIPSIS} [cut, {len(text):,} bytes, {hashlib.blake2b(text, digest_size=4).hexdigest()}]"
     tail = mark.encode()
     start = text[: LONGEST_NAME - len(tail)].decode("utf-8", "ignore")

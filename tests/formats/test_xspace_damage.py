@@ -287,7 +287,7 @@ def test_a_broken_line_ends_there_and_the_next_one_is_read() -> None:
 
 def test_a_broken_plane_ends_there_and_the_next_one_is_read() -> None:
     first = plane(HOST, line("python", event(1)), event_name(1, "a"), b"\xff" * 12, line("python", event(1)))
-    second = plane(HOST, line("worker", event(1)), event_name(1, "b"))
+    second = plane("/device:GPU:0", line("worker", event(1)), event_name(1, "b"))
     trace = attempt(first + second)
 
     assert trace is not None

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope import api
+from stepscope.engines import host_work
 from stepscope.errors import UnreadableError
 from stepscope.formats.base import require_format
 from stepscope.formats.kineto import classify, document, text
@@ -1004,7 +1005,7 @@ def _pieces(data: bytes, size: int) -> Iterator[bytes]:
 def test_a_large_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "worker.pt.trace.json"
     path.write_bytes(kineto(*THREE))
-    monkeypatch.setattr(api, "_WORTH_PIECES_BYTES", 1)
+    monkeypatch.setattr(host_work, "_WORTH_PIECES_BYTES", 1)
     monkeypatch.setattr(api.store, "read_bytes", None)
     monkeypatch.setattr(local, "_PIECE_BYTES", 50)
     assert names(api.load(path).trace()) == ["a", "b", "c"]

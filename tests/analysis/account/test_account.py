@@ -212,9 +212,9 @@ def test_a_mark_that_its_thread_starts_to_wait_is_believed_until_the_others_are_
 
 
 def test_a_lone_thread_waits_for_nobody_whatever_a_mark_says():
-    trace = draw("host main | M0----M1----M2\nhost main | Q!    Q!    Q", {"Q": Sort(K.OTHER, "CommonPjRtBuffer::Await")})
+    await_mark = Sort(K.OTHER, "CommonPjRtBuffer::Await")
 
-    assert causes(trace) == {"python": 6}
+    assert causes(draw("host main | M0----M1----M2\nhost main | Q!    Q!    Q", {"Q": await_mark})) == {"python": 6}
 
 
 def test_without_a_mark_a_thread_works_unless_others_work_nearly_all_the_time():

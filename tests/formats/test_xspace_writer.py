@@ -151,7 +151,7 @@ def test_a_trace_of_our_own_tracer() -> None:
 
 def drawn(*parts: bytes) -> HostTrace:
     trace = read(b"".join(parts), "drawn.xplane.pb", "")
-    assert trace.problems == ()
+    assert [problem.code for problem in trace.problems if problem.code != "repeated-planes"] == []
     return trace
 
 

@@ -192,8 +192,9 @@ def test_ops_are_placed_by_how_often_they_run(corpus: Path) -> None:
     for row in stepscope.load(session).op_stats().rows:
         runs[row["where"]] += row["occurrences"]
 
-    assert runs == {"host": 10, "device": 60}
-    assert overview_of(session)["op_placement"]["host_op_percent"] == pytest.approx(100 * 10 / 70, abs=1e-4)
+    # XProf counts the call of a compiled function twice, as JAX records it in Python and again in C++.
+    assert runs == {"host": 5, "device": 60}
+    assert overview_of(session)["op_placement"]["host_op_percent"] == pytest.approx(100 * 5 / 65, abs=1e-4)
 
 
 # -- TensorFlow on the CPU ---------------------------------------------------------------------------------------
@@ -244,7 +245,7 @@ def test_steps_of_keras_that_xprof_misses(tf_keras_fit_capture: FrameworkCapture
 
     assert xprof.steps == ()
     assert body["steps_source"] == "markers"
-    assert [row["name"] for row in body["steps"]] == [f"Profiled batch {number}" for number in range(3, 13)]
+    assert [row["name"] for row in body["steps"]] == [f"Profiled batch {number}" for number in range(4, 14)]
     assert_steps_are_the_loops_own(body, tf_keras_fit_capture)
     assert_parts_add_up(body)
 

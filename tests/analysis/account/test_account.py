@@ -211,6 +211,12 @@ def test_a_mark_that_its_thread_starts_to_wait_is_believed_until_the_others_are_
     assert causes(trace) == {"host_compute": 10, "python": 6, "unknown": 8}
 
 
+def test_a_lone_thread_waits_for_nobody_whatever_a_mark_says():
+    await_mark = Sort(K.OTHER, "CommonPjRtBuffer::Await")
+
+    assert causes(draw("host main | M0----M1----M2\nhost main | Q!    Q!    Q", {"Q": await_mark})) == {"python": 6}
+
+
 def test_without_a_mark_a_thread_works_unless_others_work_nearly_all_the_time():
     assert causes(draw(WAITS_BY_A_MARK, {"Q": Sort(K.OTHER, "note")})) == {"python": 24}
 

@@ -169,19 +169,28 @@ def _end_stated_waits(trace: HostTrace, threads: Threads) -> tuple[Quiet, Mask]:
     Such a wait ends with the last thing that another thread did; what comes long after that is the thread's own time.
     """
     quiet, events = threads.quiet, trace.events
+    before = _events_before(trace, quiet)
     is_stated, end = np.zeros(len(quiet), np.bool_), quiet.end_ps.copy()
-    marks = has_trait(trace, np.arange(len(trace.event_types.name)), CallTrait.STARTS_TO_WAIT)
-    if not marks.any():
-        return quiet, is_stated
+    known = before >= 0
+    is_stated[known] = has_trait(trace, events.type[before[known]], CallTrait.STARTS_TO_WAIT)
+    for line in numbers_in(quiet.line[is_stated]):
+        here = np.flatnonzero(is_stated & (quiet.line == line))
+        others = [_last_moments(trace, other, end[here]) for other in threads.lines if other != line]
+        done = np.max([quiet.start_ps[here], *others], axis=0)
+        late = (done > quiet.start_ps[here]) & (end[here] - done > _most_left_ps(quiet.take(here)))
+        end[here[late]] = done[late]
+    return replace(quiet, end_ps=end), is_stated
+
+
+def _events_before(trace: HostTrace, quiet: Quiet) -> I64:
+    """The last event of the line that has started when each stretch starts: int64 of shape (n,), -1 without one."""
+    found = np.full(len(quiet), -1, np.int64)
     for line in numbers_in(quiet.line):
         here = np.flatnonzero(quiet.line == line)
         first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
-        before = np.searchsorted(events.start_ps[first:last], quiet.start_ps[here], side="right") - 1
-        is_stated[here] = (before >= 0) & marks[events.type[first + np.maximum(before, 0)]]
-        done = np.max([_last_moments(trace, other, end[here]) for other in threads.lines if other != line], axis=0)
-        late = is_stated[here] & (done > quiet.start_ps[here]) & (end[here] - done > _most_left_ps(quiet.take(here)))
-        end[here[late]] = done[late]
-    return replace(quiet, end_ps=end), is_stated
+        at = np.searchsorted(trace.events.start_ps[first:last], quiet.start_ps[here], side="right") - 1
+        found[here] = np.where(at >= 0, first + at, -1)
+    return found
 
 
 def _most_left_ps(quiet: Quiet) -> I64:

@@ -15,7 +15,7 @@ from stepscope.formats.xspace import writer
 from stepscope.web.door.roles import Role
 from stepscope.web.people.uploads import QUOTA_VARIABLE
 
-TOKENS = {Role.SEE: "a-token-of-those-who-see", Role.LABEL: "a-token-of-those-who-label"}
+TOKENS = {role: f"a-token-of-those-who-{role.name.lower()}" for role in Role}
 
 QUOTA_BYTES = 4000
 
@@ -74,11 +74,11 @@ def said(team: PageServer) -> list[Any]:
 def test_a_login_that_has_ended_leads_to_the_login_page_and_back(page, team, page_problems):
     enter(page, team)
     page.get_by_role("button", name="first").last.click()
-    page.goto(f"{page.url.split('#')[0]}#/timeline?{page.url.split('?')[1]}")
+    page.goto(f"{page.url.split('#')[0]}#/steps?{page.url.split('?')[1]}")
     settle(page)
     place = page.url
+    page.evaluate("setInterval(() => document.dispatchEvent(new Event('visibilitychange')), 100)")  # makes it look
     page.context.clear_cookies()
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # the page looks for new sessions
     page.wait_for_url("**/login?next=**")
     log_in(page, Role.LABEL)
     settle(page)
@@ -165,3 +165,19 @@ def test_who_may_only_look_is_offered_nothing_else(page, team):
     for name in ("Star first", "About first", "Capture"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)
     expect(page.get_by_label("Upload profiles")).to_have_count(0)
+
+
+def test_the_token_of_a_jobs_port_is_sent_and_not_remembered(page, team):
+    enter(page, team, Role.CAPTURE)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Capture").click()
+    page.get_by_label("Addresses").fill("127.0.0.1:1")
+    page.get_by_label("Retries").fill("0")
+    page.get_by_label("Token of the job's port").fill("the-token-of-a-job")
+    with page.expect_request("**/api/capture") as sent:
+        page.get_by_role("button", name="Capture 2 s").click()
+    page.get_by_role("button", name="Change the settings").click()
+
+    assert sent.value.post_data_json["token"] == "the-token-of-a-job"
+    kept = page.evaluate("JSON.stringify(localStorage)")
+    assert "127.0.0.1:1" in kept and "the-token-of-a-job" not in kept

@@ -1,4 +1,4 @@
-/** Changes by one click: a star, deleting a session, and undoing that.  Its files stay; it is only left out of the list. */
+/** Changes by one click: a star, and deleting a session, which hides it and keeps its files, so it can be undone. */
 import { signal } from "@preact/signals";
 import { asApiError } from "../api";
 import { changeWords, refreshWords, wordsOf } from "../people";

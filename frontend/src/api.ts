@@ -170,17 +170,41 @@ export async function getJson<T>(url: string, abort?: AbortSignal): Promise<T> {
   return ask<T>(url, abort ? { signal: abort } : {});
 }
 
-/** POST and DELETE carry a header that other sites cannot send. */
+/** POST and DELETE carry a header that other sites cannot send.  A blob goes as it is, anything else as JSON. */
 export async function send<T>(method: "POST" | "DELETE", url: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = { "X-Stepscope": "1" };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  return ask<T>(url, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+  if (body === undefined) return ask<T>(url, { method, headers });
+  const isBlob = body instanceof Blob;
+  headers["Content-Type"] = isBlob ? "application/octet-stream" : "application/json";
+  return ask<T>(url, { method, headers, body: isBlob ? body : JSON.stringify(body) });
+}
+
+let isLeaving = false;
+
+/** An answer of the page's server.  Where it asks for a login (401), the browser goes to the login page. */
+export async function fetchAnswer(url: string, init: RequestInit = {}): Promise<Response> {
+  const response = await fetch(url, init);
+  if (response.status === 401 && !isLeaving) {
+    isLeaving = true; // a second answer would interrupt the way that the first has taken
+    window.location.assign(loginAddress(window.location));
+  }
+  return response;
+}
+
+/** The most characters of a place that the login page leads back to. */
+const LONGEST_WAY_BACK = 500;
+
+/** The login page's address, which names the place to come back to; relative, like every address of the page. */
+export function loginAddress(place: { pathname: string; search: string; hash: string }): string {
+  const whole = place.pathname + place.search + place.hash.replaceAll("+", "%20");
+  const plain = whole.replace(/[^\w./~%?&=#-]/g, encodeURIComponent); // the server takes no others
+  return `login?next=${encodeURIComponent(plain.length <= LONGEST_WAY_BACK ? plain : place.pathname)}`;
 }
 
 async function ask<T>(url: string, init: RequestInit): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(url, init);
+    response = await fetchAnswer(url, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(

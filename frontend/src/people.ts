@@ -1,6 +1,7 @@
 /** What people say of sessions, and uploads: the client of `docs/serving.md`'s routes. */
 
-import { ApiError, getJson, send } from "./api";
+import { signal } from "@preact/signals";
+import { getJson, send } from "./api";
 
 export type Role = "see" | "label" | "capture";
 
@@ -38,35 +39,59 @@ export const NOTHING_SAID: Words = {
 /** A request is refused above 1 MiB. */
 const PIECE_BYTES = 1 << 20;
 
-export function loadWords(): Promise<AllWords> {
-  return getJson<AllWords>("api/words");
+/** What is known of all sessions; null until the server has answered. */
+export const allWords = signal<AllWords | null>(null);
+
+/** Fetches it anew; what was known stays if the server does not answer. */
+export async function refreshWords(): Promise<void> {
+  try {
+    allWords.value = await getJson<AllWords>("api/words");
+  } catch {
+    // The sessions can be looked at without words.
+  }
+}
+
+export function wordsOf(session: string): Words {
+  return allWords.value?.sessions[session] ?? NOTHING_SAID;
+}
+
+export function mayLabel(): boolean {
+  return allWords.value !== null && allWords.value.role !== "see";
+}
+
+/** Where nothing is known of roles, the server's settings alone say it. */
+export function mayCapture(): boolean {
+  return (allWords.value?.role ?? "capture") === "capture";
+}
+
+export function mayUpload(): boolean {
+  return allWords.value?.can_upload ?? false;
 }
 
 /** Fails with status 409 if somebody else changed it meanwhile; `version` is that of the words that were changed. */
-export function changeWords(session: string, version: number, change: Change): Promise<Words> {
-  return send<Words>("POST", `api/sessions/${encodeURIComponent(session)}/words`, { version, ...change });
+export async function changeWords(session: string, version: number, change: Change): Promise<Words> {
+  const words = await send<Words>("POST", `api/sessions/${encodeURIComponent(session)}/words`, { version, ...change });
+  const known = allWords.peek();
+  if (known) allWords.value = { ...known, sessions: { ...known.sessions, [session]: words } };
+  return words;
+}
+
+/** Labels as they are typed, with commas between; each once. */
+export function parseLabels(text: string): readonly string[] {
+  return [...new Set(text.split(",").map((label) => label.trim()))].filter(Boolean);
 }
 
 /** Uploads a profile piece by piece; returns its session's id, or null if it is not listed yet. */
 export async function uploadProfile(file: File, onProgress: (done: number) => void): Promise<string | null> {
-  const begun = await send<{ id: string }>("POST", "api/uploads", { name: file.name, size: file.size });
+  const upload = await send<{ id: string }>("POST", "api/uploads", { name: file.name, size: file.size });
   try {
     for (let done = 0; done < file.size; done += PIECE_BYTES) {
-      await sendPiece(begun.id, done, file.slice(done, done + PIECE_BYTES));
+      await send("POST", `api/uploads/${upload.id}?offset=${done}`, file.slice(done, done + PIECE_BYTES));
       onProgress(Math.min(done + PIECE_BYTES, file.size));
     }
-    return (await send<{ session: string | null }>("POST", `api/uploads/${begun.id}/end`)).session;
+    return (await send<{ session: string | null }>("POST", `api/uploads/${upload.id}/end`)).session;
   } catch (error) {
-    await send("DELETE", `api/uploads/${begun.id}`).catch(() => undefined); // it may be forgotten already
+    await send("DELETE", `api/uploads/${upload.id}`).catch(() => undefined); // it may be forgotten already
     throw error;
   }
-}
-
-async function sendPiece(upload: string, offset: number, piece: Blob): Promise<void> {
-  const response = await fetch(`api/uploads/${upload}?offset=${offset}`, {
-    method: "POST",
-    headers: { "X-Stepscope": "1", "Content-Type": "application/octet-stream" },
-    body: piece,
-  });
-  if (!response.ok) throw new ApiError("a part of the file could not be uploaded", "try again", [], response.status);
 }

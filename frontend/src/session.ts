@@ -14,6 +14,7 @@ import {
   toolAddress,
 } from "./api";
 import { setCategoryRules } from "./design/colours";
+import { allWords, refreshWords, wordsOf } from "./people";
 import { go, route, withParams } from "./router";
 
 export const config = signal<Config | null>(null);
@@ -31,6 +32,17 @@ export const isReady = computed(() => session.value?.id === sessionId.value && s
 export const sessionInfo = computed<SessionInfo | null>(
   () => sessions.value?.sessions.find((each) => each.id === sessionId.value) ?? null,
 );
+
+/** The sessions that nobody has deleted, the newest first. */
+export const listedSessions = computed<readonly SessionInfo[]>(() => {
+  const said = allWords.value?.sessions ?? {};
+  return (sessions.value?.sessions ?? []).filter((each) => !said[each.id]?.deleted);
+});
+
+/** The title that somebody gave to a session, otherwise its run. */
+export function titleOf(info: SessionInfo): string {
+  return wordsOf(info.id).title || info.run;
+}
 
 /** A session's name without the time at its end, unless that is what tells it from another one. */
 export function shortRun(run: string): string {
@@ -103,6 +115,7 @@ export async function start(): Promise<void> {
     [config.value, sessions.value] = await Promise.all([
       getJson<Config>("api/config"),
       getJson<Sessions>("api/sessions"),
+      refreshWords(),
     ]);
     setCategoryRules(config.value.category_rules);
     startError.value = null;
@@ -125,7 +138,7 @@ export async function start(): Promise<void> {
 
 /** Without a session in the address the newest is shown; the address then says which. */
 function openNewest(): void {
-  const newest = sessions.value?.sessions[0];
+  const newest = listedSessions.value[0];
   if (newest) go(withParams(route.value, { session: newest.id }), "replace");
 }
 
@@ -177,7 +190,7 @@ async function pollOther(id: string, wait = 0): Promise<void> {
 export async function refreshSessions(): Promise<void> {
   try {
     const before = sessionInfo.peek();
-    sessions.value = await getJson<Sessions>("api/sessions");
+    [sessions.value] = await Promise.all([getJson<Sessions>("api/sessions"), refreshWords()]);
     const now = sessionInfo.peek();
     if (before && now && (before.modified !== now.modified || before.bytes !== now.bytes)) reopen();
   } catch {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import PageServer, open_all, settle
+from browsing import PageServer, objections, open_all, settle
 from test_pages import TORCH
 
 RANKS = "torch-multirank"
@@ -50,23 +49,6 @@ def all_places(page: Any, server: PageServer, session: str) -> list[str]:
 def links(page: Any, selector: str) -> list[str]:
     found: list[str] = page.eval_on_selector_all(selector, "all => all.map(each => each.getAttribute('href'))")
     return found
-
-
-def objections(page: Any) -> list[str]:
-    """What axe finds on the page as it is."""
-    return page.evaluate(  # type: ignore[no-any-return]
-        """async () => {
-            const { violations } = await axe.run(document, { resultTypes: ['violations'] });
-            return violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 200)}`));
-        }"""
-    )
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """The script of axe-core."""
-    package = pytest.importorskip("axe_playwright_python")
-    return (Path(package.__file__).parent / "axe.min.js").read_text("utf-8")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,12 @@ from stepscope.formats.xspace import writer
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 from stepscope.web import serving
 from stepscope.web.catalogue import Root
+from stepscope.web.door.door import Door, DoorOptions
+from stepscope.web.door.proxies import Proxies
+from stepscope.web.door.roles import Role
+from stepscope.web.door.tokens import make_token
 from stepscope.web.hosts import own_names
+from stepscope.web.people.words import WordStore
 from stepscope.web.site import Site, SiteOptions
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -137,10 +142,25 @@ def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer
 @contextmanager
 def running(logdir: Path) -> Iterator[PageServer]:
     """A server on a logdir, for as long as the context lasts."""
+    with _serving(Site(SiteOptions([Root(str(logdir))], host_names=own_names("127.0.0.1"))), logdir) as server:
+        yield server
+
+
+@contextmanager
+def running_team(logdir: Path, tokens: Mapping[Role, str]) -> Iterator[PageServer]:
+    """The same for a team, with a token of each role; what people say lies beside the logdir."""
+    options = SiteOptions([Root(str(logdir))], host_names=own_names("127.0.0.1"), is_shared=True)
+    known = tuple(make_token(text, role, role.name.title()) for role, text in tokens.items())
+    site = Site(options, words=WordStore(Path(logdir).parent / "words.db"))
+    with _serving(site, logdir, Door(DoorOptions(known, Proxies()))) as server:
+        yield server
+
+
+@contextmanager
+def _serving(site: Site, logdir: Path, door: Door | None = None) -> Iterator[PageServer]:
     bound = serving.bind_socket("127.0.0.1", 0)
     address = serving.page_url(bound)
-    site = Site(SiteOptions([Root(str(logdir))], host_names=own_names("127.0.0.1")))
-    server = serving.Server(site, bound)
+    server = serving.Server(site, bound, door)
     thread = threading.Thread(target=server.run, name="page server", daemon=True)
     thread.start()
     try:
@@ -181,6 +201,23 @@ def open_all(page: Any) -> None:
     while closed.count():
         closed.first.click()
         settle(page)
+
+
+def objections(page: Any) -> list[str]:
+    """What axe finds on the page as it is."""
+    return page.evaluate(  # type: ignore[no-any-return]
+        """async () => {
+            const { violations } = await axe.run(document, { resultTypes: ['violations'] });
+            return violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 200)}`));
+        }"""
+    )
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The script of axe-core."""
+    package = pytest.importorskip("axe_playwright_python")
+    return (Path(package.__file__).parent / "axe.min.js").read_text("utf-8")
 
 
 def await_address(page: Any, *parts: str, without: str = "") -> None:

@@ -4,19 +4,22 @@ import { toggleTheme } from "../design/theme";
 import { PageOf } from "../pages/PageOf";
 import { CommandPalette } from "../palette/CommandPalette";
 import { Tour } from "../palette/tour";
+import { mayCapture } from "../people";
 import { QUESTIONS, type View } from "../questions";
 import { formatHash, go, route, toTool } from "../router";
-import { config, refreshSessions, sessionInfo, start, startError } from "../session";
+import { config, refreshSessions, sessionInfo, start, startError, titleOf } from "../session";
 import { currentView, questions, toolEntry } from "../tools";
 import { Failed, Loading } from "../ui/basics";
 import { HintLayer } from "../ui/hint";
 import { type Binding, listenToKeys, useKeys } from "../ui/keys";
 import { Toast } from "../ui/toast";
+import { Bars, DropZone } from "./Bars";
 import { CaptureDialog } from "./CaptureDialog";
-import { captureOpen, helpOpen, paletteOpen } from "./dialogs";
+import { captureOpen, editedSession, helpOpen, paletteOpen } from "./dialogs";
 import { Help } from "./Help";
 import { Rail } from "./Rail";
 import { TopBar } from "./TopBar";
+import { WordsDialog } from "./WordsDialog";
 
 export function App() {
   useLayoutEffect(listenToKeys, []);
@@ -28,9 +31,10 @@ export function App() {
   useKeys(pageKeys(), [questions.value]);
   const tool = route.value.tool;
   const title = currentView.value?.heading ?? currentView.value?.label ?? toolEntry(tool)?.heading ?? tool;
+  const name = sessionInfo.value && titleOf(sessionInfo.value);
   useEffect(() => {
-    document.title = [title, sessionInfo.value?.run, "Stepscope"].filter(Boolean).join(" · ");
-  }, [title, sessionInfo.value]);
+    document.title = [title, name, "Stepscope"].filter(Boolean).join(" · ");
+  }, [title, name]);
 
   return (
     <div class="frame">
@@ -53,6 +57,15 @@ export function App() {
       {helpOpen.value && <Help onClose={() => (helpOpen.value = false)} />}
       {captureOpen.value && <CaptureDialog onClose={() => (captureOpen.value = false)} />}
       {paletteOpen.value && <CommandPalette onClose={() => (paletteOpen.value = false)} />}
+      {editedSession.value && (
+        <WordsDialog
+          key={editedSession.value}
+          session={editedSession.value}
+          onClose={() => (editedSession.value = null)}
+        />
+      )}
+      <Bars />
+      <DropZone />
       <Tour />
       <Toast />
     </div>
@@ -89,7 +102,7 @@ function pageKeys(): Binding[] {
       keys: "c",
       does: "Capture a profile",
       group: "Page",
-      run: () => (captureOpen.value = config.value?.capture ?? false),
+      run: () => (captureOpen.value = (config.value?.capture ?? false) && mayCapture()),
     },
   ];
 }

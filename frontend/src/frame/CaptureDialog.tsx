@@ -7,7 +7,7 @@ import { remember, remembered } from "../storage";
 import { Failed } from "../ui/basics";
 import { Dialog } from "../ui/dialog";
 import { Icon } from "../ui/icons";
-import { type CaptureForm, checked, fromForm, isToldByWorkers, USUAL } from "./captureForm";
+import { type CaptureForm, checked, fromForm, isToldByWorkers, USUAL, withToken } from "./captureForm";
 import { openSessionNamed } from "./openSession";
 
 interface Worker {
@@ -32,6 +32,7 @@ interface CaptureState {
 
 const POLL_MS = 400;
 const MOST_LOOKS = 25;
+const LONGEST_TOKEN = 500;
 const ENDINGS: Readonly<Record<string, string>> = {
   done: "The capture is complete",
   failed: "The capture failed",
@@ -41,6 +42,7 @@ const ENDED = /^(done|finished|failed|cancelled|canceled|error|ready|partial)$/;
 
 export function CaptureDialog({ onClose }: { onClose: () => void }) {
   const [form, setForm] = useState<CaptureForm>(() => checked(remembered("capture")));
+  const [token, setToken] = useState(""); // never remembered
   const [id, setId] = useState<string | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [sending, setSending] = useState(false);
@@ -53,7 +55,7 @@ export function CaptureDialog({ onClose }: { onClose: () => void }) {
     setSending(true);
     setError(null);
     try {
-      setId((await send<{ id: string }>("POST", "api/capture", problem.request)).id);
+      setId((await send<{ id: string }>("POST", "api/capture", withToken(problem.request, token))).id);
     } catch (failure) {
       setError(asApiError(failure));
     }
@@ -65,6 +67,7 @@ export function CaptureDialog({ onClose }: { onClose: () => void }) {
       {id === null ? (
         <form onSubmit={(event) => void begin(event)}>
           <Fields form={form} onChange={setForm} error={problem.ok ? null : problem.field} />
+          <TokenField value={token} onChange={setToken} />
           {!problem.ok && form.addresses.trim() !== "" && (
             <p class="form-error" role="alert">
               {problem.error}
@@ -164,6 +167,22 @@ function Fields({ form, onChange, error }: FieldsProps) {
         </label>
       ))}
     </div>
+  );
+}
+
+function TokenField({ value, onChange }: { value: string; onChange: (token: string) => void }) {
+  return (
+    <label class="field token">
+      <span>Token of the job's port</span>
+      <input
+        type="password"
+        autocomplete="off"
+        maxLength={LONGEST_TOKEN}
+        value={value}
+        onInput={(event) => onChange(event.currentTarget.value)}
+      />
+      <small>only for jobs that ask for one; empty: that of this server's STEPSCOPE_CAPTURE_TOKEN</small>
+    </label>
   );
 }
 

@@ -1,14 +1,28 @@
-/** Chooses the session: a searchable list, newest first. */
+/** Chooses the session: a searchable list, the starred first, then the newest. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
 import { bytes, cellText, duration, when } from "../format";
-import { fact, refreshSessions, session, sessionId, sessionInfo, sessions, shortRun } from "../session";
+import { allWords, mayLabel, type Words, wordsOf } from "../people";
+import {
+  fact,
+  listedSessions,
+  refreshSessions,
+  session,
+  sessionId,
+  sessionInfo,
+  sessions,
+  shortRun,
+  titleOf,
+} from "../session";
 import { termText } from "../terms";
 import { LongName } from "../ui/basics";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
+import { UploadButton } from "./Bars";
+import { editedSession } from "./dialogs";
 import { type Glance, glances, sparkline, wantGlance } from "./glances";
 import { openSessionNamed } from "./openSession";
+import { setDeleted, toggleStar } from "./quickChanges";
 
 const FRAMEWORKS: Readonly<Record<string, string>> = { tensorflow: "TensorFlow", jax: "JAX", pytorch: "PyTorch" };
 
@@ -29,7 +43,11 @@ export function SessionPicker() {
       button={
         <>
           <span class="picker-main">
-            {info ? <LongName text={shortRun(info.run)} whole={info.run} /> : (session.value?.run ?? "No session")}
+            {info ? (
+              <LongName text={wordsOf(info.id).title || shortRun(info.run)} whole={info.run} />
+            ) : (
+              (session.value?.run ?? "No session")
+            )}
           </span>
           <span class="picker-note">{facts()}</span>
           <Icon name="down" size={14} />
@@ -42,6 +60,10 @@ export function SessionPicker() {
           onPick={(id) => {
             openSessionNamed(id);
             close();
+          }}
+          onEdit={(id) => {
+            close(); // first: the focus goes back to what has it now
+            editedSession.value = id;
           }}
         />
       )}
@@ -64,6 +86,8 @@ function facts(): string {
 interface SessionListProps {
   chosen: string | null;
   onPick: (id: string) => void;
+  /** Changes what is said of a session; without it sessions are only chosen. */
+  onEdit?: (id: string) => void;
 }
 
 /** The same function each time, so that a list scrolls when it opens and not with every letter of a search. */
@@ -71,9 +95,9 @@ function intoView(button: HTMLButtonElement | null): void {
   button?.scrollIntoView({ block: "nearest" });
 }
 
-export function SessionList({ chosen, onPick }: SessionListProps) {
+export function SessionList({ chosen, onPick, onEdit }: SessionListProps) {
   const [text, setText] = useState("");
-  const found = useMemo(() => matching(sessions.value?.sessions ?? [], text), [sessions.value, text]);
+  const found = useMemo(() => matching(listedSessions.value, text), [listedSessions.value, allWords.value, text]);
   const skipped = sessions.value?.skipped ?? [];
   return (
     <div class="session-list">
@@ -98,7 +122,7 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
       </div>
       <ul class="choices">
         {found.slice(0, MOST_LISTED).map((each) => (
-          <li key={each.id}>
+          <li key={each.id} class="session-row">
             <button
               type="button"
               class="choice"
@@ -106,7 +130,8 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
               ref={each.id === chosen ? intoView : null}
               onClick={() => onPick(each.id)}
             >
-              <span class="choice-main">{each.run}</span>
+              <span class="choice-main">{titleOf(each)}</span>
+              <WordsLine words={wordsOf(each.id)} />
               <GlanceLine id={each.id} />
               <span class="choice-note">
                 {when(each.modified)} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} ·{" "}
@@ -114,6 +139,7 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
               </span>
               <span class="choice-path">{each.path}</span>
             </button>
+            <RowActions info={each} onEdit={onEdit} />
           </li>
         ))}
         {found.length > MOST_LISTED && (
@@ -123,6 +149,8 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
         )}
         {found.length === 0 && <li class="muted choice-none">No session matches</li>}
       </ul>
+      {onEdit && <Deleted />}
+      {onEdit && <UploadButton />}
       {skipped.length > 0 && (
         <details class="skipped">
           <summary>{skipped.length === 1 ? "1 file was skipped" : `${skipped.length} files were skipped`}</summary>
@@ -136,6 +164,75 @@ export function SessionList({ chosen, onPick }: SessionListProps) {
         </details>
       )}
     </div>
+  );
+}
+
+/** Labels, and the first line of the note. */
+function WordsLine({ words }: { words: Words }) {
+  if (!words.labels.length && !words.note) return null;
+  return (
+    <span class="words-line">
+      {words.labels.map((label) => (
+        <span class="badge" key={label}>
+          {label}
+        </span>
+      ))}
+      {words.note && <span class="note-line">{words.note.split("\n", 1)[0]}</span>}
+    </span>
+  );
+}
+
+/** The star, which everybody sees, and what only those who may label can do. */
+function RowActions({ info, onEdit }: { info: SessionInfo; onEdit: ((id: string) => void) | undefined }) {
+  const { starred } = wordsOf(info.id);
+  const star = <Icon name="star" size={16} />;
+  if (!onEdit || !mayLabel())
+    return starred ? (
+      <span class="star on" role="img" aria-label="Starred">
+        {star}
+      </span>
+    ) : null;
+  return (
+    <span class="row-actions">
+      <button
+        type="button"
+        class={`icon-button small star ${starred ? "on" : ""}`}
+        aria-label={`Star ${titleOf(info)}`}
+        aria-pressed={starred}
+        onClick={() => void toggleStar(info.id)}
+      >
+        {star}
+      </button>
+      <button
+        type="button"
+        class="icon-button small"
+        aria-label={`About ${titleOf(info)}`}
+        onClick={() => onEdit(info.id)}
+      >
+        <Icon name="edit" size={16} />
+      </button>
+    </span>
+  );
+}
+
+/** The sessions that were deleted, for those who may take that back. */
+function Deleted() {
+  const gone = (sessions.value?.sessions ?? []).filter((each) => wordsOf(each.id).deleted);
+  if (!gone.length || !mayLabel()) return null;
+  return (
+    <details class="skipped">
+      <summary>{gone.length === 1 ? "1 session was deleted" : `${gone.length} sessions were deleted`}</summary>
+      <ul class="plain-list">
+        {gone.map((each) => (
+          <li key={each.id}>
+            {titleOf(each)}{" "}
+            <button type="button" class="button quiet" onClick={() => void setDeleted(each.id, false)}>
+              Restore
+            </button>
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 
@@ -178,8 +275,10 @@ function GlanceFacts({ glance }: { glance: Glance }) {
 
 function matching(all: readonly SessionInfo[], text: string): readonly SessionInfo[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  return all.filter((each) => {
-    const searched = [each.run, each.path, ...each.hosts, ...each.formats].join(" ").toLowerCase();
-    return words.every((word) => searched.includes(word));
+  const found = all.filter((each) => {
+    const { title, labels, note } = wordsOf(each.id);
+    const searched = [each.run, each.path, ...each.hosts, ...each.formats, title, ...labels, note];
+    return words.every((word) => searched.join(" ").toLowerCase().includes(word));
   });
+  return [...found.filter((each) => wordsOf(each.id).starred), ...found.filter((each) => !wordsOf(each.id).starred)];
 }

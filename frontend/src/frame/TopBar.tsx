@@ -1,6 +1,7 @@
 /** Session, host and steps, and the controls of the whole page. */
 import { theme, toggleTheme } from "../design/theme";
 import { copyLink } from "../palette/link";
+import { mayCapture } from "../people";
 import { setParams } from "../router";
 import { config, host, session } from "../session";
 import { hint } from "../ui/hint";
@@ -29,8 +30,8 @@ export function TopBar() {
         >
           <Icon name="search" size={16} /> <span class="wide-only">Search</span> <kbd class="wide-only">Ctrl K</kbd>
         </button>
-        {config.value?.capture && (
-          <button type="button" class="button accent" onClick={() => (captureOpen.value = true)}>
+        {config.value?.capture && mayCapture() && (
+          <button type="button" class="button accent" aria-label="Capture" onClick={() => (captureOpen.value = true)}>
             <Icon name="capture" size={16} /> <span class="wide-only">Capture</span>
           </button>
         )}

@@ -18,6 +18,8 @@ export interface CaptureRequest {
   readonly host_tracer_level: number;
   readonly device_tracer_level: number;
   readonly python_tracer_level: number;
+  /** Left out: the server's own, if it has one. */
+  readonly token?: string;
 }
 
 export const USUAL: CaptureForm = {
@@ -81,6 +83,11 @@ export function fromForm(form: CaptureForm): FormResult {
       python_tracer_level: Number(form.python_tracer_level),
     },
   };
+}
+
+/** The request with the token that the jobs ask for, if one was entered. */
+export function withToken(request: CaptureRequest, token: string): CaptureRequest {
+  return token.trim() ? { ...request, token: token.trim() } : request;
 }
 
 function isAddress(text: string): boolean {

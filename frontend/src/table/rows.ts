@@ -1,6 +1,6 @@
 /** The rows of a table section: those that came along, or those fetched as Arrow because they are many. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { ApiError, asApiError, type Cell, type TableSection } from "../api";
+import { ApiError, asApiError, type Cell, fetchAnswer, type TableSection } from "../api";
 import type { TableData } from "./model";
 
 export type Rows =
@@ -28,7 +28,7 @@ export function useRows(section: TableSection | null, addressOf: (suffix: string
 }
 
 export async function fetchArrow(section: TableSection, url: string): Promise<TableData> {
-  const [{ tableFromIPC }, response] = await Promise.all([import("./arrow"), fetch(url)]);
+  const [{ tableFromIPC }, response] = await Promise.all([import("./arrow"), fetchAnswer(url)]);
   if (!response.ok)
     throw new ApiError(
       `the rows of “${section.title}” could not be fetched (status ${response.status})`,

@@ -1,5 +1,5 @@
 /** What the timeline's routes answer, and how a window's bytes are read. */
-import { ApiError, address, getJson } from "../api";
+import { ApiError, address, fetchAnswer, getJson } from "../api";
 
 export interface TrackInfo {
   readonly id: string;
@@ -312,7 +312,7 @@ export class Source {
   }
 
   async window(begin: number, end: number, width: number, tracks: readonly string[]): Promise<WindowAnswer> {
-    const response = await fetch(this.url("window", { begin, end, width, tracks: tracks.join(",") }));
+    const response = await fetchAnswer(this.url("window", { begin, end, width, tracks: tracks.join(",") }));
     if (!response.ok)
       throw new ApiError(`the server answered a window with status ${response.status}`, "", [], response.status);
     return decodeWindow(await response.arrayBuffer());

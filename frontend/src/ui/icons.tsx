@@ -39,6 +39,8 @@ const PATHS: Readonly<Record<string, string>> = {
     "M8.5 11.5a3 3 0 0 0 4.3 0l2.7-2.7a3 3 0 0 0-4.3-4.3L10 5.7" +
     "M11.5 8.5a3 3 0 0 0-4.3 0l-2.7 2.7a3 3 0 0 0 4.3 4.3L10 14.3",
   bookmark: "M6 3.5h8v13l-4-3-4 3z",
+  star: "M10 2.8l2.2 4.6 5 .7-3.6 3.5.9 5-4.5-2.4-4.5 2.4.9-5L2.8 8.1l5-.7z",
+  upload: "M10 13V4M6.5 7.5 10 4l3.5 3.5M4 16h12",
   edit: "M4 16l1-4 8.5-8.5 3 3L8 15zM12 5l3 3",
   compare: "M5 4h4v12H5zM11 8h4v8h-4z",
   tool: "M4 4h12v12H4zM4 8h12M8 8v8",

@@ -1,6 +1,7 @@
 /** The page before there is data: no session yet, or one that is being read. */
 import type { SessionState, Sessions } from "../../api";
 import { bytes } from "../../format";
+import { UploadButton } from "../../frame/Bars";
 import { Code, Empty, sentence } from "../../ui/basics";
 
 const HOW_TO_RECORD =
@@ -14,6 +15,7 @@ export function NoSessions({ sessions }: { sessions: Sessions }) {
       <p>
         <Code text={HOW_TO_RECORD} />
       </p>
+      <UploadButton />
       {sessions.skipped.length > 0 && (
         <ul class="plain-list skipped">
           {sessions.skipped.map((each) => (

@@ -665,7 +665,7 @@ print(100 * (inside / before - 1))
 
     assert status == 0, complaints
     cost = load(logdir).overview().to_dict()["profiling_cost_percent"]
-    assert cost == pytest.approx(float(said.splitlines()[-1]), abs=15)  # a busy machine delays single steps
+    assert cost == pytest.approx(float(said.splitlines()[-1]), abs=40)  # a busy machine delays single steps
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -89,6 +89,18 @@ def _cache_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 
 @pytest.fixture(autouse=True)
+def _no_engine_is_left_over() -> Iterator[None]:
+    """Forgets the engine and the memory that a command line of a test has set for its process."""
+    kept = {name: os.environ.get(name) for name in ("STEPSCOPE_ENGINE", "STEPSCOPE_MEMORY")}
+    yield
+    for name, value in kept.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@pytest.fixture(autouse=True)
 def cache_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache for each test, so that no test is answered from what another one left."""
     folder = tmp_path_factory.mktemp("cache")

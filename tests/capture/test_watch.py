@@ -145,7 +145,7 @@ def test_a_trigger_records_the_steps_after_it(tmp_path, watched):
     (mark,) = handle.watch.marks
     window = stepscope.load(tmp_path / "logs", run=mark.window).steps()
     assert mark.sentence == "the loss looks odd"
-    assert len(window.rows) == 3
+    assert len(window.rows) in (3, 4)  # the step during which the window opens may be in it
     assert "kept by the watch (requested): the loss looks odd" in window.warnings
 
 

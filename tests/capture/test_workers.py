@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -76,10 +75,6 @@ def test_the_queue_of_a_loop_that_waits_for_its_workers_is_starved(profile, prog
     assert report["queue"]["workers"] == 2
     assert report["queue"]["useful_workers"] > 2
     assert any("2 worker processes take" in line and "decode; the loop waits" in line for line in report["summary"])
-
-
-def test_nothing_stays_behind(profile):
-    assert not list(Path(tempfile.gettempdir()).glob(f"{workers.FOLDER_PREFIX}*"))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import re
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -138,15 +138,22 @@ class Database:
 
     def _answer_apart(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
         """The same as `_answer`, on another thread: this one can then take Ctrl-C, which the engine does not."""
-        done = threading.Event()
-        with ThreadPoolExecutor(1, thread_name_prefix="sql") as apart:
-            answer = apart.submit(self._answer, query, limits)
-            answer.add_done_callback(lambda _: done.set())
-            try:
-                return answer.result()
-            except KeyboardInterrupt:
-                self._stop_after(0, done)
-                raise
+        answer: Future[tuple[pa.Table, bool]] = Future()
+        apart = threading.Thread(target=self._answer_into, args=(answer, query, limits), name="sql", daemon=True)
+        try:
+            apart.start()
+            return answer.result()
+        except KeyboardInterrupt:
+            while apart.is_alive():  # again and again: the engine forgets to stop what it has not started yet
+                self.stop()
+                apart.join(_STOP_AGAIN_SECONDS)
+            raise
+
+    def _answer_into(self, answer: Future[tuple[pa.Table, bool]], query: str, limits: Limits) -> None:
+        try:
+            answer.set_result(self._answer(query, limits))
+        except BaseException as error:
+            answer.set_exception(error)
 
     def _answer(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
         """The rows, and whether there are more.  Tables of tools that the query names are added on the way."""

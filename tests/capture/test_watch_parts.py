@@ -26,6 +26,7 @@ from stepscope.capture.watching.usual import UsualLength
 from stepscope.errors import UsageError
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.reader import parse
+from stepscope.kernels.stacks import read_stack
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -171,10 +172,9 @@ def test_a_place_is_the_users_own_line_and_what_it_does():
     thread.start()
     started.wait()
     try:
-        import sys
 
         def look():
-            return find_place(sys._current_frames()[thread.ident])
+            return find_place(read_stack(thread.ident, 128))
 
         place = look()
         while place is None or not place.activity:

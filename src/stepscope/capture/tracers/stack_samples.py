@@ -18,12 +18,13 @@ import time
 from array import array
 from dataclasses import field
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import Chunk
+from stepscope.kernels.stacks import read_stacks
 from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
@@ -42,11 +43,12 @@ Frame = tuple[CodeType, int]
 
 @dataclass
 class Thread:
-    """One thread: the frames of its last sample, outermost first, each with its start, and the frames that have
-    ended."""
+    """One thread: the frames of its last sample, innermost first, and again outermost first, each with its start; and
+    the frames that have ended."""
 
     name: str
     number: int
+    stack: list[Frame] = field(default_factory=list)
     open: list[tuple[Frame, int]] = field(default_factory=list)
     ended: list[tuple[Frame, int, int]] = field(default_factory=list)
 
@@ -96,25 +98,23 @@ class StackSampler:
     def sample(self) -> None:
         """Takes one sample of every thread but Stepscope's own."""
         named = {thread.ident: thread for thread in threading.enumerate()}
-        frames = sys._current_frames()
+        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER)
         now = self._clock()
         with self._lock:
-            for ident, frame in frames.items():
+            for ident, stack in stacks.items():
                 known = named.get(ident)
                 if known is None or not known.name.startswith(THREAD_PREFIX):
-                    self._note(self._thread(ident, known), frame, now)
-            for ident in self._threads.keys() - frames.keys():
+                    self._note(ident, self._thread(ident, known), stack, now)
+            for ident in self._threads.keys() - stacks.keys():
                 self._forget(ident)
             self._last_ns = now
 
-    def _note(self, thread: Thread, frame: FrameType | None, now: int) -> None:
-        stack: list[Frame] = []
-        while frame is not None and len(stack) < _MOST_FRAMES:
-            code = frame.f_code
-            if not code.co_filename.startswith(_OWN_FOLDER):
-                stack.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
-            frame = frame.f_back
-        stack.reverse()
+    def _note(self, ident: int, thread: Thread, stack: list[Frame], now: int) -> None:
+        """A thread has this stack now, innermost frame first."""
+        if stack == thread.stack:
+            return  # it waits where it did; most threads of a program do, most of the time
+        thread.stack = stack
+        stack = stack[::-1]
         common = 0
         for ((code, line), _), (seen, at) in zip(thread.open, stack, strict=False):
             if code is not seen or line != at:

@@ -147,7 +147,7 @@ USUALLY = [COMPUTE] * 90 + [LOAD] * 10
         (step_of(queued_ms=150), [COMPUTE] * 9, Machine(), "its thread waited 150 ms for a processor that others used"),
         (step_of(faults=70), [], Machine(), "memory was read back from the disk (70 page faults)"),
         (step_of(), [], Machine(99.0, 20.0), "other processes used 79 % of the machine's processors, which were 99 %"),
-        (step_of(), [COMPUTE] * 9, Machine(), "180 ms more in train_step (train.py:30)"),
+        (step_of(), [COMPUTE] * 9, Machine(99.0, 1.0, 16), "180 ms more in train_step (train.py:30)"),
         (step_of(), [], Machine(), "no cause was found"),
     ],
 )

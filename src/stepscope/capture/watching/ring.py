@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -110,8 +111,8 @@ class Ring:
             values = [value for at, each, value in self._machine if each == name and start_ns <= at <= end_ns + 1e9]
             if values:
                 means[name] = sum(values) / len(values)
-        own = means.get("CPU process %")
-        return Machine(means.get("CPU machine %"), None if own is None else own / (_processors() or 1))
+        own, processors = means.get("CPU process %"), os.cpu_count() or 1
+        return Machine(means.get("CPU machine %"), None if own is None else own / processors, processors)
 
     def stop(self, keep: bool) -> None:
         """Ends the tracers.
@@ -162,9 +163,3 @@ class Ring:
         del self._machine[: -_MOST_MACHINE * 8]
         if values:
             self._on_counters(values)
-
-
-def _processors() -> int:
-    import os
-
-    return os.cpu_count() or 1

@@ -292,7 +292,17 @@ def test_run_watches_an_unmodified_script(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(programs.SCRIPT)
     done = subprocess.run(
-        [sys.executable, "-m", "stepscope", "run", "--logdir", tmp_path / "logs", "--watch", script],
+        [
+            sys.executable,
+            "-m",
+            "stepscope",
+            "run",
+            "--logdir",
+            tmp_path / "logs",
+            "--watch-options",
+            "slow_factor=30",
+            script,
+        ],
         capture_output=True,
         text=True,
         timeout=120,

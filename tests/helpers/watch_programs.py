@@ -27,7 +27,7 @@ raise RuntimeError("CUDA error: out of memory" if sys.argv[2] == "memory" else "
 SCRIPT = """
 import time
 def load_batch(number):
-    time.sleep(0.4 if number == 60 else 0.003)
+    time.sleep(1.5 if number == 60 else 0.01)
 import stepscope
 for number in range(80):
     with stepscope.step(number):

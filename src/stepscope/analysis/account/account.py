@@ -30,6 +30,7 @@ _OF_CODE = (
     Cause.HOST_COMPUTE,
     Cause.CHECKPOINT,
 )  # a line of code stands behind
+_OF_NOTHING = (Cause.CONTENTION,)  # what runs elsewhere, not what the thread was about to do
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
 
@@ -146,7 +147,7 @@ def _rows(model: StepModel, pieces: Pieces, cause: U8) -> list[AccountRow]:
         AccountRow(
             Cause(each).name.lower(),
             int(total[each]),
-            finder.culprit(np.flatnonzero(cause == each)),
+            None if each in _OF_NOTHING else finder.culprit(np.flatnonzero(cause == each)),
             None if idle is None else int(idle[cause == each].sum()),
             gain_of_cause(model, Cause(each)),
         )

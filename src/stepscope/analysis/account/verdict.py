@@ -23,6 +23,7 @@ VERDICT_OF_CAUSE: Mapping[str, str] = {
     "python": "host_bound",
     "sync": "host_bound",
     "checkpoint": "host_bound",
+    "contention": "contention_bound",
     "unknown": "host_bound",
     "host_compute": "host_bound",  # where a device takes part; else it is the computation
     "device_compute": COMPUTE,

@@ -602,6 +602,7 @@ def _number(name: str) -> int:
 
 WANTED = [
     # framework, options, what is imported, the tracers
+    ("", {"host_tracer_level": 2}, (), {"system's counters", "processor time of threads"}),
     ("", {}, (), {"system's counters"}),
     ("", {"system_interval_ms": 0}, (), set()),
     ("", {"stack_samples_hz": 100}, (), {"stack samples", "system's counters"}),
@@ -625,7 +626,7 @@ def test_the_options_choose_the_tracers(monkeypatch, framework, options, importe
         monkeypatch.setitem(sys.modules, name, SimpleNamespace())
     monkeypatch.setattr(cupti, "available", lambda: "cupti" in imported)
 
-    wanted = ProfilerOptions(**{"stack_samples_hz": 0, **options})
+    wanted = ProfilerOptions(**{"stack_samples_hz": 0, "host_tracer_level": 0, **options})
     found = {entry.what for entry in tracers.PROBES if entry.wanted(wanted, framework)}
 
     assert found == {f"the {what}" for what in chosen}

@@ -916,6 +916,7 @@ export interface Reports {
         compile_ms: number | null;
         sync_ms: number | null;
         checkpoint_ms: number | null;
+        contention_ms: number | null;
         is_median: boolean | null;
       };
     };

@@ -76,3 +76,8 @@ def is_main_thread(line: str) -> bool:
 def holds_worker_processes(plane: str) -> bool:
     """True for the plane with the batches and tasks of worker processes that Stepscope recorded."""
     return plane.startswith("/device:CUSTOM:Worker processes")
+
+
+def holds_thread_usage(plane: str) -> bool:
+    """True for the plane that says how long threads ran, and waited for a processor."""
+    return plane.startswith("/device:CUSTOM:Processor time of threads")

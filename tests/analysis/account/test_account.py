@@ -162,17 +162,19 @@ def test_a_cause_with_nothing_behind_it_gains_all_of_its_time():
     assert account(trace).rivals == []
 
 
-def test_the_spread_is_the_lowest_and_highest_share_of_the_steps():
+def test_the_noise_of_a_share_is_two_errors_of_its_median_over_the_steps():
     trace = draw(
         """
         host main | M0---  M1---     M2---        M3---
         host main | aaaaaI-aaaaaI----aaaaaI-------aaaaa
         """
     )
-    spread = account(trace).spread
+    shares = [100 * 2 / 7, 100 * 5 / 10, 100 * 8 / 13]
+    quartiles = (shares[2] + shares[1]) / 2 - (shares[1] + shares[0]) / 2
 
-    assert spread["input"] == pytest.approx((100 * 2 / 7, 100 * 8 / 13))
-    assert spread["host_compute"] == pytest.approx((100 * 5 / 13, 100 * 5 / 7))
+    noise = account(trace).noise_percent
+    assert noise["input"] == pytest.approx(1.858 * quartiles / 3**0.5, rel=1e-3)
+    assert noise["host_compute"] == pytest.approx(noise["input"])
 
 
 def test_where_most_of_a_step_is_unexplained_no_gain_is_stated():

@@ -6,6 +6,9 @@ the time between them; one in only the first or the second of them, half of it.
 
 A function is named by the line that defines it.  The code of a module has no such line: it is named by the line that
 runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out.
+
+With each sample, the processor time of the loop's threads is read (`thread_usage`): the sampler is awake anyway, and
+waking another thread would interrupt the training once more.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import Chunk
 from stepscope.kernels.stacks import read_stacks
@@ -54,9 +58,13 @@ class Thread:
 
 
 class StackSampler:
-    """Samples the stacks of all threads `stack_samples_hz` times a second."""
+    """Samples the stacks of all threads `stack_samples_hz` times a second.
 
-    def __init__(self) -> None:
+    Args:
+        reads_usage: whether the processor time of the loop's threads is read, too; a worker process has no loop.
+    """
+
+    def __init__(self, reads_usage: bool = True) -> None:
         self._clock: Clock = time.perf_counter_ns
         self._threads: dict[int, Thread] = {}  # those of the last sample, by Python's thread id, which is reused
         self._gone: list[Thread] = []
@@ -65,12 +73,15 @@ class StackSampler:
         self._interval_s = 0.0
         self._used_ns = 0
         self._lock = threading.Lock()
+        self._usage = ThreadUsage() if reads_usage else None
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling."""
         self._clock = clock
         self._last_ns = clock()
         self._interval_s = 1 / options.stack_samples_hz
+        if self._usage is not None:
+            self._usage.start(options, clock)
         self._ticker = Ticker("sampler", self._interval_s, self._tick)
         self._ticker.start()
 
@@ -81,9 +92,13 @@ class StackSampler:
         with self._lock:
             for thread in self._threads.values():
                 self._end(thread, 0, self._last_ns)
+        if self._usage is not None:
+            self._usage.stop()
 
     def abandon(self) -> None:
-        """Nothing: there is no hook in this process."""
+        """In a forked child."""
+        if self._usage is not None:
+            self._usage.abandon()
 
     def _tick(self) -> float:
         """Takes a sample; returns the seconds until the next one: many threads with deep stacks are sampled less often.
@@ -91,6 +106,8 @@ class StackSampler:
         The cost of a sample is the CPU time of this thread since the last one, which includes waking up.
         """
         self.sample()
+        if self._usage is not None:
+            self._usage.read()
         used_ns = time.thread_time_ns()
         cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
         return max(self._interval_s, min(cost_s / MOST_SHARE, _MOST_WAIT_S))
@@ -149,17 +166,19 @@ class StackSampler:
     def waiting_bytes(self) -> int:
         """About how much memory the ranges take."""
         with self._lock:
-            return _BYTES_OF_RANGE * sum(len(thread.ended) for thread in (*self._threads.values(), *self._gone))
+            ranges = sum(len(thread.ended) for thread in (*self._threads.values(), *self._gone))
+        return _BYTES_OF_RANGE * ranges + (self._usage.waiting_bytes() if self._usage is not None else 0)
 
     def drain(self) -> list[Chunk]:
-        """The ranges that have ended, a chunk for each thread that has any."""
+        """The ranges that have ended, a chunk for each thread that has any, and what threads used."""
         with self._lock:
             threads = [*self._threads.values(), *self._gone]
             taken = [(thread, thread.ended) for thread in threads if thread.ended]
             self._gone.clear()
             for thread, _ in taken:
                 thread.ended = []
-        return [_chunk(thread, ranges) for thread, ranges in taken]
+        stacks = [_chunk(thread, ranges) for thread, ranges in taken]
+        return stacks + (self._usage.drain() if self._usage is not None else [])
 
 
 def _chunk(thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:

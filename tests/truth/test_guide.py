@@ -266,6 +266,25 @@ def test_a_running_server_is_found_without_its_address():
     assert f"localhost:{port}" not in [server.address for server in find_running_servers()]
 
 
+SELF_CAPTURE = """
+import stepscope
+from stepscope.capture.running_servers import find_running_servers
+found = next(server for server in find_running_servers() if server.program == "train.py")
+# With the token of the note, and once the window that `run` captures of a program without steps is over.
+stepscope.client.trace(found.address, "asked", 100, num_tracing_attempts=20)
+print(stepscope.server.start(0) is not None)  # the program's own server takes its place
+print(found.address in [server.address for server in find_running_servers()])
+"""
+
+
+def test_a_program_under_stepscope_run_is_found_and_captured_without_its_address(tmp_path):
+    (tmp_path / "train.py").write_text(SELF_CAPTURE)
+    done = run_command(["-m", "stepscope", "run", "--logdir", "logs", "--seconds", "0.1", "train.py"], tmp_path)
+
+    assert done.stdout.split() == ["True", "False"], done.stderr
+    assert list((tmp_path / "asked").rglob("*.xplane.pb"))
+
+
 # -- the first sentence on every snippet is true -----------------------------------------------------------------------
 
 UNKNOWN = "unknown: only first calls were captured"

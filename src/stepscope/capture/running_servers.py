@@ -19,11 +19,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from stepscope.capture.remote.tpu_names import PROFILER_PORT
 from stepscope.records import dataclass
 
 _TPU_WORKERS = "TPU_WORKER_HOSTNAMES"  # of the pod, separated by commas; set on Cloud TPU machines
 _THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
-_TPU_PORT = 8466  # of the profiler service that a TPU machine runs
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ def announce_server(port: int, program: str = "", token: str | None = None) -> P
         program: what runs it; empty for the script that Python runs.
         token: what its clients must bring, if this user's programs shall find it in the note: nobody else can read it.
     """
-    facts = {"port": port, "program": program or _program(), "started_unix_s": time.time()} | ({"token": token} if token else {})
+    facts = {"port": port, "program": program or _program(), "started_unix_s": time.time()} | (
+        {"token": token} if token else {}
+    )
     with suppress(OSError, ValueError):
         folder = _folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -88,7 +90,7 @@ def find_running_servers() -> list[RunningServer]:
     """The servers of this user's jobs on this machine, the latest first, then the workers of its TPU pod."""
     own = sorted(_announced(), key=lambda server: -(server.started_unix_s or 0.0))
     pod = filter(None, (name.strip() for name in os.environ.get(_TPU_WORKERS, "").split(",")))
-    return [*own, *(RunningServer(f"{name}:{_TPU_PORT}", "TPU worker") for name in pod)]
+    return [*own, *(RunningServer(f"{name}:{PROFILER_PORT}", "TPU worker") for name in pod)]
 
 
 def _folder() -> Path:

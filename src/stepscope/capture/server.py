@@ -227,9 +227,7 @@ def _parse_port(port: object) -> int:
     return number
 
 
-def _start_listening(
-    port: int, address: str, access: Access, program: str = "", gives_way: bool = False
-) -> Server:
+def _start_listening(port: int, address: str, access: Access, program: str = "", gives_way: bool = False) -> Server:
     from stepscope.capture.remote.front import Front, listen
     from stepscope.capture.remote.handlers import Service
 

@@ -279,6 +279,18 @@ export interface Reports {
         cumulative_self_percent_with_idle: number | null;
       };
     };
+    idle: {
+      kind: "table";
+      fields: {
+        where: string | null;
+        type: string | null;
+        name: string | null;
+        rank_with_idle: number | null;
+        total_self_us: number | null;
+        self_percent_with_idle: number | null;
+        cumulative_self_percent_with_idle: number | null;
+      };
+    };
     distributions: {
       kind: "table";
       fields: {

@@ -68,6 +68,11 @@ def holds_stack_samples(plane: str) -> bool:
     return plane.startswith("/device:CUSTOM:Python stack samples")
 
 
+def is_unnamed_thread(line: str) -> bool:
+    """True for what the system calls every thread that Python starts, in releases before 3.14."""
+    return line in ("", "python", "python3")
+
+
 def is_main_thread(line: str) -> bool:
     """True for the name that Python gives to a program's first thread."""
     return line.startswith("MainThread")

@@ -17,9 +17,10 @@ import numpy as np
 
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.grouping import forest, spread_labels
+from stepscope.analysis.trace.module_calls import module_calls
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import MODULES, remedy
-from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
@@ -131,7 +132,7 @@ COMPARABLES = (
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     found = attribute(trace)
-    rows = _module_calls(trace)
+    rows = module_calls(trace)
     if not len(rows):
         return Partial(origin_of(trace), [], 0, int(found.time_ps.sum()))
     inside = np.full(len(trace.events), -1, np.int32)
@@ -155,14 +156,6 @@ def partial(trace: HostTrace) -> Partial:
     lost = (forward < 0) & (backward < 0)
     nodes, left_out = _select_longest([Node(*each) for each in whole])
     return Partial(origin_of(trace), nodes, left_out, int(found.time_ps[lost].sum()))
-
-
-def _module_calls(trace: HostTrace) -> I64:
-    python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
-    types = trace.events.type[python]
-    names = trace.event_types.name
-    of_modules = [kind for kind in np.unique(types).tolist() if trace.strings[names[kind]].startswith(MODULE_PREFIX)]
-    return python[np.isin(types, of_modules)]
 
 
 def _enclosing_calls(trace: HostTrace, rows: I64, inside: I32) -> I64:

@@ -464,6 +464,19 @@ export interface Reports {
         host: string | null;
       };
     };
+    purposes: {
+      kind: "table";
+      fields: {
+        purpose: string | null;
+        layer: string | null;
+        line: string | null;
+        allocated_bytes: number | null;
+        percent: number | null;
+        occurrences: number | null;
+        memory: string | null;
+        host: string | null;
+      };
+    };
     timeline: {
       kind: "table";
       fields: {

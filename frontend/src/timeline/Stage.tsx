@@ -3,7 +3,7 @@ import { effect, useSignalEffect } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { palette, theme } from "../design/theme";
 import { Icon } from "../ui/icons";
-import { type Item, visibleItems } from "./layout";
+import { type Item, isProjected, visibleItems } from "./layout";
 import type { Model, Region } from "./model";
 import { nearestActivity } from "./nearest";
 import {
@@ -69,8 +69,9 @@ export function Stage({ model }: { model: Model }) {
         <OverviewCaption model={model} />
       </div>
       <canvas class="tl-overview" ref={overview} style={{ height: OVERVIEW }} />
-      <div class="tl-corner">
+      <div class="tl-corner" title={aboutSteps(model)}>
         <span class="muted">Time</span>
+        <span class="muted">Steps</span>
       </div>
       <canvas class="tl-head" ref={head} style={{ height: RULER + STEP_BAND + layout.pinnedHeight }} tabIndex={-1} />
       {layout.pinnedItems.length > 0 && (
@@ -95,6 +96,11 @@ export function Stage({ model }: { model: Model }) {
       </div>
     </div>
   );
+}
+
+function aboutSteps(model: Model): string {
+  const steps = model.steps.value;
+  return steps ? [`Steps: ${steps.how}.`, steps.clocks].filter(Boolean).join("\n") : "";
 }
 
 /** Where a window is empty: the way to what is nearest, as far as the overview knows. */
@@ -160,6 +166,8 @@ function Label({ item, model }: { item: Item; model: Model }) {
     item.track && item.track.line >= 0
       ? `${item.track.events.toLocaleString("en-US")} events in ${item.track.rows} rows`
       : "",
+    item.track?.kind === "steps" ? (model.steps.value?.clocks ?? "") : "",
+    item.track && isProjected(item.track) ? "From the first to the last piece of work launched in each range" : "",
     emptyOnes(item),
   ]
     .filter(Boolean)
@@ -545,7 +553,8 @@ class Frame {
     this.hover(x, y);
     const hit = model.hover.peek()?.hit;
     const found = under(model);
-    if (found && found.lane.count[found.at] === 1) void model.select(found.lane.event[found.at] as number);
+    const stays = hit?.item.track ? isProjected(hit.item.track) : false;
+    if (found && found.lane.count[found.at] === 1) void model.select(found.lane.event[found.at] as number, stays);
     else if (found) this.open(found);
     else if (hit?.item.group) model.toggle("collapsed", hit.item.id);
     else {

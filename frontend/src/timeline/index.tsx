@@ -135,7 +135,8 @@ function Ready({ model, hosts, host }: { model: Model; hosts: readonly string[];
 
 function Notices({ model }: { model: Model }) {
   const { partial, not_drawn: notDrawn } = model.tracks;
-  if (!partial && !notDrawn) return null;
+  const clocks = model.steps.value?.clocks ?? "";
+  if (!partial && !notDrawn && !clocks) return null;
   return (
     <div class="tl-notices">
       {partial && <span class="badge">partial recording</span>}
@@ -145,6 +146,7 @@ function Notices({ model }: { model: Model }) {
           here.
         </span>
       )}
+      {clocks && <span class="muted">{clocks}</span>}
     </div>
   );
 }

@@ -192,8 +192,8 @@ export class Model {
 
   // -- an event --------------------------------------------------------------------------------------------------
 
-  /** Chooses an event; null none. */
-  async select(event: number | null): Promise<void> {
+  /** Chooses an event; null none.  `stays` leaves the tracks where they are. */
+  async select(event: number | null, stays = false): Promise<void> {
     this.asking.abort();
     this.asking = new AbortController();
     const { signal: abort } = this.asking;
@@ -214,8 +214,10 @@ export class Model {
         this.unfold(event);
         return;
       }
-      if (this.details.peek() || this.region.peek()) this.reveal(details.spot);
-      else this.toReveal = details.spot;
+      if (!stays) {
+        if (this.details.peek() || this.region.peek()) this.reveal(details.spot);
+        else this.toReveal = details.spot;
+      }
       batch(() => {
         this.region.value = null;
         this.summary.value = null;

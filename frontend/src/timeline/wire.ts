@@ -45,6 +45,8 @@ export interface Tracks {
 export interface Steps {
   readonly source: string;
   readonly how: string;
+  /** How rows of steps on a device relate to the marks on the host; empty unless there are both. */
+  readonly clocks: string;
   readonly name: readonly string[];
   readonly number: readonly number[];
   readonly start_ps: readonly number[];

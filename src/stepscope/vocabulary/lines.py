@@ -58,6 +58,15 @@ def holds_scopes(line: str) -> bool:
     return "scope" in line.lower()
 
 
+def holds_annotations(line: str) -> bool:
+    """True for a derived line on which the profiler itself laid the annotations of a stream.
+
+    >>> holds_annotations("Stream #7 annotations"), holds_annotations("Stream #7")
+    (True, False)
+    """
+    return line.startswith("Stream #") and line.endswith(" annotations")
+
+
 def device_label(plane: str) -> str:
     """A device's name for people: `GPU 0` for `/device:GPU:0`."""
     return plane.removeprefix(_DEVICE).replace(":", " ")

@@ -9,6 +9,8 @@ it is touched.  No analysis knows of this, so results are the same.
 Works with glibc on Linux; elsewhere `is_possible` says no.
 """
 
+cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t
 
 cdef extern from *:
@@ -230,6 +232,31 @@ cdef extern from *:
         }
     }
 
+    /* A file that is there already, to be read: nothing of it is copied, and its pages leave as those of others do. */
+    static void* spill_view(int file, size_t size) {
+        size_t mapped = spill_rounded(size);
+        spill_block* block = (spill_block*)mmap(NULL, mapped, PROT_READ | PROT_WRITE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (block == MAP_FAILED)
+            return NULL;
+        if (mmap((char*)block + SPILL_PAGE, size, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+            munmap(block, mapped);
+            return NULL;
+        }
+        block->mapped = mapped;
+        block->wanted = size;
+        block->file = -1;
+        spill_used = 1;
+        spill_enter(block);
+        return (char*)block + SPILL_PAGE;
+    }
+
+    static void spill_end_view(void* memory) {
+        spill_block* block = spill_take(memory);
+        if (block)
+            munmap(block, block->mapped);
+    }
+
     static volatile int spill_probing = 0, spill_probed = 0;
 
     SPILL_EXPORT void* malloc(size_t size) {
@@ -354,12 +381,16 @@ cdef extern from *:
     }
 
     static void spill_stop(void) { spill_on = 0; }
+    static int spill_is_on(void) { return spill_on; }
     static int spill_possible(void) { return 1; }
     #else
     static long long spill_bytes = 0, spill_evictions = 0;
     static int spill_is_first(void) { return 0; }
     static int spill_start(const char* folder, long long limit) { (void)folder; (void)limit; return 0; }
     static void spill_stop(void) {}
+    static int spill_is_on(void) { return 0; }
+    static void* spill_view(int file, size_t size) { (void)file; (void)size; return NULL; }
+    static void spill_end_view(void* memory) { (void)memory; }
     static int spill_possible(void) { return 0; }
     #endif
     """
@@ -368,6 +399,9 @@ cdef extern from *:
     bint spill_is_first() noexcept
     bint spill_start(const char* folder, long long limit) noexcept
     void spill_stop() noexcept
+    bint spill_is_on() noexcept
+    void* spill_view(int file, size_t size) noexcept
+    void spill_end_view(void* memory) noexcept
     bint spill_possible() noexcept
 
 
@@ -397,6 +431,40 @@ def start(folder, int64_t limit):
 def stop():
     """Takes large blocks from memory again; those in files stay there until they are freed."""
     spill_stop()
+
+
+def is_on():
+    """Whether large blocks go into files now."""
+    return spill_is_on()
+
+
+@cython.final
+cdef class FileView:
+    """The bytes of a file, read-only, while blocks go into files; a buffer.  Nobody may shorten the file meanwhile.
+
+    Args:
+        file: the number of the open file; it may be closed afterwards.
+        size: its bytes; at least one.
+
+    Raises:
+        OSError: the file cannot be mapped into memory.
+    """
+
+    cdef void* start
+    cdef Py_ssize_t size
+
+    def __cinit__(self, int file, Py_ssize_t size):
+        self.size = size
+        self.start = spill_view(file, <size_t>size)
+        if self.start == NULL:
+            raise OSError("the file cannot be mapped into memory")
+
+    def __dealloc__(self):
+        if self.start != NULL:
+            spill_end_view(self.start)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.start, self.size, 1, flags)
 
 
 def figures():

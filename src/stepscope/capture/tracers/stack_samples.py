@@ -28,6 +28,7 @@ from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
 _MOST_FRAMES = 128
+_MOST_NAMES = 20_000
 _BYTES_OF_RANGE = 130
 MOST_SHARE = 0.01  # of one core, for sampling
 _MOST_WAIT_S = 1.0
@@ -42,12 +43,13 @@ Frame = tuple[CodeType, int]
 
 @dataclass
 class Thread:
-    """One thread: the frames of its last sample, outermost first, each with its start, and the frames that have
-    ended."""
+    """One thread: the frames of its last sample, outermost first, each with its start, what distinguishes the innermost
+    of them from others, and the frames that have ended."""
 
     name: str
     number: int
     open: list[tuple[Frame, int]] = field(default_factory=list)
+    innermost: tuple[int, ...] = ()
     ended: list[tuple[Frame, int, int]] = field(default_factory=list)
 
 
@@ -63,6 +65,7 @@ class StackSampler:
         self._interval_s = 0.0
         self._used_ns = 0
         self._lock = threading.Lock()
+        self._names = FrameNames()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling."""
@@ -108,6 +111,10 @@ class StackSampler:
             self._last_ns = now
 
     def _note(self, thread: Thread, frame: FrameType | None, now: int) -> None:
+        innermost = _identify(frame)
+        if innermost == thread.innermost:
+            return  # the thread waits where it did; most threads of a program do, most of the time
+        thread.innermost = innermost
         stack: list[Frame] = []
         while frame is not None and len(stack) < _MOST_FRAMES:
             code = frame.f_code
@@ -159,20 +166,40 @@ class StackSampler:
             self._gone.clear()
             for thread, _ in taken:
                 thread.ended = []
-        return [_chunk(thread, ranges) for thread, ranges in taken]
+        return [self._chunk(thread, ranges) for thread, ranges in taken]
+
+    def _chunk(self, thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:
+        rows: dict[str, int] = {}
+        name = array("i", [rows.setdefault(self._names.find(*frame), len(rows)) for frame, _, _ in ranges])
+        begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
+        return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", list(rows), name, begin, end)
 
 
-def _chunk(thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:
-    rows: dict[str, int] = {}
-    known: dict[tuple[int, int], int] = {}  # code objects by identity: hashing one reads each of its instructions
-    name = array("i")
-    for (code, line), _, _ in ranges:
-        row = known.get((id(code), line))
-        if row is None:
-            row = known[id(code), line] = rows.setdefault(frame_name(code, line), len(rows))
-        name.append(row)
-    begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
-    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", list(rows), name, begin, end)
+def _identify(frame: FrameType | None) -> tuple[int, ...]:
+    """What distinguishes an innermost frame, and where it and its caller are, from others.  A reference to the frame
+    would keep the program's arrays alive."""
+    if frame is None:
+        return ()
+    caller = frame.f_back
+    here = id(frame), id(frame.f_code), frame.f_lasti
+    return here if caller is None else (*here, id(caller), id(caller.f_code), caller.f_lasti)
+
+
+class FrameNames:
+    """The names of frames, each made once: that asks the system for folders."""
+
+    def __init__(self) -> None:
+        # By identity: hashing a code object reads each of its instructions.  The object is kept, so its id stays its.
+        self._known: dict[tuple[int, int], tuple[CodeType, str]] = {}
+
+    def find(self, code: CodeType, line: int) -> str:
+        """The name of a frame, as `frame_name` makes it."""
+        known = self._known.get((id(code), line))
+        if known is None:
+            if len(self._known) >= _MOST_NAMES:
+                self._known.clear()
+            known = self._known[id(code), line] = code, frame_name(code, line)
+        return known[1]
 
 
 def frame_name(code: CodeType, line: int) -> str:

@@ -33,6 +33,7 @@ from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
 _MOST_FRAMES = 128
+_MOST_NAMES = 20_000
 _BYTES_OF_RANGE = 130
 MOST_SHARE = 0.01  # of one core, for sampling
 _MOST_WAIT_S = 1.0
@@ -74,6 +75,7 @@ class StackSampler:
         self._used_ns = 0
         self._lock = threading.Lock()
         self._usage = ThreadUsage() if reads_usage else None
+        self._names = FrameNames()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling."""
@@ -177,21 +179,31 @@ class StackSampler:
             self._gone.clear()
             for thread, _ in taken:
                 thread.ended = []
-        stacks = [_chunk(thread, ranges) for thread, ranges in taken]
+        stacks = [self._chunk(thread, ranges) for thread, ranges in taken]
         return stacks + (self._usage.drain() if self._usage is not None else [])
 
+    def _chunk(self, thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:
+        rows: dict[str, int] = {}
+        name = array("i", [rows.setdefault(self._names.find(*frame), len(rows)) for frame, _, _ in ranges])
+        begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
+        return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", list(rows), name, begin, end)
 
-def _chunk(thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:
-    rows: dict[str, int] = {}
-    known: dict[tuple[int, int], int] = {}  # code objects by identity: hashing one reads each of its instructions
-    name = array("i")
-    for (code, line), _, _ in ranges:
-        row = known.get((id(code), line))
-        if row is None:
-            row = known[id(code), line] = rows.setdefault(frame_name(code, line), len(rows))
-        name.append(row)
-    begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
-    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", list(rows), name, begin, end)
+
+class FrameNames:
+    """The names of frames, each made once: that asks the system for folders."""
+
+    def __init__(self) -> None:
+        # By identity: hashing a code object reads each of its instructions.  The object is kept, so its id stays its.
+        self._known: dict[tuple[int, int], tuple[CodeType, str]] = {}
+
+    def find(self, code: CodeType, line: int) -> str:
+        """The name of a frame, as `frame_name` makes it."""
+        known = self._known.get((id(code), line))
+        if known is None:
+            if len(self._known) >= _MOST_NAMES:
+                self._known.clear()
+            known = self._known[id(code), line] = code, frame_name(code, line)
+        return known[1]
 
 
 def frame_name(code: CodeType, line: int) -> str:

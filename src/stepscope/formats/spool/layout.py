@@ -144,7 +144,7 @@ def _unpack_value(value: Any) -> StatValue:
 
 def _pack_stats(stats: Mapping[str, StatValue]) -> dict[str, Any]:
     return {
-        key: {BYTES_KEY: value.decode("latin-1")} if isinstance(value, bytes) else value for key, value in stats.items()
+        key: {BYTES_KEY: value.decode("latin-1")} if type(value) is bytes else value for key, value in stats.items()
     }
 
 

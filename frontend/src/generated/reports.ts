@@ -1081,6 +1081,7 @@ export interface Reports {
         cache_misses: number | null;
         argument: string | null;
         shapes: string | null;
+        place: string | null;
       };
     };
     compilations: {
@@ -1099,6 +1100,7 @@ export interface Reports {
         argument: string | null;
         before: string | null;
         after: string | null;
+        place: string | null;
       };
     };
     devices: {

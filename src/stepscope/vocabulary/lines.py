@@ -76,3 +76,8 @@ def is_main_thread(line: str) -> bool:
 def holds_worker_processes(plane: str) -> bool:
     """True for the plane with the batches and tasks of worker processes that Stepscope recorded."""
     return plane.startswith("/device:CUSTOM:Worker processes")
+
+
+def holds_compilations(plane: str) -> bool:
+    """True for the plane with what TensorFlow traced and PyTorch compiled, as Stepscope noted it."""
+    return plane.startswith("/device:CUSTOM:Compilations (Stepscope)")

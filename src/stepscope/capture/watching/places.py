@@ -94,7 +94,8 @@ _RULES: tuple[_Rule, ...] = (
 
 
 @cache
-def _is_users(file: str) -> bool:
+def is_users_file(file: str) -> bool:
+    """True for a file that belongs to no library."""
     if file.startswith("<") or file.startswith(_OWN):
         return False
     return not file.startswith(_LIBRARIES) and "site-packages" not in file and "dist-packages" not in file
@@ -117,7 +118,7 @@ def find_place(frame: FrameType | None) -> Place | None:
             break
         code = outer.f_code
         activity = activity or _activity(code.co_filename, code.co_name)
-        if _is_users(code.co_filename):
+        if is_users_file(code.co_filename):
             users = outer
             break
         outer = outer.f_back

@@ -33,6 +33,7 @@ EVENT_BYTES = 4 + 8 + 8
 FRAMEWORK_LOST = "framework_part_lost"  # a fact of a capture whose framework recorded and could not store it
 WITHOUT_FRAMEWORK = "captured_without_framework"  # a fact of a capture by Stepscope's own tracers alone
 WORKERS_PLANE = "/device:CUSTOM:Worker processes (Stepscope)"  # a line for each, with its batches
+COMPILATIONS_PLANE = "/device:CUSTOM:Compilations (Stepscope)"  # what TensorFlow traces and PyTorch compiles
 BYTES_KEY = "\x00bytes"  # JSON has no bytes: {BYTES_KEY: text of code points below 256}
 
 StatValue = int | float | str | bytes

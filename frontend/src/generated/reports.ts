@@ -1107,6 +1107,7 @@ export interface Reports {
         cache_misses: number | null;
         argument: string | null;
         shapes: string | null;
+        place: string | null;
       };
     };
     compilations: {
@@ -1125,6 +1126,7 @@ export interface Reports {
         argument: string | null;
         before: string | null;
         after: string | null;
+        place: string | null;
       };
     };
     devices: {

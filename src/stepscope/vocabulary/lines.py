@@ -95,3 +95,8 @@ def holds_worker_processes(plane: str) -> bool:
 def holds_thread_usage(plane: str) -> bool:
     """True for the plane that says how long threads ran, and waited for a processor."""
     return plane.startswith("/device:CUSTOM:Processor time of threads")
+
+
+def holds_compilations(plane: str) -> bool:
+    """True for the plane with what TensorFlow traced and PyTorch compiled, as Stepscope noted it."""
+    return plane.startswith("/device:CUSTOM:Compilations (Stepscope)")

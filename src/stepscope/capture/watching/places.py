@@ -93,7 +93,8 @@ _RULES: tuple[_Rule, ...] = (
 
 
 @cache
-def _is_users(file: str) -> bool:
+def is_users_file(file: str) -> bool:
+    """True for a file that belongs to no library."""
     if file.startswith("<") or file.startswith(_OWN):
         return False
     return not file.startswith(_LIBRARIES) and "site-packages" not in file and "dist-packages" not in file
@@ -116,7 +117,7 @@ def find_place(stack: Sequence[tuple[CodeType, int]]) -> Place | None:
     users, activity = stack[0], ""
     for code, line in stack:
         activity = activity or _activity(code.co_filename, code.co_name)
-        if _is_users(code.co_filename):
+        if is_users_file(code.co_filename):
             users = (code, line)
             break
     code, line = users

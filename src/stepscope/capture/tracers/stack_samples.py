@@ -5,7 +5,8 @@ tracer of function calls, with the resolution of the sampling.  A frame in two c
 the time between them; one in only the first or the second of them, half of it.
 
 A function is named by the line that defines it.  The code of a module has no such line: it is named by the line that
-runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out.
+runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out, but for those
+of its demo, which stand for a user's program; and what called the command that runs the program.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _BYTES_OF_RANGE = 130
 MOST_SHARE = 0.01  # of one core, for sampling
 _MOST_WAIT_S = 1.0
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
+_DEMO_FOLDER = _OWN_FOLDER + "demo" + os.sep
+_COMMAND_FOLDER = _OWN_FOLDER + "cli" + os.sep
 _LIBRARIES = tuple(
     {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {"<frozen "}
 )
@@ -49,6 +52,20 @@ class Thread:
     number: int
     open: list[tuple[Frame, int]] = field(default_factory=list)
     ended: list[tuple[Frame, int, int]] = field(default_factory=list)
+
+
+def _frames_of_program(frame: FrameType | None) -> list[Frame]:
+    """The stack below an innermost frame, outermost first; what is outside of the program is left out."""
+    stack: list[Frame] = []
+    while frame is not None and len(stack) < _MOST_FRAMES:
+        code = frame.f_code
+        if not code.co_filename.startswith(_OWN_FOLDER) or code.co_filename.startswith(_DEMO_FOLDER):
+            stack.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
+        elif code.co_filename.startswith(_COMMAND_FOLDER):
+            break
+        frame = frame.f_back
+    stack.reverse()
+    return stack
 
 
 class StackSampler:
@@ -108,13 +125,7 @@ class StackSampler:
             self._last_ns = now
 
     def _note(self, thread: Thread, frame: FrameType | None, now: int) -> None:
-        stack: list[Frame] = []
-        while frame is not None and len(stack) < _MOST_FRAMES:
-            code = frame.f_code
-            if not code.co_filename.startswith(_OWN_FOLDER):
-                stack.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
-            frame = frame.f_back
-        stack.reverse()
+        stack = _frames_of_program(frame)
         common = 0
         for ((code, line), _), (seen, at) in zip(thread.open, stack, strict=False):
             if code is not seen or line != at:

@@ -28,6 +28,7 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS":
 _COMMAND = re.compile(r"^    \$ (stepscope .*)\n(?:    (?!\$).*\n|\n(?=    (?!\$)))*", re.MULTILINE)
 _MOST_LINES = {"run": 9, "compare": 2}  # of a command's output
 _WIDEST = 160  # columns of it
+_CUT_PATH = re.compile(r"(?<=>)/\w*\N{HORIZONTAL ELLIPSIS}(?=<)")  # of a narrow box: the start of a path says nothing
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def hide_machine(text: str, folder: Path) -> str:
     places = {f"{folder}/": "", sys.prefix: ".venv", sys.base_prefix: "/usr"}
     for place, name in places.items():
         text = text.replace(place, name)
-    return text
+    return _CUT_PATH.sub("", text)
 
 
 def draw_steps(logdir: Path, folder: Path) -> str:

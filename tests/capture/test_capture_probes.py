@@ -336,7 +336,8 @@ def test_the_frames_of_the_command_that_runs_a_program_are_left_out_and_those_of
         return SimpleNamespace(f_code=SimpleNamespace(co_filename=file, co_name="f", co_firstlineno=1), f_back=back)
 
     own = stack_samples._OWN_FOLDER
-    files = ["/lib/click/core.py", f"{own}cli/run.py", f"{own}capture/auto/run.py", "/home/train.py", f"{own}demo/data.py"]
+    command = ["/lib/click/core.py", f"{own}cli/run.py", f"{own}capture/auto/run.py"]
+    files = [*command, "/home/train.py", f"{own}demo/data.py"]
     innermost = None
     for file in files:
         innermost = frame_in(file, innermost)

@@ -1,4 +1,4 @@
-"""Progress of reading a file.  Readers report it to the listener of their thread, and to an onlooker if there is one."""
+"""Progress of reading a file.  Readers report it to the listener of their thread, and to its onlooker."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_the_program_of_a_tutorial_runs_and_its_summary_names_what_is_slow(name,
     assert done.returncode == 0, done.stderr
     assert "stepscope: captured steps " in done.stderr
     assert tutorial.culprit in done.stderr
-    (profile,) = profiles_below(tmp_path / tutorials.LOGDIR)
+    profile = profiles_below(tmp_path / tutorials.LOGDIR)[-1]  # on a slow machine, a window before it
     assert ">step " in tutorials.draw_steps(profile.parents[3], tmp_path)
 
 

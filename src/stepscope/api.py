@@ -156,8 +156,9 @@ def _short_path(path: str) -> str:
 class LoadedProfile:
     """A session of one or many hosts, with a method for each tool.
 
-    >>> profile = load("logs")  # doctest: +SKIP
-    >>> profile.overview()  # doctest: +SKIP
+    Examples:
+        >>> profile = load("logs")  # doctest: +SKIP
+        >>> profile.overview()  # doctest: +SKIP
     """
 
     def __init__(

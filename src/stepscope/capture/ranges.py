@@ -128,12 +128,13 @@ def forget_parent() -> None:
 class Trace:
     """Names what happens in a `with` block, or in every call of a function.
 
-    >>> for i in range(3):
-    ...     with Trace("train", step_num=i, _r=1):
-    ...         pass
-    >>> @Trace("load batch")
-    ... def load():
-    ...     pass
+    Examples:
+        >>> for i in range(3):
+        ...     with Trace("train", step_num=i, _r=1):
+        ...         pass
+        >>> @Trace("load batch")
+        ... def load():
+        ...     pass
 
     Args:
         name: the name of the range in every view.
@@ -230,8 +231,9 @@ def end_open_step() -> None:
 def annotate(name: str) -> Span:
     """Names what happens in a `with` block: like `Trace` without metadata, and cheapest while nothing records.
 
-    >>> with annotate("load batch"):
-    ...     pass
+    Examples:
+        >>> with annotate("load batch"):
+        ...     pass
     """
     if ROUTE.opener is None:
         return _NOTHING

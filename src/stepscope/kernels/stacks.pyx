@@ -13,12 +13,14 @@ cdef extern from "Python.h":
     int PyGC_Enable()
 
 
-def read_stacks(int most, str skipped):
+def read_stacks(int most, str skipped, str kept="\0", str last="\0"):
     """The stack of each thread that runs Python.
 
     Args:
         most: frames that are read of a stack at most, the innermost ones.
-        skipped: files whose path starts with this are left out.
+        skipped: files whose path starts with this are left out,
+        kept: but for those whose path starts with this.
+        last: a stack is read up to a skipped file whose path starts with this.
 
     Returns:
         Python's number of the thread -> its frames, innermost first: each its code, and the line that names it.  That is
@@ -29,7 +31,7 @@ def read_stacks(int most, str skipped):
     try:
         frames = sys._current_frames()
         for thread, frame in (<dict> frames).items():
-            found[thread] = named_frames(frame, most, skipped)
+            found[thread] = named_frames(frame, most, skipped, kept, last)
         return found
     finally:
         frame = frames = None
@@ -37,7 +39,7 @@ def read_stacks(int most, str skipped):
             PyGC_Enable()
 
 
-def read_stack(thread, int most):
+def read_stack(thread, int most=128):
     """The stack of one thread, innermost frame first: each its code, and the line that runs; empty if there is none.
 
     Args:
@@ -59,11 +61,15 @@ def read_stack(thread, int most):
             PyGC_Enable()
 
 
-cdef list named_frames(frame, int most, str skipped):
+cdef list named_frames(frame, int most, str skipped, str kept, str last):
     cdef list found = []
+    cdef str file
     while frame is not None and len(found) < most:
         code = frame.f_code
-        if not (<str> code.co_filename).startswith(skipped):
+        file = code.co_filename
+        if not file.startswith(skipped) or file.startswith(kept):
             found.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
+        elif file.startswith(last):
+            break
         frame = frame.f_back
     return found

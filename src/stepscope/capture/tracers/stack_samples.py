@@ -5,7 +5,8 @@ tracer of function calls, with the resolution of the sampling.  A frame in two c
 the time between them; one in only the first or the second of them, half of it.
 
 A function is named by the line that defines it.  The code of a module has no such line: it is named by the line that
-runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out.
+runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out, but for those
+of its demo, which stand for a user's program; and what called the command that runs the program.
 
 With each sample, the processor time of the loop's threads is read (`thread_usage`): the sampler is awake anyway, and
 waking another thread would interrupt the training once more.
@@ -38,6 +39,8 @@ _BYTES_OF_RANGE = 130
 MOST_SHARE = 0.01  # of one core, for sampling
 _MOST_WAIT_S = 1.0
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
+_DEMO_FOLDER = _OWN_FOLDER + "demo" + os.sep
+_COMMAND_FOLDER = _OWN_FOLDER + "cli" + os.sep
 _LIBRARIES = tuple(
     {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {"<frozen "}
 )
@@ -117,7 +120,7 @@ class StackSampler:
     def sample(self) -> None:
         """Takes one sample of every thread but Stepscope's own."""
         named = {thread.ident: thread for thread in threading.enumerate()}
-        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER)
+        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER)
         now = self._clock()
         with self._lock:
             for ident, stack in stacks.items():

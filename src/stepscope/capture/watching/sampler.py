@@ -11,7 +11,6 @@ from stepscope.capture.tracers.stack_samples import Frame, StackSampler, Thread
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.watching.own_cost import OwnCost
 from stepscope.capture.watching.places import Place, find_place
-from stepscope.capture.watching.stacks import MOST_FRAMES
 from stepscope.capture.watching.steps import StepFollower
 from stepscope.formats.spool.layout import Chunk
 from stepscope.kernels.stacks import read_stack
@@ -87,6 +86,6 @@ class RingSampler(StackSampler):
     def _note(self, ident: int, thread: Thread, stack: list[Frame], now: int) -> None:
         super()._note(ident, thread, stack, now)
         if thread.number == self._steps.thread_number:
-            place = find_place(read_stack(ident, MOST_FRAMES))
+            place = find_place(read_stack(ident))
             if place is not None:
                 self.places.append((now, place))

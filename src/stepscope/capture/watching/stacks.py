@@ -15,7 +15,6 @@ from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.kernels.stacks import read_stack
 
-MOST_FRAMES = 128
 _MOST_SHOWN = 60
 _MOST_COLLECTIVES = 5
 
@@ -40,7 +39,7 @@ def _describe_thread(thread: threading.Thread, stack: Sequence[tuple[CodeType, i
 def place_of_thread(number: int) -> Place | None:
     """Where the thread with the system's number is; None if there is none."""
     ident = next((thread.ident for thread in threading.enumerate() if thread.native_id == number), None)
-    return find_place(read_stack(ident, MOST_FRAMES))
+    return find_place(read_stack(ident))
 
 
 def describe_devices() -> list[str]:

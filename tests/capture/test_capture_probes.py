@@ -328,19 +328,26 @@ def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
     assert trace.planes.kind[0] == PlaneKind.CUSTOM_DEVICE  # what was sampled is no measured host time
 
 
-def test_the_frames_of_the_command_that_runs_a_program_are_left_out_and_those_of_the_demo_are_not():
-    def frame_in(file, back):
-        return SimpleNamespace(f_code=SimpleNamespace(co_filename=file, co_name="f", co_firstlineno=1), f_back=back)
-
+def test_the_frames_of_the_command_that_runs_a_program_are_left_out_and_those_of_the_demo_are_not(monkeypatch):
     own = stack_samples._OWN_FOLDER
-    command = ["/lib/click/core.py", f"{own}cli/run.py", f"{own}capture/auto/run.py"]
-    files = [*command, "/home/train.py", f"{own}demo/data.py"]
-    innermost = None
-    for file in files:
-        innermost = frame_in(file, innermost)
+    seen = []
+    sampler = stack_samples.StackSampler()
+    monkeypatch.setattr(sampler, "_note", lambda ident, thread, stack, now: seen.append((ident, stack)))
+    call = sampler.sample
+    for file in (
+        f"{own}demo/data.py",
+        "/home/train.py",
+        f"{own}capture/auto/run.py",
+        f"{own}cli/run.py",
+        "/lib/click.py",
+    ):
+        names = {"inner": call}
+        exec(compile("def call(): inner()", file, "exec"), names)
+        call = names["call"]
+    call()
 
-    seen = [code.co_filename for code, _ in stack_samples._frames_of_program(innermost)]
-    assert seen == ["/home/train.py", f"{own}demo/data.py"]
+    files = [code.co_filename for code, _ in dict(seen)[threading.get_ident()]]
+    assert files == [f"{own}demo/data.py", "/home/train.py"]
 
 
 def test_a_thread_that_has_ended_ends_its_stack(monkeypatch):

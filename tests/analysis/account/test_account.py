@@ -265,3 +265,39 @@ def test_a_file_name_that_anyone_may_have_is_the_users_unless_a_library_calls_it
     found = culprit_of(Y="$train.py:9 step", Z="$utils.py:30 collate", Q="$utils.py:5 pad")
 
     assert (found.name, found.file, found.inside) == ("pad", "utils.py", None)
+
+
+def test_a_wait_for_a_thread_of_gloo_is_communication_and_not_python():
+    trace = draw(
+        """
+        host main  | M0-------------M1-------------
+        host main  | aaC         bbbaaC         bbb
+        host gloo1 |    G--------      G--------
+        """,
+        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
+    )
+    assert causes(trace) == {"communication": 10, "host_compute": 5}
+
+
+def test_python_beside_a_collective_that_ends_much_earlier_stays_python():
+    trace = draw(
+        """
+        host main  | M0-------------M1-------------
+        host main  | aaC         bbbaaC         bbb
+        host gloo1 |    G----          G----
+        """,
+        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
+    )
+    assert causes(trace) == {"python": 9, "communication": 1, "host_compute": 5}
+
+
+def test_a_thread_of_gloo_waits_for_the_call_that_hands_the_next_collective_over():
+    trace = draw(
+        """
+        host main  | M0-------------------M1-------------------
+        host main  | aaC   aaC         bbbaaC   aaC         bbb
+        host gloo1 |    G--   G--------      G--   G--------
+        """,
+        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
+    )
+    assert "unknown" not in causes(trace)

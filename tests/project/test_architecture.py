@@ -58,6 +58,7 @@ ALLOWED: dict[str, set[str]] = {
         "shelf",
         "api",
         "sql",
+        "overtime",
         "export",
         "vocabulary",
     },

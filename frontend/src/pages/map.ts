@@ -7,6 +7,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
   overview: () => import("./summary/SummaryPage"),
   timeline: () => import("./TimelinePage"),
   steps: () => import("./summary/StepsPage"),
+  inference: () => import("./summary/LatencyPage"),
   advice: () => import("./advice/AdvicePage"),
   "input-pipeline": () => import("./input/InputPage"),
   "tf-data": () => import("./input/TfDataPage"),
@@ -25,5 +26,6 @@ export const PAGES: Readonly<Record<string, Page>> = {
   "memory-profile": () => import("./memory/MemoryPage"),
   "memory-viewer": () => import("./xla/ProgramMemoryPage"),
   system: () => import("./system/SystemPage"),
+  "over-time": () => import("./overtime/OverTimePage"),
   sql: () => import("./sql/SqlPage"),
 };

@@ -29,6 +29,8 @@ ROUTES = (
     Route(_SQL, "stepscope.web.api_sql:stop", "DELETE"),
     Route(f"{_SQL}/schema", "stepscope.web.api_sql:schema"),
     Route("/api/sessions/<session>/whatif", "stepscope.web.api_whatif:get_whatif"),
+    Route("/api/overtime", "stepscope.web.api_overtime:list_runs"),
+    Route("/api/overtime/report", "stepscope.web.api_overtime:run_report"),
     Route("/api/comparable", "stepscope.web.api_compare:comparable_json"),
     Route(_COMPARE, "stepscope.web.api_compare:comparison_json"),
     Route(f"{_COMPARE}/tables/<section>.arrow", "stepscope.web.api_compare:comparison_arrow"),

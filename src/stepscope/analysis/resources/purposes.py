@@ -113,8 +113,8 @@ def shorten_held(rows: Iterable[Held], most: int) -> list[Held]:
 
 def _sum_rows(rows: Iterable[tuple[str, str | None, str | None, Held]]) -> list[Held]:
     sums: dict[tuple[str, str | None, str | None], list[int]] = {}
-    for *key, row in rows:
-        total = sums.setdefault((key[0], key[1], key[2]), [0, 0])
+    for purpose, layer, line, row in rows:
+        total = sums.setdefault((purpose, layer, line), [0, 0])
         total[0] += row.allocated
         total[1] += row.occurrences
     found = [Held(*key, allocated, count) for key, (allocated, count) in sums.items()]

@@ -74,7 +74,7 @@ export function Stage({ model }: { model: Model }) {
         <OverviewCaption model={model} />
       </div>
       <canvas class="tl-overview" ref={overview} style={{ height: OVERVIEW }} />
-      <div class="tl-corner" title={aboutSteps(model)}>
+      <div class="tl-corner tl-corner-rows" title={aboutSteps(model)}>
         <span class="muted">Time</span>
         <span class="muted">Steps</span>
       </div>

@@ -72,7 +72,7 @@ function barOf(kind: Kind): StackedRow {
   return {
     key: `${kind.source} ${kind.name}`,
     label: String(kind.name),
-    note: `${Number(kind.runs).toLocaleString("en-US")} runs`,
+    note: kind.runs === 1 ? "1 run" : `${Number(kind.runs).toLocaleString("en-US")} runs`,
     parts: { p50: half, p90: Math.max(0, most - half), p99: Math.max(0, nearly - Math.max(most, half)) },
   };
 }

@@ -25,7 +25,7 @@ import {
 import { Painter } from "./paint-colours";
 import { sliceAt } from "./slices";
 import { duration } from "./ticks";
-import { clamp, pan, type Span, toTime, toX, zoomAt } from "./viewport";
+import { around, clamp, pan, type Span, toTime, toX, zoomAt } from "./viewport";
 import type { LaneSlices } from "./wire";
 
 const DRAG = 4;
@@ -51,6 +51,11 @@ export function under(model: Model): Under | null {
   return null;
 }
 
+function spanOf({ lane, at }: Under): Span {
+  const time = (place: number) => lane.begin + lane.unit * place;
+  return { begin: time(lane.start[at] as number), end: time(lane.end[at] as number) };
+}
+
 export function Stage({ model }: { model: Model }) {
   const overview = useRef<HTMLCanvasElement>(null);
   const head = useRef<HTMLCanvasElement>(null);
@@ -69,7 +74,7 @@ export function Stage({ model }: { model: Model }) {
         <OverviewCaption model={model} />
       </div>
       <canvas class="tl-overview" ref={overview} style={{ height: OVERVIEW }} />
-      <div class="tl-corner" title={aboutSteps(model)}>
+      <div class="tl-corner tl-corner-rows" title={aboutSteps(model)}>
         <span class="muted">Time</span>
         <span class="muted">Steps</span>
       </div>
@@ -554,7 +559,8 @@ class Frame {
     const hit = model.hover.peek()?.hit;
     const found = under(model);
     const stays = hit?.item.track ? isProjected(hit.item.track) : false;
-    if (found && found.lane.count[found.at] === 1) void model.select(found.lane.event[found.at] as number, stays);
+    if (found && hit?.item.track?.kind === "query") model.show(around(spanOf(found), model.whole));
+    else if (found && found.lane.count[found.at] === 1) void model.select(found.lane.event[found.at] as number, stays);
     else if (found) this.open(found);
     else if (hit?.item.group) model.toggle("collapsed", hit.item.id);
     else {

@@ -61,7 +61,7 @@ function linesOf(model: Model, hover: Hover, found: Under | null): Lines | null 
 
 function groupLines(model: Model, hover: Hover): Lines | null {
   const { group } = hover.hit.item;
-  if (!group || group.kind === "counters") return null;
+  if (!group || group.kind === "counters" || group.kind === "query") return null;
   for (const { tile, begin, end } of model.tiles.pieces(group.id, model.span.peek(), model.width)) {
     if (hover.time < begin || hover.time >= end || !tile.load) continue;
     const value = tile.load[Math.floor((hover.time - tile.begin) / tile.cell)] ?? 0;

@@ -20,7 +20,7 @@ export interface GroupInfo {
   readonly id: string;
   readonly name: string;
   readonly detail: string;
-  readonly kind: "device" | "host" | "pool" | "counters" | "other";
+  readonly kind: "device" | "host" | "pool" | "counters" | "other" | "query";
   readonly tracks: readonly TrackInfo[];
   readonly groups: readonly GroupInfo[];
   readonly empty: readonly string[];

@@ -47,11 +47,18 @@ export function partsOf(sums: ReadonlyMap<string, number>, surface: string): Bar
   }));
 }
 
-/** `most of it activations (88 %), then gradients (4 %)`; empty without rows. */
+const PHRASES: Readonly<Record<string, string>> = {
+  temporary: "temporary memory",
+  before_the_capture: "from before the capture",
+  unknown: "of unknown purpose",
+};
+
+/** `88 % activations, 4 % gradients`; empty without rows. */
 export function mostOf(sums: ReadonlyMap<string, number>): string {
   const total = [...sums.values()].reduce((all, size) => all + size, 0);
-  const named = [...sums].filter(([, size]) => size >= total / 50).slice(0, 3);
-  if (!(total > 0) || !named.length) return "";
-  const texts = named.map(([key, size]) => `${termText(key).toLowerCase()} (${percent((100 * size) / total)})`);
-  return texts.length === 1 ? (texts[0] as string) : `${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
+  return [...sums]
+    .filter(([, size]) => size > total / 50)
+    .slice(0, 3)
+    .map(([key, size]) => `${percent((100 * size) / total)} ${PHRASES[key] ?? termText(key).toLowerCase()}`)
+    .join(", ");
 }

@@ -74,7 +74,7 @@ export function StackedBars({
                       }}
                       {...hint(`${part.label} · ${row.label}`, part.doc, `${amount} ${unit}, ${share}`)}
                     >
-                      {amount >= WRITTEN_FROM * longest && write(amount)}
+                      {amount >= WRITTEN_FROM * longest && <span>{write(amount)}</span>}
                     </span>
                   )
                 );

@@ -36,7 +36,12 @@ def measure(name: str, work: Callable[[], object]) -> None:
     forget_peak()
     started, cpu, system = time.perf_counter(), time.process_time(), os.times().system
     work()
-    answer = {"work": name, "seconds": time.perf_counter() - started, "cpu": time.process_time() - cpu, "system": os.times().system - system}
+    answer = {
+        "work": name,
+        "seconds": time.perf_counter() - started,
+        "cpu": time.process_time() - cpu,
+        "system": os.times().system - system,
+    }
     print(json.dumps(answer | {"peak": peak_bytes(), "spilled": kernels.spill.figures()[0]}), flush=True)
 
 

@@ -158,6 +158,9 @@ class LoadedProfile:
 
     >>> profile = load("logs")  # doctest: +SKIP
     >>> profile.overview()  # doctest: +SKIP
+
+    Attributes:
+        has_engine: whether the user chose where hosts are analysed.
     """
 
     def __init__(
@@ -179,6 +182,7 @@ class LoadedProfile:
         where = where or parse_placement(None, None)
         self._work = HostWork(cache, self.shelf, self._progress, memory_bytes=where.memory_bytes)
         self._session_work = SessionWork(self._work, where, self._progress)
+        self.has_engine = where.engine is not None
         self._asked: tuple[object, Database] | None = None
 
     @property
@@ -246,14 +250,20 @@ class LoadedProfile:
         """Computes one host's part of a tool's report and caches it.  Raises UsageError, InputError."""
         return self._work.partial(tool_named(tool_name), pick_host(self._session, host))
 
-    def prepare(self, tool_names: Iterable[str], host: str | None = None, within_steps: bool = False) -> None:
+    def prepare(
+        self,
+        tool_names: Iterable[str],
+        host: str | None = None,
+        within_steps: bool = False,
+        ended: Callable[[str, Problem | None], None] = lambda host, problem: None,
+    ) -> None:
         """Runs several tools on each of several hosts, so that each file is decoded once and not once per tool.
         A host that cannot be read is skipped; the reports name it.  `within_steps` is for reports on all steps.
-        Raises UsageError."""
+        `ended` is called with each host and why it is skipped, if it is.  Raises UsageError."""
         tools = [tool_named(name) for name in tool_names]
         files = self._files if host is None else (pick_host(self._session, host),)
         if len(files) > 1:
-            self._session_work.analyse(files, tools, Selection(within_steps))
+            self._session_work.analyse(files, tools, Selection(within_steps), ended)
 
     def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | int | None = None) -> Report:
         """A tool's report.  A host that cannot be read is left out and named, unless it is the only one.

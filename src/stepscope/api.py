@@ -242,6 +242,25 @@ class LoadedProfile:
         file = self._files[0] if host is None and len(self._files) == 1 else pick_host(self._session, host or "")
         return self._work.trace(file)
 
+    def clocks(self) -> tuple[dict[str, Any], ...]:
+        """How far each host's clock is ahead, as in the table `clocks` of the tool `distributed`: estimated from
+        collectives that end on all ranks together.  Empty with one host, or where there are too few of them."""
+        return self._clocks if len(self._files) > 1 else ()
+
+    @functools.cached_property
+    def _clocks(self) -> tuple[dict[str, Any], ...]:
+        clocks: tuple[dict[str, Any], ...] = self.report("distributed").to_dict()["clocks"]
+        return clocks
+
+    def with_clock_set(self, trace: HostTrace) -> HostTrace:
+        """A host's trace with its clock set right, if it is known to be wrong by more than the uncertainty of that."""
+        ahead = {row["host"]: row["ahead_ms"] for row in self.clocks() if abs(row["ahead_ms"]) > row["uncertainty_ms"]}
+        if trace.start_unix_ns is None or trace.host not in ahead:
+            return trace
+        ahead_ns = round(ahead[trace.host] * 1e6)
+        stop = None if trace.stop_unix_ns is None else trace.stop_unix_ns - ahead_ns
+        return replace(trace, start_unix_ns=trace.start_unix_ns - ahead_ns, stop_unix_ns=stop, _derived={})
+
     def is_decoded(self, host: str) -> bool:
         """Whether a host's trace is in memory, so that `trace` returns at once."""
         return self._work.is_decoded(pick_host(self._session, host))

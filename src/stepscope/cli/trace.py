@@ -51,7 +51,9 @@ def trace(
             size = sum(map(sys.stdout.buffer.write, written))
         else:
             size = write_file(output, compress_pieces(written) if output.suffix == ".gz" else written)
-    typer.echo(f"{'stdout' if to_stdout else output} ({file_size_text(size)}){_clocks_text(profile.clocks())}", err=True)
+    typer.echo(
+        f"{'stdout' if to_stdout else output} ({file_size_text(size)}){_clocks_text(profile.clocks())}", err=True
+    )
 
 
 def _clocks_text(clocks: Sequence[Mapping[str, Any]]) -> str:

@@ -689,6 +689,32 @@ export interface Reports {
         most_gb_per_s: number | null;
       };
     };
+    groups: {
+      kind: "table";
+      fields: {
+        group: string | null;
+        description: string | null;
+        parallelism: string | null;
+        members: string | null;
+        ranks: number | null;
+        operations: string | null;
+        count: number | null;
+        total_us: number | null;
+      };
+    };
+    pipeline: {
+      kind: "table";
+      fields: {
+        group: string | null;
+        stage: number | null;
+        rank: number | null;
+        host: string | null;
+        step_ms: number | null;
+        bubble_ms: number | null;
+        bubble_percent: number | null;
+        transfers: number | null;
+      };
+    };
     clocks: {
       kind: "table";
       fields: {

@@ -41,7 +41,7 @@ from stepscope.capture.watching.windows import FrameworkWindows, Plan
 from stepscope.formats.series import series_folder
 from stepscope.formats.store import is_remote
 
-_LOOK_S = 0.5
+_LOOK_S = 1.0
 _BEAT_S = 5.0
 _ANSWER_S = 30.0
 _AHEAD_S = 3.0  # all ranks have to read a request before the first step of its window

@@ -23,7 +23,7 @@ from stepscope.capture.watching.sampler import RingSampler
 from stepscope.capture.watching.steps import StepFollower
 from stepscope.formats.spool import layout
 
-FLUSH_S = 0.75  # what a killed job loses at most, with some time to write
+FLUSH_S = 1.0  # what a killed job loses at most, with some time to write
 _SYSTEM_MS = 1000
 _MOST_MACHINE = 60
 

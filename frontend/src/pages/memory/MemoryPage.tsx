@@ -49,6 +49,7 @@ function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryRep
   const chosen = memories.find((memory) => keyOf(memory) === route.value.params.memory) ?? fullest(memories);
   const events = useOwnRows(tableOf(sections, "timeline"), chosen);
   const fills = useOwnRows(tableOf(sections, "breakdown"), chosen);
+  const stays = useOwnRows(tableOf(sections, "staying"), chosen);
   if (!chosen) return null;
   return (
     <>
@@ -64,6 +65,13 @@ function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryRep
         rows={fills}
         empty="no known allocation at the peak"
         main
+      />
+      <OwnRows
+        id="staying"
+        columns={usualOf(tableOf(sections, "staying"))}
+        title="What stays from step to step"
+        rows={stays}
+        empty="no allocation of several steps stays"
       />
       <More title="Allocations and deallocations" tables={["events"]}>
         <OwnRows

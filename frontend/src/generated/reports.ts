@@ -477,6 +477,34 @@ export interface Reports {
         host: string | null;
       };
     };
+    growth: {
+      kind: "table";
+      fields: {
+        memory: string | null;
+        host: string | null;
+        grows: boolean | null;
+        bytes_per_step: number | null;
+        steps: number | null;
+        first_bytes: number | null;
+        last_bytes: number | null;
+      };
+    };
+    staying: {
+      kind: "table";
+      fields: {
+        op: string | null;
+        place: string | null;
+        bytes_per_step: number | null;
+        allocated_bytes: number | null;
+        allocations: number | null;
+        steps: number | null;
+        region: string | null;
+        dtype: string | null;
+        shape: string | null;
+        memory: string | null;
+        host: string | null;
+      };
+    };
     timeline: {
       kind: "table";
       fields: {

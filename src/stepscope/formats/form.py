@@ -63,6 +63,7 @@ class Format(ABC):
         other_endings: if a folder holds no other profile, files with these endings are checked by content.
         unfinished_ending: the ending that an unfinished file adds to the name of its final profile; it is left out if
             that profile exists.
+        holds_memory_only: files hold what fills a memory, and no steps or ops: only one tool has an answer.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Format(ABC):
     has_spans: bool = False
     other_endings: tuple[str, ...] = ()
     unfinished_ending: str = ""
+    holds_memory_only: bool = False
 
     # -- content -------------------------------------------------------------------------------------------------------
 

@@ -32,8 +32,6 @@ ROUTES = (
     Route("/api/over-time/<run>", "stepscope.web.api_over_time:show_watched"),
     Route("/api/over-time/<run>/tables/<section>.arrow", "stepscope.web.api_over_time:watched_arrow"),
     Route("/api/sessions/<session>/whatif", "stepscope.web.api_whatif:get_whatif"),
-    Route("/api/overtime", "stepscope.web.api_overtime:list_runs"),
-    Route("/api/overtime/report", "stepscope.web.api_overtime:run_report"),
     Route("/api/comparable", "stepscope.web.api_compare:comparable_json"),
     Route(_COMPARE, "stepscope.web.api_compare:comparison_json"),
     Route(f"{_COMPARE}/tables/<section>.arrow", "stepscope.web.api_compare:comparison_arrow"),

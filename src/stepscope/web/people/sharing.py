@@ -1,8 +1,8 @@
 """Links to a view of a session, signed and for some days.
 
 A link lets nobody in: who opens it logs in and sees with the own role.  The signature says that somebody of this team
-made the link, for that session and that view, so a changed one or one from elsewhere leads nowhere.  The key lies in the
-store of the words, so servers with the same store accept each other's links.
+made the link, for that session and that view, so a changed one or one from elsewhere leads nowhere.  The key lies in
+the store of the words, so servers with the same store accept each other's links.
 """
 
 from __future__ import annotations

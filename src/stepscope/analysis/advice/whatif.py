@@ -46,7 +46,7 @@ CHANGE_FIELDS: tuple[Field, ...] = (
     Field(
         "number",
         "ratio",
-        "the share of its time that stays, or how many workers it moves to, or ranks there are",
+        "the share of its time that stays, or the number of workers or ranks",
         "float",
     ),
     Field("what", "text", "what the name stands for", "str", Role.TEXT),
@@ -198,8 +198,8 @@ def what_if_balanced(
         figures=_figures(None, foretold),
         causes=_cause_rows(foretold),
         reasoning=(
-            "in each step the slowest rank's own work is replaced by the mean of all ranks; the others wait for it in the"
-            " same collectives",
+            "the slowest rank's own work is replaced by the mean of all ranks, step by step; the others wait for it in"
+            " the same collectives",
             f"{found.slowest} is the slowest in {found.slowest_steps} of {counted(found.steps, 'common step')}",
         ),
     )

@@ -160,6 +160,22 @@ def test_the_input_pipeline_analyzer(profile_of):
     assert columns <= set(found["rows"][0])
 
 
+@pytest.mark.parametrize("snippet", ["guide_callback", "guide_custom_loop", "guide_custom_loop_anti_pattern"])
+def test_the_input_pipeline_analyzer_and_the_summary_agree(profile_of, snippet):
+    overview, analyzer = (profile_of(snippet).overview().to_dict(), profile_of(snippet).input_pipeline().to_dict())
+
+    assert analyzer["verdict"] == overview["verdict"] or "input_bound" not in (analyzer["verdict"], overview["verdict"])
+    of_step = sum(row["percent"] for row in overview["account"] if row["cause"] == "input")
+    assert analyzer["median_step_percent"] == pytest.approx(of_step, abs=0.01)
+
+
+def test_every_op_is_in_the_csv(profile_of, capsys):
+    profile = profile_of("guide_callback")
+    assert run(["op-stats", str(profile.path), "--format", "csv"]) == 0
+
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(profile.op_stats().rows)
+
+
 def test_tensorflow_stats_count_no_share_of_the_other_side(profile_of):
     rows = profile_of("guide_callback").op_stats().to_dict()["rows"]
 
@@ -242,6 +258,24 @@ def test_the_memory_profile_tool(profile_of):
         "in_use_bytes",
     ):
         assert name in fields
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has", "Tried to allocate 20.00 MiB"),
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.", "trying to allocate 8 bytes"),
+        (
+            "OOM when allocating tensor with shape[8,8] and type float [[{{node dense/MatMul}}]]",
+            "memory in dense/MatMul",
+        ),
+    ],
+)
+def test_an_allocation_that_failed_is_named(message, told, tmp_path):
+    with pytest.raises(RuntimeError), stepscope.Profile(str(tmp_path)):
+        raise RuntimeError(message)
+
+    assert any(told in warning for warning in stepscope.load(tmp_path).memory_profile().warnings)
 
 
 def test_the_pod_viewer_breaks_every_step_down_on_every_worker(programs):
@@ -707,7 +741,7 @@ PIXELS = {
     ("ops", "made", "moved_us"), [("Q-F---", "Z Z   ", 4000.0), ("F---Q-", "Y   Z ", None), ("F-----", "Z     ", None)]
 )
 def test_pixels_that_are_moved_after_the_cast_are_found(ops, made, moved_us):
-    line = "host tf_data_private_threadpool/1"
+    line = "host tf_data_private_threadpool"
     found = augmentation_of(draw(f"host main | M0------\n{line} | {ops}\n{line} | {made}", PIXELS))
 
     assert (found and found.wide_ps / 1e6) == moved_us

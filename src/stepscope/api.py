@@ -404,6 +404,7 @@ class LoadedProfile:
         scales: Mapping[str, float] | None = None,
         overlap: str | Sequence[str] = (),
         move: Mapping[str, float] | None = None,
+        balance_ranks: bool = False,
     ) -> WhatIfReport:
         """Predicts the median step after some changes, all at once, by replaying the recorded steps.
 
@@ -416,9 +417,10 @@ class LoadedProfile:
             scales: further parts, each with the share of its time that stays.
             overlap: parts that run beside everything else.
             move: parts that other workers do, each with the number of workers.
+            balance_ranks: every rank has the same amount of own work; this change stands alone.
 
         Raises:
-            UsageError: there is no such part, or the profile has no steps.
+            UsageError: there is no such part, the profile has no steps, or it has no ranks to balance.
             InputError: the steps cannot be replayed well enough.
         """
         from stepscope.analysis.account.model import model_of
@@ -433,6 +435,12 @@ class LoadedProfile:
             *(whatif.Change(whatif.OVERLAP, part) for part in overlapped),
             *(whatif.Change(whatif.MOVE, part, workers) for part, workers in (move or {}).items()),
         ]
+        if balance_ranks and changes:
+            raise UsageError("balanced ranks cannot be combined with other changes", hint="ask for them alone")
+        if balance_ranks:
+            parts, problems = self._partials(self._files, tool_named("critical-path"))
+            steps = {part.stepping.host: part.steps for part in parts}
+            return whatif.what_if_balanced(steps, tuple(str(problem) for problem in problems))
         models = [model for file in self._slowest_hosts() if (model := model_of(self.trace(file.host))) is not None]
         return whatif.what_if(models, changes, self._ops_of_class, tuple(file.host for file in self._files))
 

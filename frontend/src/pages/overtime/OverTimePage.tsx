@@ -101,7 +101,8 @@ function OverTime({ report, sections, sessions }: OverTimeAnswer) {
 
 function steadySentence(figures: Values): string {
   const step = typeof figures.step_ms_median === "number" ? ` of ${duration(figures.step_ms_median)}` : "";
-  return `Nothing stands out: ${Number(figures.steps ?? 0).toLocaleString("en-US")} steps${step} in ${figures.hours ?? 0} h`;
+  const steps = Number(figures.steps ?? 0).toLocaleString("en-US");
+  return `Nothing stands out: ${steps} steps${step} in ${figures.hours ?? 0} h`;
 }
 
 function CurvesCard({ report }: { report: OverTimeReport }) {

@@ -31,14 +31,14 @@ from stepscope.capture.watching.marks import URGENT, Mark, Trigger
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.own_cost import OwnCost
 from stepscope.capture.watching.ring import Ring
-from stepscope.capture.watching.series import Bucket, SeriesFile
+from stepscope.capture.watching.series import Bucket, RemoteSeries, SeriesFile
 from stepscope.capture.watching.spikes import Spikes
 from stepscope.capture.watching.steps import StepFollower, StepRecord
 from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, Request
 from stepscope.capture.watching.usual import UsualLength
 from stepscope.capture.watching.windows import FrameworkWindows, Plan
-from stepscope.formats.series import series_folder
+from stepscope.formats.series import series_folder, series_place
 from stepscope.formats.store import is_remote
 
 _LOOK_S = 1.0
@@ -95,6 +95,7 @@ class Watch:
         self._spikes = Spikes()
         self._table = TimeTable(options.every, options.at, time.monotonic(), time.time())
         self._ranks = Ranks(self._local, this_worker(), time.time_ns()) if self._local else None
+        self._remote_runs = quota.RemoteRuns(options.quota)
         self._series = self._open_series()
         self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._loop, name=f"{THREAD_PREFIX}watch", daemon=True)
@@ -416,6 +417,8 @@ class Watch:
                 if target.url is None:
                     quota.mark_run(target.folder, mark.row())
                 path = keep.convert_ring(target, attached)
+                if target.url is not None:
+                    self._make_remote_room(target.url)
                 report.inform(f"{mark.sentence}: {path}")
                 if request is not None and self._ranks is not None:
                     self._ranks.answer(request)
@@ -446,6 +449,12 @@ class Watch:
     def _make_room(self) -> None:
         if self._local is not None:
             removed = quota.enforce_quota(self._local, self.options.quota, frozenset(self._writing_runs))
+            if removed:
+                report.inform(f"removed to keep the quota: {', '.join(removed)}")
+
+    def _make_remote_room(self, address: str) -> None:
+        with report.Wall("keeping the quota of the watch", strict=False):
+            removed = self._remote_runs.add(address)
             if removed:
                 report.inform(f"removed to keep the quota: {', '.join(removed)}")
 
@@ -487,6 +496,8 @@ class Watch:
 
     def _note_window(self, plan: Plan, capture: Capture) -> None:
         self.budget.note(self.windows.take_cost_s())
+        if capture.url is not None:
+            self._make_remote_room(capture.url.rpartition("/")[0])
         if capture.path is None:
             return
         quota.mark_run(capture.path.parent, plan.mark.row() | {"window": plan.run})
@@ -497,9 +508,11 @@ class Watch:
     # -- the time series -----------------------------------------------------------------------------------------------
 
     def _open_series(self) -> SeriesFile | None:
-        if self._local is None or not self.options.series:
+        if not self.options.series:
             return None
         try:
+            if self._local is None:
+                return RemoteSeries(series_place(self.logdir, self.run), self.target.name)
             return SeriesFile(series_folder(self.logdir, self.run), self.target.name)
         except OSError as error:
             report.report(error, "writing the time series")
@@ -517,7 +530,7 @@ class Watch:
         self._series.add(self.last_row)
         if self._series.is_due():
             self._await_writer()
-            self._writer = threading.Thread(target=self._series.pack, name=f"{THREAD_PREFIX}pack", daemon=True)
+            self._writer = threading.Thread(target=self._series.tend, name=f"{THREAD_PREFIX}pack", daemon=True)
             self._writer.start()
 
     last_row: dict[str, float | int | None] = {}  # noqa: RUF012 - replaced, never changed
@@ -557,6 +570,7 @@ class Watch:
                 self._write_row()
             if self._series is not None:
                 self._series.pack()
+                self._series.close()
             self.ring.stop(keep_ring)
             if not keep_ring:
                 (self.target.folder / quota.MARKER).unlink(missing_ok=True)

@@ -19,10 +19,13 @@ from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.watching import pack
 from stepscope.capture.watching.marks import Mark
 from stepscope.capture.watching.steps import QuickStep, StepRecord
+from stepscope.errors import InputError
+from stepscope.formats import store
 from stepscope.formats.series import marks_path, tail_path
 
 _PACK_ROWS = 720  # two hours of rows of ten seconds
 _PATIENCE_S = 120.0
+_COPY_S = 60.0
 _HIGH = 0.9
 
 Row = dict[str, float | int | None]
@@ -121,6 +124,9 @@ class SeriesFile:
         self._complained = False
         folder.mkdir(parents=True, exist_ok=True)
 
+    def close(self) -> None:
+        """The watch has ended."""
+
     def add(self, row: Row) -> None:
         """Appends a row.  What cannot be written is lost, and reported once."""
         self._append(tail_path(self.folder, self._host), row)
@@ -133,6 +139,10 @@ class SeriesFile:
     def is_due(self) -> bool:
         """Whether there are enough rows to pack."""
         return self._rows >= _PACK_ROWS
+
+    def tend(self) -> None:
+        """Does what is due."""
+        self.pack()
 
     def pack(self) -> None:
         """Packs the rows in another process, and waits for that."""
@@ -154,6 +164,69 @@ class SeriesFile:
             self._complained = True
         else:
             self._complained = False
+
+
+class RemoteSeries(SeriesFile):
+    """The files of one worker's time series in a remote store, which cannot append: they grow in a local folder, and
+    are copied once a minute if they have changed.  A killed job loses the rows since then.
+
+    Args:
+        address: of the run's folder.
+        host: the worker's name.
+
+    Raises:
+        OSError: the local folder cannot be made.
+    """
+
+    def __init__(self, address: str, host: str) -> None:
+        self._scratch = ScratchFolder()
+        super().__init__(Path(self._scratch.path) / "series", host)
+        self._address = address
+        self._is_away = False
+        self._copied: dict[str, tuple[int, int]] = {}  # name -> size and time of what was copied
+        self._next_copy = time.monotonic() + _COPY_S
+
+    def is_due(self) -> bool:
+        """Whether there are enough rows to pack, or it is time to copy."""
+        return super().is_due() or time.monotonic() >= self._next_copy
+
+    def tend(self) -> None:
+        """Does what is due."""
+        if super().is_due():
+            super().pack()
+        self._copy()
+
+    def pack(self) -> None:
+        """Packs the rows in another process, and copies what has changed."""
+        super().pack()
+        self._copy()
+
+    def close(self) -> None:
+        """Removes the local folder."""
+        self._scratch.remove()
+
+    def _copy(self) -> None:
+        self._next_copy = time.monotonic() + _COPY_S
+        try:
+            self._copy_changes()
+        except (OSError, InputError) as error:
+            if not self._is_away:
+                report(error, "copying the time series to the logdir")
+            self._is_away = True
+        else:
+            self._is_away = False
+
+    def _copy_changes(self) -> None:
+        found = {path.name: path for path in self.folder.iterdir() if not path.name.startswith(".")}
+        for name, path in found.items():
+            facts = path.stat()
+            state = (facts.st_size, facts.st_mtime_ns)
+            if self._copied.get(name) != state:
+                store.write_bytes(store.join(self._address, name), path.read_bytes())
+                self._copied[name] = state
+        for name in self._copied.keys() - found.keys():  # rows that were packed meanwhile
+            store.remove(store.join(self._address, name))
+            del self._copied[name]
 
 
 def _pack_aside(folder: Path, host: str) -> None:

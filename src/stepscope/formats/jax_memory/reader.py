@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from stepscope.errors import UnreadableError
 from stepscope.formats.xspace.schema import HOST_PLANE
 from stepscope.model import EventKind, HostTrace, PlaneKind, StatValue, TraceBuilder
-from stepscope.model.stat_names import ALLOCATED_BYTES, ALLOCATING_OP, ALLOCATOR, HEAP_BYTES, REGION_TYPE
+from stepscope.model.stat_names import ADDRESS, ALLOCATED_BYTES, ALLOCATING_OP, ALLOCATOR, HEAP_BYTES, REGION_TYPE
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import is_of_user
 
@@ -63,14 +63,15 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
     builder = TraceBuilder(host or "localhost")
     builder.source, builder.framework = source, "jax"
     plane = builder.plane(HOST_PLANE, PlaneKind.HOST)
+    address = 0  # the file has none; nothing is freed, so that each allocation has one of its own
     for number, device in enumerate(dict.fromkeys(sample.device for sample in samples)):
         line, used = builder.line(plane, f"memory of {device}", line_id=number), 0
         for sample in (each for each in samples if each.device == device):
             for size in _sizes(sample, len(samples)):
-                used += size
+                used, address = used + size, address + 1
                 stats: dict[str, StatValue] = {
                     ALLOCATOR[0]: device, ALLOCATED_BYTES[0]: size, HEAP_BYTES[0]: used, REGION_TYPE[0]: sample.kind,
-                    ALLOCATING_OP[0]: sample.owner,
+                    ALLOCATING_OP[0]: sample.owner, ADDRESS[0]: address,
                 }  # fmt: skip
                 line.event("[memory]", 0, 0, EventKind.ALLOCATION, stats)
     return builder.build()

@@ -104,7 +104,7 @@ def _evaluate_free_memory(context: Context, threshold: float) -> Advice | None:
         id="memory.free",
         kind="small_batch",
         title="Use the free memory: a larger batch fits",
-        evidence=f"at its peak {fullest} is {known[fullest]:.0f} % full, and no other memory of a device is fuller",
+        evidence=f"at its peak {fullest} is {known[fullest]:.2g} % full, and no other memory of a device is fuller",
         predicted_speedup=None,
         actions=(*_FREE, *(_GROWTH if _takes_all_memory(context) else ())),
         tool="memory-profile",

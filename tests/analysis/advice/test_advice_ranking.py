@@ -64,6 +64,16 @@ def test_a_rule_yields_to_what_explains_at_least_half_of_its_gain(rule: Rule, ki
     assert said(1.9) == ["yielding", "other"]
 
 
+def test_good_practice_alone_is_no_bottleneck_and_comes_last() -> None:
+    context = replace(context_of(draw("host main | M0--------\nhost main | a---------")), verdict="compute_bound")
+    practice = replace(rule_that_says("practice", "small_batch", 5.0), is_practice=True)
+    other = rule_that_says("other", "straggler", 2.0)
+
+    assert [(item.kind, item.id) for item in advise(context, [practice]).items][1:] == [("small_batch", "practice")]
+    assert advise(context, [practice]).items[0].kind == "none"
+    assert [item.id for item in advise(context, [practice, other]).items] == ["other", "practice"]
+
+
 def test_of_two_rules_that_yield_to_each_other_the_larger_gain_stays() -> None:
     context = context_of(draw("host main | M0--------\nhost main | a---------"))
     one = rule_that_says("one", "host_sync", 3.0, ("straggler",))

@@ -178,7 +178,7 @@ function Graph({ nodes, host }: { nodes: readonly GraphNode[]; host: string | nu
         width={width + 8}
         height={height + 8}
         viewBox={`-4 -4 ${width + 8} ${height + 8}`}
-        role="img"
+        role="group"
         aria-label={`Input pipeline of ${placed.length} iterators`}
       >
         <defs>

@@ -74,12 +74,18 @@ export function chosenPart(): string {
     : "";
 }
 
+/** A run that is or was watched: its id in addresses, and its name. */
+export interface WatchedRun {
+  readonly id: string;
+  readonly run: string;
+}
+
 /** The runs that are or were watched, the newest first; empty until that is known. */
-export const watchedRuns = signal<readonly string[]>([]);
+export const watchedRuns = signal<readonly WatchedRun[]>([]);
 
 async function refreshWatchedRuns(): Promise<void> {
   try {
-    watchedRuns.value = (await getJson<{ runs: readonly string[] }>("api/overtime")).runs;
+    watchedRuns.value = (await getJson<{ runs: readonly WatchedRun[] }>("api/over-time")).runs;
   } catch {
     watchedRuns.value = []; // the page offers none then
   }

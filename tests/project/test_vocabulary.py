@@ -33,7 +33,6 @@ PATTERNS: dict[tuple[str, str], str] = {
     ): "what a user types",
     ("steps/marked_steps.py", r"[0-9]{1,18}"): "a number",
     ("steps/named_steps.py", r"step|iter|batch"): "how people name the ranges around their steps",
-    ("steps/step_clocks.py", r"\d{1,18}$"): "a number",
     ("ops/annotations_tool.py", r"#?\d+$"): "a number",
     ("workers/distributed_tool.py", r"[0-9]{1,9}"): "a number",
     ("workers/distributed_tool.py", r"rank[-_. ]?([0-9]{1,9})"): "how people name the files of ranks",

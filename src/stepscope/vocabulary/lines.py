@@ -77,6 +77,11 @@ def holds_stack_samples(plane: str) -> bool:
     return plane.startswith("/device:CUSTOM:Python stack samples")
 
 
+def is_unnamed_thread(line: str) -> bool:
+    """True for what the system calls every thread that Python starts, in releases before 3.14."""
+    return line in ("", "python", "python3")
+
+
 def is_main_thread(line: str) -> bool:
     """True for the name that Python gives to a program's first thread."""
     return line.startswith("MainThread")
@@ -85,3 +90,13 @@ def is_main_thread(line: str) -> bool:
 def holds_worker_processes(plane: str) -> bool:
     """True for the plane with the batches and tasks of worker processes that Stepscope recorded."""
     return plane.startswith("/device:CUSTOM:Worker processes")
+
+
+def holds_thread_usage(plane: str) -> bool:
+    """True for the plane that says how long threads ran, and waited for a processor."""
+    return plane.startswith("/device:CUSTOM:Processor time of threads")
+
+
+def holds_compilations(plane: str) -> bool:
+    """True for the plane with what TensorFlow traced and PyTorch compiled, as Stepscope noted it."""
+    return plane.startswith("/device:CUSTOM:Compilations (Stepscope)")

@@ -52,6 +52,7 @@ function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryRep
   const events = useOwnRows(tableOf(sections, "timeline"), chosen);
   const fills = useOwnRows(tableOf(sections, "breakdown"), chosen);
   const holds = useOwnRows(tableOf(sections, "purposes"), chosen);
+  const stays = useOwnRows(tableOf(sections, "staying"), chosen);
   if (!chosen) return null;
   return (
     <>
@@ -74,6 +75,15 @@ function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryRep
           title="What fills the memory at its peak, by op"
           rows={fills}
           empty="no known allocation at the peak"
+        />
+      </More>
+      <More title="What stays from step to step" tables={["staying"]}>
+        <OwnRows
+          id="staying"
+          columns={usualOf(tableOf(sections, "staying"))}
+          title="What stays from step to step"
+          rows={stays}
+          empty="no allocation of several steps stays"
         />
       </More>
       <More title="Figures">

@@ -5,7 +5,7 @@ import { Chart } from "../../charts/Chart";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
 import { linkTo, route, setParams } from "../../router";
-import { sessions, watchedRuns } from "../../session";
+import { watchedRuns } from "../../session";
 import type { TableData } from "../../table/model";
 import { Card, Empty, Failed, FigureRow, Loading, Segmented, Warnings } from "../../ui/basics";
 import { Findings } from "../shared/Findings";
@@ -15,6 +15,8 @@ import { TableCard } from "../shared/sections";
 import { curveChart, knownCurves } from "./curves";
 
 const TOOL = "over-time";
+/** Captures whose account is shown; each has to be analysed once. */
+const MOST_CAPTURES = "6";
 
 interface OverTimeReport extends Report {
   readonly findings: readonly string[];
@@ -23,14 +25,23 @@ interface OverTimeReport extends Report {
   readonly marks: readonly Values[];
 }
 
+interface OverTimeAnswer extends ToolAnswer<never, OverTimeReport> {
+  /** The ids of the sessions that triggers and captures name, by the names of their folders. */
+  readonly sessions: Readonly<Record<string, string>>;
+}
+
+const nameOf = (id: string) => watchedRuns.value.find((each) => each.id === id)?.run ?? id;
+
 export default function OverTimePage() {
-  const run = route.value.params.run ?? watchedRuns.value[0];
-  const found = useResource<ToolAnswer<never, OverTimeReport>>(run ? address("api/overtime/report", { run }) : null);
+  const run = route.value.params.run ?? watchedRuns.value[0]?.id;
+  const found = useResource<OverTimeAnswer>(
+    run ? address(`api/over-time/${encodeURIComponent(run)}`, { captures: MOST_CAPTURES }) : null,
+  );
   return (
     <>
       <PageHead tool={TOOL} controls={<RunPicker chosen={run ?? ""} />} />
       {!run && <NoRun />}
-      {run && found.state === "loading" && <Loading what={`Reading ${run}`} />}
+      {run && found.state === "loading" && <Loading what={`Reading ${nameOf(run)}`} />}
       {run && found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
       {run && found.state === "ready" && <OverTime {...found.data} />}
     </>
@@ -52,15 +63,18 @@ function RunPicker({ chosen }: { chosen: string }) {
     <label class="select">
       <span class="muted">Run</span>
       <select value={chosen} onChange={(event) => setParams({ run: event.currentTarget.value }, "push")}>
-        {watchedRuns.value.map((run) => (
-          <option key={run}>{run}</option>
+        {watchedRuns.value.map(({ id, run }) => (
+          <option key={id} value={id}>
+            {run}
+          </option>
         ))}
       </select>
     </label>
   );
 }
 
-function OverTime({ report, sections }: ToolAnswer<never, OverTimeReport>) {
+function OverTime({ report, sections, sessions }: OverTimeAnswer) {
+  const sessionLinks = useMemo(() => linksTo(sessions), [sessions]);
   const table = (id: string) => sections.find((each) => each.id === id) as TableSection;
   const figures = sections.find((each) => each.kind === "figures");
   return (
@@ -87,7 +101,8 @@ function OverTime({ report, sections }: ToolAnswer<never, OverTimeReport>) {
 
 function steadySentence(figures: Values): string {
   const step = typeof figures.step_ms_median === "number" ? ` of ${duration(figures.step_ms_median)}` : "";
-  return `Nothing stands out: ${Number(figures.steps ?? 0).toLocaleString("en-US")} steps${step} in ${figures.hours ?? 0} h`;
+  const steps = Number(figures.steps ?? 0).toLocaleString("en-US");
+  return `Nothing stands out: ${steps} steps${step} in ${figures.hours ?? 0} h`;
 }
 
 function CurvesCard({ report }: { report: OverTimeReport }) {
@@ -136,12 +151,12 @@ function CurvesCard({ report }: { report: OverTimeReport }) {
 }
 
 /** The sessions that a row names and that still exist. */
-function sessionLinks(row: number, data: TableData) {
-  return ["run", "window"].flatMap((name) => {
-    const run = data.columns[name]?.[row];
-    const known = sessions.value?.sessions.find((each) => run && (each.run === run || each.run.endsWith(`/${run}`)));
-    if (!known) return [];
-    const what = name === "window" ? "Open the record of the steps after" : "Open the session";
-    return [{ label: what, href: linkTo("overview", { session: known.id, host: null, steps: null }) }];
-  });
+function linksTo(known: OverTimeAnswer["sessions"]) {
+  return (row: number, data: TableData) =>
+    ["run", "window"].flatMap((name) => {
+      const session = known[String(data.columns[name]?.[row] ?? "")];
+      if (!session) return [];
+      const label = name === "window" ? "Open the record of the steps after" : "Open the session";
+      return [{ label, href: linkTo("overview", { session, host: null, steps: null }) }];
+    });
 }

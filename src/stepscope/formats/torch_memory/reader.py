@@ -2,7 +2,7 @@
 
     snapshot = {"segments": [segment], "device_traces": [[entry, ...] per device], ...}
     segment  = {"device", "address", "total_size", "blocks": [{"size", "address", "state", "frames"}], ...}
-    entry    = {"action", "addr", "size", "frames", "time_us", ...}
+    entry    = {"action", "addr", "size", "frames", "time_us", ...}; "oom" is a request that was refused
 
 A snapshot is a pickle, and unpickling an unknown file normally runs any code that it names.  This reader never looks up
 a name: it only builds plain values, and refuses a pickle that needs more.
@@ -42,6 +42,7 @@ _SHRINKS = ("segment_free", "segment_unmap")
 _IN_USE = ("active_allocated", "active_awaiting_free", "active_pending_free")
 _PS_PER_US = 1_000_000
 _MOST = (1 << 63) - 1
+_MOST_REFUSALS = 5
 _FARTHEST_US = 1 << 52  # from 1970: 142 years
 _LONGEST_US = 1 << 40  # a history longer than 12 days mixes clocks, and its ps would not fit into 64 bits
 # Frames that allocate for their callers.
@@ -94,6 +95,7 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
         builder.problems.append(
             Problem("no-time", "the snapshot holds no times: events are shown one microsecond apart", path=source)
         )
+    builder.recorder_messages += [sentence for device in devices for sentence in device.describe_refusals()]
     builder.start_unix_ns = first * 1000 if first > 0 else None
     return builder.build()
 
@@ -159,6 +161,11 @@ class _Device:
         """The times of all entries; empty if the history holds none."""
         return [entry["time_us"] for entry in self.entries] if self.timed else []
 
+    def describe_refusals(self) -> list[str]:
+        """A sentence for each request that the device had no memory for: how much, and who asked; the last ones."""
+        refused = [entry for entry in self.entries if entry.get("action") == "oom"][-_MOST_REFUSALS:]
+        return [_describe_refusal(self.number, entry) for entry in refused]
+
     def write(self, builder: TraceBuilder, plane: int, first_us: int) -> None:
         """Adds the device's events to a trace."""
         line = builder.line(plane, f"allocator of GPU {self.number}", line_id=self.number)
@@ -216,6 +223,14 @@ class _Device:
         return stats
 
 
+def _describe_refusal(device: int, entry: Mapping[str, Any]) -> str:
+    owner = _find_owner(*_read_frames(entry))
+    free = _clamp_number(entry.get("device_free") or entry.get("addr"))  # PyTorch keeps it in place of an address
+    size = _clamp_number(entry.get("size"))
+    who = f", asked for by {owner}" if owner else ""
+    return f"GPU {device} was out of memory: {size:,} bytes were refused and {free:,} were free{who}"
+
+
 def _is_time(value: object) -> bool:
     return isinstance(value, int) and abs(value) < _FARTHEST_US
 
@@ -233,8 +248,7 @@ def _align_clocks(devices: list[_Device]) -> int:
 
 
 def _make_event(entry: Mapping[str, Any], address: str, moment: int, sign: int) -> _Event:
-    frames = list(_mappings(entry.get("frames"))) if sign > 0 else []
-    python = [frame for frame in frames if str(frame.get("filename", "")).endswith(".py")]
+    frames, python = _read_frames(entry) if sign > 0 else ([], [])
     return _Event(
         time_us=moment,
         bytes=_clamp_number(entry.get("size")) * sign,
@@ -244,6 +258,12 @@ def _make_event(entry: Mapping[str, Any], address: str, moment: int, sign: int) 
         stack=";".join(_frame_text(frame) for frame in python[:_MOST_FRAMES]),
         purpose=_find_purpose(python),
     )
+
+
+def _read_frames(entry: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """The stack of an entry, innermost frame first, and the Python frames in it."""
+    frames = list(_mappings(entry.get("frames")))
+    return frames, [frame for frame in frames if str(frame.get("filename", "")).endswith(".py")]
 
 
 def _frame_text(frame: Mapping[str, Any]) -> str:

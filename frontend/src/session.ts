@@ -129,6 +129,8 @@ export function compareAddress(tool: string, suffix = ""): string | null {
 const POLL_MS = 350;
 /** Once the first page is there, which of the others have something to show is asked less often. */
 const REST_MS = 1500;
+/** A server that does not answer is asked again after this long. */
+const LOST_MS = 5000;
 let polling = 0;
 let pollingOther = 0;
 
@@ -186,7 +188,11 @@ async function poll(id: string, wait = 0): Promise<void> {
     else if (state.state === "ready" && state.tools.some((tool) => tool.has_data === null))
       polling = window.setTimeout(() => void poll(id), REST_MS);
   } catch (error) {
-    if (sessionId.peek() === id) sessionError.value = asApiError(error);
+    if (sessionId.peek() !== id) return;
+    const failed = asApiError(error);
+    // A server that has ended takes nothing away that is here already; each page says what it lacks.
+    if (failed.status === 0 && isReady.peek()) polling = window.setTimeout(() => void poll(id), LOST_MS);
+    else sessionError.value = failed;
   }
 }
 

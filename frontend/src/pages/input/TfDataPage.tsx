@@ -192,7 +192,7 @@ function Graph({ nodes, host, whole }: { nodes: readonly GraphNode[]; host: stri
         width={width + 8}
         height={height + 8}
         viewBox={`-4 -4 ${width + 8} ${height + 8}`}
-        role="img"
+        role="group"
         aria-label={`Input pipeline of ${placed.length} iterators`}
       >
         <defs>

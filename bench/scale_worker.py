@@ -75,6 +75,18 @@ def run_everything(path: str, memory: str) -> None:
         measure(name, lambda begin=begin, end=end: ask_window(trace, begin, end))  # type: ignore[misc]
 
 
+def run_single_hosts(path: str) -> None:
+    """Computes the overview's part of each host, one after the other."""
+    import stepscope
+    from stepscope.shelf import TraceShelf
+
+    profile = stepscope.load(path, shelf=TraceShelf())
+    profile.analyse("overview", profile.hosts[0])  # imports what all hosts need
+    profile.shelf.drop(lambda _: True)
+    for host in profile.hosts:
+        measure(host, lambda host=host: profile.analyse("overview", host))  # type: ignore[misc]
+
+
 def prepare_timeline(trace: HostTrace) -> None:
     """What the page waits for before its first window."""
     from stepscope.analysis.timeline.index import index_of
@@ -111,7 +123,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("profile")
     parser.add_argument("--memory", default="4GB")
+    parser.add_argument("--single-hosts", action="store_true", help="the overview's part of each host, and no more")
     options = parser.parse_args()
+    if options.single_hosts:
+        run_single_hosts(options.profile)
+        return
     if not kernels.spill.is_loaded() and kernels.spill.is_possible():
         environment = environment_for_spilling(os.environ)
         os.execve(sys.executable, [sys.executable, "-m", "bench.scale_worker", *sys.argv[1:]], environment)

@@ -41,8 +41,10 @@ def measure(name: str, work: Callable[[], object]) -> None:
         "seconds": time.perf_counter() - started,
         "cpu": time.process_time() - cpu,
         "system": os.times().system - system,
+        "peak": peak_bytes(),
+        "spilled": kernels.spill.figures()[0],
     }
-    print(json.dumps(answer | {"peak": peak_bytes(), "spilled": kernels.spill.figures()[0]}), flush=True)
+    print(json.dumps(answer), flush=True)
 
 
 def forget_peak() -> None:

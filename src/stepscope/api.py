@@ -42,6 +42,7 @@ Progress = Callable[[str], None]
 
 _MOST_NAMED = 5  # runs that a message lists
 _MOST_MODELS = 4  # hosts that a what-if replays: the slowest, since the others wait for them
+_MEMORY_TOOL = "memory-profile"
 _OP_TOOLS = ("op-stats", "kernel-stats")
 
 # The code of a notice that only some steps are read; nothing is wrong then.
@@ -156,11 +157,12 @@ def _short_path(path: str) -> str:
 class LoadedProfile:
     """A session of one or many hosts, with a method for each tool.
 
-    >>> profile = load("logs")  # doctest: +SKIP
-    >>> profile.overview()  # doctest: +SKIP
-
     Attributes:
         has_engine: whether the user chose where hosts are analysed.
+
+    Examples:
+        >>> profile = load("logs")  # doctest: +SKIP
+        >>> profile.overview()  # doctest: +SKIP
     """
 
     def __init__(
@@ -332,6 +334,7 @@ class LoadedProfile:
         """A report, and the problems of the hosts that it leaves out."""
         wanted = None if steps is None else _parse_range(steps)
         files = self._files if host is None else (pick_host(self._session, host),)
+        _require_more_than_memory(tool, files)
         if wanted is None:
             partials, problems = self._partials(files, tool)
         elif wanted.is_all:
@@ -515,6 +518,19 @@ class LoadedProfile:
             sources = {each: LocalSource(session) for each, session in {name: self, **others}.items()}
             self._asked = key, Database(sources, memory_bytes or MEMORY_BYTES)
         return self._asked[1]
+
+
+def _require_more_than_memory(tool: Tool, files: Sequence[HostFile]) -> None:
+    """Raises UnreadableError if the files show what fills a memory, and the tool wants steps or ops."""
+    if tool.name == _MEMORY_TOOL or tool.edition or not all(file.format.holds_memory_only for file in files):
+        return
+    path, noun = files[0].path, files[0].format.noun
+    raise UnreadableError(
+        f"{noun} shows what fills a memory, and holds nothing for {tool.name}",
+        code="memory-only",
+        path=path,
+        hint=f"`stepscope {_MEMORY_TOOL} {_short_path(path)}` shows it",
+    )
 
 
 def _make_method(tool: Tool) -> Callable[..., Report]:

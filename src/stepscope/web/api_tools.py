@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from werkzeug import Request
@@ -26,12 +28,13 @@ def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
     return site.opened(session).answer(*question, report_answer)
 
 
-def report_answer(report: Report) -> Answer:
-    """Answers with a report: its JSON, and its sections as the page shows them."""
+def report_answer(report: Report, more: Mapping[str, Any] = MappingProxyType({})) -> Answer:
+    """Answers with a report: its JSON, its sections as the page shows them, and more."""
     whole = report.to_dict()
     sections = [section_json(section, whole) for section in report.sections()]
     body, left_out = _drop_long_lists(whole)
-    return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
+    shown = {"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()}
+    return json_answer({**shown, **more})
 
 
 def tool_export(site: Site, request: Request, session: str, tool: str, form: str) -> Answer:

@@ -31,7 +31,7 @@ RANGE_BYTES = 8 << 20
 """A file of more than two ranges is fetched range by range."""
 
 MOST_RANGE_BYTES = 32 << 20
-"""Ranges grow with the file up to this: each request costs the store time, and some stores read the whole file for it."""
+"""Ranges grow with the file up to this: a request costs the store time, and some stores read the whole file for it."""
 
 _RANGES_OF_FILE = 8  # before they reach that size
 

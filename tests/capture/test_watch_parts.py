@@ -27,6 +27,7 @@ from stepscope.capture.watching.usual import UsualLength
 from stepscope.errors import UsageError
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.reader import parse
+from stepscope.kernels.stacks import read_stack
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -147,7 +148,7 @@ USUALLY = [COMPUTE] * 90 + [LOAD] * 10
         (step_of(queued_ms=150), [COMPUTE] * 9, Machine(), "its thread waited 150 ms for a processor that others used"),
         (step_of(faults=70), [], Machine(), "memory was read back from the disk (70 page faults)"),
         (step_of(), [], Machine(99.0, 20.0), "other processes used 79 % of the machine's processors, which were 99 %"),
-        (step_of(), [COMPUTE] * 9, Machine(), "180 ms more in train_step (train.py:30)"),
+        (step_of(), [COMPUTE] * 9, Machine(99.0, 1.0, 16), "180 ms more in train_step (train.py:30)"),
         (step_of(), [], Machine(), "no cause was found"),
     ],
 )
@@ -172,10 +173,9 @@ def test_a_place_is_the_users_own_line_and_what_it_does():
     thread.start()
     started.wait()
     try:
-        import sys
 
         def look():
-            return find_place(sys._current_frames()[thread.ident])
+            return find_place(read_stack(thread.ident, 128))
 
         place = look()
         while place is None or not place.activity:

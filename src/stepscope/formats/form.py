@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Set
 from enum import Enum
 from functools import cached_property
@@ -40,7 +41,7 @@ class Companion(Enum):
 
 
 @dataclass(frozen=True)
-class Format:
+class Format(ABC):
     """A file format that holds the trace of one host.  Each format is a subclass that recognizes its content.
 
     Attributes:
@@ -81,13 +82,13 @@ class Format:
 
     # -- content -------------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def looks_like(self, content: bytes) -> bool:
         """True if a file with this start may be of this format.
 
         Args:
             content: the first kilobyte of the file or more, unpacked.
         """
-        raise NotImplementedError
 
     def is_certain_match(self, content: bytes) -> bool:
         """True if a file with this start can only be of this format, whatever its name."""

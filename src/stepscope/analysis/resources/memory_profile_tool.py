@@ -8,6 +8,11 @@ every allocation; the timeline shows at most 1000 moments per memory, the fulles
 The breakdown at the peak contains every recorded allocation that was alive then, from any step. The rest of the memory
 in use was allocated before the capture started.
 
+`purposes` says what the memory at the peak is for. Where the allocator does not record it, it follows from where an
+allocation was made (in an update of the optimizer, in the backward pass, by what makes batches, elsewhere in a step)
+and from when it was freed. What PyTorch allocates before a capture has no such record: record from the start, or let it
+write a snapshot, whose stacks tell parameters from state of the optimizer.
+
 Memory that every step leaves is found at the ends of the steps: the slope is the median over all pairs of steps, and
 what stays are the allocations of several steps that are alive at the end of the last. The memory of the process on the
 host is compared in the same way where Stepscope sampled it.
@@ -131,6 +136,24 @@ BREAKDOWN_FIELDS: tuple[Field, ...] = (
     _MEMORY,
     _HOST,
 )
+PURPOSE_FIELDS: tuple[Field, ...] = (
+    Field(
+        "purpose",
+        "text",
+        "`parameters`, `gradients`, `optimizer_state`, `activations` (results of the forward pass), `input_batches`, "
+        "`temporary` (freed in the op or the pass that made it, and the stack of programs), `compiled_programs` "
+        "(results and temporary memory of JAX's programs), `before_the_capture` (or before its first step), `unknown`",
+        "str",
+        role=Role.TERM,
+    ),
+    Field("layer", "text", "the layer or module that allocated it; unknown if not recorded", "str", role=Role.LABEL),
+    Field("line", "text", "the line of the program; unknown unless stacks were recorded", "str", role=Role.SOURCE),
+    Field("allocated_bytes", "bytes", "memory that it holds at the peak", "int"),
+    Field("percent", "percent", "its share of the memory in use at the peak"),
+    Field("occurrences", "count", "allocations alive at the peak", "int"),
+    _MEMORY,
+    _HOST,
+)
 TIMELINE_FIELDS: tuple[Field, ...] = (
     _MEMORY,
     _HOST,
@@ -204,7 +227,8 @@ class MemoryProfileReport(Report):
     """How full each memory of each host is.
 
     Attributes:
-        memories: one per memory and host: the keys of MEMORY_FIELDS, and `peak`, `timeline` and `breakdown`.
+        memories: one per memory and host: the keys of MEMORY_FIELDS, and `peak`, `timeline`, `breakdown` and
+            `purposes`.
         rows: the breakdowns of all memories, fullest memory first; keys as in BREAKDOWN_FIELDS.
         growth: how each memory, and the process, grows from step to step; keys as in GROWTH_FIELDS.
         staying: the allocations that every few steps leave; keys as in STAYING_FIELDS.
@@ -230,6 +254,7 @@ class MemoryProfileReport(Report):
             _make_table("memories", "Memories", MEMORY_FIELDS, self.memories),
             _make_table("peak", "Peak of each memory", PEAK_FIELDS, self._flatten_memories("peak")),
             _make_table("breakdown", "Breakdown at the peak", BREAKDOWN_FIELDS, self.rows),
+            _make_table("purposes", "What the peak is for", PURPOSE_FIELDS, self._flatten_memories("purposes")),
             Rows("growth", "Growth from step to step", GROWTH_FIELDS, self.growth, _FEW_STEPS),
             Rows("staying", "What stays from step to step", STAYING_FIELDS, self.staying, _NOTHING_STAYS),
             _make_table("timeline", "Timeline", TIMELINE_FIELDS, self._flatten_memories("timeline")),
@@ -470,7 +495,23 @@ def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
         "peak": _peak_cells(memory.peak),
         "timeline": [_point_cells(timeline, row) for row in thin_out(level, most).tolist()],
         "breakdown": [_alive_cells(row) for row in memory.breakdown],
+        "purposes": _purpose_rows(memory),
     }
+
+
+def _purpose_rows(memory: MemoryOfHost) -> list[dict[str, Cell]]:
+    in_use = memory.peak.in_use_at(0) if memory.peak.time_ps else None
+    return [
+        {
+            "purpose": row.purpose,
+            "layer": row.layer,
+            "line": row.line,
+            "allocated_bytes": row.allocated,
+            "percent": percent(row.allocated, in_use or 0),
+            "occurrences": row.occurrences,
+        }
+        for row in memory.held
+    ]
 
 
 def _peak_cells(peak: Points) -> dict[str, Cell]:

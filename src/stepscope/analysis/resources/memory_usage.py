@@ -26,6 +26,7 @@ from stepscope.analysis.resources.memory_growth import (
     growth_of_levels,
     staying_rows,
 )
+from stepscope.analysis.resources.purposes import Held, hold_at_peak
 from stepscope.analysis.steps.find_steps import steps_of, steps_of_events
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.model import HostTrace
@@ -102,6 +103,7 @@ class MemoryOfHost:
         peak: the moment of the most memory in use during the capture, one point; none if sizes are unknown.
         timeline: at most MOST_POINTS moments, in order of time.
         breakdown: what was alive at the peak, largest first.
+        held: what the memory at the peak is for, the most first.
         counts_from_start: True if the profile has no totals; sizes were then summed from the start of the capture.
         has_addresses: False if deallocations had to be matched by size.
         surplus: the bytes by which the allocations alive at the peak exceed the memory in use.
@@ -117,6 +119,7 @@ class MemoryOfHost:
     peak: Points
     timeline: Points
     breakdown: list[Alive]
+    held: list[Held]
     counts_from_start: bool
     has_addresses: bool
     surplus: int
@@ -157,7 +160,7 @@ def profile_memory(trace: HostTrace, memory: Allocations) -> MemoryOfHost:
     found = np.array([peak] if in_use[peak] >= 0 else [], np.int64)
     alive = _find_alive(memory, lives, peak) if len(found) else found
     known = int(np.maximum(sizes.allocated[alive], 0).sum())
-    heap = int(usage.heap[peak])
+    heap, stack = int(usage.heap[peak]), int(usage.stack[peak])
     return MemoryOfHost(
         id=memory.memory,
         allocations=int(memory.is_allocation.sum()),
@@ -169,6 +172,7 @@ def profile_memory(trace: HostTrace, memory: Allocations) -> MemoryOfHost:
         breakdown=_make_breakdown(
             trace, memory, sizes, alive, _unrecorded_memory(usage, peak, known) if len(found) else []
         ),
+        held=hold_at_peak(trace, memory, lives, sizes.allocated, alive, stack, heap - known) if len(found) else [],
         counts_from_start=usage.counts_from_start,
         has_addresses=bool(memory.columns["address"].present().all()),
         surplus=max(known - heap, 0) if len(found) else 0,

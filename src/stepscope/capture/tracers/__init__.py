@@ -121,6 +121,11 @@ PROBES: tuple[ProbeEntry, ...] = (
         lambda options, _: options.stack_samples_hz > 0,
     ),
     ProbeEntry(
+        "the processor time of threads",  # the sampler of stacks reads it, too
+        "stepscope.capture.tracers.thread_usage:ThreadUsage",
+        lambda options, _: options.stack_samples_hz == 0 and options.host_tracer_level > 0,
+    ),
+    ProbeEntry(
         "the worker processes",
         "stepscope.capture.tracers.workers:WorkersTracer",
         lambda options, _: options.stack_samples_hz > 0 and "multiprocessing.process" in sys.modules,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import CodeType
@@ -20,6 +20,7 @@ from stepscope.capture.tracers.compiles import (
     find_changes,
 )
 from stepscope.capture.watching.places import find_place, is_users_file
+from stepscope.kernels.stacks import read_stack
 
 _MOST_ARGUMENTS = 200  # of a nest, flattened
 _seen: set[tuple[str, int]] = set()
@@ -100,7 +101,7 @@ def _place_of(code: CodeType | None) -> str:
     """Where the function is, if it is the user's; else the line of the user's code that calls it."""
     if code is not None and is_users_file(code.co_filename):
         return f"{code.co_filename}:{code.co_firstlineno}"
-    place = find_place(sys._getframe())
+    place = find_place(read_stack(threading.get_ident()))
     return f"{place.file}:{place.line}" if place is not None and is_users_file(place.file) else ""
 
 

@@ -191,6 +191,13 @@ def write_bytes(path: str, content: bytes) -> None:
             system.pipe_file(inner, content)
 
 
+def remove(path: str) -> None:
+    """Removes a file of a remote store, or a folder with all that is in it.  Raises AccessError, NotFoundError."""
+    with _remote_errors(path):
+        system, inner = _open_store(path)
+        system.rm(inner, recursive=True)
+
+
 def _open_store(path: str) -> tuple[Any, str]:
     """The driver for a URL, and the path within its store."""
     system, inner = importlib.import_module("fsspec.core").url_to_fs(path)

@@ -44,6 +44,11 @@ export function titleOf(info: SessionInfo): string {
   return wordsOf(info.id).title || info.run;
 }
 
+/** The title that somebody gave to a session, otherwise its short name. */
+export function nameOf(info: SessionInfo): string {
+  return wordsOf(info.id).title || shortRun(info.run);
+}
+
 /** A session's name without the time at its end, unless that is what tells it from another one. */
 export function shortRun(run: string): string {
   const head = withoutTime(run);
@@ -67,6 +72,23 @@ export function chosenPart(): string {
   return parts.length
     ? `Only ${parts.join(" of ")} ${steps.value ? "are" : "is"} shown; the rest of the session may have data.`
     : "";
+}
+
+/** A run that is or was watched: its id in addresses, and its name. */
+export interface WatchedRun {
+  readonly id: string;
+  readonly run: string;
+}
+
+/** The runs that are or were watched, the newest first; empty until that is known. */
+export const watchedRuns = signal<readonly WatchedRun[]>([]);
+
+async function refreshWatchedRuns(): Promise<void> {
+  try {
+    watchedRuns.value = (await getJson<{ runs: readonly WatchedRun[] }>("api/over-time")).runs;
+  } catch {
+    watchedRuns.value = []; // the page offers none then
+  }
 }
 
 /** What the session is compared with: another one, or other steps of itself. */
@@ -123,6 +145,7 @@ export async function start(): Promise<void> {
     startError.value = asApiError(error);
     return;
   }
+  void refreshWatchedRuns();
   effect(() => {
     const id = sessionId.value;
     if (id) openSession(id);

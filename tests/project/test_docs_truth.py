@@ -116,8 +116,8 @@ def known_options() -> set[str]:
     return every | {name for option in options.OPEN_OPTIONS for name in option.names} | {"--help", "--version", "-V"}
 
 
-# Of programs of others that pages name.
-FOREIGN = {"--nproc-per-node", "--xla", "--query-gpu", "--privileged", "--cap-add", "--head"}
+# Of programs of others, and of scripts in this repository, that pages name.
+FOREIGN = {"--nproc-per-node", "--xla", "--query-gpu", "--privileged", "--cap-add", "--head", "--only"}
 
 
 @pytest.mark.parametrize("path", sorted([ROOT / "README.md", *DOCS.rglob("*.md")]), ids=lambda path: path.stem)

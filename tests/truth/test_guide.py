@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import guide_programs
 import pytest
@@ -24,6 +26,8 @@ import stepscope
 from stepscope.analysis.advice.rules import RULES
 from stepscope.analysis.registry import TOOLS, tool_named
 from stepscope.analysis.steps.named_steps import mark_named_steps
+from stepscope.analysis.trace.thread_labels import thread_label
+from stepscope.capture.remote import addresses
 from stepscope.capture.running_servers import find_running_servers
 from stepscope.cli.main import run
 from stepscope.doctor import examine_logdir, examine_machine
@@ -169,6 +173,36 @@ def test_tensorflow_stats_with_idle_time(profile_of):
     assert sum(with_idle) < sum(without)
 
 
+def test_idle_time_has_a_row_among_the_ops():
+    picture = "gpu0 s    | A----B--        C-\ngpu0 t    | C-"
+    trace = draw(picture, {name: Sort(K.KERNEL, f"kernel_{name}") for name in "ABC"})
+    report = report_of("op-stats", trace).to_dict()
+    idle = next(row for row in report["idle"] if row["where"] == "device")
+    ops = [row for row in report["rows"] if row["where"] == "device"]
+
+    assert idle["total_self_us"] == report["totals"]["device_idle_us"]
+    shares = [row["self_percent_with_idle"] for row in (*ops, idle)]
+    assert sum(shares) == pytest.approx(100.0, abs=1e-3)
+    longer = [row for row in ops if row["total_self_us"] > idle["total_self_us"]]
+    before = sum(row["self_percent_with_idle"] for row in longer)
+    assert idle["rank_with_idle"] == len(longer) + 1
+    assert idle["cumulative_self_percent_with_idle"] == pytest.approx(before + idle["self_percent_with_idle"], abs=1e-3)
+
+
+THREADS = {
+    "B": Sort(K.PYTHON_CALL, "$threading.py:988 _bootstrap"),
+    "R": Sort(K.PYTHON_CALL, "$threading.py:971 run"),
+    "F": Sort(K.PYTHON_CALL, "$train.py:8 load"),
+    "T": Sort(K.PYTHON_CALL, "$train.py:30 train"),
+}
+
+
+def test_threads_have_names_in_python_traces_that_call_all_of_them_python():
+    trace = draw("host python  | T---\nhost python3 | B---\nhost python3 |  RF-", THREADS)
+
+    assert [thread_label(trace, line) for line in range(2)] == ["main thread", "load (train.py:8)"]
+
+
 def test_the_trace_viewer_shows_python_calls(profile_of):
     trace = profile_of("guide_python_tracing").trace()
 
@@ -264,6 +298,78 @@ def test_a_running_server_is_found_without_its_address():
     finally:
         stepscope.server.stop()
     assert f"localhost:{port}" not in [server.address for server in find_running_servers()]
+
+
+SELF_CAPTURE = """
+import stepscope
+from stepscope.capture.running_servers import find_running_servers
+found = next(server for server in find_running_servers() if server.program == "train.py")
+# With the token of the note, and once the window that `run` captures of a program without steps is over.
+stepscope.client.trace(found.address, "asked", 100, num_tracing_attempts=20)
+print(stepscope.server.start(0) is not None)  # the program's own server takes its place
+print(found.address in [server.address for server in find_running_servers()])
+"""
+
+
+def test_a_program_under_stepscope_run_is_found_and_captured_without_its_address(tmp_path):
+    (tmp_path / "train.py").write_text(SELF_CAPTURE)
+    done = run_command(["-m", "stepscope", "run", "--logdir", "logs", "--seconds", "0.1", "train.py"], tmp_path)
+
+    assert done.stdout.split() == ["True", "False"], done.stderr
+    assert list((tmp_path / "asked").rglob("*.xplane.pb"))
+
+
+class FakeCloud(BaseHTTPRequestHandler):
+    """Google's metadata server and its API of TPUs in one."""
+
+    ANSWERS: ClassVar = {
+        "/computeMetadata/v1/project/project-id": "project-1",
+        "/computeMetadata/v1/instance/zone": "projects/123/zones/zone-a",
+        "/computeMetadata/v1/instance/service-accounts/default/token": '{"access_token": "right"}',
+        "/v2/projects/project-1/locations/zone-a/nodes/pod": '{"state": "READY", "networkEndpoints":'
+        ' [{"ipAddress": "10.0.0.2"}, {"ipAddress": "10.0.0.3"}]}',
+        "/v2/projects/project-1/locations/zone-a/nodes/off": '{"state": "STOPPED"}',
+    }
+
+    def do_GET(self) -> None:
+        is_allowed = self.headers.get("Authorization", "Bearer right") == "Bearer right"
+        answer = self.ANSWERS.get(self.path, "") if is_allowed else ""
+        self.send_response(200 if answer else 404)
+        self.end_headers()
+        self.wfile.write(answer.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing in the output of the tests."""
+
+
+@pytest.fixture
+def cloud(monkeypatch):
+    """A machine of a project with TPUs."""
+    with ThreadingHTTPServer(("localhost", 0), FakeCloud) as server:
+        place = f"localhost:{server.server_address[1]}"
+        monkeypatch.setenv("GCE_METADATA_HOST", place)
+        monkeypatch.setenv("TPU_API_ENDPOINT", f"http://{place}")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield
+        server.shutdown()
+
+
+@pytest.mark.parametrize("name", ["tpu://pod", "tpu://project-1/zone-a/pod"])
+def test_a_tpu_name_stands_for_its_workers(cloud, name):
+    assert [str(address) for address in addresses.parse(f"{name},localhost:6009")] == [
+        "10.0.0.2:8466",
+        "10.0.0.3:8466",
+        "localhost:6009",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("tpu://a/b", "is not a TPU name"), ("tpu://unknown", "nothing here knows"), ("tpu://off", "it is STOPPED")],
+)
+def test_a_tpu_that_cannot_be_asked_ends_in_one_clear_line(cloud, name, reason):
+    with pytest.raises(UsageError, match=reason):
+        stepscope.client.trace(name, "logs", 100)
 
 
 # -- the first sentence on every snippet is true -----------------------------------------------------------------------
@@ -466,10 +572,10 @@ def test_a_mistake_ends_in_one_clear_line(programs, program, line):
     assert [text for text in said if line in text] == said[:1]
 
 
-@pytest.mark.parametrize("addresses", ["grpc:/localhost:80", "localhost", "grpc://a:1,grpc//b:2", ""])
-def test_a_mistyped_list_of_workers_is_refused(addresses, tmp_path):
+@pytest.mark.parametrize("workers", ["grpc:/localhost:80", "localhost", "grpc://a:1,grpc//b:2", ""])
+def test_a_mistyped_list_of_workers_is_refused(workers, tmp_path):
     with pytest.raises(UsageError, match="is not a worker address; write host:port"):
-        stepscope.client.trace(addresses, str(tmp_path), 100)
+        stepscope.client.trace(workers, str(tmp_path), 100)
 
 
 def test_a_window_that_was_never_reached_is_explained_by_doctor_and_summary(programs, capsys):

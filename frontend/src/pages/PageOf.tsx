@@ -18,7 +18,16 @@ const COMPONENTS: Readonly<Record<string, ComponentType>> = {
   overview: SummaryPage,
 };
 
+const OF_NO_SESSION = ["over-time"];
+
 export function PageOf({ tool }: { tool: string }) {
+  const Alone = OF_NO_SESSION.includes(tool) ? COMPONENTS[tool] : undefined;
+  if (Alone)
+    return (
+      <Suspense fallback={<Loading />}>
+        <Alone />
+      </Suspense>
+    );
   if (sessionError.value)
     return (
       <Failed

@@ -238,7 +238,7 @@ class Capture:
     def end(self) -> None:
         """Ends Stepscope's own tracers, which takes almost no time."""
         ranges.end_open_step()
-        ranges.route(None)
+        ranges.route(None, released=self.released)
         clock_ns, unix_ns = read_two_clocks()
         self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
         for probe in self._probes:

@@ -201,7 +201,7 @@ class Recording:
         self._path = place / f"{os.getpid()}.part"
         self._file = self._path.open("wb", buffering=0)
         self._file.write(layout.MAGIC)
-        self._sampler = StackSampler()
+        self._sampler = StackSampler(reads_usage=False)
         self._sampler.start(ProfilerOptions(stack_samples_hz=int(rate or 0)), time.perf_counter_ns)
         self._flushed_s = time.monotonic()
 

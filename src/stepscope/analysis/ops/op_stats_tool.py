@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.ops.op_sides import NO_OPS, Peaks, Side, device_idle, host_idle, peaks_of, side_of
-from stepscope.analysis.ops.op_table import distributions, merge_sides, side_rows, sum_sides, totals
+from stepscope.analysis.ops.op_table import distributions, idle_row, merge_sides, side_rows, sum_sides, totals
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
 from stepscope.analysis.trace.op_work import device_calls, device_work, host_work
@@ -179,6 +179,16 @@ DISTRIBUTION_FIELDS: tuple[Field, ...] = (
 )
 
 
+IDLE_FIELDS: tuple[Field, ...] = (
+    Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
+    Field("type", "text", "`IDLE`", "str", role=Role.TYPE),
+    Field("name", "text", "`IDLE`: idle time is not an op", "str", role=Role.TERM),
+    Field("rank_with_idle", "number", "its place among the ops of its side, by self time", "int", role=Role.ORDINAL),
+    Field("total_self_us", "us", "idle time, of all threads or devices together", label="Idle time"),
+    *(field for field in FIELDS if field.name in ("self_percent_with_idle", "cumulative_self_percent_with_idle")),
+)
+
+
 @dataclass(frozen=True)
 class Partial:
     """The part of one host."""
@@ -198,6 +208,7 @@ class OpStatsReport(Report):
     TOOL: ClassVar[str] = "op-stats"
 
     rows: tuple[dict[str, Cell], ...]
+    idle: tuple[dict[str, Cell], ...]
     totals: dict[str, Cell]
     distributions: tuple[dict[str, Cell], ...]
     attribution: dict[str, Cell]
@@ -206,6 +217,7 @@ class OpStatsReport(Report):
         """The tool's own part of the JSON object."""
         return {
             "rows": list(self.rows),
+            "idle": list(self.idle),
             "totals": self.totals,
             "distributions": list(self.distributions),
             "attribution": self.attribution,
@@ -216,6 +228,7 @@ class OpStatsReport(Report):
         spread = self.distributions
         return [
             Rows("rows", "Ops", FIELDS, self.rows, _EMPTY, _PARTS, _shorten_name),
+            Rows("idle", "Idle time", IDLE_FIELDS, self.idle, "no idle time"),
             Rows(
                 "distributions",
                 "Self time by type and by op",
@@ -299,6 +312,7 @@ def merge(partials: Sequence[Partial]) -> OpStatsReport:
     return OpStatsReport(
         **header([part.origin for part in partials], _warnings(partials, sides)),
         rows=tuple(rows),
+        idle=tuple(row for name, side in sides.items() for row in idle_row(name, side)),
         totals={key: value for name, side in sides.items() for key, value in totals(name, side, len(partials)).items()},
         distributions=tuple(row for name, side in sides.items() for row in distributions(name, side)),
         attribution=dict(attribution.figures([part.attributed for part in partials])),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.steps.own_tracers import events_of_thread
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.vocabulary.lines import holds_stack_samples, is_main_thread
+from stepscope.vocabulary.lines import holds_stack_samples
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
@@ -46,14 +47,7 @@ def sampled_frames(trace: HostTrace, line: int) -> I64:
 
 
 def _find_frames(trace: HostTrace, line: int) -> I64:
-    strings, lines = trace.strings, trace.lines
-    planes = [row for row, name in enumerate(trace.planes.name.tolist()) if holds_stack_samples(strings[name])]
-    sampled = np.flatnonzero(np.isin(lines.plane, planes))
-    same = sampled[lines.line_id[sampled] == lines.line_id[line]]
-    if not len(same):  # some profilers number threads in their own way
-        same = np.array([row for row in sampled.tolist() if is_main_thread(trace.line_label(row))], np.int64)
-    rows = [np.arange(int(lines.event_begin[row]), int(lines.event_end[row])) for row in same[:1].tolist()]
-    return rows[0] if rows else np.empty(0, np.int64)
+    return events_of_thread(trace, line, holds_stack_samples)
 
 
 def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction | None:

@@ -23,6 +23,7 @@ help:
 	@echo "make test     set up, check style and types, run every test"
 	@echo "make test-checked  the tests of reading, on loops that check every index, under sanitizers"
 	@echo "make fuzz     break files on purpose until Ctrl-C; FUZZ=trace_json for the other format"
+	@echo "make fuzz-nightly  damaged files through both readers and all tools; goes on where the last run ended"
 	@echo "make lint     style and types only"
 	@echo "make format   lay out the code"
 	@echo "make docs     build the documentation into site/"
@@ -49,6 +50,14 @@ FUZZ ?= xspace
 fuzz:
 	@$(call setup,fuzz)
 	$(BIN)/python fuzz/run.py $(FUZZ)
+
+# A million inputs take some hours on two cores; MINUTES ends a run early, and the next one goes on.
+.PHONY: fuzz-nightly
+FUZZ_STATE ?= build/fuzz/nightly
+MINUTES ?= 480
+fuzz-nightly:
+	@$(call setup,test)
+	$(BIN)/python fuzz/nightly.py $(FUZZ_STATE) --minutes $(MINUTES)
 
 lint:
 	@$(call setup,lint)

@@ -293,7 +293,8 @@ def measure_overhead(framework: str, pairs: int, block_s: float) -> dict[str, An
     """Blocks of steps with and without a watch, in pairs of random order; the cost is the median of the pairs' ratios.
 
     A block is measured by the processor time of the process and by the clock.  Both are given: on a machine that others
-    use, the clock measures them as well.
+    use, the clock measures them as well.  What a watch does once is measured apart: its start, its end, and a kept
+    capture, of which there is at most one a minute unless more are asked for.
     """
     run = STEPS[framework]()
     for _ in range(30):
@@ -301,12 +302,15 @@ def measure_overhead(framework: str, pairs: int, block_s: float) -> dict[str, An
     chance = random.Random(5)
     walls: list[float] = []
     cpus: list[float] = []
+    once: dict[str, list[float]] = {"start": [], "stop": [], "capture": []}
+    own: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         steps = _calibrate(run, block_s)
         for pair in range(pairs):
             order = [False, True] if chance.random() < 0.5 else [True, False]
             found = {
-                watched: _time_block(run, steps, Path(folder, str(pair)) if watched else None) for watched in order
+                watched: _time_block(run, steps, Path(folder, str(pair)) if watched else None, once, own)
+                for watched in order
             }
             walls.append(100 * (found[True][0] / found[False][0] - 1))
             cpus.append(100 * (found[True][1] / found[False][1] - 1))
@@ -316,6 +320,8 @@ def measure_overhead(framework: str, pairs: int, block_s: float) -> dict[str, An
         "steps_per_block": steps,
         "wall_percent": _with_interval(walls),
         "cpu_percent": _with_interval(cpus),
+        "own_percent": _with_interval(own),
+        "once_cpu_ms": {name: round(statistics.median(values), 1) for name, values in once.items()},
     }
 
 
@@ -327,9 +333,14 @@ def _calibrate(run: Callable[[], None], block_s: float) -> int:
     return max(round(count * block_s), 10)
 
 
-def _time_block(run: Callable[[], None], steps: int, logdir: Path | None) -> tuple[float, float]:
-    """The median step in wall time, and the processor time of the block."""
-    handle = None if logdir is None else stepscope.watch(logdir, window_every=0)
+def _time_block(
+    run: Callable[[], None], steps: int, logdir: Path | None, once: dict[str, list[float]], own: list[float]
+) -> tuple[float, float]:
+    """The mean of the nine in ten shortest steps in wall time, and the processor time of the block."""
+    handle, start = None, time.process_time()
+    if logdir is not None:
+        handle = stepscope.watch(logdir, window_every=0, window_steps=0, slow_factor=1e6, min_interval=0)
+        once["start"].append(1e3 * (time.process_time() - start))
     lengths = []
     used = time.process_time()
     for number in range(steps):
@@ -339,8 +350,22 @@ def _time_block(run: Callable[[], None], steps: int, logdir: Path | None) -> tup
         lengths.append(time.perf_counter() - start)
     used = time.process_time() - used
     if handle is not None:
-        handle.stop()
+        own.append(handle.watch.overhead_percent())
+        assert logdir is not None
+        _end_watch(handle, logdir, once)
     return statistics.fmean(sorted(lengths)[: int(0.9 * steps)]), used
+
+
+def _end_watch(handle: Any, logdir: Path, once: dict[str, list[float]]) -> None:
+    """Keeps a capture and ends the watch; notes the processor time of both."""
+    start = time.process_time()
+    handle.trigger("bench")
+    while not list(logdir.glob("plugins/profile/*/*.xplane.pb")):
+        time.sleep(0.05)
+    once["capture"].append(1e3 * (time.process_time() - start))
+    start = time.process_time()
+    handle.stop()
+    once["stop"].append(1e3 * (time.process_time() - start))
 
 
 def _with_interval(values: list[float]) -> dict[str, float]:

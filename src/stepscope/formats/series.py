@@ -11,12 +11,14 @@ A row that stands in two files after a crash counts once: its time, `unix_s`, id
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepscope.errors import UnreadableError
+from stepscope.errors import InputError, UnreadableError
+from stepscope.formats import store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,35 +53,64 @@ def waiting_tails(folder: Path, host: str) -> list[Path]:
     return sorted(path for path in folder.glob("*.jsonl") if path.name.startswith(f"{host}.tail-"))
 
 
-def list_runs(logdir: str | Path) -> list[str]:
-    """The runs of a logdir that have a time series, oldest first."""
-    with suppress(OSError):
-        return sorted(folder.name for folder in Path(logdir, *_PLACE).iterdir() if list_hosts(folder))
-    return []
+def series_place(logdir: str, run: str) -> str:
+    """Where the time series of a run lies, as a path or an address."""
+    return store.join(_series_root(logdir), run)
 
 
-def list_hosts(folder: Path) -> list[str]:
+def _series_root(logdir: str) -> str:
+    place = store.plain(logdir)
+    for name in _PLACE:
+        place = store.join(place, name)
+    return place
+
+
+def find_runs(logdir: str) -> dict[str, list[str]]:
+    """The runs of a logdir that have a time series, oldest first, each with its hosts; empty if there is none."""
+    found: dict[str, list[str]] = {}
+    with suppress(InputError):
+        for folder in store.walk(_series_root(logdir), max_depth=1).folders:
+            hosts = _name_hosts([entry.name for entry in folder.files])
+            if folder.depth == 1 and hosts:
+                found[store.basename(folder.path)] = hosts
+    return dict(sorted(found.items()))
+
+
+def list_hosts(folder: str | Path) -> list[str]:
     """The hosts of a run's time series."""
-    names: set[str] = set()
-    with suppress(OSError):
-        for file in folder.iterdir():
-            for ending in (_TAIL, _PACKED):
-                if file.name.endswith(ending) and not file.name.startswith("."):
-                    names.add(file.name.removesuffix(ending))
+    return _name_hosts(_list_files(folder))
+
+
+def _name_hosts(files: list[str]) -> list[str]:
+    names = {
+        name.removesuffix(ending)
+        for name in files
+        for ending in (_TAIL, _PACKED)
+        if name.endswith(ending) and not name.startswith(".")
+    }
     return sorted(names)
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def _list_files(folder: str | Path) -> list[str]:
+    """The names of the files in a folder; none if it is not there."""
+    with suppress(InputError):
+        return [entry.name for entry in store.walk(os.fspath(folder), max_depth=0).folders[0].files]
+    return []
+
+
+def read_lines(path: str | Path) -> Iterator[dict[str, Any]]:
     """The rows of a text file; a line that was cut or damaged is left out."""
-    with suppress(OSError), path.open(errors="replace") as file:
-        for line in file:
-            with suppress(ValueError, RecursionError):
-                row = json.loads(line)
-                if isinstance(row, dict):
-                    yield row
+    content = b""
+    with suppress(InputError):
+        content = store.read_bytes(os.fspath(path))
+    for line in content.decode(errors="replace").splitlines():
+        with suppress(ValueError, RecursionError):
+            row = json.loads(line)
+            if isinstance(row, dict):
+                yield row
 
 
-def read_series(folder: Path, host: str) -> pa.Table:
+def read_series(folder: str | Path, host: str) -> pa.Table:
     """The rows of a host, by time, as float64 columns; a value that a row lacks is null.
 
     Raises:
@@ -87,20 +118,29 @@ def read_series(folder: Path, host: str) -> pa.Table:
     """
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
-    packed = packed_path(folder, host)
-    try:
-        parts = [pq.read_table(packed)] if packed.exists() else []
-    except (pa.ArrowException, OSError) as error:
-        raise UnreadableError(
-            "the time series cannot be read", path=str(packed), hint="remove the file to see the latest rows alone"
-        ) from error
+    place, names = os.fspath(folder), set(_list_files(folder))
+    packed = f"{host}{_PACKED}"
+    parts = [_read_packed(store.join(place, packed))] if packed in names else []
     known = set(parts[0].column(TIME).to_pylist()) if parts else set()
-    tails = [*waiting_tails(folder, host), tail_path(folder, host)]
+    waiting = sorted(name for name in names if name.startswith(f"{host}.tail-") and name.endswith(".jsonl"))
+    tails = [store.join(place, name) for name in (*waiting, f"{host}{_TAIL}")]
     fresh = rows_to_table([row for tail in tails for row in read_lines(tail)], known)
     table = pa.concat_tables([*parts, fresh], promote_options="default")
     return table.take(pc.sort_indices(table.column(TIME)))
+
+
+def _read_packed(path: str) -> pa.Table:
+    """The rows that were packed.  Raises UnreadableError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(pa.BufferReader(store.read_bytes(path)))
+    except (pa.ArrowException, OSError, InputError) as error:
+        raise UnreadableError(
+            "the time series cannot be read", path=path, hint="remove the file to see the latest rows alone"
+        ) from error
 
 
 def rows_to_table(rows: list[dict[str, Any]], known: set[float]) -> pa.Table:
@@ -113,13 +153,13 @@ def rows_to_table(rows: list[dict[str, Any]], known: set[float]) -> pa.Table:
     return pa.table({name: pa.array([_number(row.get(name)) for row in kept], pa.float64()) for name in names})
 
 
-def read_marks(folder: Path) -> list[dict[str, Any]]:
+def read_marks(folder: str | Path) -> list[dict[str, Any]]:
     """The triggers of all hosts of a run, oldest first, each with its `host`."""
     marks = []
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if path.name.endswith(_MARKS):
-                marks += [{**row, "host": path.name.removesuffix(_MARKS)} for row in read_lines(path)]
+    for name in _list_files(folder):
+        if name.endswith(_MARKS):
+            path = store.join(os.fspath(folder), name)
+            marks += [{**row, "host": name.removesuffix(_MARKS)} for row in read_lines(path)]
     return sorted(marks, key=lambda row: _number(row.get(TIME)) or 0.0)
 
 

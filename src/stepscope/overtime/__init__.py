@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.overtime.examine import examine_run
+from stepscope.overtime.examine import MOST_CAPTURES, examine_run
 from stepscope.overtime.report import OverTimeReport
 
-__all__ = ["OverTimeReport", "examine_run"]
+__all__ = ["MOST_CAPTURES", "OverTimeReport", "examine_run"]

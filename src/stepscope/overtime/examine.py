@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stepscope import api
 from stepscope.errors import NotFoundError, StepscopeError, UsageError, counted
-from stepscope.formats import series
-from stepscope.formats.store import is_remote, plain
+from stepscope.formats import series, store
 from stepscope.model.arrays import F64
 from stepscope.overtime.growth import Growth, measure_growth
 from stepscope.overtime.report import GROWTH_FIELDS, ROW_FIELDS, OverTimeReport, Row
@@ -67,7 +65,7 @@ def examine_run(
     chosen = run or runs[-1]
     if chosen not in runs:
         raise UsageError(f"there is no time series of {chosen!r}", hint=f"runs: {', '.join(runs[-20:])}")
-    folder = series.series_folder(plain(logdir), chosen)
+    folder = series.series_place(logdir, chosen)
     tables = {host: series.read_series(folder, host) for host in series.list_hosts(folder)}
     marks = series.read_marks(folder)
     start_s = min((float(table["unix_s"][0].as_py()) for table in tables.values() if len(table)), default=0.0)
@@ -88,12 +86,11 @@ def examine_run(
 
 
 def _list_runs(logdir: str) -> list[str]:
-    place = plain(logdir)
-    runs = [] if is_remote(place) else series.list_runs(place)
+    runs = list(series.find_runs(logdir))
     if not runs:
         raise NotFoundError(
             "there is no time series of a watched run here",
-            path=str(place),
+            path=store.plain(logdir),
             hint="start one with stepscope.watch(LOGDIR) or stepscope run --watch --logdir LOGDIR",
         )
     return runs
@@ -106,7 +103,7 @@ def _column(table: pa.Table, name: str) -> F64:
     return np.asarray(table[name].to_numpy(zero_copy_only=False), np.float64)
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
@@ -127,7 +124,7 @@ def _summarize(run: str, tables: Mapping[str, pa.Table], marks: Sequence[Mapping
         "step_change_percent": _step_change(known),
         "slow_steps": sum(slow),
         "triggers": len(marks),
-        "watch_percent": _known(costs[-1]) if len(costs) else None,
+        "watch_percent": _finite_or_none(costs[-1]) if len(costs) else None,
     }
 
 
@@ -279,14 +276,27 @@ def _describe_captures(
         for name in ("window", "run"):
             if mark.get(name):
                 wanted.setdefault(str(mark[name]), mark)
-    existing = [run for run in wanted if Path(plain(logdir), "plugins", "profile", run).is_dir()]
+    existing = _existing_runs(logdir, wanted) if most else []
     rows = []
-    for run in existing[-most:] if most else []:
+    for run in existing[-most:]:
         progress(f"analysing {run}")
         hour = (float(wanted[run].get("unix_s") or 0.0) - start_s) / 3600
         row: Row = {"hour": round(hour, 4), "run": run, "trigger": str(wanted[run].get("trigger"))}
         rows.append(row | _read_account(logdir, run))
     return rows
+
+
+def _existing_runs(logdir: str, wanted: Mapping[str, object]) -> list[str]:
+    """Those of the sessions that the quota has not removed."""
+    profiles = store.join(store.join(store.plain(logdir), "plugins"), "profile")
+    return [run for run in wanted if _is_folder(store.join(profiles, run))]
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return store.kind(path) == "folder"
+    except StepscopeError:
+        return False
 
 
 def _read_account(logdir: str, run: str) -> Row:

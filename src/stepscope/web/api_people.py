@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from werkzeug import Request
 
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.door.roles import Role, visitor_of
+from stepscope.web.people.sharing import (
+    DEFAULT_DAYS,
+    LONGEST_DAYS,
+    LONGEST_VIEW,
+    check_link,
+    check_view,
+    sign_link,
+)
 from stepscope.web.people.words import LONGEST_LABEL, LONGEST_NOTE, LONGEST_TITLE, MOST_LABELS, Words
 from stepscope.web.routes import Route, read_integer
 from stepscope.web.site import Site
@@ -35,6 +44,13 @@ class NewUpload(msgspec.Struct, forbid_unknown_fields=True):
 
     name: Annotated[str, msgspec.Meta(max_length=200)]
     size: int
+
+
+class NewLink(msgspec.Struct, forbid_unknown_fields=True):
+    """A link that is to be shared.  `view` is what follows in the page's address, from the # on."""
+
+    view: Annotated[str, msgspec.Meta(max_length=LONGEST_VIEW + 2)] = ""
+    days: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_DAYS)] = DEFAULT_DAYS
 
 
 def words_json(words: Words) -> dict[str, Any]:
@@ -80,6 +96,29 @@ def change(site: Site, request: Request, session: str) -> Answer:
     return json_answer(words_json(site.words.change(listed.id, version, values, visitor_of(request).name)))
 
 
+def share(site: Site, request: Request, session: str) -> Answer:
+    """Answers with a link to a view of a session, relative to the site's address, and when it ends.
+
+    On a server that everybody may use, it is the address of the view itself, and does not end.
+    """
+    wanted = _decode(request, NewLink)
+    listed = site.listed(session)
+    view = check_view(wanted.view or f"#/?session={listed.id}")
+    if not site.options.is_shared:
+        return json_answer({"link": f"{request.script_root}/{view}", "expires": None}, 201)
+    mark, expires = sign_link(site.words.link_key(), listed.id, view, wanted.days)
+    link = f"{request.script_root}/share/{listed.id}/{mark}?view={quote(view, safe='/')}"
+    return json_answer({"link": link, "expires": expires}, 201)
+
+
+def open_shared(site: Site, request: Request, session: str, mark: str) -> Answer:
+    """Leads to what a link shows.  The visitor has come in by the door, and sees with the own role."""
+    view = check_view(request.args.get("view", ""))
+    check_link(site.words.link_key(), session, view, mark)
+    site.listed(session)
+    return Answer(b"", "text/plain", 303, {"Location": f"{request.script_root}/{view}"})
+
+
 def begin_upload(site: Site, request: Request) -> Answer:
     """Begins an upload; the answer has its id."""
     wanted = _decode(request, NewUpload)
@@ -118,6 +157,8 @@ def _decode(request: Request, kind: type[Any]) -> Any:
 ROUTES = (
     Route("/api/words", all_words),
     Route("/api/sessions/<session>/words", change, "POST", Role.LABEL),
+    Route("/api/sessions/<session>/share", share, "POST"),
+    Route("/share/<session>/<mark>", open_shared),
     Route("/api/uploads", begin_upload, "POST", Role.LABEL),
     Route("/api/uploads/<upload>", add_piece, "POST", Role.LABEL),
     Route("/api/uploads/<upload>/end", finish_upload, "POST", Role.LABEL),

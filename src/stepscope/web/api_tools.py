@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from werkzeug import Request
@@ -26,12 +28,13 @@ def tool_json(site: Site, request: Request, session: str, tool: str) -> Answer:
     return site.opened(session).answer(*question, report_answer)
 
 
-def report_answer(report: Report) -> Answer:
-    """Answers with a report: its JSON, and its sections as the page shows them."""
+def report_answer(report: Report, more: Mapping[str, Any] = MappingProxyType({})) -> Answer:
+    """Answers with a report: its JSON, its sections as the page shows them, and more."""
     whole = report.to_dict()
     sections = [section_json(section, whole) for section in report.sections()]
     body, left_out = _drop_long_lists(whole)
-    return json_answer({"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()})
+    shown = {"report": body, "left_out": left_out, "sections": sections, "missing": report.why_empty()}
+    return json_answer({**shown, **more})
 
 
 def tool_export(site: Site, request: Request, session: str, tool: str, form: str) -> Answer:
@@ -53,7 +56,9 @@ def trace_export(site: Site, request: Request, session: str, form: str) -> Answe
     opened = site.opened(session)
     host = request.args.get("host") or None
     hosts = opened.listed.session.hosts if host is None else (opened.file(host).host,)
-    content = b"".join(compress_pieces(export.pieces((opened.trace(one) for one in hosts), len(hosts))))
+    # Several hosts stand on one axis of time, so their clocks are set right.
+    right = opened.profile.with_clock_set if len(hosts) > 1 else lambda trace: trace
+    content = b"".join(compress_pieces(export.pieces((right(opened.trace(one)) for one in hosts), len(hosts))))
     name = f"{opened.listed.id}{export.suffix}.gz"
     return binary_answer(content, "application/gzip", {"Content-Disposition": f'attachment; filename="{name}"'})
 

@@ -14,6 +14,7 @@ from stepscope.errors import UsageError
 from stepscope.web.app import MOST_BODY_BYTES, App, LogRequest
 from stepscope.web.hosts import is_loopback
 from stepscope.web.listener import Listener
+from stepscope.web.people.purge import Purger, wanted_days
 from stepscope.web.site import Site
 
 __all__ = [
@@ -89,9 +90,15 @@ class Server:
     def run(self) -> None:
         """Answers requests until the process is interrupted or `stop` is called."""
         self._site.warm_up()
+        days = wanted_days() if self._site.options.is_shared else None
+        purger = None if days is None else Purger(self._site, days)
+        if purger is not None:
+            purger.start()
         try:
             self._listener.run()
         finally:
+            if purger is not None:
+                purger.stop()
             self._site.close()
             self._listener.close()
 

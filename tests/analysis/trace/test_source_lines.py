@@ -21,8 +21,8 @@ def frame(place: int, parent: int) -> bytes:
 
 # train.py:7 step calls flax's Dense, which calls dot_general.
 STACKS = (
-    text(1, "/x/site-packages/flax/linear.py") + text(1, "/home/me/train.py") + text(2, "Dense") + text(2, "f.<locals>.step")
-    + location(1, 1, 50) + location(2, 2, 7) + frame(2, 0) + frame(1, 1)
+    text(1, "/x/site-packages/flax/linear.py") + text(1, "/home/me/train.py") + text(2, "Dense")
+    + text(2, "f.<locals>.step") + location(1, 1, 50) + location(2, 2, 7) + frame(2, 0) + frame(1, 1)
 )  # fmt: skip
 PROGRAM = program(
     computation(

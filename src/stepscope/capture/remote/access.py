@@ -50,7 +50,10 @@ class Access:
         text = given.decode("latin-1") if isinstance(given, bytes) else given
         if not hmac.compare_digest(text.encode(), f"{_SCHEME}{self.token}".encode()):
             reason = "this server needs a token" if not text else "the token is wrong"
-            raise CaptureError(reason, code="token", hint=f"set {TOKEN_VARIABLE} to the job's token")
+            hint = f"set {TOKEN_VARIABLE} to the job's token"
+            if not text:
+                hint += "; TensorFlow's own client cannot send one: use `stepscope capture`"
+            raise CaptureError(reason, code="token", hint=hint)
 
     def check_folder(self, folder: Path) -> None:
         """Raises CaptureError unless a client may have a profile written to a folder."""

@@ -79,16 +79,21 @@ class HostTracer:
     def _chunk(self, thread: Thread, events: list[Event]) -> Chunk:
         if self._stop_ns != _FOREVER:
             events = [event for event in events if event[2] <= self._stop_ns]
+        if not events:
+            return Chunk(PLANE, thread.name, thread.number, "ANNOTATION", [])
+        given, begin, end, metadata = zip(*events, strict=True)
         names: dict[str, int] = {}
         return Chunk(
             PLANE,
             thread.name,
             thread.number,
             "ANNOTATION",
-            name=array("i", [names.setdefault(_text(event[0]), len(names)) for event in events]),
-            begin=array("q", [event[1] for event in events]),
-            end=array("q", [event[2] for event in events]),
-            stats={row: _stats(event[3]) for row, event in enumerate(events) if event[3]},
+            name=array(
+                "i", [names.setdefault(name if type(name) is str else _text(name), len(names)) for name in given]
+            ),
+            begin=array("q", begin),
+            end=array("q", end),
+            stats={row: _stats(facts) for row, facts in enumerate(metadata) if facts},
             names=list(names),
         )
 
@@ -149,6 +154,8 @@ def _stats(metadata: Metadata) -> dict[str, StatValue]:
 
 def _stat(value: object) -> StatValue:
     """A value of the metadata as a stat: numbers of any type as numbers, everything else as text."""
+    if type(value) is int and value.bit_length() < 63:  # most are, and steps always
+        return value
     if isinstance(value, float | str | bytes):
         return value
     try:

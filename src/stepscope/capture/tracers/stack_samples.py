@@ -5,7 +5,8 @@ tracer of function calls, with the resolution of the sampling.  A frame in two c
 the time between them; one in only the first or the second of them, half of it.
 
 A function is named by the line that defines it.  The code of a module has no such line: it is named by the line that
-runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out.
+runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out, but for those
+of its demo, which stand for a user's program; and what called the command that runs the program.
 
 With each sample, the processor time of the loop's threads is read (`thread_usage`): the sampler is awake anyway, and
 waking another thread would interrupt the training once more.
@@ -21,21 +22,25 @@ import time
 from array import array
 from dataclasses import field
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import Chunk
+from stepscope.kernels.stacks import read_stacks
 from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
 _MOST_FRAMES = 128
+_MOST_NAMES = 20_000
 _BYTES_OF_RANGE = 130
 MOST_SHARE = 0.01  # of one core, for sampling
 _MOST_WAIT_S = 1.0
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
+_DEMO_FOLDER = _OWN_FOLDER + "demo" + os.sep
+_COMMAND_FOLDER = _OWN_FOLDER + "cli" + os.sep
 _LIBRARIES = tuple(
     {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {"<frozen "}
 )
@@ -46,11 +51,12 @@ Frame = tuple[CodeType, int]
 
 @dataclass
 class Thread:
-    """One thread: the frames of its last sample, outermost first, each with its start, and the frames that have
-    ended."""
+    """One thread: the frames of its last sample, innermost first, and again outermost first, each with its start; and
+    the frames that have ended."""
 
     name: str
     number: int
+    stack: list[Frame] = field(default_factory=list)
     open: list[tuple[Frame, int]] = field(default_factory=list)
     ended: list[tuple[Frame, int, int]] = field(default_factory=list)
 
@@ -72,6 +78,7 @@ class StackSampler:
         self._used_ns = 0
         self._lock = threading.Lock()
         self._usage = ThreadUsage() if reads_usage else None
+        self._names = FrameNames()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling."""
@@ -113,25 +120,23 @@ class StackSampler:
     def sample(self) -> None:
         """Takes one sample of every thread but Stepscope's own."""
         named = {thread.ident: thread for thread in threading.enumerate()}
-        frames = sys._current_frames()
+        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER)
         now = self._clock()
         with self._lock:
-            for ident, frame in frames.items():
+            for ident, stack in stacks.items():
                 known = named.get(ident)
                 if known is None or not known.name.startswith(THREAD_PREFIX):
-                    self._note(self._thread(ident, known), frame, now)
-            for ident in self._threads.keys() - frames.keys():
+                    self._note(ident, self._thread(ident, known), stack, now)
+            for ident in self._threads.keys() - stacks.keys():
                 self._forget(ident)
             self._last_ns = now
 
-    def _note(self, thread: Thread, frame: FrameType | None, now: int) -> None:
-        stack: list[Frame] = []
-        while frame is not None and len(stack) < _MOST_FRAMES:
-            code = frame.f_code
-            if not code.co_filename.startswith(_OWN_FOLDER):
-                stack.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
-            frame = frame.f_back
-        stack.reverse()
+    def _note(self, ident: int, thread: Thread, stack: list[Frame], now: int) -> None:
+        """A thread has this stack now, innermost frame first."""
+        if stack == thread.stack:
+            return  # it waits where it did; most threads of a program do, most of the time
+        thread.stack = stack
+        stack = stack[::-1]
         common = 0
         for ((code, line), _), (seen, at) in zip(thread.open, stack, strict=False):
             if code is not seen or line != at:
@@ -177,21 +182,31 @@ class StackSampler:
             self._gone.clear()
             for thread, _ in taken:
                 thread.ended = []
-        stacks = [_chunk(thread, ranges) for thread, ranges in taken]
+        stacks = [self._chunk(thread, ranges) for thread, ranges in taken]
         return stacks + (self._usage.drain() if self._usage is not None else [])
 
+    def _chunk(self, thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:
+        rows: dict[str, int] = {}
+        name = array("i", [rows.setdefault(self._names.find(*frame), len(rows)) for frame, _, _ in ranges])
+        begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
+        return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", list(rows), name, begin, end)
 
-def _chunk(thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:
-    rows: dict[str, int] = {}
-    known: dict[tuple[int, int], int] = {}  # code objects by identity: hashing one reads each of its instructions
-    name = array("i")
-    for (code, line), _, _ in ranges:
-        row = known.get((id(code), line))
-        if row is None:
-            row = known[id(code), line] = rows.setdefault(frame_name(code, line), len(rows))
-        name.append(row)
-    begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
-    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", list(rows), name, begin, end)
+
+class FrameNames:
+    """The names of frames, each made once: that asks the system for folders."""
+
+    def __init__(self) -> None:
+        # By identity: hashing a code object reads each of its instructions.  The object is kept, so its id stays its.
+        self._known: dict[tuple[int, int], tuple[CodeType, str]] = {}
+
+    def find(self, code: CodeType, line: int) -> str:
+        """The name of a frame, as `frame_name` makes it."""
+        known = self._known.get((id(code), line))
+        if known is None:
+            if len(self._known) >= _MOST_NAMES:
+                self._known.clear()
+            known = self._known[id(code), line] = code, frame_name(code, line)
+        return known[1]
 
 
 def frame_name(code: CodeType, line: int) -> str:

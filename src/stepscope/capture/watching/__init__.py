@@ -9,6 +9,7 @@
 - stacks, memory, spikes, timetable: the other triggers
 - together: all ranks keep the same window
 - windows, budget: the framework's profiler in short windows
+- own_cost: what the watch itself takes, and how often it may sample
 - keep, convert, quota: sessions on disk
 - series, pack, metrics: figures over time
 - continuous: all of it together

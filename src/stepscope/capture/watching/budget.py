@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_SHARE_OF_WINDOWS = 0.6  # of the budget; the rest is for the tracers that are always on
+from stepscope.capture.watching import own_cost
+
 _FIRST_GUESS_S = 0.25  # what a window costs, before one was measured
 
 
@@ -24,7 +25,7 @@ class Budget:
     """
 
     def __init__(self, percent: float, clock: Callable[[], float]) -> None:
-        self._share = _SHARE_OF_WINDOWS * percent / 100
+        self._share = (1 - own_cost.SHARE) * percent / 100
         self._clock = clock
         self._since = clock()
         self.spent_s = 0.0

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 from stepscope.capture import files, report, session
@@ -28,18 +29,19 @@ from stepscope.capture.watching.cause import Cause, find_cause
 from stepscope.capture.watching.collector import CollectorMeter
 from stepscope.capture.watching.marks import URGENT, Mark, Trigger
 from stepscope.capture.watching.options import WatchOptions
+from stepscope.capture.watching.own_cost import OwnCost
 from stepscope.capture.watching.ring import Ring
-from stepscope.capture.watching.series import Bucket, SeriesFile
+from stepscope.capture.watching.series import Bucket, RemoteSeries, SeriesFile
 from stepscope.capture.watching.spikes import Spikes
 from stepscope.capture.watching.steps import StepFollower, StepRecord
 from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, Request
 from stepscope.capture.watching.usual import UsualLength
 from stepscope.capture.watching.windows import FrameworkWindows, Plan
-from stepscope.formats.series import series_folder
+from stepscope.formats.series import series_folder, series_place
 from stepscope.formats.store import is_remote
 
-_LOOK_S = 0.5
+_LOOK_S = 1.0
 _BEAT_S = 5.0
 _ANSWER_S = 30.0
 _AHEAD_S = 3.0  # all ranks have to read a request before the first step of its window
@@ -80,16 +82,20 @@ class Watch:
         self.marks: deque[Mark] = deque(maxlen=_MOST_MARKS)
         self.collector = CollectorMeter()
         usual = UsualLength(options.slow_factor, round(options.slow_least * 1e9))
-        self.steps = StepFollower(usual, self._on_step, _is_profiled, lambda: self.collector.total_ns)
+        self.windows = FrameworkWindows(self.logdir, self._on_window)
+        self.steps = StepFollower(
+            usual, self._on_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
+        )
+        self.cost = OwnCost(options.budget_percent, lambda: self.steps.hook_ns, lambda: self.steps.queued_ns)
         self.bucket = Bucket()
         self.target = files.open_target(logdir)
         self.run = self.target.folder.name if self.target.url is None else self.target.url.rpartition("/")[2]
-        self.ring = Ring(options, self.target, self.steps, self.bucket.note_counters)
+        self.ring = Ring(options, self.target, self.steps, self.bucket.note_counters, self._take_steps, self.cost)
         self.budget = Budget(options.budget_percent, time.monotonic)
-        self.windows = FrameworkWindows(self.logdir, self._on_window)
         self._spikes = Spikes()
         self._table = TimeTable(options.every, options.at, time.monotonic(), time.time())
         self._ranks = Ranks(self._local, this_worker(), time.time_ns()) if self._local else None
+        self._remote_runs = quota.RemoteRuns(options.quota)
         self._series = self._open_series()
         self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._loop, name=f"{THREAD_PREFIX}watch", daemon=True)
@@ -158,7 +164,8 @@ class Watch:
         kind = Trigger.OUT_OF_MEMORY if memory.is_out_of_memory(error) else Trigger.CRASH
         sentence = f"{type(error).__name__}: {_first_line(error)}"
         if kind is Trigger.OUT_OF_MEMORY:
-            sentence = f"{sentence}; in use: {memory.describe_use(memory.memory_in_use())}"
+            asked = memory.describe_request(error)
+            sentence = f"{sentence}{f'; {asked}' if asked else ''}; in use: {_describe_memory()}"
         with report.Wall("keeping the ring of the watch", strict=False):
             self._keep_now(self._mark(kind, sentence))
             error._stepscope_kept = True  # type: ignore[attr-defined]
@@ -177,11 +184,8 @@ class Watch:
     # -- on the thread of the steps ------------------------------------------------------------------------------------
 
     def _on_step(self, step: StepRecord) -> None:
-        marked = self.steps.source is MARKED
-        if not marked:
-            self.ring.mark_step(step)
-        self.bucket.add(step)
-        self.windows.follow(step, marked)
+        self.ring.adopt_thread()
+        self.windows.follow(step, self.steps.source is MARKED)
         if step.is_slow:
             self._put(lambda: self._on_slow_step(step))
 
@@ -192,6 +196,20 @@ class Watch:
         if not self._ended and self._work.qsize() < _MOST_QUEUED:
             self._work.put(work)
 
+    # -- on other threads ----------------------------------------------------------------------------------------------
+
+    def _take_steps(self) -> None:
+        """Gives the steps since the last call to those who collect them."""
+        quick, full = self.steps.take()
+        self.bucket.add(quick, full)
+        if self.steps.source is not MARKED:
+            ended = [*quick, *((step.number, step.start.at_ns, step.end.at_ns) for step in full)]
+            self.ring.mark_steps(sorted(ended, key=itemgetter(2)))
+
+    def _plan_window(self, plan: Plan) -> None:
+        self.windows.plan(plan)
+        self.steps.look_closely()  # the window starts between two steps
+
     # -- on the thread of the watch ------------------------------------------------------------------------------------
 
     def _loop(self) -> None:
@@ -200,6 +218,7 @@ class Watch:
                 work = self._work.get(timeout=_LOOK_S)
             except queue.Empty:
                 work = self._look
+            self.cost.note_thread("watch")
             if work is None:
                 return
             with report.Wall("watching the job", strict=False):
@@ -287,11 +306,10 @@ class Watch:
         request = self._ask_others(mark, run, window)
         if request is not None:
             run, window = request.run, request.window
+        if window:  # first: whoever sees the mark may count on the window
+            first_step = 0 if request is None else request.first_step
+            self._plan_window(Plan(mark, window, first_step, self.options.window_steps))
         self._keep(replace(mark, run=run, window=window))
-        if window:
-            self.windows.plan(
-                Plan(mark, window, 0 if request is None else request.first_step, self.options.window_steps)
-            )
 
     def _why_not(self, mark: Mark) -> str:
         now = time.monotonic()
@@ -335,10 +353,10 @@ class Watch:
         window = request.window
         if request.rank is None and self._wants_window(mark):
             window = files.run_name()
+        if window and self.options.window_steps:
+            self._plan_window(Plan(mark, window, request.first_step, self.options.window_steps))
         if not regular:
             self._keep(replace(mark, run=request.run, window=window), request)
-        if window and self.options.window_steps:
-            self.windows.plan(Plan(mark, window, request.first_step, self.options.window_steps))
 
     def _report_silent(self, request: Request) -> None:
         assert self._ranks is not None
@@ -399,6 +417,8 @@ class Watch:
                 if target.url is None:
                     quota.mark_run(target.folder, mark.row())
                 path = keep.convert_ring(target, attached)
+                if target.url is not None:
+                    self._make_remote_room(target.url)
                 report.inform(f"{mark.sentence}: {path}")
                 if request is not None and self._ranks is not None:
                     self._ranks.answer(request)
@@ -407,6 +427,8 @@ class Watch:
             finally:
                 self._writing_runs.discard(mark.run)
             self._make_room()
+        if threading.current_thread() is self._writer:
+            self.cost.note_end()
 
     def _write_memory(self, mark: Mark) -> None:
         """Stores the snapshots of the devices' memory as a session beside that of the ring."""
@@ -427,6 +449,12 @@ class Watch:
     def _make_room(self) -> None:
         if self._local is not None:
             removed = quota.enforce_quota(self._local, self.options.quota, frozenset(self._writing_runs))
+            if removed:
+                report.inform(f"removed to keep the quota: {', '.join(removed)}")
+
+    def _make_remote_room(self, address: str) -> None:
+        with report.Wall("keeping the quota of the watch", strict=False):
+            removed = self._remote_runs.add(address)
             if removed:
                 report.inform(f"removed to keep the quota: {', '.join(removed)}")
 
@@ -453,7 +481,7 @@ class Watch:
         mark = self._mark(Trigger.REGULAR, f"steps as usual, {self.steps.usual.median_ns / 1e6:,.1f} ms each")
         window = files.run_name()
         request = self._ask_others(mark, window, window)
-        self.windows.plan(Plan(mark, window, 0 if request is None else request.first_step, self.options.window_steps))
+        self._plan_window(Plan(mark, window, 0 if request is None else request.first_step, self.options.window_steps))
 
     def _await_window(self, plan: Plan, capture: Capture) -> None:
         """Waits for the files of a window, on a thread of its own, and measures what it has cost."""
@@ -468,6 +496,8 @@ class Watch:
 
     def _note_window(self, plan: Plan, capture: Capture) -> None:
         self.budget.note(self.windows.take_cost_s())
+        if capture.url is not None:
+            self._make_remote_room(capture.url.rpartition("/")[0])
         if capture.path is None:
             return
         quota.mark_run(capture.path.parent, plan.mark.row() | {"window": plan.run})
@@ -478,15 +508,18 @@ class Watch:
     # -- the time series -----------------------------------------------------------------------------------------------
 
     def _open_series(self) -> SeriesFile | None:
-        if self._local is None or not self.options.series:
+        if not self.options.series:
             return None
         try:
+            if self._local is None:
+                return RemoteSeries(series_place(self.logdir, self.run), self.target.name)
             return SeriesFile(series_folder(self.logdir, self.run), self.target.name)
         except OSError as error:
             report.report(error, "writing the time series")
             return None
 
     def _write_row(self) -> None:
+        self._take_steps()
         extra = memory.memory_in_use() | {
             "watch_percent": round(self.overhead_percent(), 4),
             "threads": float(threading.active_count()),
@@ -497,15 +530,14 @@ class Watch:
         self._series.add(self.last_row)
         if self._series.is_due():
             self._await_writer()
-            self._writer = threading.Thread(target=self._series.pack, name=f"{THREAD_PREFIX}pack", daemon=True)
+            self._writer = threading.Thread(target=self._series.tend, name=f"{THREAD_PREFIX}pack", daemon=True)
             self._writer.start()
 
     last_row: dict[str, float | int | None] = {}  # noqa: RUF012 - replaced, never changed
 
     def overhead_percent(self) -> float:
-        """What the watch costs, as far as it is measured: the windows, and the processor time of its own threads."""
-        own_s = self.ring.cpu_s + self.ring.sampler.cpu_s
-        return self.budget.percent + 100 * own_s / max(self.budget.elapsed_s, 1e-9)
+        """What the watch costs: the windows, the processor time of its own threads, and its work inside the steps."""
+        return self.budget.percent + self.cost.percent
 
     def _prepare_memory(self) -> None:
         """Once PyTorch uses a GPU: listens for its lack of memory, and keeps its last allocations."""
@@ -517,8 +549,7 @@ class Watch:
 
     def _on_cuda_out_of_memory(self) -> None:
         if not self._ended:
-            used = memory.describe_use(memory.memory_in_use())
-            self.trigger(f"A GPU has no more memory; in use: {used}", Trigger.OUT_OF_MEMORY)
+            self.trigger(f"A GPU has no more memory; in use: {_describe_memory()}", Trigger.OUT_OF_MEMORY)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -539,6 +570,7 @@ class Watch:
                 self._write_row()
             if self._series is not None:
                 self._series.pack()
+                self._series.close()
             self.ring.stop(keep_ring)
             if not keep_ring:
                 (self.target.folder / quota.MARKER).unlink(missing_ok=True)
@@ -549,6 +581,10 @@ def _is_profiled() -> bool:
     """Whether a capture runs or is being written: steps of that time say little."""
     state = session.SESSION.state
     return state.recording is not None or bool(state.exporting)
+
+
+def _describe_memory() -> str:
+    return memory.describe_use(memory.memory_in_use())
 
 
 def _first_line(error: BaseException) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from stepscope.formats import store
 from stepscope.records import dataclass
 
 MARKER = "stepscope-watch.json"
@@ -73,6 +75,39 @@ def enforce_quota(logdir: Path, most_bytes: float, spared: Collection[str], now:
             left -= run.size
             removed.append(run.folder.name)
     return removed
+
+
+class RemoteRuns:
+    """The sessions that this watch has kept in a remote store, where those of other jobs are not looked for: that
+    would take requests for every one of them.
+
+    Args:
+        most_bytes: what they may occupy.
+    """
+
+    def __init__(self, most_bytes: float) -> None:
+        self._most_bytes = most_bytes
+        self._kept: dict[str, int] = {}  # address of the folder -> bytes, oldest first
+        self._lock = threading.Lock()
+
+    def add(self, address: str) -> list[str]:
+        """A session was kept; removes the oldest others until all fit, and returns the names of those removed.
+
+        Args:
+            address: of its folder.
+        """
+        size = sum(entry.identity.size or 0 for folder in store.walk(address, max_depth=0).folders
+                   for entry in folder.files if entry.identity is not None)  # fmt: skip
+        removed = []
+        with self._lock:
+            self._kept.pop(address, None)
+            self._kept[address] = size
+            while sum(self._kept.values()) > self._most_bytes and len(self._kept) > 1:
+                oldest = next(iter(self._kept))
+                store.remove(oldest)
+                del self._kept[oldest]
+                removed.append(store.basename(oldest))
+        return removed
 
 
 _WRITING_S = 60.0

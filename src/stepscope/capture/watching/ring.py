@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from stepscope.capture import files, ranges, report
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import read_two_clocks
 from stepscope.capture.tracers.base import Probe
-from stepscope.capture.tracers.host import HostTracer
+from stepscope.capture.tracers.host import Event, HostTracer
 from stepscope.capture.tracers.system import VALUE, SystemTracer
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.watching.cause import Machine
 from stepscope.capture.watching.options import WatchOptions
+from stepscope.capture.watching.own_cost import OwnCost
 from stepscope.capture.watching.ring_file import RingFile
 from stepscope.capture.watching.sampler import RingSampler
-from stepscope.capture.watching.steps import StepFollower, StepRecord
+from stepscope.capture.watching.steps import StepFollower
 from stepscope.formats.spool import layout
 
-FLUSH_S = 0.75  # what a killed job loses at most, with some time to write
+FLUSH_S = 1.0  # what a killed job loses at most, with some time to write
 _SYSTEM_MS = 1000
 _MOST_MACHINE = 60
 
@@ -34,10 +36,11 @@ class Ring:
         target: the place of the ring's file.
         steps: the steps of the loop.
         on_counters: called with the values of the system's counters, now and then.
+        on_flush: called before each flush.
+        cost: of the watch.
 
     Attributes:
         sampler: of the Python stacks.
-        cpu_s: the processor time that flushing has taken.
 
     Raises:
         CaptureError: the file cannot be made.
@@ -49,17 +52,21 @@ class Ring:
         target: files.Target,
         steps: StepFollower,
         on_counters: Callable[[dict[str, list[float]]], None],
+        on_flush: Callable[[], None],
+        cost: OwnCost,
     ) -> None:
-        self._steps = steps
+        self._on_flush = on_flush
+        self._cost = cost
+        self._thread = 0
+        self._append: Callable[[Event], None] | None = None
         self._on_counters = on_counters
         self._host = HostTracer()
-        self.sampler = RingSampler(steps, options.samples_hz, options.budget_percent)
+        self.sampler = RingSampler(steps, options.samples_hz, cost)
         self._system = SystemTracer()
         self._probes: list[Probe] = [self._host, self._system, *([self.sampler] if options.samples_hz else [])]
         self._broken: list[Probe] = []
         self._lock = threading.Lock()
         self._machine: list[tuple[int, str, float]] = []
-        self.cpu_s = 0.0
         clock_ns, unix_ns = read_two_clocks()
         header = layout.session(target.name, "", clock_ns, unix_ns)
         with files.translate_write_errors(target.folder, "the job goes on without a watch; choose another logdir"):
@@ -84,14 +91,22 @@ class Ring:
         self._flusher.start()
         ranges.route_ring(self._host.annotate)
 
-    def mark_step(self, step: StepRecord) -> None:
-        """Records a step that the program does not mark itself; on the thread of the steps."""
-        local = self._host._local
-        append = getattr(local, "append", None) or self._host.make_append()
-        append(("train", step.start.at_ns, step.end.at_ns, {"step_num": step.number, "_r": 1}))
+    def adopt_thread(self) -> None:
+        """Makes the calling thread the one that `mark_steps` records steps for."""
+        if self._thread != threading.get_ident():
+            self._thread = threading.get_ident()
+            self._append = getattr(self._host._local, "append", None) or self._host.make_append()
+
+    def mark_steps(self, steps: Iterable[tuple[int, int, int]]) -> None:
+        """Records steps that the program does not mark itself: number, start and end of each; on any thread."""
+        append = self._append
+        if append is not None:
+            for number, start_ns, end_ns in steps:
+                append(("train", start_ns, end_ns, {"step_num": number, "_r": 1}))
 
     def flush(self) -> None:
         """Writes what was recorded until now."""
+        self._on_flush()
         with self._lock:
             now = time.perf_counter_ns()
             for probe in self._probes:
@@ -110,8 +125,8 @@ class Ring:
             values = [value for at, each, value in self._machine if each == name and start_ns <= at <= end_ns + 1e9]
             if values:
                 means[name] = sum(values) / len(values)
-        own = means.get("CPU process %")
-        return Machine(means.get("CPU machine %"), None if own is None else own / (_processors() or 1))
+        own, processors = means.get("CPU process %"), os.cpu_count() or 1
+        return Machine(means.get("CPU machine %"), None if own is None else own / processors, processors)
 
     def stop(self, keep: bool) -> None:
         """Ends the tracers.
@@ -137,7 +152,7 @@ class Ring:
 
     def _flush_and_measure(self) -> None:
         self.flush()
-        self.cpu_s = time.thread_time_ns() / 1e9
+        self._cost.note_thread("ring")
 
     def _flush_probe(self, probe: Probe, now: int) -> None:
         if probe in self._broken:
@@ -162,9 +177,3 @@ class Ring:
         del self._machine[: -_MOST_MACHINE * 8]
         if values:
             self._on_counters(values)
-
-
-def _processors() -> int:
-    import os
-
-    return os.cpu_count() or 1

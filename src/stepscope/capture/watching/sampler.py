@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from types import FrameType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
-from stepscope.capture.tracers.stack_samples import StackSampler, Thread
+from stepscope.capture.tracers.stack_samples import Frame, StackSampler, Thread
 from stepscope.capture.tracers.ticker import Ticker
+from stepscope.capture.watching.own_cost import OwnCost
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.steps import StepFollower
 from stepscope.formats.spool.layout import Chunk
+from stepscope.kernels.stacks import read_stack
 
 _OVERDUE, _OVERDUE_LEAST_NS = 1.5, 10_000_000  # times the usual length, and this much more
 _BURST_S = 0.02
@@ -20,7 +21,6 @@ _LONG_BURST = 100  # samples of one overdue step; after these the rate falls aga
 _SLOW_BURST_S = 0.2
 _LONGEST_S = 2.0
 _MOST_PLACES = 4000
-_SHARE_OF_BUDGET = 0.3  # of the budget, the part that sampling may take
 _SMOOTH = 0.1
 
 
@@ -30,22 +30,20 @@ class RingSampler(StackSampler):
     Args:
         steps: knows whether the open step is overdue.
         most_hz: the most samples per second while steps are on time.
-        budget_percent: of the watch.  If a sample costs so much that its share would be exceeded, there are fewer.
+        cost: of the watch.  If samples cost so much that the budget would be exceeded, there are fewer.
 
     Attributes:
         places: when and where the thread of the steps was sampled last.
-        cpu_s: the processor time of all samples.
     """
 
-    def __init__(self, steps: StepFollower, most_hz: float, budget_percent: float) -> None:
-        super().__init__()
+    def __init__(self, steps: StepFollower, most_hz: float, cost: OwnCost) -> None:
+        super().__init__(reads_usage=False)
         self._steps = steps
         self._interval_s = 1 / max(most_hz, 1 / _LONGEST_S)
-        self._share = _SHARE_OF_BUDGET * budget_percent / 100
+        self._cost = cost
         self._cost_s = 0.0
         self._used_ns = 0
         self._burst = 0
-        self.cpu_s = 0.0
         self.places: deque[tuple[int, Place]] = deque(maxlen=_MOST_PLACES)
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
@@ -59,9 +57,8 @@ class RingSampler(StackSampler):
         """The ranges until the last sample, those of open calls included: the ring may end at any moment."""
         with self._lock:
             for thread in self._threads.values():
-                codes = [code for code, _ in thread.open]
-                self._end(thread, 0, self._last_ns)
-                thread.open = [(code, self._last_ns) for code in codes]
+                thread.ended += [(frame, since, self._last_ns) for frame, since in thread.open if since < self._last_ns]
+                thread.open = [(frame, self._last_ns) for frame, _ in thread.open]
         return super().drain()
 
     def _begin(self) -> None:
@@ -71,14 +68,13 @@ class RingSampler(StackSampler):
         self.sample()
         used_ns = time.thread_time_ns()
         cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
-        self.cpu_s += cost_s
-        self._cost_s += _SMOOTH * (cost_s - self._cost_s)
+        self._cost.note_thread("sampler")
+        self._cost_s += (_SMOOTH if self._cost_s else 1.0) * (cost_s - self._cost_s)
         return self._next_wait_s()
 
     def _next_wait_s(self) -> float:
         """The seconds until the next sample, which comes soon while the open step is overdue."""
-        affordable_s = self._cost_s / self._share if self._share else _LONGEST_S
-        regular_s = min(max(self._interval_s, affordable_s), _LONGEST_S)
+        regular_s = min(max(self._interval_s, self._cost.sample_interval_s(self._cost_s)), _LONGEST_S)
         since, usual_ns = self._steps.open_since_ns, self._steps.usual.median_ns
         overdue_ns = _OVERDUE * usual_ns + _OVERDUE_LEAST_NS
         if not since or not usual_ns or self._clock() - since < overdue_ns:
@@ -87,9 +83,9 @@ class RingSampler(StackSampler):
         self._burst += 1
         return min(regular_s, _BURST_S if self._burst <= _LONG_BURST else _SLOW_BURST_S)
 
-    def _note(self, thread: Thread, frame: FrameType | None, now: int) -> None:
-        super()._note(thread, frame, now)
+    def _note(self, ident: int, thread: Thread, stack: list[Frame], now: int) -> None:
+        super()._note(ident, thread, stack, now)
         if thread.number == self._steps.thread_number:
-            place = find_place(frame)
+            place = find_place(read_stack(ident))
             if place is not None:
                 self.places.append((now, place))

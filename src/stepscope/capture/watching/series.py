@@ -18,27 +18,32 @@ from stepscope.capture.report import report
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.watching import pack
 from stepscope.capture.watching.marks import Mark
-from stepscope.capture.watching.steps import StepRecord
+from stepscope.capture.watching.steps import QuickStep, StepRecord
+from stepscope.errors import InputError
+from stepscope.formats import store
 from stepscope.formats.series import marks_path, tail_path
 
 _PACK_ROWS = 720  # two hours of rows of ten seconds
 _PATIENCE_S = 120.0
+_COPY_S = 60.0
 _HIGH = 0.9
 
 Row = dict[str, float | int | None]
 
 
 class Bucket:
-    """Collects what happens during one row.  `add` is called on the thread of the steps."""
+    """Collects what happens during one row."""
 
     def __init__(self) -> None:
-        self._steps: list[StepRecord] = []
+        self._quick: list[QuickStep] = []
+        self._full: list[StepRecord] = []
         self._counters: dict[str, list[float]] = {}
         self.values: dict[str, float] = {}
 
-    def add(self, step: StepRecord) -> None:
-        """A step has ended."""
-        self._steps.append(step)
+    def add(self, quick: list[QuickStep], full: list[StepRecord]) -> None:
+        """Steps that have ended, as `StepFollower.take` returns them."""
+        self._quick += quick
+        self._full += full
 
     def note_counters(self, counters: Mapping[str, list[float]]) -> None:
         """Values of the system's counters."""
@@ -52,10 +57,16 @@ class Bucket:
             unix_s: its end.
             extra: further values.
         """
-        steps, self._steps = self._steps, []
+        quick, self._quick = self._quick, []
+        full, self._full = self._full, []
         counters, self._counters = self._counters, {}
         values, self.values = self.values, {}
-        row: Row = {"unix_s": round(unix_s, 3), "steps": len(steps), **_summarize_steps(steps), **extra}
+        row: Row = {
+            "unix_s": round(unix_s, 3),
+            "steps": len(quick) + len(full),
+            **_summarize_steps(quick, full),
+            **extra,
+        }
         row |= {_column(name): round(statistics.fmean(taken), 4) for name, taken in counters.items() if taken}
         return row | {f"value_{name}": value for name, value in values.items()}
 
@@ -66,25 +77,33 @@ def _column(counter: str) -> str:
     return "_".join("".join(letter if letter.isalnum() else " " for letter in name).split())
 
 
-def _summarize_steps(steps: list[StepRecord]) -> Row:
-    plain = sorted(step.length_ns / 1e6 for step in steps if not step.was_profiled)
-    if not plain:
-        return {"last_step": steps[-1].number if steps else None}
-    length_ns = sum(step.length_ns for step in steps)
-    cpu_ns = sum(step.end.cpu_ns - step.start.cpu_ns for step in steps)
-    queued_ns = sum(step.end.queued_ns - step.start.queued_ns for step in steps)
-    collected_ns = sum(step.end.collector_ns - step.start.collector_ns for step in steps)
-    return {
-        "last_step": steps[-1].number,
-        "step_ms_median": round(statistics.median(plain), 4),
-        "step_ms_mean": round(statistics.fmean(plain), 4),
-        "step_ms_p90": round(plain[min(len(plain) - 1, int(_HIGH * len(plain)))], 4),
-        "step_ms_max": round(plain[-1], 4),
-        "slow_steps": sum(step.is_slow for step in steps),
-        "thread_cpu_percent": round(100 * cpu_ns / length_ns, 3) if length_ns else None,
-        "thread_queued_percent": round(100 * queued_ns / length_ns, 3) if length_ns else None,
-        "collector_percent": round(100 * collected_ns / length_ns, 3) if length_ns else None,
+def _summarize_steps(quick: list[QuickStep], full: list[StepRecord]) -> Row:
+    ends = [(end, number) for number, _, end in quick[-1:]] + [(step.end.at_ns, step.number) for step in full[-1:]]
+    last: Row = {"last_step": max(ends)[1] if ends else None}
+    plain = [step.length_ns for step in full if not step.was_profiled]
+    lengths_ms = [length / 1e6 for length in sorted([*plain, *(end - start for _, start, end in quick)])]
+    if not lengths_ms:
+        return last
+    return last | {
+        "step_ms_median": round(statistics.median(lengths_ms), 4),
+        "step_ms_mean": round(statistics.fmean(lengths_ms), 4),
+        "step_ms_p90": round(lengths_ms[min(len(lengths_ms) - 1, int(_HIGH * len(lengths_ms)))], 4),
+        "step_ms_max": round(lengths_ms[-1], 4),
+        "slow_steps": sum(step.is_slow for step in full),
+        **_share_of_steps(sum(end - start for _, start, end in quick), full),
     }
+
+
+def _share_of_steps(quick_ns: int, full: list[StepRecord]) -> Row:
+    """What the thread did in the steps, in percent of them.  The counters are read after some steps only, and then
+    cover all before."""
+    length_ns = quick_ns + sum(step.length_ns for step in full)
+    used = {
+        "thread_cpu_percent": sum(step.end.cpu_ns - step.start.cpu_ns for step in full),
+        "thread_queued_percent": sum(step.end.queued_ns - step.start.queued_ns for step in full),
+        "collector_percent": sum(step.end.collector_ns - step.start.collector_ns for step in full),
+    }
+    return {name: round(100 * ns / length_ns, 3) if length_ns and full else None for name, ns in used.items()}
 
 
 class SeriesFile:
@@ -105,6 +124,9 @@ class SeriesFile:
         self._complained = False
         folder.mkdir(parents=True, exist_ok=True)
 
+    def close(self) -> None:
+        """The watch has ended."""
+
     def add(self, row: Row) -> None:
         """Appends a row.  What cannot be written is lost, and reported once."""
         self._append(tail_path(self.folder, self._host), row)
@@ -117,6 +139,10 @@ class SeriesFile:
     def is_due(self) -> bool:
         """Whether there are enough rows to pack."""
         return self._rows >= _PACK_ROWS
+
+    def tend(self) -> None:
+        """Does what is due."""
+        self.pack()
 
     def pack(self) -> None:
         """Packs the rows in another process, and waits for that."""
@@ -138,6 +164,69 @@ class SeriesFile:
             self._complained = True
         else:
             self._complained = False
+
+
+class RemoteSeries(SeriesFile):
+    """The files of one worker's time series in a remote store, which cannot append: they grow in a local folder, and
+    are copied once a minute if they have changed.  A killed job loses the rows since then.
+
+    Args:
+        address: of the run's folder.
+        host: the worker's name.
+
+    Raises:
+        OSError: the local folder cannot be made.
+    """
+
+    def __init__(self, address: str, host: str) -> None:
+        self._scratch = ScratchFolder()
+        super().__init__(Path(self._scratch.path) / "series", host)
+        self._address = address
+        self._is_away = False
+        self._copied: dict[str, tuple[int, int]] = {}  # name -> size and time of what was copied
+        self._next_copy = time.monotonic() + _COPY_S
+
+    def is_due(self) -> bool:
+        """Whether there are enough rows to pack, or it is time to copy."""
+        return super().is_due() or time.monotonic() >= self._next_copy
+
+    def tend(self) -> None:
+        """Does what is due."""
+        if super().is_due():
+            super().pack()
+        self._copy()
+
+    def pack(self) -> None:
+        """Packs the rows in another process, and copies what has changed."""
+        super().pack()
+        self._copy()
+
+    def close(self) -> None:
+        """Removes the local folder."""
+        self._scratch.remove()
+
+    def _copy(self) -> None:
+        self._next_copy = time.monotonic() + _COPY_S
+        try:
+            self._copy_changes()
+        except (OSError, InputError) as error:
+            if not self._is_away:
+                report(error, "copying the time series to the logdir")
+            self._is_away = True
+        else:
+            self._is_away = False
+
+    def _copy_changes(self) -> None:
+        found = {path.name: path for path in self.folder.iterdir() if not path.name.startswith(".")}
+        for name, path in found.items():
+            facts = path.stat()
+            state = (facts.st_size, facts.st_mtime_ns)
+            if self._copied.get(name) != state:
+                store.write_bytes(store.join(self._address, name), path.read_bytes())
+                self._copied[name] = state
+        for name in self._copied.keys() - found.keys():  # rows that were packed meanwhile
+            store.remove(store.join(self._address, name))
+            del self._copied[name]
 
 
 def _pack_aside(folder: Path, host: str) -> None:

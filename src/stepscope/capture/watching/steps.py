@@ -1,7 +1,8 @@
 """Follows the steps of the training loop, on its own thread: how long each takes, and what the thread did meanwhile.
 
-A step lasts from its start to the start of the next one.  What is done per step here costs the training some ten
-microseconds: a reading of the system's counters for this thread, and a look at sorted lists.
+A step lasts from its start to the start of the next one.  A step that is about as long as usual costs the training a
+reading of the clock and an append: everything else is done later, in batches, by a thread of the watch.  Now and then,
+and after each longer step, the system's counters for this thread are read; how often depends on what that takes here.
 """
 
 from __future__ import annotations
@@ -18,8 +19,16 @@ from stepscope.capture.report import report
 from stepscope.capture.tracers.system import make_reader
 from stepscope.capture.watching.usual import UsualLength
 
-_FRESH_NS = 20_000_000
+_LEAST_FRESH_NS, _MOST_FRESH_NS = 20_000_000, 200_000_000  # between two readings of the counters
+_SHARE_OF_READING = 0.001  # of the time
+_LONGEST_HOOK_NS = 1_000_000  # what took longer was interrupted
+_SMOOTH = 0.1
+_QUICK_HOOK_NS = 15_000  # measured between steps that had used the caches meanwhile; alone, it takes a tenth of that
 _LONG = 1.5  # times the usual length: such a step may be slow
+_MOST_WAITING = 50_000  # steps, if nobody takes them
+
+QuickStep = tuple[int, int, int]
+"""Number, start and end in ns of a step that was as long as usual."""
 
 _STALE_STEPS = 50  # a source is not the loop's if another one has this many steps meanwhile
 
@@ -81,27 +90,15 @@ class ThreadMeter:
             self._queue = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         self._usage = _usage_reader()
         self._read_file = make_reader()
-        self._last: Usage | None = None
-        self._read_ns = 0
 
-    def read(self, now_ns: int, at_once: bool) -> Usage:
-        """What the thread has used until now, or until at most `_FRESH_NS` ago: asking the system takes longer than all
-        else that is done per step.
-
-        Args:
-            now_ns: the clock.
-            at_once: asks the system in any case.
-        """
-        last = self._last
-        if not at_once and last is not None and now_ns - self._read_ns < _FRESH_NS:
-            return Usage(now_ns, last.cpu_ns, last.queued_ns, last.disk_faults, self._collector_ns())
+    def read(self, now_ns: int) -> Usage:
+        """What the thread has used until now."""
         cpu_ns, faults = self._usage()
         queued = 0
         if self._queue is not None:
             with suppress(ValueError, IndexError):
                 queued = int(self._read_file(self._queue).split()[1])
-        self._last, self._read_ns = Usage(now_ns, cpu_ns, queued, faults, self._collector_ns()), now_ns
-        return self._last
+        return Usage(now_ns, cpu_ns, queued, faults, self._collector_ns())
 
     def close(self) -> None:
         """Closes the file of the system's counters."""
@@ -131,9 +128,10 @@ class StepFollower:
 
     Args:
         usual: judges the lengths.
-        on_step: called with each record, on the thread of the steps; must not raise.
+        on_step: called with each record of a step that was not quick, on the thread of the steps; must not raise.
         is_profiled: whether a capture runs or is being written.
         collector_ns: how long the garbage collector has run.
+        may_be_quick: whether steps may be noted alone, because nobody waits for one.
 
     Attributes:
         active: as for a `Listener`.
@@ -143,6 +141,7 @@ class StepFollower:
         last_end_ns: when the last step ended; 0 before the first.
         count: how many have ended.
         source: what is followed; None before the first report.
+        queued_ns: for how long the thread of the steps could run and waited for a processor, by the last reading.
     """
 
     def __init__(
@@ -151,54 +150,120 @@ class StepFollower:
         on_step: Callable[[StepRecord], None],
         is_profiled: Callable[[], bool],
         collector_ns: Callable[[], int],
+        may_be_quick: Callable[[], bool] = lambda: True,
     ) -> None:
         self.active = True
         self.usual = usual
         self.thread_number = self.number = self.open_since_ns = self.last_end_ns = self.count = 0
+        self.queued_ns = 0
         self.source: Source | None = None
         self._on_step = on_step
         self._is_profiled = is_profiled
         self._collector_ns = collector_ns
+        self._may_be_quick = may_be_quick
         self._meter: ThreadMeter | None = None
         self._thread = 0
         self._start: Usage | None = None
         self._began_profiled = False
         self._others = 0
         self._inside = threading.Lock()
+        self._taking = threading.Lock()
+        self._quick: list[QuickStep] = []
+        self._full: list[StepRecord] = []
+        self._quick_source: Source | None = None
+        self._quick_until_ns = self._quick_length_ns = 0
+        self._spent_ns = self._hooks = 0
+        self._hook_ns = 0.0
+        self._queue_rate = 0.0  # the usual part of the time in which the thread waits for a processor
+
+    @property
+    def hook_ns(self) -> int:
+        """How long the hooks of the watch have taken, the quick ones by an estimate."""
+        return self._spent_ns + _QUICK_HOOK_NS * (self.count - self._hooks)
 
     # -- what finders report, on the thread of the steps ---------------------------------------------------------------
 
     def begin(self, source: Source) -> None:
         """A step of a source starts, unless one is open."""
-        self._run(self._begin, source)
+        if self._start is None or source is not self.source:
+            self._run(self._begin, source)
 
     def end(self, source: Source, another_follows: bool = True) -> None:
         """A step of a source has ended; if another follows, it starts with that."""
+        now, quick = time.perf_counter_ns(), self._quick_source
+        if now < self._quick_until_ns and quick is not None:
+            if source.rank < quick.rank:
+                return
+            is_usual = now - self.open_since_ns < self._quick_length_ns
+            if source is quick and another_follows and is_usual and threading.get_ident() == self._thread:
+                self._quick.append((self.number, self.open_since_ns, now))
+                self.number += 1
+                self.count += 1
+                self.open_since_ns = now
+                return
         self._run(self._end, source, another_follows)
 
     def mark_step(self, number: object) -> None:
         """The program itself has marked the start of a step."""
+        now = time.perf_counter_ns()
+        if (
+            now < self._quick_until_ns
+            and self._quick_source is MARKED
+            and now - self.open_since_ns < self._quick_length_ns
+            and threading.get_ident() == self._thread
+        ):
+            self._quick.append((self.number, self.open_since_ns, now))
+            self.number = number if isinstance(number, int) else self.number + 1
+            self.count += 1
+            self.open_since_ns = now
+            return
         self._run(self._mark, number)
 
     def close(self) -> None:
         """Ends the watch of the steps."""
         self.active = False
+        self.look_closely()
         if self._meter is not None:
             self._meter.close()
 
     def forget_parent(self) -> None:
         """After a fork: the steps belong to the parent."""
         self.active = False
+        self.look_closely()
+
+    # -- what other threads ask ----------------------------------------------------------------------------------------
+
+    def look_closely(self) -> None:
+        """Reports every step at once from now on, until `may_be_quick` allows otherwise."""
+        self._quick_until_ns = 0
+
+    def take(self) -> tuple[list[QuickStep], list[StepRecord]]:
+        """The steps since the last call, and adds the quick ones to what is usual."""
+        with self._taking:
+            quick, full = self._quick[:], self._full[:]
+            del self._quick[: len(quick)], self._full[: len(full)]
+        if quick:
+            self.usual.add([end - start for _, start, end in quick])
+        return quick, full
+
+    # -- on the thread of the steps ------------------------------------------------------------------------------------
 
     def _run(self, work: Callable[..., None], *arguments: object) -> None:
         if not self.active or not self._inside.acquire(blocking=False):
             return
+        start = time.perf_counter_ns()
         try:
             work(*arguments)
         except Exception as error:
             report(error, "following the steps")
         finally:
+            self._note_hook(min(time.perf_counter_ns() - start, _LONGEST_HOOK_NS))
             self._inside.release()
+
+    def _note_hook(self, spent_ns: int) -> None:
+        self._spent_ns += spent_ns
+        self._hooks += 1
+        self._hook_ns += (_SMOOTH if self._hook_ns else 1.0) * (spent_ns - self._hook_ns)
 
     def _begin(self, source: Source) -> None:
         if self._follows(source) and self._start is None:
@@ -229,6 +294,7 @@ class StepFollower:
         if not is_better and self._others <= _STALE_STEPS:
             return False
         self.source, self._others, self._start = source, 0, None
+        self.look_closely()
         self.usual.forget()
         return True
 
@@ -238,8 +304,19 @@ class StepFollower:
             self._take_thread()
         assert self._meter is not None
         self._began_profiled = self._is_profiled()
-        self._start = self._meter.read(time.perf_counter_ns(), at_once=True) if now is None else now
+        self._start = self._meter.read(time.perf_counter_ns()) if now is None else now
         self.number, self.open_since_ns = number, self._start.at_ns
+        self._allow_quick(self._start.at_ns)
+
+    def _allow_quick(self, now_ns: int) -> None:
+        """For how long, and up to which length, steps are noted alone."""
+        if self._began_profiled or not self._may_be_quick() or len(self._quick) > _MOST_WAITING:
+            self.look_closely()
+            return
+        self._quick_source = self.source
+        self._quick_length_ns = round(_LONG * self.usual.median_ns)
+        fresh_ns = round(self._hook_ns / _SHARE_OF_READING)
+        self._quick_until_ns = now_ns + min(max(fresh_ns, _LEAST_FRESH_NS), _MOST_FRESH_NS)
 
     def _take_thread(self) -> None:
         if self._meter is not None:
@@ -250,14 +327,28 @@ class StepFollower:
     def _finish_open(self) -> Usage | None:
         """Ends the open step; returns what the thread had used then, None if no step was open on this thread."""
         start, self._start = self._start, None
-        self.open_since_ns = 0
+        since, self.open_since_ns = self.open_since_ns, 0
+        self.look_closely()
         if start is None or self._meter is None or self._thread != threading.get_ident():
             return None
-        now_ns, usual_ns = time.perf_counter_ns(), self.usual.median_ns
-        end = self._meter.read(now_ns, at_once=now_ns - start.at_ns > _LONG * usual_ns)
+        usual_ns, end = self.usual.median_ns, self._meter.read(time.perf_counter_ns())
+        start = self._counters_at(since, start, end)
         profiled = self._began_profiled or self._is_profiled()
-        slow = not profiled and self.usual.judge(end.at_ns - start.at_ns, end.queued_ns - start.queued_ns)
-        self.last_end_ns = end.at_ns
+        slow = not profiled and self.usual.judge(end.at_ns - since, end.queued_ns - start.queued_ns)
+        self.last_end_ns, self.queued_ns = end.at_ns, end.queued_ns
         self.count += 1
-        self._on_step(StepRecord(self.number, start, end, slow, usual_ns, profiled))
+        step = StepRecord(self.number, start, end, slow, usual_ns, profiled)
+        self._full.append(step)
+        self._on_step(step)
         return end
+
+    def _counters_at(self, since_ns: int, last: Usage, end: Usage) -> Usage:
+        """What the thread had used when its step started, which is after the last reading if quick steps lie between:
+        those waited for a processor as much as steps usually do."""
+        queued_ns = end.queued_ns - last.queued_ns
+        before_ns = min(round(self._queue_rate * (since_ns - last.at_ns)), queued_ns)
+        before_ns = max(before_ns, queued_ns - (end.at_ns - since_ns))  # a step cannot wait for longer than it takes
+        passed_ns = end.at_ns - last.at_ns
+        if passed_ns > 0:
+            self._queue_rate += _SMOOTH * (queued_ns / passed_ns - self._queue_rate)
+        return last._replace(at_ns=since_ns, queued_ns=last.queued_ns + before_ns)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Sequence
 
-_WINDOW, _BATCH = 400, 16
+_WINDOW, _BATCH = 400, 64
 _FEWEST = 20
 _HIGH = 0.95
 _TIMES_ABOVE = 3  # a slow step is above the usual high by this many times what that is above the median
 _JUDGED = 30
+_MOST_AT_ONCE = 64  # lengths of one batch, evenly chosen: more would say no more
 _MOST_SLOW = 24  # of the last `_JUDGED`: from then on this is how long a step takes
 
 
@@ -20,7 +23,7 @@ class UsualLength:
     and a limit that follows the noise of this job, so that a job whose steps vary by themselves has few false alarms.
     A step without its waits for a processor is compared as well: on a machine that others use, those waits are most of
     the noise, and would hide a step that is slow by itself.
-    If four in five of the last steps are slow, that is what a step takes from now on.
+    If four in five of the last steps are slow, that is what a step takes from now on.  Safe to use from two threads.
 
     Attributes:
         median_ns: of the last steps; 0 until there are enough.
@@ -31,6 +34,7 @@ class UsualLength:
         self._own = _Window(slow_factor, least_ns)
         self._judged: deque[bool] = deque(maxlen=_JUDGED)
         self._waiting: list[tuple[int, int]] = []
+        self._lock = threading.Lock()
         self.median_ns = 0
 
     def judge(self, length_ns: int, queued_ns: int = 0) -> bool:
@@ -39,12 +43,23 @@ class UsualLength:
         Args:
             queued_ns: the part of it in which its thread waited for a processor.
         """
+        with self._lock:
+            return self._judge(length_ns, queued_ns)
+
+    def add(self, lengths_ns: Sequence[int]) -> None:
+        """Notes the lengths of steps that were about as long as usual, and did not wait for a processor for long."""
+        with self._lock:
+            self._judged.extend([False] * min(len(lengths_ns), _JUDGED))
+            self._waiting += [(length, 0) for length in lengths_ns]
+            self._add_waiting()
+
+    def _judge(self, length_ns: int, queued_ns: int) -> bool:
         slow = 0 < self._whole.limit_ns < length_ns or 0 < self._own.limit_ns < length_ns - queued_ns
         self._judged.append(slow)
         if slow and sum(self._judged) < _MOST_SLOW:
             return True
         if slow:  # another length is usual now
-            self.forget()
+            self._forget()
         self._waiting.append((length_ns, queued_ns))
         if len(self._waiting) >= _BATCH or not self.median_ns:
             self._add_waiting()
@@ -52,6 +67,10 @@ class UsualLength:
 
     def forget(self) -> None:
         """Starts anew."""
+        with self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
         self._whole.forget()
         self._own.forget()
         self._judged.clear()
@@ -60,7 +79,7 @@ class UsualLength:
 
     def _add_waiting(self) -> None:
         """Adds the lengths of several steps at once, which is cheaper."""
-        for length_ns, queued_ns in self._waiting:
+        for length_ns, queued_ns in self._waiting[:: -(-len(self._waiting) // _MOST_AT_ONCE)]:
             self._whole.add(length_ns)
             self._own.add(length_ns - queued_ns)
         self._waiting.clear()

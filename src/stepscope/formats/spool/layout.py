@@ -35,6 +35,7 @@ WITHOUT_FRAMEWORK = "captured_without_framework"  # a fact of a capture by Steps
 WORKERS_PLANE = "/device:CUSTOM:Worker processes (Stepscope)"  # a line for each, with its batches
 USAGE_PLANE = "/device:CUSTOM:Processor time of threads (Stepscope)"  # a line for each, with what it used
 RAN_NS, QUEUED_NS = "ran_ns", "queued_ns"  # stats: how long a thread ran, and was ready without a processor
+COMPILATIONS_PLANE = "/device:CUSTOM:Compilations (Stepscope)"  # what TensorFlow traces and PyTorch compiles
 BYTES_KEY = "\x00bytes"  # JSON has no bytes: {BYTES_KEY: text of code points below 256}
 
 StatValue = int | float | str | bytes
@@ -144,7 +145,7 @@ def _unpack_value(value: Any) -> StatValue:
 
 def _pack_stats(stats: Mapping[str, StatValue]) -> dict[str, Any]:
     return {
-        key: {BYTES_KEY: value.decode("latin-1")} if isinstance(value, bytes) else value for key, value in stats.items()
+        key: {BYTES_KEY: value.decode("latin-1")} if type(value) is bytes else value for key, value in stats.items()
     }
 
 

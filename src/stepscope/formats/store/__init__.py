@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from stepscope.formats.store.base import MAX_ENTRIES, Entry, Identity, Kind, Store
 from stepscope.formats.store.local import LOCAL
 from stepscope.formats.store.paths import absolute, basename, is_remote, join, parent, parts, plain
-from stepscope.formats.store.remote import REMOTE, upload, write_bytes
+from stepscope.formats.store.remote import REMOTE, remove, upload, write_bytes
 from stepscope.formats.store.walking import Folder, Walk, Walker
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "read_bytes",
     "read_pieces",
     "read_prefix",
+    "remove",
     "upload",
     "walk",
     "write_bytes",

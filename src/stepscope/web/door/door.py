@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from werkzeug import Request
 
@@ -115,9 +115,17 @@ class Door:
     def _turn_away(self, request: Request) -> Answer:
         """The login page for people, an error for programs."""
         if request.method in ("GET", "HEAD") and "text/html" in request.headers.get("Accept", ""):
-            return _go(f"{request.script_root}/login")
+            return _go(f"{request.script_root}/login{_way_back(request)}")
         answer = json_answer({"error": "log in first", "hint": "send Authorization: Bearer TOKEN", "choices": []}, 401)
         return Answer(answer.body, answer.content_type, 401, {"WWW-Authenticate": "Bearer"})
+
+
+def _way_back(request: Request) -> str:
+    """Where a login leads to, for who opens a shared link; the page itself keeps its own way back."""
+    if not request.path.startswith("/share/"):
+        return ""
+    query = request.query_string.decode("ascii", "replace")
+    return f"?next={quote(f'{request.script_root}{request.path}?{query}', safe='/')}"
 
 
 def _address(request: Request) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
@@ -120,6 +121,28 @@ class WordStore:
             is_full = "full" in str(error) or getattr(error, "errno", None) == 28
             status, what = (507, "there is no space left for notes") if is_full else (409, "notes cannot be written")
             raise Refused(status, what, "ask who runs this server") from error
+
+    def forget(self, session: str, version: int) -> None:
+        """Forgets what was said of a session that is gone, unless somebody has changed it since that version."""
+        with suppress(sqlite3.Error, OSError), self._open() as connection:
+            connection.execute("DELETE FROM words WHERE session = ? AND version = ?", (session, version))
+
+    def link_key(self) -> bytes:
+        """The key of shared links: the same for all servers with this store; made by the first that needs it.
+
+        Raises:
+            Refused: 409 if there is no store, or it cannot be written.
+        """
+        if self.path is None:
+            raise Refused(409, "this server cannot sign links", f"set {STORE_VARIABLE} to a file")
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._open() as connection, _transaction(connection):
+                connection.execute("CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, key BLOB NOT NULL)")
+                connection.execute("INSERT OR IGNORE INTO keys VALUES ('links', ?)", (secrets.token_bytes(32),))
+                return bytes(connection.execute("SELECT key FROM keys WHERE name = 'links'").fetchone()[0])
+        except (sqlite3.Error, OSError) as error:
+            raise Refused(409, "this server cannot sign links", "ask who runs this server") from error
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

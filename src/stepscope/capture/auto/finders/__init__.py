@@ -38,6 +38,9 @@ LOADED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4  # ranks
 MARKED = Source(rank=5, name="as the program marks them")
 
 
+_MOST_SOURCES = 1000
+
+
 class Listener(Protocol):
     """Receives the reports of steps.  No method raises an exception, except to end the program if that was
     requested."""
@@ -78,6 +81,7 @@ class Calls:
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._depth = threading.local()
+        self._sources: dict[Hashable, Source] = {}  # one object for each, which listeners know again at once
 
     def watch(self, call: Callable[[], object], name: str, key: Hashable, size: Callable[[], int]) -> object:
         """Makes a call and reports it."""
@@ -88,8 +92,17 @@ class Calls:
         finally:
             self._depth.now = depth
         if depth == 0:
-            self._listener.end(Source(CALLS, name, (key, threading.get_ident()), size()))
+            self._listener.end(self._source(name, (key, threading.get_ident()), size()))
         return result
+
+    def _source(self, name: str, key: Hashable, size: int) -> Source:
+        known = self._sources.get(key)
+        if known is not None and known.size == size:
+            return known
+        if len(self._sources) >= _MOST_SOURCES:
+            self._sources.clear()
+        made = self._sources[key] = Source(CALLS, name, key, size)
+        return made
 
 
 def measure_size(measure: Callable[[], int]) -> int:

@@ -74,6 +74,7 @@ class OptimizerCalls:
     def __init__(self, listener: Listener) -> None:
         self.active = True
         self._listener = listener
+        self._sources: dict[int, Source] = {}
         self._first: dict[int, int] = {}  # thread -> the optimizer that steps first there
         self._depth = threading.local()
 
@@ -100,7 +101,10 @@ class OptimizerCalls:
             return
         thread = threading.get_ident()
         if self._first.setdefault(thread, id(optimizer)) == id(optimizer):
-            self._listener.end(Source(OPTIMIZED, "one per optimizer.step() of PyTorch", thread))
+            source = self._sources.get(thread)
+            if source is None:
+                source = self._sources[thread] = Source(OPTIMIZED, "one per optimizer.step() of PyTorch", thread)
+            self._listener.end(source)
 
 
 def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:

@@ -1,0 +1,105 @@
+"""The nightly search for inputs that break a reader or a tool: it goes on where it ended, and keeps what it finds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "fuzz"))
+
+import injuries
+import nightly
+
+from stepscope.analysis.registry import all_tools
+
+SOURCES = injuries.make_seeds()
+
+
+def fake_batch(first: int, count: int, corpus: Path | None) -> list[dict[str, Any]]:
+    return [{"number": number, "outcome": "whole"} for number in range(first, first + count)]
+
+
+def test_the_same_number_gives_the_same_damaged_file_of_both_formats() -> None:
+    made = [injuries.damage(number, SOURCES) for number in range(200)]
+
+    assert made == [injuries.damage(number, injuries.make_seeds()) for number in range(200)]
+    assert {seed.name for seed in made} == set(injuries.NAMES.values())
+    assert len({seed.content for seed in made}) > 150
+
+
+def test_small_profiles_of_a_folder_are_further_seeds(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.xplane.pb").write_bytes(SOURCES[0].content)
+    (tmp_path / "large.xplane.pb").write_bytes(b"x" * (injuries.MOST_BYTES + 1))
+    (tmp_path / "notes.txt").write_text("no profile")
+
+    assert [seed.name for seed in injuries.make_seeds(tmp_path)[len(SOURCES) :]] == ["b.xplane.pb"]
+
+
+def test_a_run_goes_on_after_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nightly, "do_batch", fake_batch)
+    for inputs in (700, 300, 500):
+        nightly.run(nightly.State(tmp_path), inputs, 600, 2, None)
+
+    state = nightly.State(tmp_path)
+    assert (state.next, state.outcomes, state.kinds) == (1500, {"whole": 1500}, {})
+
+
+def test_batches_that_end_out_of_order_are_not_done_twice_and_none_is_left_out(tmp_path: Path) -> None:
+    state = nightly.State(tmp_path)
+    state.add(500, 500, fake_batch(500, 500, None), SOURCES)
+    assert nightly.State(tmp_path).next == 0  # a run that ends now does the first batch again
+    state.add(0, 500, fake_batch(0, 500, None), SOURCES)
+    assert nightly.State(tmp_path).next == 1000
+
+
+def test_inputs_go_through_a_reader_and_every_tool_in_another_process() -> None:
+    results = nightly.do_batch(0, 12, None)
+
+    assert [result["number"] for result in results] == list(range(12))
+    assert {result["outcome"] for result in results} <= {"whole", "partial", "refused"}
+
+
+def test_an_exception_of_a_tool_is_a_finding_that_is_kept_with_its_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(trace: object) -> None:
+        raise IndexError("planted")
+
+    tool = all_tools()[0]
+    monkeypatch.setattr(type(tool), "partial", lambda self, trace: fail(trace))
+    number = next(each for each in range(100) if nightly._describe(each, SOURCES)["outcome"] == "finding")
+    state = nightly.State(tmp_path)
+    for _ in range(nightly.KEPT_OF_A_KIND + 2):
+        state.add(number, 1, [nightly._describe(number, SOURCES)], SOURCES)
+
+    (kind,) = state.kinds
+    assert kind.startswith("IndexError at ")
+    assert "planted" in (tmp_path / "findings" / f"{number}.txt").read_text()
+    (kept,) = [path for path in (tmp_path / "findings").iterdir() if path.suffix != ".txt"]
+    assert kept.read_bytes() == injuries.damage(number, SOURCES).content
+
+
+def test_a_process_that_an_input_ends_costs_that_input_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die_at_five(first: int, count: int, corpus: Path | None) -> tuple[list[dict[str, Any]], int]:
+        if first > 5:
+            return fake_batch(first, count, corpus), 0
+        return fake_batch(first, 5 - first, corpus), -11
+
+    monkeypatch.setattr(nightly, "_do_in_process", die_at_five)
+    results = nightly.do_batch(0, 9, None)
+
+    assert [result["number"] for result in results] == list(range(9))
+    assert [result["kind"] for result in results if result["outcome"] == "finding"] == ["ended by SIGSEGV"]
+
+
+def test_the_state_is_readable_whenever_a_run_ends(tmp_path: Path) -> None:
+    state = nightly.State(tmp_path)
+    state.add(0, 500, fake_batch(0, 500, None), SOURCES)
+
+    assert json.loads((tmp_path / "state.json").read_text())["next"] == 500
+    assert list(tmp_path.glob("*.draft")) == []

@@ -60,8 +60,8 @@ def peak_bytes() -> int:
     return 0
 
 
-def run_everything(path: str, memory: str) -> None:
-    """Decodes, computes every tool, and asks for windows of the timeline."""
+def run_everything(path: str, memory: str, with_tools: bool) -> None:
+    """Decodes, computes every tool unless told not to, and asks for windows of the timeline."""
     import stepscope
     from stepscope.analysis.registry import all_tools
     from stepscope.cache import Cache, CacheOptions
@@ -69,12 +69,24 @@ def run_everything(path: str, memory: str) -> None:
 
     profile = stepscope.load(path, memory=memory, cache=Cache(CacheOptions(None)))
     measure("decode", profile.trace)
-    for tool in all_tools():
+    for tool in all_tools() if with_tools else ():
         measure(tool.name, lambda tool=tool: to_json(profile.report(tool.name)))  # type: ignore[misc]
     trace = profile.trace()
     measure("timeline: index", lambda: prepare_timeline(trace))
     for name, begin, end in windows(trace):
         measure(name, lambda begin=begin, end=end: ask_window(trace, begin, end))  # type: ignore[misc]
+
+
+def run_single_hosts(path: str) -> None:
+    """Computes the overview's part of each host, one after the other."""
+    import stepscope
+    from stepscope.shelf import TraceShelf
+
+    profile = stepscope.load(path, shelf=TraceShelf())
+    profile.analyse("overview", profile.hosts[0])  # imports what all hosts need
+    profile.shelf.drop(lambda _: True)
+    for host in profile.hosts:
+        measure(host, lambda host=host: profile.analyse("overview", host))  # type: ignore[misc]
 
 
 def prepare_timeline(trace: HostTrace) -> None:
@@ -113,12 +125,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("profile")
     parser.add_argument("--memory", default="4GB")
+    parser.add_argument("--timeline-only", action="store_true")
+    parser.add_argument("--single-hosts", action="store_true", help="the overview's part of each host, and no more")
     options = parser.parse_args()
+    if options.single_hosts:
+        run_single_hosts(options.profile)
+        return
     if not kernels.spill.is_loaded() and kernels.spill.is_possible():
         environment = environment_for_spilling(os.environ)
         os.execve(sys.executable, [sys.executable, "-m", "bench.scale_worker", *sys.argv[1:]], environment)
     forget_library()
-    run_everything(options.profile, options.memory)
+    run_everything(options.profile, options.memory, not options.timeline_only)
 
 
 if __name__ == "__main__":

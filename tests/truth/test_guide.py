@@ -24,9 +24,12 @@ from program_runs import run_command, run_warm
 
 import stepscope
 from stepscope.analysis.advice.rules import RULES
+from stepscope.analysis.facts.augmentation import augmentation_of
 from stepscope.analysis.registry import TOOLS, tool_named
 from stepscope.analysis.steps.named_steps import mark_named_steps
+from stepscope.analysis.trace.program_facts import OpThreads
 from stepscope.analysis.trace.thread_labels import thread_label
+from stepscope.capture.program_facts import examine_graph
 from stepscope.capture.remote import addresses
 from stepscope.capture.running_servers import find_running_servers
 from stepscope.cli.main import run
@@ -40,6 +43,7 @@ K = EventKind
 # The numbers of the steps that each snippet's profile marks; a list for each profile.  Other snippets mark none.
 STEPS = {
     "bottlenecks_callback": [[100, 101, 102]],
+    "bottlenecks_graph_statistics": [[0, 1, 2, 3]],
     "guide_callback": [[10, 11, 12, 13, 14, 15]],
     "guide_custom_loop": [[0, 1, 2, 3]],
     "guide_custom_loop_anti_pattern": [[0, 1, 2]],
@@ -156,6 +160,22 @@ def test_the_input_pipeline_analyzer(profile_of):
     assert columns <= set(found["rows"][0])
 
 
+@pytest.mark.parametrize("snippet", ["guide_callback", "guide_custom_loop", "guide_custom_loop_anti_pattern"])
+def test_the_input_pipeline_analyzer_and_the_summary_agree(profile_of, snippet):
+    overview, analyzer = (profile_of(snippet).overview().to_dict(), profile_of(snippet).input_pipeline().to_dict())
+
+    assert analyzer["verdict"] == overview["verdict"] or "input_bound" not in (analyzer["verdict"], overview["verdict"])
+    of_step = sum(row["percent"] for row in overview["account"] if row["cause"] == "input")
+    assert analyzer["median_step_percent"] == pytest.approx(of_step, abs=0.01)
+
+
+def test_every_op_is_in_the_csv(profile_of, capsys):
+    profile = profile_of("guide_callback")
+    assert run(["op-stats", str(profile.path), "--format", "csv"]) == 0
+
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(profile.op_stats().rows)
+
+
 def test_tensorflow_stats_count_no_share_of_the_other_side(profile_of):
     rows = profile_of("guide_callback").op_stats().to_dict()["rows"]
 
@@ -238,6 +258,24 @@ def test_the_memory_profile_tool(profile_of):
         "in_use_bytes",
     ):
         assert name in fields
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has", "Tried to allocate 20.00 MiB"),
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.", "trying to allocate 8 bytes"),
+        (
+            "OOM when allocating tensor with shape[8,8] and type float [[{{node dense/MatMul}}]]",
+            "memory in dense/MatMul",
+        ),
+    ],
+)
+def test_an_allocation_that_failed_is_named(message, told, tmp_path):
+    with pytest.raises(RuntimeError), stepscope.Profile(str(tmp_path)):
+        raise RuntimeError(message)
+
+    assert any(told in warning for warning in stepscope.load(tmp_path).memory_profile().warnings)
 
 
 def test_the_pod_viewer_breaks_every_step_down_on_every_worker(programs):
@@ -383,6 +421,7 @@ FIRST_SENTENCES = {
     "bottlenecks_callback": OF_STEP,
     "bottlenecks_function": OF_STEP,
     "bottlenecks_graph": UNKNOWN,
+    "bottlenecks_graph_statistics": OF_STEP,
     "tab_profiler_object": UNKNOWN,
     "guide_callback": OF_STEP,
     "guide_function_api": OF_CAPTURE,
@@ -659,6 +698,89 @@ def test_biases_before_batch_normalization_are_advice(bias_us, norm, advised):
     context: Any = SimpleNamespace(read=lambda _: SimpleNamespace(rows=rows), has_device=False, framework="tensorflow")
 
     assert (rule(context) is not None) is advised
+
+
+def test_graph_statistics_find_an_unused_layer(profile_of):
+    profile = profile_of("bottlenecks_graph_statistics")
+
+    graph = next(row for row in profile.op_stats().to_dict()["graphs"] if row["graph"] == "train_step")
+    assert (graph["unused_layers"], graph["nodes"] > graph["unused_nodes"] > 0) == ("auxiliary", True)
+    assert "MatMul" in graph["op_types"]
+    advice = next(item for item in profile.overview().advice if item.id == "graph.unused-layers")
+    assert "no result of train_step depends on auxiliary" in advice.evidence
+
+
+def node(name: str, kind: str, *inputs: str) -> SimpleNamespace:
+    return SimpleNamespace(name=name, op=kind, input=inputs)
+
+
+def test_a_graph_node_is_used_if_a_result_or_an_effect_depends_on_it():
+    nodes = [
+        node("a/MatMul", "MatMul", "x"),
+        node("read", "ReadVariableOp", "v"),
+        node("b/MatMul", "MatMul", "a/MatMul:product:0"),
+        node("assign", "AssignVariableOp", "v", "read:value:0", "^b/MatMul"),
+        node("c/MatMul", "MatMul", "x"),
+        node("gradient_tape/d/MatMul", "MatMul", "x"),
+    ]
+    function = SimpleNamespace(node_def=nodes, ret={"out": "a/MatMul:product:0"}, control_ret={"assign": "assign"})
+
+    found = examine_graph("f", function)
+    assert (found.nodes, found.unused, found.unused_layers) == (6, 2, ["c"])
+
+
+PIXELS = {
+    "Q": Sort(K.OP, "Cast:Cast"),
+    "F": Sort(K.OP, "flip/ReverseV2:ReverseV2"),
+    "Z": Sort(K.ALLOCATION, "MemoryAllocation", stats={"data_type": 1, "requested_bytes": 4000}),  # floats
+    "Y": Sort(K.ALLOCATION, "MemoryAllocation", stats={"data_type": 4, "requested_bytes": 1000}),  # bytes
+}
+
+
+@pytest.mark.parametrize(
+    ("ops", "made", "moved_us"), [("Q-F---", "Z Z   ", 4000.0), ("F---Q-", "Y   Z ", None), ("F-----", "Z     ", None)]
+)
+def test_pixels_that_are_moved_after_the_cast_are_found(ops, made, moved_us):
+    line = "host tf_data_private_threadpool"
+    found = augmentation_of(draw(f"host main | M0------\n{line} | {ops}\n{line} | {made}", PIXELS))
+
+    assert (found and found.wide_ps / 1e6) == moved_us
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "busy", "advised"),
+    [(1, 8, 20.0, True), (8, 8, 20.0, False), (1, 8, 95.0, False), (None, 8, 20.0, False)],
+)
+def test_fewer_threads_than_cores_are_advice_where_the_host_computes(threads, cores, busy, advised):
+    rule = next(rule for rule in RULES if rule.id == "threads.few")
+    rows = [{"counter": "CPU machine %", "mean": busy}]
+    context: Any = SimpleNamespace(
+        read=lambda _: SimpleNamespace(rows=rows), has_device=False, framework="pytorch", compute_ms=80.0,
+        percent=lambda ms: ms, pace=SimpleNamespace(op_threads=OpThreads(cores, threads)),
+    )  # fmt: skip
+
+    assert (rule(context) is not None) is advised
+
+
+@pytest.mark.parametrize(
+    ("memory", "peak", "framework", "advised"),
+    [
+        ("GPU_0_bfc", 20, "tensorflow", "set_memory_growth"),
+        ("GPU_0_bfc", 20, "pytorch", "increase the batch size"),
+        ("GPU_0_bfc", 60, "pytorch", ""),
+        ("mklcpu", 20, "pytorch", ""),
+    ],
+)
+def test_free_memory_is_advice(memory, peak, framework, advised):
+    rule = next(rule for rule in RULES if rule.id == "memory.free")
+    memories = [{"id": memory, "capacity_bytes": 100, "peak": {"stack_bytes": 0, "heap_bytes": peak}}]
+    context: Any = SimpleNamespace(
+        read=lambda _: SimpleNamespace(memories=memories), has_device=True, framework=framework,
+        hosts=[SimpleNamespace(settings=())],
+    )  # fmt: skip
+    advice = rule(context)
+
+    assert advised in advice.actions[-1] if advised else advice is None
 
 
 @pytest.mark.parametrize(("kind", "advised"), [("DecodeJpeg", True), ("Cast", False)])

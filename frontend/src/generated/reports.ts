@@ -302,6 +302,16 @@ export interface Reports {
         percent_with_idle: number | null;
       };
     };
+    graphs: {
+      kind: "table";
+      fields: {
+        graph: string | null;
+        nodes: number | null;
+        op_types: string | null;
+        unused_nodes: number | null;
+        unused_layers: string | null;
+      };
+    };
     totals: {
       kind: "figures";
       fields: {

@@ -25,6 +25,7 @@ type Share = RowOf<"op-stats", "distributions">;
 interface OpsReport extends Report {
   readonly distributions?: readonly Share[];
   readonly rows?: readonly RowOf<"op-stats", "rows">[];
+  readonly graphs?: readonly RowOf<"op-stats", "graphs">[];
   readonly idle?: readonly RowOf<"op-stats", "idle">[];
   readonly totals: Readonly<Record<string, number>>;
 }
@@ -132,6 +133,9 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
           ]
         }
       />
+      {(report.graphs ?? []).length > 0 && (
+        <TableCard section={tableOf(sections, "graphs")} tool="op-stats" id="graphs" />
+      )}
       <Pies rings={rings} sections={sections} idle={idle} />
     </>
   );

@@ -45,10 +45,11 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
             continue
         if advice is not None and _is_worthwhile(advice):
             candidates.append((rule, advice))
-    kept = [advice for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
-    kept.sort(key=_rank_key)
+    left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
+    kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
     if not kept and context.verdict != "unknown":
         kept = [_advise_nothing(context)]
+    kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
     if context.is_disturbed:
         kept = [replace(advice, confidence=min(advice.confidence, _DISTURBED_CONFIDENCE)) for advice in kept]
     return Advised(tuple(kept), (*warnings, *failed, *_disturbance(context), *_contention(context)))

@@ -70,6 +70,39 @@ def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction 
     return SampledFunction(users.frame, users.share, inner.frame if differs else -1)
 
 
+def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunction | None:
+    """The innermost function of the program that runs for most of some time on any of several threads; None without.
+
+    Args:
+        prefix: how the names of the threads start.
+    """
+    rows = [_line_rows(trace, line) for line in _sampled_lines(trace) if trace.line_label(line).startswith(prefix)]
+    if not rows or spans.total < _LEAST_PS:
+        return None
+    frames = np.concatenate(rows)
+    frames = frames[has_trait(trace, trace.events.type[frames], CodeTrait.OF_USER)]
+    found = []
+    for type_ in np.unique(trace.events.type[frames]).tolist():
+        own = frames[trace.events.type[frames] == type_]
+        running_ps = (spans_of(trace, own) & spans).total
+        if running_ps >= _MOST_OF * spans.total:
+            found.append((running_ps, -int(trace.events.start_ps[own].min()), int(own[0])))
+    if not found:
+        return None
+    running_ps, _, frame = min(found)
+    return SampledFunction(frame, running_ps / spans.total)
+
+
+def _sampled_lines(trace: HostTrace) -> list[int]:
+    planes = [row for row in range(len(trace.planes)) if holds_stack_samples(trace.plane_name(row))]
+    lines: list[int] = np.flatnonzero(np.isin(trace.lines.plane, planes)).tolist()
+    return lines
+
+
+def _line_rows(trace: HostTrace, line: int) -> I64:
+    return np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+
+
 def _innermost(trace: HostTrace, rows: I64, held: I64, total: int, whose: CodeTrait) -> SampledFunction | None:
     """The function that holds most of the time and is inside the others that do."""
     chosen = np.flatnonzero(has_trait(trace, trace.events.type[rows], whose) & (held > 0))

@@ -47,17 +47,19 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
     if context.framework != "python" or context.loop is None:
         return None
     running = context.percent(context.part_ms(Activity.PYTHON, Activity.DISPATCH))
-    name = context.hottest_python or next((gap.name.lstrip("$") for gap in context.loop.gaps if gap.name), "")
+    running = min(running, 100.0 - 100.0 * context.cause_share("contention"))
+    gaps = (gap.name.lstrip("$") for gap in context.loop.gaps if gap.name)
+    name = context.hottest_python or next(gaps, "") or _name_sampled(context)
     if running < threshold or not name:
         return None
     advised = Advice(
         id="python.plain",
         kind="python_overhead",
         title="Make the Python of the step faster",
-        evidence=f"plain Python runs for {running:.1f} % of each step; {name} has the largest self time",
+        evidence=f"plain Python runs for {running:.1f} % of each step; most of it is {name}",
         predicted_speedup=None,
         actions=(
-            f"look at {name}: replace its loops over numbers with NumPy on whole arrays, or compile it",
+            f"replace loops over numbers in {name} with NumPy on whole arrays, or compile it",
             *_FASTER,
         ),
         tool="op-stats",
@@ -67,6 +69,13 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
         intervals=tuple(_name_intervals(context.intervals(Activity.PYTHON))),
     )
     return _name_function(context, advised, None)
+
+
+def _name_sampled(context: Context) -> str:
+    """The function that samples of the stacks blame for the Python of the step; empty if they blame none."""
+    rows = context.account.rows if context.account else []
+    named = (row.culprit for row in rows if row.cause == "python" and row.culprit is not None)
+    return next((culprit.name for culprit in named if culprit.file is not None), "")
 
 
 _OUT_OF_PROGRAM: Actions = {

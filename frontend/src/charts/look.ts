@@ -24,6 +24,22 @@ export function axis(palette: Palette, name = ""): Record<string, unknown> {
   };
 }
 
+/** The slider below a chart, with which its horizontal axis is narrowed. */
+export function slider(palette: Palette): Record<string, unknown> {
+  return {
+    type: "slider",
+    height: 16,
+    bottom: 4,
+    borderColor: palette.line,
+    fillerColor: `${palette.accent}22`,
+    handleStyle: { color: palette.surface, borderColor: palette.accent },
+    moveHandleSize: 0,
+    showDetail: false,
+    showDataShadow: false,
+    brushSelect: false,
+  };
+}
+
 export interface Line {
   readonly colour?: string;
   readonly name: string;

@@ -2,7 +2,7 @@
 import type { EChartsCoreOption } from "echarts/core";
 import { CATEGORY_COLOUR, type Palette } from "../design/colours";
 import { bytes, duration, percent, UNKNOWN } from "../format";
-import { axis, base, type Line, popup, tooltip } from "./look";
+import { axis, base, type Line, popup, slider, tooltip } from "./look";
 
 export interface MemoryEvent {
   readonly time_ms: number;
@@ -112,19 +112,7 @@ export function memoryOverTime(events: readonly MemoryEvent[], look: MemoryLook)
       },
     ],
     dataZoom: [
-      {
-        type: "slider",
-        height: 16,
-        bottom: 4,
-        borderColor: palette.line,
-        fillerColor: `${palette.accent}22`,
-        handleStyle: { color: palette.surface, borderColor: palette.accent },
-        moveHandleSize: 0,
-        showDetail: false,
-        showDataShadow: false,
-        brushSelect: false,
-        filterMode: "none",
-      },
+      { ...slider(palette), filterMode: "none" },
       { type: "inside", zoomOnMouseWheel: "ctrl", filterMode: "none" },
     ],
     series: [

@@ -2,7 +2,7 @@
 import type { EChartsCoreOption } from "echarts/core";
 import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL, type Palette } from "../design/colours";
 import { duration, percent } from "../format";
-import { axis, base, popup, tooltip } from "./look";
+import { axis, base, popup, slider, tooltip } from "./look";
 
 export interface Column {
   /** Under the column. */
@@ -152,21 +152,6 @@ function marks(columns: readonly Column[], { palette, mean_ms }: ColumnsLook): R
     },
   };
   return { ...line, ...label };
-}
-
-function slider(palette: Palette): Record<string, unknown> {
-  return {
-    type: "slider",
-    height: 16,
-    bottom: 4,
-    borderColor: palette.line,
-    fillerColor: `${palette.accent}22`,
-    handleStyle: { color: palette.surface, borderColor: palette.accent },
-    moveHandleSize: 0,
-    showDetail: false,
-    showDataShadow: false,
-    brushSelect: false,
-  };
 }
 
 function columnPopup(column: Column | undefined, parts: readonly Part[]): HTMLElement {

@@ -34,12 +34,7 @@ export function Dialog({ title, onClose, children, class: name = "" }: DialogPro
       onMouseDown={(event) => event.target === box.current && onClose()}
     >
       <div class="dialog-box">
-        <header class="dialog-head">
-          <h2>{title}</h2>
-          <button type="button" class="icon-button" aria-label="Close" onClick={onClose}>
-            <Icon name="close" />
-          </button>
-        </header>
+        <DialogHead title={title} onClose={onClose} />
         {children}
       </div>
     </dialog>
@@ -68,13 +63,19 @@ export function Drawer({ title, onClose, children }: DialogProps) {
         onClose();
       }}
     >
-      <header class="dialog-head">
-        <h2>{title}</h2>
-        <button type="button" class="icon-button" aria-label="Close" onClick={onClose}>
-          <Icon name="close" />
-        </button>
-      </header>
+      <DialogHead title={title} onClose={onClose} />
       {children}
     </div>
+  );
+}
+
+function DialogHead({ title, onClose }: Pick<DialogProps, "title" | "onClose">) {
+  return (
+    <header class="dialog-head">
+      <h2>{title}</h2>
+      <button type="button" class="icon-button" aria-label="Close" onClick={onClose}>
+        <Icon name="close" />
+      </button>
+    </header>
   );
 }

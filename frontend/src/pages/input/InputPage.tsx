@@ -9,12 +9,13 @@ import { findInTimeline } from "../../links";
 import { formatHash, route, withParams } from "../../router";
 import { figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { chosenPart } from "../../session";
-import { Card, Code, FigureRow, sentence } from "../../ui/basics";
+import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { ColumnGraph } from "../shared/ColumnGraph";
 import { isWithoutDevice, otherInput } from "../shared/differences";
 import { longestOps } from "../shared/examples";
+import { Findings } from "../shared/Findings";
 import { type StepLink, useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
@@ -98,21 +99,10 @@ const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [
 const NOT_IN_THE_LINES = ["input_percent", "between_steps_percent", "input_time_ms"];
 
 function Summary({ report, sections }: { report: InputReport; sections: Sections<"input-pipeline"> }) {
-  const [first, ...rest] = report.summary;
   return (
-    <section class="card verdict" aria-label="Verdict">
-      {first && <h2 class="verdict-line">{sentence(first)}</h2>}
-      {rest.length > 0 && (
-        <ul class="prose">
-          {rest.map((line) => (
-            <li key={line}>
-              <Code text={sentence(line)} />
-            </li>
-          ))}
-        </ul>
-      )}
+    <Findings lines={report.summary}>
       <FigureRow section={figuresOf(sections, "input")} names={NOT_IN_THE_LINES} />
-    </section>
+    </Findings>
   );
 }
 

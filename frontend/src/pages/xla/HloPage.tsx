@@ -8,6 +8,7 @@ import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { barsOf, longestOf, workSentence } from "./hloBars";
+import { MatchCard } from "./MatchCard";
 
 interface HloReport extends Report {
   readonly rows?: readonly RowOf<"hlo-stats", "rows">[];
@@ -46,9 +47,7 @@ function Hlo({ report, sections }: ToolAnswer<"hlo-stats", HloReport>) {
           <FigureRow section={figuresOf(sections, "steps")} />
         </Card>
         <TableCard section={tableOf(sections, "devices")} tool="hlo-stats" id="devices" />
-        <Card title="How device work is matched to instructions">
-          <FigureRow section={figuresOf(sections, "totals")} />
-        </Card>
+        <MatchCard section={figuresOf(sections, "totals")} />
       </More>
     </>
   );

@@ -1,13 +1,14 @@
 /** Device time as trees: by program, by category, by scope, by line. */
 import type { Report, ToolAnswer } from "../../api";
 import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
-import { Card, FigureRow } from "../../ui/basics";
+import { Card } from "../../ui/basics";
 import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { barsOf, longestOf, workSentence } from "./hloBars";
+import { MatchCard } from "./MatchCard";
 
 interface ProfileReport extends Report {
   readonly rows?: readonly RowOf<"op-profile", "rows">[];
@@ -54,9 +55,7 @@ function HloProfile({ report, sections }: ToolAnswer<"op-profile", ProfileReport
       <More title="Programs and devices" tables={["programs", "devices"]}>
         <TableCard section={tableOf(sections, "programs")} tool="op-profile" id="programs" />
         <TableCard section={tableOf(sections, "devices")} tool="op-profile" id="devices" />
-        <Card title="How device work is matched to instructions">
-          <FigureRow section={figuresOf(sections, "totals")} />
-        </Card>
+        <MatchCard section={figuresOf(sections, "totals")} />
       </More>
     </>
   );

@@ -108,8 +108,8 @@ class Ring:
         self._on_flush()
         with self._lock:
             now = time.perf_counter_ns()
-            for probe in self._probes:
-                self._flush_probe(probe, now)
+            chunks = [chunk for probe in self._probes for chunk in self._drain(probe)]
+            self._file.add(chunks, now)
 
     def content(self) -> bytes:
         """What the ring keeps, flushed to this moment."""
@@ -153,17 +153,19 @@ class Ring:
         self.flush()
         self._cost.note_thread("ring")
 
-    def _flush_probe(self, probe: Probe, now: int) -> None:
+    def _drain(self, probe: Probe) -> list[layout.Chunk]:
+        """What a tracer has recorded; nothing from then on if that fails."""
         if probe in self._broken:
-            return
+            return []
         try:
             chunks = probe.drain()
             if probe is self._system:
                 self._note_counters(chunks)
-            self._file.add(chunks, now)
         except Exception as error:
             self._broken.append(probe)
             report.report(error, f"flushing {type(probe).__name__}")
+            return []
+        return chunks
 
     def _note_counters(self, chunks: list[layout.Chunk]) -> None:
         values: dict[str, list[float]] = {}

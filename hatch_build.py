@@ -1,4 +1,4 @@
-"""The build hook: makes the page and compiles the loops before they are packed.
+"""The build hooks: one makes the page and compiles the loops before they are packed, one writes the description.
 
 A wheel, an editable installation and a source distribution all carry the built page; a wheel that is made from a source
 distribution needs no Node.js, since the page in it is already that of its sources.  The loops are compiled for wheels
@@ -7,11 +7,13 @@ and editable installations, each for one platform.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "scripts"))
 
@@ -58,3 +60,29 @@ class StepscopeHook(BuildHookInterface[Any]):
 def _give_up(part: str, error: Exception) -> None:
     print(f"\n[{part}] {error}\n", file=sys.stderr)
     raise SystemExit(1) from None
+
+
+_FILES = {"Documentation": "docs/index.md", "Changelog": "CHANGELOG.md"}
+_LINK = re.compile(r"\[([^\]]+)\]\((?!\w+:|#)([^)]+)\)")
+
+
+class DescriptionHook(MetadataHookInterface):
+    """Makes the project's links and its description from the README and the one address in `pyproject.toml`."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Adds `readme` and `urls`."""
+        address = self.config.get("address", "")
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        metadata["readme"] = {"content-type": "text/markdown", "text": absolute_links(text, address)}
+        metadata["urls"] = project_urls(address)
+
+
+def project_urls(address: str) -> dict[str, str]:
+    """Label -> address, for the index of packages; none while the project has no address."""
+    files = {label: f"{address}/blob/main/{file}" for label, file in _FILES.items()}
+    return {"Source": address, "Issues": f"{address}/issues", **files} if address else {}
+
+
+def absolute_links(text: str, address: str) -> str:
+    """A Markdown text whose links to files of the checkout lead to the repository; only their words without one."""
+    return _LINK.sub(rf"[\1]({address}/blob/main/\2)" if address else r"\1", text)

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 import stepscope
+from bench.bottlenecks.blocks import OWN
 from bench.bottlenecks.unseen import Program, list_unseen
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "advice-truth.md"
@@ -116,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the section and writes it into the page; returns 1 if a program could not be recorded."""
     options = _options(arguments)
     chosen = [program for program in list_unseen() if _is_chosen(program, options)]
-    failed = [program.name for program in chosen if options.run and not record(program, options.folder)]
+    failed = [program.name for program in chosen if options.run and not record(program, options.folder, options.own)]
     verdicts = [] if options.run else [judge(program, options.folder) for program in chosen if _has(program, options)]
     if verdicts:
         page = options.output.read_text("utf-8") if options.output.is_file() else ""
@@ -133,6 +134,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--folder", type=Path, metavar="DIR", required=True, help="captures, as NAME/slow, NAME/fixed")
     parser.add_argument("--run", action="store_true", help="record the programs, and judge nothing")
+    parser.add_argument("--own", action="store_true", help="record with Stepscope's capture, not the framework's")
     parser.add_argument("--held-out", action="store_true", help="judge both halves; without it the open half alone")
     parser.add_argument("--only", action="append", metavar="NAME", help="only these programs; the page stays as it is")
     parser.add_argument("--output", type=Path, default=PAGE, help="the page that gets the section")
@@ -150,14 +152,18 @@ def _has(program: Program, options: argparse.Namespace) -> bool:
     return (folder / program.name / RESULT).is_file()
 
 
-def record(program: Program, folder: Path) -> bool:
+def record(program: Program, folder: Path, own: bool = False) -> bool:
     """Runs a program in a process of its own; False, with a line on stderr, if it fails."""
     shutil.rmtree(folder / program.name, ignore_errors=True)
     command = [sys.executable, "-m", "bench.bottlenecks.blocks", program.name, "--folder", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=dict(os.environ))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=_environment(own))
     if done.returncode:
         print(f"{program.name} failed: {done.stderr[-300:]}", file=sys.stderr)
     return not done.returncode
+
+
+def _environment(own: bool) -> dict[str, str]:
+    return dict(os.environ) | ({OWN: "1"} if own else {})
 
 
 def judge(program: Program, folder: Path) -> Verdict:

@@ -2,6 +2,7 @@
 
     python -m bench.scale                       100 hosts of 27 thousand events, 10 M events
     python -m bench.scale --hosts 1000 --steps 12 --events 100000000
+    python -m bench.scale --only growth store   measures these sections anew and leaves the others as they are
 
 Sessions are made by `bench.sessions`, so their truth is known.  Times are of whole commands, in fresh processes; files
 are in the page cache.  Processor time is that of the command and all processes that it waited for.
@@ -25,6 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import profiles, sessions
+from bench.scale_store import compare_speeds
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "bench" / "SCALE.md"
@@ -157,26 +159,38 @@ def ray_cluster(workers: int) -> Iterator[str]:
 
 
 def many_hosts(folder: Path, counts: Sequence[int], steps: int) -> Iterator[str]:
-    """Growth in the number of hosts."""
-    yield f"## Growth: 1 to {max(counts):,} hosts, overview, two processes of this machine\n"
-    yield "| hosts | MB | elapsed s | processor s | driver MB | all MB | processor s per host | second time s |"
-    yield "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    """Growth in the number of hosts; a single host's time is that of hosts in one process, which has started before."""
+    yield f"Overview of 1 to {max(counts):,} hosts, two processes of this machine, without a cache.\n"
+    yield "| hosts | MB | elapsed s | processor s | driver MB | all MB | per host s | sum of single hosts s | ratio |"
+    yield "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    off = {"STEPSCOPE_CACHE": "off", "STEPSCOPE_ENGINE": "local=2"}
     for count in counts:
         logdir = _session(folder, count, steps)
         size = sum(path.stat().st_size for path in logdir.rglob("*.pb")) / 1e6
-        run = command(["overview", str(logdir)], STEPSCOPE_CACHE="off", STEPSCOPE_ENGINE="local=2")
-        cache = folder / "cache"
-        shutil.rmtree(cache, ignore_errors=True)
-        command(["overview", str(logdir)], STEPSCOPE_CACHE_DIR=str(cache), STEPSCOPE_ENGINE="local=2")
-        again = command(["overview", str(logdir), "--top", "5"], STEPSCOPE_CACHE_DIR=str(cache))
-        yield f"| {count:,} | {size:,.0f} | {run.row} | {run.cpu_seconds / count:.3f} | {again.seconds:.2f} |"
-    yield ""
+        single = _single_hosts(logdir)
+        run = command(["overview", str(logdir)], **off)
+        share = f"{run.cpu_seconds / count:.3f} | {single:,.1f} | {run.cpu_seconds / single:.2f}"
+        yield f"| {count:,} | {size:,.0f} | {run.row} | {share} |"
+    cache = folder / "cache"
+    shutil.rmtree(cache, ignore_errors=True)
+    kept = {"STEPSCOPE_CACHE_DIR": str(cache), "STEPSCOPE_ENGINE": "local=2"}
+    command(["overview", str(logdir)], **kept)
+    again = command(["overview", str(logdir), "--top", "5"], **kept)
+    yield f"\nThe second time, from the cache, {counts[-1]:,} hosts take {again.seconds:.2f} s elapsed, "
+    yield f"{again.cpu_seconds:.2f} s of the processor. With few hosts the start of the processes counts, 0.5 s each.\n"
+
+
+def _single_hosts(logdir: Path) -> float:
+    """The processor time of all hosts, one after the other in one process, in s."""
+    words = [sys.executable, "-m", "bench.scale_worker", str(logdir), "--single-hosts"]
+    lines = subprocess.run(words, check=True, capture_output=True, env=os.environ | {"STEPSCOPE_CACHE": "off"}).stdout
+    return sum(float(json.loads(line)["cpu"]) for line in lines.splitlines())
 
 
 def engines(folder: Path, count: int, steps: int) -> Iterator[str]:
     """One and two workers on each engine."""
     logdir = _session(folder, count, steps)
-    yield f"## Engines: {count:,} hosts, overview, without a cache\n"
+    yield f"{count:,} hosts, overview, without a cache.\n"
     yield "| engine | workers | elapsed s | processor s | driver MB | all MB | against one worker |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     off = {"STEPSCOPE_CACHE": "off"}
@@ -213,7 +227,7 @@ def failures(folder: Path, count: int, steps: int) -> Iterator[str]:
     lost = {f"{sessions.host_name(rank)}" for rank in range(count)} - set(run.answer["hosts"])  # type: ignore[call-overload]
     rows = [row for row in expected.answer["rows"] if row["host"] not in lost]  # type: ignore[attr-defined]
     same = rows == run.answer["rows"]
-    yield f"## Failures: {count:,} hosts, {damaged} of them damaged, a worker killed after five seconds\n"
+    yield f"{count:,} hosts, {damaged} of them damaged, a worker killed after five seconds.\n"
     named = sum(any(host in text for text in run.answer["warnings"]) for host in lost)  # type: ignore[attr-defined]
     yield f"{len(run.answer['hosts']):,} hosts answered ({named} of {len(lost)} others named), "  # type: ignore[arg-type]
     yield f"{'with the same rows as' if same else 'NOT with the same rows as'} in the whole session; "
@@ -225,7 +239,7 @@ def large_profile(events: int, memory: str) -> Iterator[str]:
     profile = profiles.obtain(events)
     profiles.read_once(profile)
     path = str(profile.path)
-    yield f"## Memory: {profile.events:,} events, {profile.bytes / 1e9:.2f} GB XSpace\n"
+    yield f"{profile.events:,} events, {profile.bytes / 1e9:.2f} GB XSpace.\n"
     yield "| command | elapsed s | processor s | peak MB | all MB | same answer |"
     yield "| --- | ---: | ---: | ---: | ---: | --- |"
     for tool in ("overview", "op-stats", "idle"):
@@ -246,37 +260,101 @@ def _session(folder: Path, hosts: int, steps: int, damaged: int = 0) -> Path:
     return logdir
 
 
+def every_tool(events: int, memory: str, recorded: Path | None) -> Iterator[str]:
+    """Every tool and windows of the timeline on one large profile; `recorded` holds the lines of an earlier run."""
+    profile = profiles.obtain(events)
+    words = [sys.executable, "-m", "bench.scale_worker", str(profile.path), "--memory", memory]
+    if recorded is None:
+        profiles.read_once(profile)
+        environment = os.environ | {"STEPSCOPE_CACHE": "off"}
+        text = subprocess.run(words, check=True, stdout=subprocess.PIPE, env=environment).stdout.decode()
+    else:
+        text = recorded.read_text()
+    yield f"{profile.events:,} events, {profile.bytes / 1e9:.2f} GB XSpace, {memory} set, in one process.\n"
+    yield "| work | elapsed s | processor s | of it the system's | peak MB |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    windows: dict[str, list[float]] = {}
+    for found in map(json.loads, text.splitlines()):
+        if found["work"].startswith("timeline: a window"):
+            windows.setdefault(found["work"], []).append(found["seconds"] * 1e3)
+        else:
+            times = f"{found['seconds']:,.1f} | {found['cpu']:,.1f} | {found['system']:,.1f}"
+            yield f"| {found['work']} | {times} | {found['peak'] / 1e6:,.0f} |"
+    yield ""
+    for name, times_ms in windows.items():
+        yield f"- {name} of the trace: {', '.join(f'{ms:.2f}' for ms in times_ms)} ms"
+    yield ""
+
+
+SECTIONS = {
+    "growth": "Growth",
+    "engines": "Engines",
+    "failures": "Failures",
+    "memory": "Memory",
+    "tools": "Every tool",
+    "store": "Object store",
+}
+
+
 def main() -> None:
     """Measures, and writes the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hosts", type=int, default=100)
     parser.add_argument("--steps", type=int, default=3, help="3 are 27 thousand events a host")
-    parser.add_argument("--events", type=int, default=10_000_000, help="of the large profile; 0 leaves it out")
+    parser.add_argument("--events", type=int, default=10_000_000, help="of the large profile")
     parser.add_argument("--memory", default="600MB", help="for the large profile")
+    parser.add_argument("--only", nargs="*", choices=SECTIONS, default=[*SECTIONS], help="the sections to measure")
+    parser.add_argument("--recorded", type=Path, help="what bench.scale_worker printed, for the section `tools`")
     options = parser.parse_args()
     folder = profiles.folder() / "scale"
-    counts = [count for count in (1, 10, 100, 1000) if count < options.hosts] + [options.hosts]
-    lines = [*_head(options)]
-    for part in (
-        many_hosts(folder, counts, options.steps),
-        engines(folder, options.hosts, options.steps),
-        failures(folder, options.hosts, options.steps),
-        large_profile(options.events, options.memory) if options.events else (),
-    ):
-        for line in part:
-            print(line, flush=True)
-            lines.append(line)
-    RESULTS.write_text("\n".join(lines) + "\n")
+    counts = [count for count in (1, 10, 50, 100, 200, 500) if count < options.hosts] + [options.hosts]
+    parts: dict[str, Callable[[], Iterator[str]]] = {
+        "growth": lambda: many_hosts(folder, counts, options.steps),
+        "engines": lambda: engines(folder, options.hosts, options.steps),
+        "failures": lambda: failures(folder, options.hosts, options.steps),
+        "memory": lambda: large_profile(options.events, options.memory),
+        "tools": lambda: every_tool(options.events, options.memory, options.recorded),
+        "store": compare_speeds,
+    }
+    for name in options.only:
+        lines = [_how(options), *_print_each(parts[name]())]
+        _write_section(SECTIONS[name], lines)
 
 
-def _head(options: argparse.Namespace) -> Iterator[str]:
-    yield "# Scale\n"
+def _print_each(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        print(line, flush=True)
+        yield line
+
+
+def _how(options: argparse.Namespace) -> str:
     words = f"--hosts {options.hosts} --steps {options.steps} --events {options.events} --memory {options.memory}"
     load = os.getloadavg()[0]
-    yield f"Written by `python -m bench.scale {words}`"
-    yield f"on {datetime.now(UTC):%d %B %Y}, on {os.cpu_count()} cores; load when it started: {load:.1f}.\n"
-    yield "Hosts are one rank of a PyTorch job on GPUs, bent as `bench/sessions.py` says. Files are in the page cache."
-    yield "On a machine that has other work to do, elapsed times are upper bounds; processor times vary less.\n"
+    return (
+        f"By `python -m bench.scale {words}` on {datetime.now(UTC):%d %B %Y}, on {os.cpu_count()} cores with a load of "
+        f"{load:.1f} when it started.\n"
+    )
+
+
+def _write_section(title: str, lines: Sequence[str]) -> None:
+    """Puts a section into the results, in place of an earlier one."""
+    kept = _sections(RESULTS.read_text()) if RESULTS.exists() else {}
+    kept[title] = "\n".join(lines).strip()
+    body = [f"## {each}\n\n{kept[each]}\n" for each in SECTIONS.values() if each in kept]
+    RESULTS.write_text("\n".join([_HEAD, *body]))
+
+
+def _sections(text: str) -> dict[str, str]:
+    parts = text.split("\n## ")[1:]
+    return {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in parts}
+
+
+_HEAD = """# Scale
+
+Written by `python -m bench.scale`; each section says when, and how busy the machine was. On a machine that has other
+work to do, elapsed times are upper bounds; processor times vary less. Hosts are one rank of a PyTorch job on GPUs, bent
+as `bench/sessions.py` says. Files are in the page cache.
+"""
 
 
 if __name__ == "__main__":

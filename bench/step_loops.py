@@ -89,7 +89,7 @@ def torch_loops() -> dict[str, Callable[[Mark], None]]:
                 save()
             mark()
 
-    def by_hand(mark: Mark) -> None:
+    def update_by_hand(mark: Mark) -> None:
         for _ in range(10):
             loss = model(x).square().mean()
             gradients = torch.autograd.grad(loss, list(model.parameters()))
@@ -106,7 +106,7 @@ def torch_loops() -> dict[str, Callable[[Mark], None]]:
     counts = {f"{count} identical": simple(count) for count in (5, 12, 40)}
     return counts | {
         "accumulation": accumulation, "two optimizers": two_optimizers, "adversaries": adversaries,
-        "evaluation": evaluation, "checkpoints": checkpoints, "update by hand": by_hand, "loader": loader,
+        "evaluation": evaluation, "checkpoints": checkpoints, "update by hand": update_by_hand, "loader": loader,
     }  # fmt: skip
 
 

@@ -57,7 +57,7 @@ class Compared:
     same: bool
 
 
-def without_marks(trace: HostTrace) -> HostTrace:
+def remove_marks(trace: HostTrace) -> HostTrace:
     """The same trace as if nobody had marked steps, neither the program nor the writer of the file."""
     kind = trace.events.kind.copy()
     kind[np.isin(kind, (EventKind.STEP_MARK, EventKind.DEVICE_STEP))] = EventKind.OVERHEAD
@@ -96,7 +96,7 @@ def compare(path: Path, name: str) -> Compared | None:
     marked = steps_of(trace)
     if marked.source != "markers" or len(marked.number) < LEAST_STEPS:
         return None
-    found = steps_of(without_marks(trace))
+    found = steps_of(remove_marks(trace))
     if found.source == "none":
         return Compared(name, trace.framework, len(marked.number), 0, None, False)
     same = are_same_steps(marked, found)

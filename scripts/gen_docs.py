@@ -15,6 +15,7 @@ from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 
+import stepscope
 from stepscope.analysis.registry import TOOLS, Tool
 from stepscope.model import (
     TABLES,
@@ -38,6 +39,25 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 NOTICE = "<!-- Made by scripts/gen_docs.py; change the declarations and run `make docs`. -->"
 NAVIGATION = "mkdocs.yml"
 KINDS: tuple[type[Enum], ...] = (PlaneKind, LineKind, EventKind, Trait, StatTag)
+
+CALLBACKS = ("keras", "lightning", "huggingface")  # their modules import the framework
+REFERENCE = {
+    "Recording": (
+        *("Profile", "Trace", "ProfilerOptions", "start", "stop", "step", "annotate", "schedule", "Profiler", "warmup"),
+        "last_error",
+    ),
+    "Callbacks": tuple(f"{framework}.ProfilerCallback" for framework in CALLBACKS),
+    "Watching all the time": ("watch", "observe", "trigger"),
+    "Reading": ("load", "compare", "timeline"),
+    "Budgets": ("budget", "gate", "BudgetWarning"),
+    "Servers and clients": (
+        *("server.start", "server.stop", "client.trace", "client.monitor", "client.ContinuousProfiling"),
+        *("client.capture_workers", "client.check", "client.CaptureRequest", "client.CaptureOutcome"),
+        *("client.WorkerStatus", "client.Phase", "client.Failure", "client.Cause"),
+    ),
+    "Errors": ("StepscopeError",),
+}
+"""The public names below `stepscope`, by heading of the reference."""
 
 Pages = dict[str, str]  # path below docs/ -> text
 
@@ -91,6 +111,33 @@ def sql_pages() -> Pages:
     return {"sql-tables.md": "\n".join(lines) + "\n"}
 
 
+def reference_page() -> Pages:
+    """`reference.md`: where the docstring of each public name is; mkdocstrings puts it there when the site is built."""
+    lines = [
+        NOTICE,
+        "# Python reference",
+        "",
+        "The public names of `import stepscope`, from their docstrings. Each is looked up on first use, so that the",
+        "import costs a training job almost nothing.",
+    ]
+    for heading, names in REFERENCE.items():
+        lines += ["", f"## {heading}"]
+        for name in names:
+            lines += ["", f"### stepscope.{name}", "", f"::: {home_of(name)}"]
+    home = "stepscope.api.LoadedProfile"
+    lines += ["", "## What `load` returns", "", f"::: {home}"]
+    return {"reference.md": "\n".join(lines) + "\n"}
+
+
+def home_of(name: str) -> str:
+    """Where a public name is defined: `stepscope.capture.ranges.step` for `step`."""
+    module, _, attribute = name.rpartition(".")
+    if module in CALLBACKS:
+        return f"stepscope.capture.callbacks.{name}"
+    thing = getattr(getattr(stepscope, module) if module else stepscope, attribute)
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
 def navigation() -> Pages:
     """`mkdocs.yml` with the pages of the tools in the order of the registry."""
     text = (DOCS.parent / NAVIGATION).read_text("utf-8")
@@ -98,7 +145,7 @@ def navigation() -> Pages:
     return {f"../{NAVIGATION}": re.sub(r"(?m)(?<=^  - Tools:\n)(?:      - .*\n)+", lambda _: listed, text)}
 
 
-MAKERS: tuple[Callable[[], Pages], ...] = (table_pages, tool_pages, sql_pages, navigation)
+MAKERS: tuple[Callable[[], Pages], ...] = (table_pages, tool_pages, sql_pages, reference_page, navigation)
 
 
 def pages() -> Pages:

@@ -29,6 +29,7 @@ ORDER = ("slow", "fixed", "fixed", "slow")
 GROUPS, FEWEST_GROUPS = 6, 2
 BLOCK_S, BUDGET_S = 0.25, 24.0
 WARMUP, RECORDED = 6, 10
+OWN = "STEPSCOPE_BENCH_OWN"  # set for the capture of Stepscope in place of the framework's profiler
 Recorder = Callable[[str], AbstractContextManager[Any]]
 
 
@@ -160,14 +161,29 @@ def _choose_mark(framework: str) -> Callable[[int], AbstractContextManager[Any]]
         import jax
 
         return lambda number: jax.profiler.StepTraceAnnotation("train", step_num=number)
+    if OWN in os.environ:
+        import stepscope
+
+        return lambda number: stepscope.Trace("train", step_num=number, _r=1)
     return lambda number: nullcontext()  # torch.profiler marks steps itself, in `step()`
 
 
 def _choose_recorder(declared: Program, place: Path) -> Recorder:
     for name in VARIANTS:
         (place / name).mkdir(parents=True, exist_ok=True)
+    if OWN in os.environ:
+        return lambda name: _record_own(place / name, declared.has_python)
     recorders = {"tf": _record_tf, "jax": _record_jax, "torch": _record_torch}
     return lambda name: recorders[declared.framework](str(place / name), declared.has_python)
+
+
+@contextmanager
+def _record_own(logdir: Path, python: bool) -> Iterator[None]:
+    """Stepscope's own capture, which also records for how long the loop's thread had no processor."""
+    import stepscope
+
+    with stepscope.Profile(str(logdir), options={"python_tracer_level": int(python)}):
+        yield
 
 
 @contextmanager

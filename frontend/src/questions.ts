@@ -95,6 +95,10 @@ export const QUESTIONS: readonly Question[] = [
     views: [{ path: "", tool: "system", label: "System" }],
   },
   {
+    ...{ name: "over-time", label: "Over time", key: "z", switchLabel: "Show" },
+    views: [{ path: "", tool: "over-time", label: "Over time" }],
+  },
+  {
     ...{ name: "sql", label: "SQL", key: "j", switchLabel: "Show" },
     views: [{ path: "", tool: "sql", label: "SQL", heading: "Questions in SQL" }],
   },

@@ -44,6 +44,11 @@ export function titleOf(info: SessionInfo): string {
   return wordsOf(info.id).title || info.run;
 }
 
+/** The title that somebody gave to a session, otherwise its short name. */
+export function nameOf(info: SessionInfo): string {
+  return wordsOf(info.id).title || shortRun(info.run);
+}
+
 /** A session's name without the time at its end, unless that is what tells it from another one. */
 export function shortRun(run: string): string {
   const head = withoutTime(run);
@@ -67,6 +72,23 @@ export function chosenPart(): string {
   return parts.length
     ? `Only ${parts.join(" of ")} ${steps.value ? "are" : "is"} shown; the rest of the session may have data.`
     : "";
+}
+
+/** A run that is or was watched: its id in addresses, and its name. */
+export interface WatchedRun {
+  readonly id: string;
+  readonly run: string;
+}
+
+/** The runs that are or were watched, the newest first; empty until that is known. */
+export const watchedRuns = signal<readonly WatchedRun[]>([]);
+
+async function refreshWatchedRuns(): Promise<void> {
+  try {
+    watchedRuns.value = (await getJson<{ runs: readonly WatchedRun[] }>("api/over-time")).runs;
+  } catch {
+    watchedRuns.value = []; // the page offers none then
+  }
 }
 
 /** What the session is compared with: another one, or other steps of itself. */
@@ -107,6 +129,8 @@ export function compareAddress(tool: string, suffix = ""): string | null {
 const POLL_MS = 350;
 /** Once the first page is there, which of the others have something to show is asked less often. */
 const REST_MS = 1500;
+/** A server that does not answer is asked again after this long. */
+const LOST_MS = 5000;
 let polling = 0;
 let pollingOther = 0;
 
@@ -123,6 +147,7 @@ export async function start(): Promise<void> {
     startError.value = asApiError(error);
     return;
   }
+  void refreshWatchedRuns();
   effect(() => {
     const id = sessionId.value;
     if (id) openSession(id);
@@ -163,7 +188,11 @@ async function poll(id: string, wait = 0): Promise<void> {
     else if (state.state === "ready" && state.tools.some((tool) => tool.has_data === null))
       polling = window.setTimeout(() => void poll(id), REST_MS);
   } catch (error) {
-    if (sessionId.peek() === id) sessionError.value = asApiError(error);
+    if (sessionId.peek() !== id) return;
+    const failed = asApiError(error);
+    // A server that has ended takes nothing away that is here already; each page says what it lacks.
+    if (failed.status === 0 && isReady.peek()) polling = window.setTimeout(() => void poll(id), LOST_MS);
+    else sessionError.value = failed;
   }
 }
 

@@ -2,7 +2,7 @@
 import { computed } from "@preact/signals";
 import { placeOf, QUESTIONS, type Question, SHOWN_TOOLS, type View } from "./questions";
 import { linkTo, route } from "./router";
-import { config, fact, isReady, session } from "./session";
+import { config, fact, isReady, session, watchedRuns } from "./session";
 
 export interface ToolEntry {
   readonly name: string;
@@ -15,11 +15,15 @@ export interface ToolEntry {
 
 const TIMELINE = { name: "timeline", title: "Timeline", summary: "every event of every thread and device over time" };
 const SQL = { name: "sql", title: "SQL", summary: "ask the profile a question that no page answers" };
-const OF_THE_PAGE = ["timeline", "sql"];
+const OVER_TIME = { name: "over-time", title: "Over time", summary: "a watched run over hours and days" };
+const OF_THE_PAGE = ["timeline", "sql", "over-time"];
 
 export const tools = computed<readonly ToolEntry[]>(() => {
   const offered = config.value?.tools ?? [];
-  const all = [...[TIMELINE, SQL].filter(({ name }) => !offered.some((tool) => tool.name === name)), ...offered];
+  const all = [
+    ...[TIMELINE, SQL, OVER_TIME].filter(({ name }) => !offered.some((tool) => tool.name === name)),
+    ...offered,
+  ];
   const rank = (name: string) => SHOWN_TOOLS.indexOf(name) >>> 0;
   return [...all]
     .sort((a, b) => rank(a.name) - rank(b.name))
@@ -72,6 +76,7 @@ function isShown(view: View): boolean {
   const { tool } = view;
   if (route.value.tool === tool) return true;
   if (!tools.value.some((each) => each.name === tool)) return false;
+  if (tool === OVER_TIME.name && !watchedRuns.value.length) return false;
   if (OF_RANKS.includes(tool) && !hasRanks()) return false;
   return USUAL.includes(tool) ? !isKnownToLack(tool) : stateOf(tool) === true || OF_THE_PAGE.includes(tool);
 }

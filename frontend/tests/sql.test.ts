@@ -1,8 +1,9 @@
 /** The SQL console: what it suggests, and what an answer can be drawn as. */
 import { describe, expect, test } from "vitest";
 import type { Field } from "../src/api";
-import { barsOf, lanesOf, marksOf, stretches } from "../src/pages/sql/result";
+import { barsOf, lanesOf, stretches } from "../src/pages/sql/result";
 import { complete, type Schema, suggest, wordAt } from "../src/pages/sql/schema";
+import { toTracks } from "../src/timeline/query";
 
 const column = (name: string, unit = "") => ({ name, type: "BIGINT", unit, doc: `the ${name}` });
 const SCHEMA: Schema = {
@@ -71,8 +72,25 @@ describe("an answer", () => {
       ["x", 1],
       ["y", 1],
     ]);
-    expect(marksOf(found)).toBe("1_1.5_a,2_3_b");
-    expect(marksOf(Array.from({ length: 61 }, () => found[0] as never))).toBeNull();
+  });
+  test("is a group of tracks of the timeline, in rows in which nothing overlaps", () => {
+    const stretch = (row: number, begin: number, end: number, lane = "x") => ({
+      ...{ row, begin, end, lane, name: `n${row % 2}`, host: null },
+    });
+    const { group, rows, names } = toTracks([
+      stretch(0, 10, 20),
+      stretch(1, 15, 18),
+      stretch(2, 20, 30),
+      stretch(3, 5, 6, "y"),
+    ]);
+    expect(group.tracks.map(({ id, name, rows, events }) => [id, name, rows, events])).toEqual([
+      ["q0", "x", 2, 3],
+      ["q1", "y", 1, 1],
+    ]);
+    const lane = rows.get("q0.0");
+    expect([...(lane?.event ?? [])]).toEqual([0, 2]);
+    expect(lane && lane.begin + lane.unit * (lane.end[1] as number)).toBeCloseTo(30);
+    expect([...(rows.get("q0.1")?.type ?? [])].map((type) => names[-1 - type])).toEqual(["n1"]);
   });
   test("with a start and an end is one too, in whichever unit", () => {
     const data = {

@@ -42,6 +42,7 @@ Progress = Callable[[str], None]
 
 _MOST_NAMED = 5  # runs that a message lists
 _MOST_MODELS = 4  # hosts that a what-if replays: the slowest, since the others wait for them
+_MEMORY_TOOL = "memory-profile"
 _OP_TOOLS = ("op-stats", "kernel-stats")
 
 # The code of a notice that only some steps are read; nothing is wrong then.
@@ -156,8 +157,12 @@ def _short_path(path: str) -> str:
 class LoadedProfile:
     """A session of one or many hosts, with a method for each tool.
 
-    >>> profile = load("logs")  # doctest: +SKIP
-    >>> profile.overview()  # doctest: +SKIP
+    Attributes:
+        has_engine: whether the user chose where hosts are analysed.
+
+    Examples:
+        >>> profile = load("logs")  # doctest: +SKIP
+        >>> profile.overview()  # doctest: +SKIP
     """
 
     def __init__(
@@ -179,6 +184,7 @@ class LoadedProfile:
         where = where or parse_placement(None, None)
         self._work = HostWork(cache, self.shelf, self._progress, memory_bytes=where.memory_bytes)
         self._session_work = SessionWork(self._work, where, self._progress)
+        self.has_engine = where.engine is not None
         self._asked: tuple[object, Database] | None = None
 
     @property
@@ -238,6 +244,25 @@ class LoadedProfile:
         file = self._files[0] if host is None and len(self._files) == 1 else pick_host(self._session, host or "")
         return self._work.trace(file)
 
+    def clocks(self) -> tuple[dict[str, Any], ...]:
+        """How far each host's clock is ahead, as in the table `clocks` of the tool `distributed`: estimated from
+        collectives that end on all ranks together.  Empty with one host, or where there are too few of them."""
+        return self._clocks if len(self._files) > 1 else ()
+
+    @functools.cached_property
+    def _clocks(self) -> tuple[dict[str, Any], ...]:
+        clocks: tuple[dict[str, Any], ...] = self.report("distributed").to_dict()["clocks"]
+        return clocks
+
+    def with_clock_set(self, trace: HostTrace) -> HostTrace:
+        """A host's trace with its clock set right, if it is known to be wrong by more than the uncertainty of that."""
+        ahead = {row["host"]: row["ahead_ms"] for row in self.clocks() if abs(row["ahead_ms"]) > row["uncertainty_ms"]}
+        if trace.start_unix_ns is None or trace.host not in ahead:
+            return trace
+        ahead_ns = round(ahead[trace.host] * 1e6)
+        stop = None if trace.stop_unix_ns is None else trace.stop_unix_ns - ahead_ns
+        return replace(trace, start_unix_ns=trace.start_unix_ns - ahead_ns, stop_unix_ns=stop, _derived={})
+
     def is_decoded(self, host: str) -> bool:
         """Whether a host's trace is in memory, so that `trace` returns at once."""
         return self._work.is_decoded(pick_host(self._session, host))
@@ -246,14 +271,20 @@ class LoadedProfile:
         """Computes one host's part of a tool's report and caches it.  Raises UsageError, InputError."""
         return self._work.partial(tool_named(tool_name), pick_host(self._session, host))
 
-    def prepare(self, tool_names: Iterable[str], host: str | None = None, within_steps: bool = False) -> None:
+    def prepare(
+        self,
+        tool_names: Iterable[str],
+        host: str | None = None,
+        within_steps: bool = False,
+        ended: Callable[[str, Problem | None], None] = lambda host, problem: None,
+    ) -> None:
         """Runs several tools on each of several hosts, so that each file is decoded once and not once per tool.
         A host that cannot be read is skipped; the reports name it.  `within_steps` is for reports on all steps.
-        Raises UsageError."""
+        `ended` is called with each host and why it is skipped, if it is.  Raises UsageError."""
         tools = [tool_named(name) for name in tool_names]
         files = self._files if host is None else (pick_host(self._session, host),)
         if len(files) > 1:
-            self._session_work.analyse(files, tools, Selection(within_steps))
+            self._session_work.analyse(files, tools, Selection(within_steps), ended)
 
     def report(self, tool_name: str, host: str | None = None, steps: StepRange | str | int | None = None) -> Report:
         """A tool's report.  A host that cannot be read is left out and named, unless it is the only one.
@@ -303,6 +334,7 @@ class LoadedProfile:
         """A report, and the problems of the hosts that it leaves out."""
         wanted = None if steps is None else _parse_range(steps)
         files = self._files if host is None else (pick_host(self._session, host),)
+        _require_more_than_memory(tool, files)
         if wanted is None:
             partials, problems = self._partials(files, tool)
         elif wanted.is_all:
@@ -372,6 +404,7 @@ class LoadedProfile:
         scales: Mapping[str, float] | None = None,
         overlap: str | Sequence[str] = (),
         move: Mapping[str, float] | None = None,
+        balance_ranks: bool = False,
     ) -> WhatIfReport:
         """Predicts the median step after some changes, all at once, by replaying the recorded steps.
 
@@ -384,9 +417,10 @@ class LoadedProfile:
             scales: further parts, each with the share of its time that stays.
             overlap: parts that run beside everything else.
             move: parts that other workers do, each with the number of workers.
+            balance_ranks: every rank has the same amount of own work; this change stands alone.
 
         Raises:
-            UsageError: there is no such part, or the profile has no steps.
+            UsageError: there is no such part, the profile has no steps, or it has no ranks to balance.
             InputError: the steps cannot be replayed well enough.
         """
         from stepscope.analysis.account.model import model_of
@@ -401,6 +435,12 @@ class LoadedProfile:
             *(whatif.Change(whatif.OVERLAP, part) for part in overlapped),
             *(whatif.Change(whatif.MOVE, part, workers) for part, workers in (move or {}).items()),
         ]
+        if balance_ranks and changes:
+            raise UsageError("balanced ranks cannot be combined with other changes", hint="ask for them alone")
+        if balance_ranks:
+            parts, problems = self._partials(self._files, tool_named("critical-path"))
+            steps = {part.stepping.host: part.steps for part in parts}
+            return whatif.what_if_balanced(steps, tuple(str(problem) for problem in problems))
         models = [model for file in self._slowest_hosts() if (model := model_of(self.trace(file.host))) is not None]
         return whatif.what_if(models, changes, self._ops_of_class, tuple(file.host for file in self._files))
 
@@ -486,6 +526,19 @@ class LoadedProfile:
             sources = {each: LocalSource(session) for each, session in {name: self, **others}.items()}
             self._asked = key, Database(sources, memory_bytes or MEMORY_BYTES)
         return self._asked[1]
+
+
+def _require_more_than_memory(tool: Tool, files: Sequence[HostFile]) -> None:
+    """Raises UnreadableError if the files show what fills a memory, and the tool wants steps or ops."""
+    if tool.name == _MEMORY_TOOL or tool.edition or not all(file.format.holds_memory_only for file in files):
+        return
+    path, noun = files[0].path, files[0].format.noun
+    raise UnreadableError(
+        f"{noun} shows what fills a memory, and holds nothing for {tool.name}",
+        code="memory-only",
+        path=path,
+        hint=f"`stepscope {_MEMORY_TOOL} {_short_path(path)}` shows it",
+    )
 
 
 def _make_method(tool: Tool) -> Callable[..., Report]:

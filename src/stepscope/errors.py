@@ -16,7 +16,7 @@ next.  An error carries one; a trace that was read in part carries one as a warn
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Self
 
 from stepscope.records import dataclass
@@ -109,6 +109,11 @@ class InputError(StepscopeError):
     """A profile that was given cannot be used as it is."""
 
     default_code = "input"
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """The error that a problem was made from."""
+        return cls(**{each.name: getattr(problem, each.name) for each in fields(problem)})
 
 
 class NotFoundError(InputError):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from browsing import PageServer, objections, open_all, settle
+from playwright.sync_api import expect
 from test_pages import TORCH
 
 RANKS = "torch-multirank"
@@ -60,6 +61,26 @@ def test_axe_finds_nothing_on_any_page(page, page_server, corpus, axe, theme):
         open_all(page)
         page.evaluate(axe)
         assert objections(page) == [], place
+
+
+# What the session above has no data for.
+OF_OTHERS = (
+    (RANKS, ("ranks", "ranks/steps", "compute/annotation")),
+    ("tpu-inference", ("compute/graph", "compute/hlo", "compute/hlo-profile", "memory/xla", "summary/latency")),
+    ("tf-gpu-multi-worker", ("input/tf-data",)),
+)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_on_the_pages_of_ranks_and_xla(page, page_server, corpus, axe, theme):
+    page.emulate_media(color_scheme=theme)
+    for run, places in OF_OTHERS:
+        for place in places:
+            page.goto(f"{page_server.address}#/{place}?session={page_server.session(run)}")
+            settle(page)
+            expect(page.locator(".verdict-line").first).to_be_visible()
+            page.evaluate(axe)
+            assert objections(page) == [], place
 
 
 def test_axe_finds_nothing_in_what_opens_over_a_page(page, page_server, axe):

@@ -58,8 +58,12 @@ def test_rows_with_a_time_are_a_track_that_leads_to_the_timeline(console: Any) -
 
     expect(console.locator(".sql-track rect")).to_have_count(2)
     console.get_by_role("link", name="Show in the timeline").click()
-    until(console, lambda: "marks=" in console.url and "/timeline" in console.url)
+    until(console, lambda: "track=" in console.url and "/timeline" in console.url)
     settle(console)
+    expect(console.get_by_role("note").filter(has_text="2 rows above the tracks")).to_be_visible()
+    expect(console.locator(".tl-label").filter(has_text="Query")).to_be_visible()
+    console.get_by_role("button", name="Remove").click()
+    expect(console.locator(".tl-label").filter(has_text="Query")).to_have_count(0)
 
 
 def test_suggestions_and_tables_help_to_write(console: Any) -> None:

@@ -211,14 +211,28 @@ def test_what_is_seen_is_shared_by_its_address_with_the_selection(page, page_ser
     query = urllib.parse.urlencode({"session": page_server.session("drawn"), "selected": "3", "tab": "calls"})
     page.goto(f"{page_server.address}#/timeline?{query}")
     settle(page)
+    page.evaluate(_COUNT_CLICKS)
     page.get_by_role("button", name="Copy the link to this view").click()
     expect(page.get_by_role("status").filter(has_text="Link copied")).to_be_visible()
+    assert page.evaluate("window.clicks") == 1
     link = page.evaluate("navigator.clipboard.readText()")
     page.goto("about:blank")
     page.goto(link)
     settle(page)
     until(page, lambda: query_of(page.evaluate("location.hash")).get("selected") == "3")
     expect(page.get_by_role("tab", name="Call tree")).to_have_attribute("aria-selected", "true")
+
+
+def test_what_is_seen_is_shared_by_keyboard(page, page_server):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    start(page, page_server, "drawn")
+    page.keyboard.press("g")
+    page.keyboard.press("w")
+    await_address(page, "#/waiting?")
+    settle(page)
+    command(page, "copy the link", "Copy the link to this view")
+    expect(page.get_by_role("status").filter(has_text="Link copied")).to_be_visible()
+    assert "#/waiting?" in page.evaluate("navigator.clipboard.readText()")
 
 
 def test_a_capture_is_one_click_or_a_command_away(page, page_server):
@@ -228,8 +242,10 @@ def test_a_capture_is_one_click_or_a_command_away(page, page_server):
     command(page, "capture", "Capture a profile")
     expect(page.get_by_role("dialog", name="Capture a profile")).to_be_visible()
     page.keyboard.press("Escape")
+    page.evaluate(_COUNT_CLICKS)
     page.get_by_role("button", name="Capture").click()
     expect(page.get_by_role("dialog", name="Capture a profile")).to_be_visible()
+    assert page.evaluate("window.clicks") == 1
 
 
 def test_bookmarks_have_names_and_only_the_reader_deletes_them(page, page_server):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from werkzeug.exceptions import NotFound
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.serving import make_server
 
+from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
 from stepscope.web.site import Site, SiteOptions
@@ -73,6 +75,72 @@ def test_a_profile_that_is_replaced_while_open_is_shown_anew(page, server):
     store_profile(server.logdir, "first", draw(LONGER))
     page.reload()
     expect_steps(page, 5)
+
+
+def test_a_host_that_cannot_be_read_is_named_and_the_others_are_shown(page, server):
+    folder = server.logdir / "plugins" / "profile" / "first"
+    (folder / "broken.xplane.pb").write_bytes(b"\xff" * 4000)
+    server.site.catalogue.forget()
+    show(page, server, "first")
+    expect_steps(page, 4)
+    expect(page.locator(".warnings")).to_contain_text("broken")
+
+
+def test_a_server_that_ends_in_the_middle_is_told_in_place_and_what_is_there_stays(browser, tmp_path, page_problems):
+    store_profile(tmp_path, "only", draw(DRAWN))
+    with ExitStack() as until_the_end:
+        server = until_the_end.enter_context(running(tmp_path))
+        with watched_page(browser, server.address, page_problems) as page:
+            show(page, server, "only")
+            verdict = page.locator(".verdict").first.inner_text()
+            until_the_end.close()
+            page.get_by_role("link", name="Waiting").click()
+            alert = page.get_by_role("alert")
+            expect(alert).to_be_visible()
+            page.get_by_role("link", name="Summary").click()
+            expect(page.locator(".verdict").first).to_have_text(verdict, use_inner_text=True)
+            assert all("ERR_" in problem or "Failed to" in problem for problem in page_problems), page_problems
+            page_problems.clear()
+
+
+def test_a_hundred_thousand_sessions_are_searched_and_a_few_of_them_listed(page, server):
+    session = server.session("first")
+    listing = server.get("api/sessions")
+    known = listing["sessions"][0]
+    many = [{**known, "id": f"other-{at}", "run": f"run {at:06d}"} for at in range(100_000)]
+    every = {**listing, "sessions": [*listing["sessions"], *many]}
+    page.route("**/api/sessions", lambda route: route.fulfill(json=every))
+    page.goto(f"{server.address}#/summary?session={session}")
+    settle(page)
+    page.get_by_role("button", name="Choose a session").click()
+    expect(page.locator(".session-list")).to_contain_text("more: type a part of the name")
+    page.get_by_label("Search sessions").fill("09999")
+    expect(page.locator(".session-list .choice")).to_have_count(11)  # 009999, and 099990 to 099999
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("waiting")
+    expect(page.get_by_role("option").first).to_contain_text("Waiting")
+
+
+SCRIPTS = ("قراءة الدفعة", "读取批次", "バッチ読み込み", "לקרוא אצווה", "बैच पढ़ें", "🚂🚃🚃", "Z̸̢a̷l̴g̵o̶ " * 40, "ﷺ" * 300)
+
+
+@pytest.mark.parametrize("place", ["compute/op", "summary/steps", "timeline"])
+def test_names_in_any_script_are_shown_and_push_nothing_out_of_the_window(browser, tmp_path, page_problems, place):
+    builder = TraceBuilder(host="文字")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "سلسلة", 1)
+    for step in range(4):
+        line.event("шаг", step * 10**10, 9 * 10**9, EventKind.STEP_MARK, {"step_num": step})
+        for at, name in enumerate(SCRIPTS):
+            line.event(name, step * 10**10 + at * 10**9, 8 * 10**8, EventKind.OP)
+    store_profile(tmp_path, "scripts", builder.build())
+    with running(tmp_path) as server, watched_page(browser, server.address, page_problems) as page:
+        page.set_viewport_size({"width": 390, "height": 844})
+        show(page, server, "scripts", place)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        if place == "compute/op":
+            for name in SCRIPTS[:6]:
+                expect(page.locator(".ranked")).to_contain_text(name)
 
 
 def test_two_browsers_look_at_different_things(browser, page, server):

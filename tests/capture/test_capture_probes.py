@@ -296,12 +296,9 @@ class Code:
 CODES = {name: Code(name) for name in ("main", "load", "read", "loader")}
 
 
-def stack(*names: str) -> SimpleNamespace:
-    """A frame of the last name, called by the one before it."""
-    frame = None
-    for name in names:
-        frame = SimpleNamespace(f_code=CODES[name], f_back=frame)
-    return frame
+def stack(*names: str) -> list[tuple[Code, int]]:
+    """The frames of a thread, innermost first; each name is called by the one before it."""
+    return [(CODES[name], 1) for name in reversed(names)]
 
 
 def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
@@ -312,7 +309,7 @@ def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
     samples = iter([stack("main", "load"), stack("main", "load", "read"), stack("main"), stack("main", "load")])
     sampler = stack_samples.StackSampler()
     sampler._clock = Clock()
-    monkeypatch.setattr(sys, "_current_frames", lambda: {1: next(samples)})
+    monkeypatch.setattr(stack_samples, "read_stacks", lambda *_: {1: next(samples)})
     monkeypatch.setattr(threading, "enumerate", lambda: [SimpleNamespace(ident=1, native_id=77, name="MainThread")])
     for _ in range(4):
         sampler.sample()
@@ -331,11 +328,33 @@ def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
     assert trace.planes.kind[0] == PlaneKind.CUSTOM_DEVICE  # what was sampled is no measured host time
 
 
+def test_the_frames_of_the_command_that_runs_a_program_are_left_out_and_those_of_the_demo_are_not(monkeypatch):
+    own = stack_samples._OWN_FOLDER
+    seen = []
+    sampler = stack_samples.StackSampler()
+    monkeypatch.setattr(sampler, "_note", lambda ident, thread, stack, now: seen.append((ident, stack)))
+    call = sampler.sample
+    for file in (
+        f"{own}demo/data.py",
+        "/home/train.py",
+        f"{own}capture/auto/run.py",
+        f"{own}cli/run.py",
+        "/lib/click.py",
+    ):
+        names = {"inner": call}
+        exec(compile("def call(): inner()", file, "exec"), names)
+        call = names["call"]
+    call()
+
+    files = [code.co_filename for code, _ in dict(seen)[threading.get_ident()]]
+    assert files == [f"{own}demo/data.py", "/home/train.py"]
+
+
 def test_a_thread_that_has_ended_ends_its_stack(monkeypatch):
     sampler = stack_samples.StackSampler()
     sampler._clock = Clock()
     frames = iter([{1: stack("main"), 2: stack("loader")}, {1: stack("main")}])
-    monkeypatch.setattr(sys, "_current_frames", lambda: next(frames))
+    monkeypatch.setattr(stack_samples, "read_stacks", lambda *_: next(frames))
     sampler.sample()
     sampler.sample()
 
@@ -345,7 +364,7 @@ def test_a_thread_that_has_ended_ends_its_stack(monkeypatch):
 def test_a_thread_that_gets_the_number_of_one_that_has_ended_has_a_line_of_its_own(monkeypatch):
     sampler = stack_samples.StackSampler()
     sampler._clock = Clock()
-    monkeypatch.setattr(sys, "_current_frames", lambda: {1: stack("main")})
+    monkeypatch.setattr(stack_samples, "read_stacks", lambda *_: {1: stack("main")})
     for native, name in ((77, "first"), (78, "second")):
         thread = SimpleNamespace(ident=1, native_id=native, name=name)
         monkeypatch.setattr(threading, "enumerate", lambda thread=thread: [thread])
@@ -605,6 +624,7 @@ def _number(name: str) -> int:
 
 WANTED = [
     # framework, options, what is imported, the tracers
+    ("", {"host_tracer_level": 2}, (), {"system's counters", "processor time of threads"}),
     ("", {}, (), {"system's counters"}),
     ("", {"system_interval_ms": 0}, (), set()),
     ("", {"stack_samples_hz": 100}, (), {"stack samples", "system's counters"}),
@@ -628,7 +648,7 @@ def test_the_options_choose_the_tracers(monkeypatch, framework, options, importe
         monkeypatch.setitem(sys.modules, name, SimpleNamespace())
     monkeypatch.setattr(cupti, "available", lambda: "cupti" in imported)
 
-    wanted = ProfilerOptions(**{"stack_samples_hz": 0, **options})
+    wanted = ProfilerOptions(**{"stack_samples_hz": 0, "host_tracer_level": 0, **options})
     found = {entry.what for entry in tracers.PROBES if entry.wanted(wanted, framework)}
 
     assert found == {f"the {what}" for what in chosen}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import nullcontext
 from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture import ProfilerOptions, tracers
+from stepscope.capture import ProfilerOptions, ranges, tracers
 from stepscope.capture.tracers import host, jax
 from stepscope.capture.tracers.base import Probe
 from stepscope.capture.tracers.giving_way import Possession
@@ -103,6 +104,32 @@ def test_jax_that_came_with_tensorflow_is_no_doubt(monkeypatch, caplog):
     tracers.choose()
 
     assert caplog.records == []
+
+
+def test_a_profiler_that_is_still_being_stopped_gets_no_more_ranges(monkeypatch):
+    marks: list[str] = []
+
+    class Profiler:
+        @staticmethod
+        def is_listening():
+            return True
+
+        def annotate(self, name, metadata):
+            marks.append(f"{name} {metadata['step_num']}")
+            return nullcontext()
+
+    monkeypatch.setattr(tracers, "find_imported", lambda: iter([SimpleNamespace(load=lambda: Profiler)]))
+    released = threading.Event()
+
+    ranges.route(None, released=released)
+    with ranges.step(1):
+        pass
+    released.set()
+    with ranges.step(2):
+        pass
+    ranges.route(None)
+
+    assert marks == ["train 2"]
 
 
 # -- Stepscope's own -------------------------------------------------------------------------------------------------

@@ -47,10 +47,10 @@ def watched(tmp_path):
     WATCH.stop()
 
 
-def run_steps(count, first=0, seconds=0.002, slow=()):
+def run_steps(count, first=0, seconds=0.002, slow=None):
     for number in range(first, first + count):
         with stepscope.step(number):
-            load_batch(0.3 if number in slow else seconds)
+            load_batch(1.5 if number == slow else seconds)
 
 
 def load_batch(seconds):
@@ -75,8 +75,8 @@ def run_program(text, *words, environment=None, expect=0):
 
 
 def test_a_slow_step_is_kept_with_what_came_before_and_its_cause(tmp_path, watched):
-    handle = watched(window_steps=0, slow_factor=10)
-    run_steps(40, slow=(30,))
+    handle = watched(window_steps=0, slow_factor=50)
+    run_steps(40, seconds=0.01, slow=30)  # a busy machine makes no other step 50 times as long
     await_until(lambda: profiles(tmp_path / "logs"), PATIENCE_S, "the capture")
     handle.stop()
 
@@ -296,7 +296,17 @@ def test_run_watches_an_unmodified_script(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(programs.SCRIPT)
     done = subprocess.run(
-        [sys.executable, "-m", "stepscope", "run", "--logdir", tmp_path / "logs", "--watch", script],
+        [
+            sys.executable,
+            "-m",
+            "stepscope",
+            "run",
+            "--logdir",
+            tmp_path / "logs",
+            "--watch-options",
+            "slow_factor=30",
+            script,
+        ],
         capture_output=True,
         text=True,
         timeout=120,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from array import array
 
 import pytest
@@ -13,7 +14,7 @@ from stepscope.capture.job import Worker
 from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import Machine, find_cause
 from stepscope.capture.watching.marks import Trigger
-from stepscope.capture.watching.memory import is_out_of_memory
+from stepscope.capture.watching.memory import describe_request, is_out_of_memory
 from stepscope.capture.watching.options import WatchOptions, options_from_environment
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.quota import enforce_quota, mark_run
@@ -26,6 +27,7 @@ from stepscope.capture.watching.usual import UsualLength
 from stepscope.errors import UsageError
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.reader import parse
+from stepscope.kernels.stacks import read_stack
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -146,7 +148,7 @@ USUALLY = [COMPUTE] * 90 + [LOAD] * 10
         (step_of(queued_ms=150), [COMPUTE] * 9, Machine(), "its thread waited 150 ms for a processor that others used"),
         (step_of(faults=70), [], Machine(), "memory was read back from the disk (70 page faults)"),
         (step_of(), [], Machine(99.0, 20.0), "other processes used 79 % of the machine's processors, which were 99 %"),
-        (step_of(), [COMPUTE] * 9, Machine(), "180 ms more in train_step (train.py:30)"),
+        (step_of(), [COMPUTE] * 9, Machine(99.0, 1.0, 16), "180 ms more in train_step (train.py:30)"),
         (step_of(), [], Machine(), "no cause was found"),
     ],
 )
@@ -171,10 +173,9 @@ def test_a_place_is_the_users_own_line_and_what_it_does():
     thread.start()
     started.wait()
     try:
-        import sys
 
         def look():
-            return find_place(sys._current_frames()[thread.ident])
+            return find_place(read_stack(thread.ident, 128))
 
         place = look()
         while place is None or not place.activity:
@@ -426,6 +427,30 @@ def test_a_time_of_the_day_is_due_once_and_not_when_the_clock_jumps_over_it(monk
 )
 def test_out_of_memory_is_recognized(error, expected):
     assert is_out_of_memory(error) is expected
+
+
+@pytest.mark.parametrize(
+    ("message", "asked"),
+    [
+        ("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1 GiB", "asked for 2.00 GiB"),
+        ("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8000000000 bytes.", "asked for 8.00 GB"),
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4.50GiB", "asked for 4.50GiB"),
+        ("RESOURCE_EXHAUSTED: Out of memory allocating 500000000 bytes.", "asked for 0.50 GB"),
+        ("OOM when allocating tensor with shape[8,4] and type float on GPU:0",
+         "asked for tensor with shape[8,4] and type float"),
+        ("Unable to allocate 7.45 GiB for an array with shape (10,)", "asked for 7.45 GiB"),
+        ("something else", ""),
+    ],
+)  # fmt: skip
+def test_who_asked_for_the_memory_is_read_from_message_and_traceback(message, asked):
+    def load() -> None:
+        raise MemoryError(message)
+
+    assert describe_request(MemoryError(message)) == asked
+    with pytest.raises(MemoryError) as caught:
+        load()
+    where = rf"in .*load \(test_watch_parts\.py:{load.__code__.co_firstlineno + 1}\)"
+    assert re.fullmatch(re.escape(f"{asked} " if asked else "") + where, describe_request(caught.value))
 
 
 def test_windows_come_as_often_as_the_budget_allows():

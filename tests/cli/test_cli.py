@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,16 +17,18 @@ from typing import NoReturn
 import pyarrow.parquet
 import pytest
 
+import stepscope
 from stepscope import __version__
 from stepscope.analysis.registry import TOOLS
 from stepscope.capture.client import CaptureOutcome, Phase, WorkerStatus
-from stepscope.cli import capture, screen
+from stepscope.cli import capture, screen, show
 from stepscope.cli.main import run
 from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import file_size_text, print_wide, working
 from stepscope.doctor import Check
 from stepscope.doctor.report import make_report
 from stepscope.errors import AccessError
+from stepscope.formats import progress
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
@@ -566,6 +570,32 @@ def test_a_profile_without_steps_leads_to_how_they_are_recorded(tmp_path: Path, 
     assert "do first   record again, with the missing data" in lines
     assert "           - step marks: put `with stepscope.step(i):` around the body of the training loop" in lines
     assert len(lines) <= 10
+
+
+def test_a_long_read_shows_its_share_and_the_time_that_is_left(monkeypatch) -> None:
+    clock = itertools.count(100)  # a second later each time
+    status = show._Status(lambda: float(next(clock)))
+    lines = []
+    with progress.watched_by(status), progress.listening(lambda _: None, 400):
+        for _ in range(4):
+            progress.advance(100)
+            lines.append(status.line())
+    status.update("analysing host")
+
+    assert lines == ["working: 25 %, 3 s left", "working: 50 %, 2 s left", "working: 75 %, 1 s left", "working: 100 %"]
+    assert status.line() == "analysing host"
+
+
+def test_a_file_that_is_read_moves_the_progress_line(logdir: Path, monkeypatch) -> None:
+    status = show._Status()
+    lines: list[str] = []
+    monkeypatch.setattr(status, "_draw", lambda: lines.append(status.line()))
+    with progress.watched_by(status):
+        stepscope.load(logdir, host="a", progress=status.update).steps()
+
+    assert re.fullmatch(r"reading a \(0\.0 MB\)", lines[0])
+    assert re.fullmatch(r"reading a \(0\.0 MB\): \d+ %(, 1 s left)?", lines[1])
+    assert lines[-1].startswith("analysing a ")
 
 
 def test_brackets_in_a_name_are_no_markup_while_work_goes_on(monkeypatch) -> None:

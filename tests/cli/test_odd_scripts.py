@@ -28,6 +28,21 @@ PROGRAMS = {
     "starts another program": "steps(); time.sleep(0.3); os.execv(sys.executable, [sys.executable, '-c', 'print(5)'])",
     "removes the logdir": "import shutil; steps(at=4, do=lambda: shutil.rmtree('logs', True)); print('end')",
     "has a profiler of its own": "sys.setprofile(lambda *a: None); steps(); print(sys.getprofile() is not None)",
+    "ends without a goodbye": "steps(); time.sleep(0.3); print('end', flush=True); os._exit(4)",
+    "ends without a goodbye within a step": "steps(at=9, do=lambda: (print('end', flush=True), os._exit(4)))",
+    "spawns a process": "import multiprocessing as mp\n"
+    "if __name__ == '__main__':\n"
+    "    child = mp.get_context('spawn').Process(target=print, args=('child',)); child.start(); child.join()\n"
+    "    steps(); print('end', child.exitcode)",
+    "profiles itself": "import cProfile; own = cProfile.Profile(); own.enable(); steps(); own.disable()"
+    "; print(len(own.getstats()) > 3)",
+    "has a loop of its own": "import asyncio\n"
+    "try: from uvloop import run\n"
+    "except ImportError: from asyncio import run\n"
+    "async def main():\n"
+    "    for i in range(10):\n"
+    "        with stepscope.step(i): await asyncio.sleep(0.002)\n"
+    "run(main()); print('end')",
     "forks and leaves": "child = os.fork(); child or os._exit(0); os.waitpid(child, 0); steps(); print('end')",
 }
 
@@ -70,5 +85,20 @@ def test_a_program_on_stdin_is_captured(tmp_path):
     done = subprocess.run(command, input=program, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
 
     assert done.stdout == "__main__ ['-', 'word']\n"
+    (path,) = profiles_below(tmp_path / "logs")
+    assert step_numbers(path) == [5, 6, 7]
+
+
+def test_a_module_of_a_package_runs_as_under_python_and_is_captured(tmp_path):
+    package = tmp_path / "training"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "loop.py").write_text(STEPS + "steps(); print(__name__, __package__, sys.argv[1:])\n")
+
+    plain = run_command(["-m", "training.loop", "--lr", "1"], tmp_path)
+    command = ["run", "-q", "--logdir", "logs", "--steps", "3", "-m", "training.loop", "--lr", "1"]
+    ours = run_command(["-m", "stepscope", *command], tmp_path)
+
+    assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout), ours.stderr
     (path,) = profiles_below(tmp_path / "logs")
     assert step_numbers(path) == [5, 6, 7]

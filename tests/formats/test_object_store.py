@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from program_runs import run_command
 from waiting import await_until
 
 import stepscope
@@ -142,10 +144,13 @@ def test_a_large_file_is_fetched_in_ranges(server: Server, monkeypatch: pytest.M
     content = bytes(range(256)) * 4000
     s3fs.S3FileSystem().pipe_file("profiles/large", content)
     monkeypatch.setattr(remote, "RANGE_BYTES", 100_000)
-    server.requests()
-    found = getattr(store, f"read_{read}")(f"{BUCKET}/large")
-    assert (b"".join(found) if read == "pieces" else bytes(found)) == content
-    assert len([request for request in server.requests() if request.startswith("GET /profiles/large")]) == 11
+    for most, requests in ((1 << 20, 8), (100_000, 11)):  # an eighth of the file, unless that is too much at once
+        monkeypatch.setattr(remote, "MOST_RANGE_BYTES", most)
+        server.requests()
+        found = getattr(store, f"read_{read}")(f"{BUCKET}/large")
+        assert (b"".join(found) if read == "pieces" else bytes(found)) == content
+        sent = [request for request in server.requests() if request.startswith("GET /profiles/large")]
+        assert len(sent) == requests
 
 
 def test_a_cache_in_the_bucket_is_shared(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,3 +215,31 @@ def test_a_passing_failure_is_tried_again(server: Server, monkeypatch: pytest.Mo
     with pytest.raises(AccessError, match="reset by peer"):
         store.read_bytes(f"{BUCKET}/small")
     assert len(failures) == 5
+
+
+# -- the command line ----------------------------------------------------------------------------------------------
+
+
+def test_a_script_is_profiled_into_a_bucket_and_the_report_of_it_goes_there(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import stepscope\nfor i in range(9):\n    with stepscope.step(i): sum(range(9999))\n"
+    )
+    there = f"{BUCKET}/jobs"
+
+    done = run_command(["-m", "stepscope", "run", "--steps", "2", "--logdir", there, "train.py"], tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "stepscope: captured steps 5-6" in done.stderr
+    assert "\nverdict " in done.stderr
+    found = re.search(rf"the profile is ({there}/plugins/profile/\S+/\S+\.xplane\.pb); more: .*{there}", done.stderr)
+    assert found is not None
+    system = s3fs.S3FileSystem()
+    assert [f"s3://{path}" for path in system.find("profiles/jobs")] == [found[1]]
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+    written = run_command(
+        ["-m", "stepscope", "steps", there, "--format", "json", "-o", f"{BUCKET}/results/steps.json"], tmp_path
+    )
+
+    assert written.returncode == 0, written.stderr
+    assert [row["step"] for row in json.loads(system.cat_file("profiles/results/steps.json"))["rows"]] == [5, 6]

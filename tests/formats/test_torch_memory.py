@@ -180,3 +180,46 @@ def test_a_snapshot_is_known_by_its_content(tmp_path: Path) -> None:
     fmt = sniff(path.read_bytes())
     assert fmt is not None
     assert fmt.name == "torch-memory"
+
+
+def test_stacks_say_what_memory_is_for(tmp_path: Path) -> None:
+    def kept(address: int, size: int, *stack: tuple[str, str]) -> dict[str, Any]:
+        made = [{"filename": file, "line": 5, "name": name} for file, name in (*stack, ("train.py", "main"))]
+        return block(address, size) | {"frames": made}
+
+    torch = "/opt/site-packages/torch/"
+    blocks = (
+        kept(1, 4 * MIB, (f"{torch}nn/modules/module.py", "_apply")),
+        kept(2, 3 * MIB, (f"{torch}optim/adam.py", "_init_group"), (f"{torch}optim/optimizer.py", "wrapper")),
+        kept(3, 2 * MIB, (f"{torch}autograd/graph.py", "_engine_run_backward"), (f"{torch}_tensor.py", "backward")),
+        kept(4, MIB, ("net.py", "forward"), (f"{torch}nn/modules/module.py", "_call_impl")),
+    )
+    rows = memory(saved(tmp_path, snapshot(blocks=blocks, pool=10 * MIB)))["purposes"]
+
+    assert [(row["purpose"], row["line"], row["allocated_bytes"] // MIB) for row in rows] == [
+        ("parameters", "train.py(5): main", 4),
+        ("optimizer_state", "train.py(5): main", 3),
+        ("gradients", "train.py(5): main", 2),
+        ("activations", "net.py(5): forward", 1),
+    ]
+
+
+@pytest.mark.parametrize("tool", ["overview", "steps", "op-stats", "advice"])
+def test_other_tools_point_to_the_one_that_has_an_answer(tmp_path: Path, tool: str) -> None:
+    path = saved(tmp_path, HISTORY)
+    with pytest.raises(UnreadableError, match=f"a memory snapshot .* holds nothing for {tool}") as caught:
+        stepscope.load(path).report(tool)
+    assert f"`stepscope memory-profile {path}`" in str(caught.value)
+
+
+def test_what_was_refused_and_who_asked_is_said(tmp_path: Path) -> None:
+    refused = entry("oom", 0, 2 * MIB, 1_000_600, "/opt/site-packages/torch/nn/linear.py:3", "net.py:31") | {
+        "device_free": MIB
+    }
+    history = {**HISTORY, "device_traces": [[*HISTORY["device_traces"][0], refused]]}
+    warnings = stepscope.load(saved(tmp_path, history)).memory_profile().to_dict()["warnings"]
+    assert any(
+        "GPU 0 was out of memory: 2,097,152 bytes were refused and 1,048,576 were free, asked for by net.py(31): f"
+        in text
+        for text in warnings
+    ), warnings

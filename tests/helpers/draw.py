@@ -18,11 +18,12 @@ the sorts below; a test may bring its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
+from stepscope.formats.spool.layout import QUEUED_NS, RAN_NS, USAGE_PLANE
 from stepscope.model import EventKind, HostTrace, LineBuilder, LineKind, PlaneKind, TraceBuilder, Trait
 from stepscope.model.trace import StatValue
 
@@ -80,9 +81,20 @@ _EVENT = re.compile(r"(?P<letter>[A-Za-z])(?P<number>\d*)-*(?P<point>!?)")
 
 
 def draw(
-    text: str, sorts: Mapping[str, Sort] | None = None, *, host: str = "host", start_unix_ns: int | None = None
+    text: str,
+    sorts: Mapping[str, Sort] | None = None,
+    *,
+    host: str = "host",
+    start_unix_ns: int | None = None,
+    usage: Sequence[tuple[int, int, int, int]] = (),
 ) -> HostTrace:
-    """The trace that a picture shows; `sorts` adds letters or replaces some.  Raises ValueError if it is no picture."""
+    """The trace that a picture shows.  Raises ValueError if it is no picture.
+
+    Args:
+        sorts: adds letters or replaces some.
+        usage: what the main thread used: start and end of an interval, how long it ran in it, and how long it was ready
+            and had no processor, all in ms.
+    """
     builder = TraceBuilder(host, start_unix_ns=start_unix_ns)
     lines: dict[tuple[str, str], LineBuilder] = {}
     planes: dict[str, int] = {}
@@ -97,7 +109,16 @@ def draw(
             kind = _LINES_BY_NAME.get(found["line"], _LINES[place])
             lines[device, found["line"]] = builder.line(planes[device], found["line"], kind=kind)
         _add_events(lines[device, found["line"]], found["events"], SORTS | dict(sorts or {}), _WORK[place])
+    if usage:
+        _add_usage(builder, usage)
     return builder.build()
+
+
+def _add_usage(builder: TraceBuilder, usage: Sequence[tuple[int, int, int, int]]) -> None:
+    line = builder.line(builder.plane(USAGE_PLANE, PlaneKind.CUSTOM_DEVICE), "MainThread", kind=LineKind.OTHER)
+    for start, end, ran, queued in usage:
+        stats = {RAN_NS: ran * 1_000_000, QUEUED_NS: queued * 1_000_000}
+        line.event("usage", start * MS, (end - start) * MS, K.OTHER, stats)
 
 
 def _plane(builder: TraceBuilder, place: str, ordinal: str) -> int:

@@ -127,6 +127,29 @@ def bottlenecks_graph() -> None:
     profiler.stop()
 
 
+def bottlenecks_graph_statistics() -> None:
+    """The third example once more, in the loop that the text asks for, with a layer whose output nobody uses."""
+    import tensorflow as tf
+
+    weights, auxiliary = (tf.Variable(tf.random.normal((16, 16))) for _ in range(2))
+
+    @tf.function
+    def train_step(data):
+        with tf.GradientTape() as tape:
+            hidden = tf.nn.relu(data @ weights)
+            with tf.name_scope("auxiliary"):
+                tf.matmul(hidden, auxiliary)
+            loss = tf.reduce_mean(hidden)
+        weights.assign_sub(0.1 * tape.gradient(loss, weights))
+        return loss
+
+    train_step(tf.ones((8, 16)))
+    with profiler.Profile("logdir"):
+        for step in range(4):
+            with profiler.Trace("train", step_num=step, _r=1):
+                train_step(tf.ones((8, 16)))
+
+
 # -- "Why isn't TensorBoard Profiler working and displaying the profiling tab during training?"
 
 
@@ -397,6 +420,7 @@ SNIPPETS: dict[str, list[Callable[[], None]]] = {
         bottlenecks_callback,
         bottlenecks_function,
         bottlenecks_graph,
+        bottlenecks_graph_statistics,
         tab_profiler_object,
         guide_callback,
         guide_function_api,

@@ -3,7 +3,7 @@
 KILLED = """
 import os, sys, time
 import stepscope
-stepscope.watch(sys.argv[1], ring="20s", window_every=0)
+stepscope.watch(sys.argv[1], ring="20s", window_every=0, slow_factor=1e6)
 start = time.perf_counter()
 number = 0
 while time.perf_counter() - start < 3:
@@ -17,7 +17,7 @@ os.kill(os.getpid(), 9)
 CRASHED = """
 import sys, time
 import stepscope
-stepscope.watch(sys.argv[1], window_every=0)
+stepscope.watch(sys.argv[1], window_every=0, slow_factor=1e6)
 for number in range(30):
     with stepscope.step(number):
         time.sleep(0.002)
@@ -27,7 +27,7 @@ raise RuntimeError("CUDA error: out of memory" if sys.argv[2] == "memory" else "
 SCRIPT = """
 import time
 def load_batch(number):
-    time.sleep(0.4 if number == 60 else 0.003)
+    time.sleep(1.5 if number == 60 else 0.01)
 import stepscope
 for number in range(80):
     with stepscope.step(number):

@@ -68,5 +68,30 @@ def executor() -> None:
         steps(made)
 
 
+def grain() -> None:
+    """Grain's loader with processes of its own, each of which reads ahead by one batch."""
+    import grain.python as pygrain
+    import numpy as np
+    from absl import flags
+
+    import stepscope
+
+    class Decode(pygrain.MapTransform):
+        def map(self, index: int) -> Any:
+            return np.full((8,), float(decode(index)))
+
+    flags.FLAGS.mark_as_parsed()
+    count = ROWS * 3 * BATCH
+    made = pygrain.DataLoader(
+        data_source=range(count),
+        sampler=pygrain.IndexSampler(count, pygrain.NoSharding(), shuffle=False, num_epochs=1, seed=0),
+        operations=[Decode(), pygrain.Batch(ROWS)],
+        worker_count=2,
+        worker_buffer_size=1,
+    )
+    for number, _ in enumerate(made):
+        stepscope.step(number)
+
+
 if __name__ == "__main__":
-    {function.__name__: function for function in (loader, pool, executor)}[sys.argv[1]]()
+    {function.__name__: function for function in (loader, pool, executor, grain)}[sys.argv[1]]()

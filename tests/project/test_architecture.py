@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": {"errors", "model", "kernels", "plugins", "report", "vocabulary"},
     "cache": {"errors", "formats"},
     "engines": {"errors", "model", "kernels", "formats", "analysis", "cache", "meanwhile", "shelf"},
-    "capture": {"errors", "model", "formats"},
+    "capture": {"errors", "model", "formats", "kernels"},
     "autostart": {"capture"},
     "client": {"capture"},
     "server": {"capture"},

@@ -13,6 +13,7 @@ from places import ROOT
 
 import gen_docs
 import gen_types
+import stepscope
 from stepscope import ProfilerOptions
 
 DOCS = ROOT / "docs"
@@ -25,6 +26,16 @@ def test_generated_pages_are_up_to_date():
 
 def test_the_types_of_the_page_are_up_to_date():
     assert gen_types.TYPES.read_text() == gen_types.types(), "run `make format` and commit what it wrote"
+
+
+def test_the_reference_has_every_public_name():
+    named = {name.partition(".")[0] for names in gen_docs.REFERENCE.values() for name in names}
+
+    assert named == set(stepscope.__all__)
+    modules = {"client": stepscope.client, "server": stepscope.server}
+    listed = {name for names in gen_docs.REFERENCE.values() for name in names}
+    public = {f"{name}.{each}" for name, module in modules.items() for each in module.__all__}
+    assert public - listed == {"client.OnProgress", "server.ANY_ADDRESS"}  # a type, and a constant: in the signatures
 
 
 def test_a_page_that_differs_or_is_absent_is_stale(tmp_path):

@@ -22,7 +22,12 @@ from stepscope.formats.series import series_folder, tail_path
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+# What the tutorials type is in test_tutorials.py.
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    if path.parent.name != "tutorials"
+)
 RUNS = ("2026_01_01_00_00_00", "2026_01_02_00_00_00")
 
 # What readers put their own names for.

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import guide_programs
 import pytest
@@ -22,8 +24,13 @@ from program_runs import run_command, run_warm
 
 import stepscope
 from stepscope.analysis.advice.rules import RULES
+from stepscope.analysis.facts.augmentation import augmentation_of
 from stepscope.analysis.registry import TOOLS, tool_named
 from stepscope.analysis.steps.named_steps import mark_named_steps
+from stepscope.analysis.trace.program_facts import OpThreads
+from stepscope.analysis.trace.thread_labels import thread_label
+from stepscope.capture.program_facts import examine_graph
+from stepscope.capture.remote import addresses
 from stepscope.capture.running_servers import find_running_servers
 from stepscope.cli.main import run
 from stepscope.doctor import examine_logdir, examine_machine
@@ -36,6 +43,7 @@ K = EventKind
 # The numbers of the steps that each snippet's profile marks; a list for each profile.  Other snippets mark none.
 STEPS = {
     "bottlenecks_callback": [[100, 101, 102]],
+    "bottlenecks_graph_statistics": [[0, 1, 2, 3]],
     "guide_callback": [[10, 11, 12, 13, 14, 15]],
     "guide_custom_loop": [[0, 1, 2, 3]],
     "guide_custom_loop_anti_pattern": [[0, 1, 2]],
@@ -152,6 +160,22 @@ def test_the_input_pipeline_analyzer(profile_of):
     assert columns <= set(found["rows"][0])
 
 
+@pytest.mark.parametrize("snippet", ["guide_callback", "guide_custom_loop", "guide_custom_loop_anti_pattern"])
+def test_the_input_pipeline_analyzer_and_the_summary_agree(profile_of, snippet):
+    overview, analyzer = (profile_of(snippet).overview().to_dict(), profile_of(snippet).input_pipeline().to_dict())
+
+    assert analyzer["verdict"] == overview["verdict"] or "input_bound" not in (analyzer["verdict"], overview["verdict"])
+    of_step = sum(row["percent"] for row in overview["account"] if row["cause"] == "input")
+    assert analyzer["median_step_percent"] == pytest.approx(of_step, abs=0.01)
+
+
+def test_every_op_is_in_the_csv(profile_of, capsys):
+    profile = profile_of("guide_callback")
+    assert run(["op-stats", str(profile.path), "--format", "csv"]) == 0
+
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(profile.op_stats().rows)
+
+
 def test_tensorflow_stats_count_no_share_of_the_other_side(profile_of):
     rows = profile_of("guide_callback").op_stats().to_dict()["rows"]
 
@@ -167,6 +191,36 @@ def test_tensorflow_stats_with_idle_time(profile_of):
     with_idle = [row["self_percent_with_idle"] for row in report.rows if row["where"] == "host"]
     without = [row["self_percent"] for row in report.rows if row["where"] == "host"]
     assert sum(with_idle) < sum(without)
+
+
+def test_idle_time_has_a_row_among_the_ops():
+    picture = "gpu0 s    | A----B--        C-\ngpu0 t    | C-"
+    trace = draw(picture, {name: Sort(K.KERNEL, f"kernel_{name}") for name in "ABC"})
+    report = report_of("op-stats", trace).to_dict()
+    idle = next(row for row in report["idle"] if row["where"] == "device")
+    ops = [row for row in report["rows"] if row["where"] == "device"]
+
+    assert idle["total_self_us"] == report["totals"]["device_idle_us"]
+    shares = [row["self_percent_with_idle"] for row in (*ops, idle)]
+    assert sum(shares) == pytest.approx(100.0, abs=1e-3)
+    longer = [row for row in ops if row["total_self_us"] > idle["total_self_us"]]
+    before = sum(row["self_percent_with_idle"] for row in longer)
+    assert idle["rank_with_idle"] == len(longer) + 1
+    assert idle["cumulative_self_percent_with_idle"] == pytest.approx(before + idle["self_percent_with_idle"], abs=1e-3)
+
+
+THREADS = {
+    "B": Sort(K.PYTHON_CALL, "$threading.py:988 _bootstrap"),
+    "R": Sort(K.PYTHON_CALL, "$threading.py:971 run"),
+    "F": Sort(K.PYTHON_CALL, "$train.py:8 load"),
+    "T": Sort(K.PYTHON_CALL, "$train.py:30 train"),
+}
+
+
+def test_threads_have_names_in_python_traces_that_call_all_of_them_python():
+    trace = draw("host python  | T---\nhost python3 | B---\nhost python3 |  RF-", THREADS)
+
+    assert [thread_label(trace, line) for line in range(2)] == ["main thread", "load (train.py:8)"]
 
 
 def test_the_trace_viewer_shows_python_calls(profile_of):
@@ -204,6 +258,24 @@ def test_the_memory_profile_tool(profile_of):
         "in_use_bytes",
     ):
         assert name in fields
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has", "Tried to allocate 20.00 MiB"),
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.", "trying to allocate 8 bytes"),
+        (
+            "OOM when allocating tensor with shape[8,8] and type float [[{{node dense/MatMul}}]]",
+            "memory in dense/MatMul",
+        ),
+    ],
+)
+def test_an_allocation_that_failed_is_named(message, told, tmp_path):
+    with pytest.raises(RuntimeError), stepscope.Profile(str(tmp_path)):
+        raise RuntimeError(message)
+
+    assert any(told in warning for warning in stepscope.load(tmp_path).memory_profile().warnings)
 
 
 def test_the_pod_viewer_breaks_every_step_down_on_every_worker(programs):
@@ -266,6 +338,78 @@ def test_a_running_server_is_found_without_its_address():
     assert f"localhost:{port}" not in [server.address for server in find_running_servers()]
 
 
+SELF_CAPTURE = """
+import stepscope
+from stepscope.capture.running_servers import find_running_servers
+found = next(server for server in find_running_servers() if server.program == "train.py")
+# With the token of the note, and once the window that `run` captures of a program without steps is over.
+stepscope.client.trace(found.address, "asked", 100, num_tracing_attempts=20)
+print(stepscope.server.start(0) is not None)  # the program's own server takes its place
+print(found.address in [server.address for server in find_running_servers()])
+"""
+
+
+def test_a_program_under_stepscope_run_is_found_and_captured_without_its_address(tmp_path):
+    (tmp_path / "train.py").write_text(SELF_CAPTURE)
+    done = run_command(["-m", "stepscope", "run", "--logdir", "logs", "--seconds", "0.1", "train.py"], tmp_path)
+
+    assert done.stdout.split() == ["True", "False"], done.stderr
+    assert list((tmp_path / "asked").rglob("*.xplane.pb"))
+
+
+class FakeCloud(BaseHTTPRequestHandler):
+    """Google's metadata server and its API of TPUs in one."""
+
+    ANSWERS: ClassVar = {
+        "/computeMetadata/v1/project/project-id": "project-1",
+        "/computeMetadata/v1/instance/zone": "projects/123/zones/zone-a",
+        "/computeMetadata/v1/instance/service-accounts/default/token": '{"access_token": "right"}',
+        "/v2/projects/project-1/locations/zone-a/nodes/pod": '{"state": "READY", "networkEndpoints":'
+        ' [{"ipAddress": "10.0.0.2"}, {"ipAddress": "10.0.0.3"}]}',
+        "/v2/projects/project-1/locations/zone-a/nodes/off": '{"state": "STOPPED"}',
+    }
+
+    def do_GET(self) -> None:
+        is_allowed = self.headers.get("Authorization", "Bearer right") == "Bearer right"
+        answer = self.ANSWERS.get(self.path, "") if is_allowed else ""
+        self.send_response(200 if answer else 404)
+        self.end_headers()
+        self.wfile.write(answer.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing in the output of the tests."""
+
+
+@pytest.fixture
+def cloud(monkeypatch):
+    """A machine of a project with TPUs."""
+    with ThreadingHTTPServer(("localhost", 0), FakeCloud) as server:
+        place = f"localhost:{server.server_address[1]}"
+        monkeypatch.setenv("GCE_METADATA_HOST", place)
+        monkeypatch.setenv("TPU_API_ENDPOINT", f"http://{place}")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield
+        server.shutdown()
+
+
+@pytest.mark.parametrize("name", ["tpu://pod", "tpu://project-1/zone-a/pod"])
+def test_a_tpu_name_stands_for_its_workers(cloud, name):
+    assert [str(address) for address in addresses.parse(f"{name},localhost:6009")] == [
+        "10.0.0.2:8466",
+        "10.0.0.3:8466",
+        "localhost:6009",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("tpu://a/b", "is not a TPU name"), ("tpu://unknown", "nothing here knows"), ("tpu://off", "it is STOPPED")],
+)
+def test_a_tpu_that_cannot_be_asked_ends_in_one_clear_line(cloud, name, reason):
+    with pytest.raises(UsageError, match=reason):
+        stepscope.client.trace(name, "logs", 100)
+
+
 # -- the first sentence on every snippet is true -----------------------------------------------------------------------
 
 UNKNOWN = "unknown: only first calls were captured"
@@ -277,6 +421,7 @@ FIRST_SENTENCES = {
     "bottlenecks_callback": OF_STEP,
     "bottlenecks_function": OF_STEP,
     "bottlenecks_graph": UNKNOWN,
+    "bottlenecks_graph_statistics": OF_STEP,
     "tab_profiler_object": UNKNOWN,
     "guide_callback": OF_STEP,
     "guide_function_api": OF_CAPTURE,
@@ -466,10 +611,10 @@ def test_a_mistake_ends_in_one_clear_line(programs, program, line):
     assert [text for text in said if line in text] == said[:1]
 
 
-@pytest.mark.parametrize("addresses", ["grpc:/localhost:80", "localhost", "grpc://a:1,grpc//b:2", ""])
-def test_a_mistyped_list_of_workers_is_refused(addresses, tmp_path):
+@pytest.mark.parametrize("workers", ["grpc:/localhost:80", "localhost", "grpc://a:1,grpc//b:2", ""])
+def test_a_mistyped_list_of_workers_is_refused(workers, tmp_path):
     with pytest.raises(UsageError, match="is not a worker address; write host:port"):
-        stepscope.client.trace(addresses, str(tmp_path), 100)
+        stepscope.client.trace(workers, str(tmp_path), 100)
 
 
 def test_a_window_that_was_never_reached_is_explained_by_doctor_and_summary(programs, capsys):
@@ -553,6 +698,89 @@ def test_biases_before_batch_normalization_are_advice(bias_us, norm, advised):
     context: Any = SimpleNamespace(read=lambda _: SimpleNamespace(rows=rows), has_device=False, framework="tensorflow")
 
     assert (rule(context) is not None) is advised
+
+
+def test_graph_statistics_find_an_unused_layer(profile_of):
+    profile = profile_of("bottlenecks_graph_statistics")
+
+    graph = next(row for row in profile.op_stats().to_dict()["graphs"] if row["graph"] == "train_step")
+    assert (graph["unused_layers"], graph["nodes"] > graph["unused_nodes"] > 0) == ("auxiliary", True)
+    assert "MatMul" in graph["op_types"]
+    advice = next(item for item in profile.overview().advice if item.id == "graph.unused-layers")
+    assert "no result of train_step depends on auxiliary" in advice.evidence
+
+
+def node(name: str, kind: str, *inputs: str) -> SimpleNamespace:
+    return SimpleNamespace(name=name, op=kind, input=inputs)
+
+
+def test_a_graph_node_is_used_if_a_result_or_an_effect_depends_on_it():
+    nodes = [
+        node("a/MatMul", "MatMul", "x"),
+        node("read", "ReadVariableOp", "v"),
+        node("b/MatMul", "MatMul", "a/MatMul:product:0"),
+        node("assign", "AssignVariableOp", "v", "read:value:0", "^b/MatMul"),
+        node("c/MatMul", "MatMul", "x"),
+        node("gradient_tape/d/MatMul", "MatMul", "x"),
+    ]
+    function = SimpleNamespace(node_def=nodes, ret={"out": "a/MatMul:product:0"}, control_ret={"assign": "assign"})
+
+    found = examine_graph("f", function)
+    assert (found.nodes, found.unused, found.unused_layers) == (6, 2, ["c"])
+
+
+PIXELS = {
+    "Q": Sort(K.OP, "Cast:Cast"),
+    "F": Sort(K.OP, "flip/ReverseV2:ReverseV2"),
+    "Z": Sort(K.ALLOCATION, "MemoryAllocation", stats={"data_type": 1, "requested_bytes": 4000}),  # floats
+    "Y": Sort(K.ALLOCATION, "MemoryAllocation", stats={"data_type": 4, "requested_bytes": 1000}),  # bytes
+}
+
+
+@pytest.mark.parametrize(
+    ("ops", "made", "moved_us"), [("Q-F---", "Z Z   ", 4000.0), ("F---Q-", "Y   Z ", None), ("F-----", "Z     ", None)]
+)
+def test_pixels_that_are_moved_after_the_cast_are_found(ops, made, moved_us):
+    line = "host tf_data_private_threadpool"
+    found = augmentation_of(draw(f"host main | M0------\n{line} | {ops}\n{line} | {made}", PIXELS))
+
+    assert (found and found.wide_ps / 1e6) == moved_us
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "busy", "advised"),
+    [(1, 8, 20.0, True), (8, 8, 20.0, False), (1, 8, 95.0, False), (None, 8, 20.0, False)],
+)
+def test_fewer_threads_than_cores_are_advice_where_the_host_computes(threads, cores, busy, advised):
+    rule = next(rule for rule in RULES if rule.id == "threads.few")
+    rows = [{"counter": "CPU machine %", "mean": busy}]
+    context: Any = SimpleNamespace(
+        read=lambda _: SimpleNamespace(rows=rows), has_device=False, framework="pytorch", compute_ms=80.0,
+        percent=lambda ms: ms, pace=SimpleNamespace(op_threads=OpThreads(cores, threads)),
+    )  # fmt: skip
+
+    assert (rule(context) is not None) is advised
+
+
+@pytest.mark.parametrize(
+    ("memory", "peak", "framework", "advised"),
+    [
+        ("GPU_0_bfc", 20, "tensorflow", "set_memory_growth"),
+        ("GPU_0_bfc", 20, "pytorch", "increase the batch size"),
+        ("GPU_0_bfc", 60, "pytorch", ""),
+        ("mklcpu", 20, "pytorch", ""),
+    ],
+)
+def test_free_memory_is_advice(memory, peak, framework, advised):
+    rule = next(rule for rule in RULES if rule.id == "memory.free")
+    memories = [{"id": memory, "capacity_bytes": 100, "peak": {"stack_bytes": 0, "heap_bytes": peak}}]
+    context: Any = SimpleNamespace(
+        read=lambda _: SimpleNamespace(memories=memories), has_device=True, framework=framework,
+        hosts=[SimpleNamespace(settings=())],
+    )  # fmt: skip
+    advice = rule(context)
+
+    assert advised in advice.actions[-1] if advised else advice is None
 
 
 @pytest.mark.parametrize(("kind", "advised"), [("DecodeJpeg", True), ("Cast", False)])

@@ -9,7 +9,7 @@ import pytest
 from places import ROOT
 from program_runs import read_profile, run_command
 
-from bench.steps import are_same_steps, captures_below, without_marks
+from bench.steps import are_same_steps, captures_below, remove_marks
 from stepscope.analysis.steps.find_steps import steps_of
 
 LOOPS = {
@@ -40,7 +40,7 @@ def test_the_steps_of_a_loop_without_marks_are_the_marked_ones(recorded, framewo
         pytest.skip(f"{framework} is not installed, so there is nothing of it to record")
     (path,) = captures_below(recorded / framework / loop)
     trace = read_profile(path)
-    marked, found = steps_of(trace), steps_of(without_marks(trace))
+    marked, found = steps_of(trace), steps_of(remove_marks(trace))
 
     assert (marked.source, found.source) == ("markers", "inferred")
     assert are_same_steps(marked, found), found.how

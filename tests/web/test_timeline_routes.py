@@ -134,3 +134,29 @@ def test_steps_links_and_sums_are_there(drawn):
     kernel = drawn.get("search", text="kernel", direction="next", from_ps=0).json["place"]["spot"]["event"]
     assert drawn.get(f"events/{kernel}/links").json["cause"]["name"] == "launch"
     assert dict(drawn.get(f"events/{kernel}").json["stats"])["correlation_id"] == 1
+
+
+def test_ranges_on_streams_are_tracks_like_others_and_stand_for_their_stream_in_a_selection(tmp_path):
+    timeline = Timeline(tmp_path, draw("""
+        host main | M1-------M2-------
+        host main | A------  A------
+        host main |  L1       L2
+        gpu0 s    |     K1--     K2--
+    """))  # fmt: skip
+    (device,) = (group for group in timeline.get("tracks").json["groups"] if group["kind"] == "device")
+    projected = [track for track in device["tracks"] if track["kind"] == "projected"]
+    (stream,) = (track for track in device["tracks"] if track["kind"] == "stream")
+    assert [(track["name"], track["detail"], track["events"]) for track in projected] == [("Annotations", "s", 4)]
+
+    both = f"{projected[0]['id']},{stream['id']}"
+    _, columns, _ = timeline.window(begin=0, end=30 * 10**9, width=1000, tracks=both)
+    ends = columns["row_begin"].tolist()
+    assert columns["row_line"].tolist() == [stream["line"], projected[0]["line"], projected[0]["line"]]
+    assert ends[-1] == len(columns["start"]) == 6
+    kinds = columns["kind"][ends[1] :].tolist()
+    assert sorted(set(kinds)) == [int(EventKind.STEP_MARK), int(EventKind.ANNOTATION)]
+
+    selected = timeline.get("selection", begin=0, end=30 * 10**9, tracks=projected[0]["id"]).json
+    assert [row["name"] for row in selected["rows"]] == ["kernel"]
+    assert timeline.get("window", begin=0, end=9, width=9, tracks=f"t{projected[0]['line'] + 1}").status_code == 404
+    assert timeline.get("steps").json["clocks"] == ""

@@ -93,6 +93,7 @@ export const CAUSE_CATEGORY: Readonly<Record<string, { readonly category: Catego
   compile: { category: "compilation" },
   sync: { category: "output" },
   checkpoint: { category: "output", isWait: true },
+  contention: { category: "other", isWait: true },
   unknown: { category: "other", isWait: true },
 };
 

@@ -1,7 +1,7 @@
 /** Chooses what the open session is compared with: another session or other steps. */
 import { useState } from "preact/hooks";
 import { setParams } from "../router";
-import { other, otherId, otherSteps, sessionId, sessions, shortRun } from "../session";
+import { nameOf, other, otherId, otherSteps, sessionId, sessions, shortRun } from "../session";
 import { LongName } from "../ui/basics";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
@@ -11,10 +11,9 @@ import { parseSteps } from "./StepBrush";
 
 export function otherName(): string {
   const id = otherId.value;
-  const run =
-    id === sessionId.value
-      ? "this session"
-      : shortRun(sessions.value?.sessions.find((each) => each.id === id)?.run ?? other.value?.state?.run ?? id ?? "");
+  const info = sessions.value?.sessions.find((each) => each.id === id);
+  const named = info ? nameOf(info) : shortRun(other.value?.state?.run ?? id ?? "");
+  const run = id === sessionId.value ? "this session" : named;
   return otherSteps.value ? `${run}, steps ${otherSteps.value}` : run;
 }
 

@@ -43,7 +43,7 @@ export function Help({ onClose }: { onClose: () => void }) {
       <p class="muted">
         Rest the pointer on a number or a column's head to read what it means and how it was computed. The address of
         the page holds all that you chose: copy it to show the same to someone else. Stepscope {config.value?.version},
-        reading {config.value?.logdir}.
+        reading {config.value?.logdir}. <a href="licenses.txt">Licences of third parties</a>
       </p>
     </Dialog>
   );

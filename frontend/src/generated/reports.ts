@@ -279,6 +279,18 @@ export interface Reports {
         cumulative_self_percent_with_idle: number | null;
       };
     };
+    idle: {
+      kind: "table";
+      fields: {
+        where: string | null;
+        type: string | null;
+        name: string | null;
+        rank_with_idle: number | null;
+        total_self_us: number | null;
+        self_percent_with_idle: number | null;
+        cumulative_self_percent_with_idle: number | null;
+      };
+    };
     distributions: {
       kind: "table";
       fields: {
@@ -288,6 +300,16 @@ export interface Reports {
         self_us: number | null;
         percent: number | null;
         percent_with_idle: number | null;
+      };
+    };
+    graphs: {
+      kind: "table";
+      fields: {
+        graph: string | null;
+        nodes: number | null;
+        op_types: string | null;
+        unused_nodes: number | null;
+        unused_layers: string | null;
       };
     };
     totals: {
@@ -445,6 +467,47 @@ export interface Reports {
         allocated_bytes: number | null;
         requested_bytes: number | null;
         occurrences: number | null;
+        region: string | null;
+        dtype: string | null;
+        shape: string | null;
+        memory: string | null;
+        host: string | null;
+      };
+    };
+    purposes: {
+      kind: "table";
+      fields: {
+        purpose: string | null;
+        layer: string | null;
+        line: string | null;
+        allocated_bytes: number | null;
+        percent: number | null;
+        occurrences: number | null;
+        memory: string | null;
+        host: string | null;
+      };
+    };
+    growth: {
+      kind: "table";
+      fields: {
+        memory: string | null;
+        host: string | null;
+        grows: boolean | null;
+        bytes_per_step: number | null;
+        steps: number | null;
+        first_bytes: number | null;
+        last_bytes: number | null;
+      };
+    };
+    staying: {
+      kind: "table";
+      fields: {
+        op: string | null;
+        place: string | null;
+        bytes_per_step: number | null;
+        allocated_bytes: number | null;
+        allocations: number | null;
+        steps: number | null;
         region: string | null;
         dtype: string | null;
         shape: string | null;
@@ -662,6 +725,32 @@ export interface Reports {
         bus_gb_per_s: number | null;
         least_gb_per_s: number | null;
         most_gb_per_s: number | null;
+      };
+    };
+    groups: {
+      kind: "table";
+      fields: {
+        group: string | null;
+        description: string | null;
+        parallelism: string | null;
+        members: string | null;
+        ranks: number | null;
+        operations: string | null;
+        count: number | null;
+        total_us: number | null;
+      };
+    };
+    pipeline: {
+      kind: "table";
+      fields: {
+        group: string | null;
+        stage: number | null;
+        rank: number | null;
+        host: string | null;
+        step_ms: number | null;
+        bubble_ms: number | null;
+        bubble_percent: number | null;
+        transfers: number | null;
       };
     };
     clocks: {
@@ -916,6 +1005,7 @@ export interface Reports {
         compile_ms: number | null;
         sync_ms: number | null;
         checkpoint_ms: number | null;
+        contention_ms: number | null;
         is_median: boolean | null;
       };
     };
@@ -1081,6 +1171,7 @@ export interface Reports {
         cache_misses: number | null;
         argument: string | null;
         shapes: string | null;
+        place: string | null;
       };
     };
     compilations: {
@@ -1099,6 +1190,7 @@ export interface Reports {
         argument: string | null;
         before: string | null;
         after: string | null;
+        place: string | null;
       };
     };
     devices: {

@@ -12,13 +12,36 @@ import { NoSessions, Opening } from "./shared/Opening";
 import { PageHead } from "./shared/PageHead";
 import SummaryPage from "./summary/SummaryPage";
 
+/** Stands in for a page whose code could not be fetched, because the server has ended or has another version. */
+function Unreachable() {
+  return (
+    <Failed
+      error={new ApiError("the code of this page could not be fetched", "start the server again, then reload", [], 0)}
+    />
+  );
+}
+
 /** The start page comes with the frame, the others when they are first wanted. */
 const COMPONENTS: Readonly<Record<string, ComponentType>> = {
-  ...Object.fromEntries(Object.entries(PAGES).map(([tool, page]) => [tool, lazy(page) as ComponentType])),
+  ...Object.fromEntries(
+    Object.entries(PAGES).map(([tool, page]) => [
+      tool,
+      lazy(() => page().catch(() => ({ default: Unreachable }))) as ComponentType,
+    ]),
+  ),
   overview: SummaryPage,
 };
 
+const OF_NO_SESSION = ["over-time"];
+
 export function PageOf({ tool }: { tool: string }) {
+  const Alone = OF_NO_SESSION.includes(tool) ? COMPONENTS[tool] : undefined;
+  if (Alone)
+    return (
+      <Suspense fallback={<Loading />}>
+        <Alone />
+      </Suspense>
+    );
   if (sessionError.value)
     return (
       <Failed

@@ -7,7 +7,7 @@ import { findInTimeline } from "../links";
 import { shortKernel, shortPath } from "../pages/shared/names";
 import type { View } from "../questions";
 import { go, parseHash, route, setParams, toTool } from "../router";
-import { answerAddress, config, otherId, session, sessionId, sessions } from "../session";
+import { answerAddress, config, listedSessions, otherId, session, sessionId, titleOf } from "../session";
 import { questions } from "../tools";
 import { addBookmark, bookmarks } from "./bookmarks";
 import { copyLink } from "./link";
@@ -78,15 +78,16 @@ function hostCommands(): Command[] {
 const MOST_SESSIONS = 2000;
 
 function sessionCommands(): Command[] {
-  return (sessions.value?.sessions ?? [])
+  return listedSessions.value
     .filter((each) => each.id !== sessionId.value)
     .slice(0, MOST_SESSIONS)
+    .map((each) => ({ ...each, text: titleOf(each) === each.run ? each.run : `${titleOf(each)} · ${each.run}` }))
     .flatMap((each) => [
-      { id: `session ${each.id}`, kind: "Session", text: each.run, run: () => openSessionNamed(each.id) },
+      { id: `session ${each.id}`, kind: "Session", text: each.text, run: () => openSessionNamed(each.id) },
       {
         id: `compare ${each.id}`,
         kind: "Compare with",
-        text: each.run,
+        text: each.text,
         run: () => setParams({ with: each.id, withSteps: null }, "push"),
       },
     ]);

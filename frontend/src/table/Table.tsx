@@ -58,7 +58,7 @@ export interface TableProps {
 }
 
 const ROW = 30;
-const SPARE = 12;
+const SPARE = 5;
 const INDENT = 14;
 /** The mark before a name, and what keeps things in a cell apart. */
 const MARK = 17;
@@ -209,19 +209,24 @@ function Grid(props: GridProps) {
     [data, all],
   );
   const marked = nameColumn(all);
-  const [available, setAvailable] = useState(0);
+  const [width, setWidth] = useState<number | null>(null);
+  const available = width ?? 0;
   const measure = useMemo(measurer, [available, fontsReady.value]);
   const wishesOfAll = useMemo(
-    () => indented(wishes(data, all, formats, measure, props.labels), marked, deepest(data, props.indent)),
-    [data, all, formats, measure],
+    () =>
+      width === null
+        ? []
+        : indented(wishes(data, all, formats, measure, props.labels), marked, deepest(data, props.indent)),
+    [data, all, formats, measure, width === null],
   );
   const count = props.onFit && available > 0 ? fittingIn(wishesOfAll, available) : all.length;
   const fields = useMemo(() => all.slice(0, count), [all, count]);
   const wanted = useMemo(() => wishesOfAll.slice(0, count), [wishesOfAll, count]);
   useLayoutEffect(() => props.onFit?.(count), [count, props.onFit]);
-  const [more, setMore] = useState(false);
+  const [left, setLeft] = useState(0);
   const widths = useMemo(() => share(wanted, available), [wanted, available]);
-  const template = useMemo(() => widths.map((width) => `${width}px`).join(" "), [widths]);
+  const template = useMemo(() => widths.map((each) => `${each}px`).join(" "), [widths]);
+  const goesOn = width !== null && left + width < widths.reduce((sum, each) => sum + each, 0) - 2;
   const bars = useMemo(() => fields.map((field) => field.role === "share"), [fields]);
 
   const look = () => {
@@ -230,10 +235,13 @@ function Grid(props: GridProps) {
     const first = Math.max(0, Math.floor(box.scrollTop / ROW) - SPARE);
     const count = Math.ceil(box.clientHeight / ROW) + 2 * SPARE;
     setWindow((old) => (old.first === first && old.count === count ? old : { first, count }));
-    setAvailable(box.clientWidth);
-    setMore(box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+    setWidth(box.clientWidth);
+    setLeft(box.scrollLeft);
   };
-  useLayoutEffect(look, [rows, template]);
+  // The first look is that of the observer, when the page has its layout anyway.
+  useLayoutEffect(() => {
+    if (width !== null) look();
+  }, [rows]);
   useLayoutEffect(() => {
     const watch = new ResizeObserver(look);
     if (scroller.current) watch.observe(scroller.current);
@@ -276,9 +284,10 @@ function Grid(props: GridProps) {
   };
 
   const last = Math.min(rows.length, window_.first + window_.count);
-  const visible = rows.slice(window_.first, last);
+  // Without a width the first picture would hold all columns, to be thrown away at once.
+  const visible = width === null ? [] : rows.slice(window_.first, last);
   return (
-    <div class={`grid-frame ${more ? "goes-on" : ""}`}>
+    <div class={`grid-frame ${goesOn ? "goes-on" : ""}`}>
       <div
         class="grid"
         ref={scroller}

@@ -3,7 +3,7 @@ import { effect, useSignalEffect } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { palette, theme } from "../design/theme";
 import { Icon } from "../ui/icons";
-import { type Item, visibleItems } from "./layout";
+import { type Item, isProjected, visibleItems } from "./layout";
 import type { Model, Region } from "./model";
 import { nearestActivity } from "./nearest";
 import {
@@ -25,7 +25,7 @@ import {
 import { Painter } from "./paint-colours";
 import { sliceAt } from "./slices";
 import { duration } from "./ticks";
-import { clamp, pan, type Span, toTime, toX, zoomAt } from "./viewport";
+import { around, clamp, pan, type Span, toTime, toX, zoomAt } from "./viewport";
 import type { LaneSlices } from "./wire";
 
 const DRAG = 4;
@@ -51,6 +51,11 @@ export function under(model: Model): Under | null {
   return null;
 }
 
+function spanOf({ lane, at }: Under): Span {
+  const time = (place: number) => lane.begin + lane.unit * place;
+  return { begin: time(lane.start[at] as number), end: time(lane.end[at] as number) };
+}
+
 export function Stage({ model }: { model: Model }) {
   const overview = useRef<HTMLCanvasElement>(null);
   const head = useRef<HTMLCanvasElement>(null);
@@ -69,8 +74,9 @@ export function Stage({ model }: { model: Model }) {
         <OverviewCaption model={model} />
       </div>
       <canvas class="tl-overview" ref={overview} style={{ height: OVERVIEW }} />
-      <div class="tl-corner">
+      <div class="tl-corner tl-corner-rows" title={aboutSteps(model)}>
         <span class="muted">Time</span>
+        <span class="muted">Steps</span>
       </div>
       <canvas class="tl-head" ref={head} style={{ height: RULER + STEP_BAND + layout.pinnedHeight }} tabIndex={-1} />
       {layout.pinnedItems.length > 0 && (
@@ -95,6 +101,11 @@ export function Stage({ model }: { model: Model }) {
       </div>
     </div>
   );
+}
+
+function aboutSteps(model: Model): string {
+  const steps = model.steps.value;
+  return steps ? [`Steps: ${steps.how}.`, steps.clocks].filter(Boolean).join("\n") : "";
 }
 
 /** Where a window is empty: the way to what is nearest, as far as the overview knows. */
@@ -160,6 +171,8 @@ function Label({ item, model }: { item: Item; model: Model }) {
     item.track && item.track.line >= 0
       ? `${item.track.events.toLocaleString("en-US")} events in ${item.track.rows} rows`
       : "",
+    item.track?.kind === "steps" ? (model.steps.value?.clocks ?? "") : "",
+    item.track && isProjected(item.track) ? "From the first to the last piece of work launched in each range" : "",
     emptyOnes(item),
   ]
     .filter(Boolean)
@@ -545,7 +558,9 @@ class Frame {
     this.hover(x, y);
     const hit = model.hover.peek()?.hit;
     const found = under(model);
-    if (found && found.lane.count[found.at] === 1) void model.select(found.lane.event[found.at] as number);
+    const stays = hit?.item.track ? isProjected(hit.item.track) : false;
+    if (found && hit?.item.track?.kind === "query") model.show(around(spanOf(found), model.whole));
+    else if (found && found.lane.count[found.at] === 1) void model.select(found.lane.event[found.at] as number, stays);
     else if (found) this.open(found);
     else if (hit?.item.group) model.toggle("collapsed", hit.item.id);
     else {

@@ -1,6 +1,7 @@
 /** The tooltip of what is under the mouse. */
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { bytes, percent, words } from "../format";
+import { isProjected } from "./layout";
 import type { Hover, Model } from "./model";
 import { type Under, under } from "./Stage";
 import { duration, moment } from "./ticks";
@@ -46,6 +47,8 @@ function linesOf(model: Model, hover: Hover, found: Under | null): Lines | null 
   const name = model.names.get(lane.type[at] as number) ?? "…";
   const count = lane.count[at] as number;
   const kind = words(model.kinds.get(lane.kind[at] as number) ?? "");
+  if (count === 1 && item.track && isProjected(item.track))
+    return { name, value: duration(lane.busy[at] as number), note: `work launched in it, on ${item.track.detail}` };
   if (count === 1) return { name, value: duration(lane.busy[at] as number), note: kind === "other" ? "" : kind };
   const extent = ((lane.end[at] as number) - (lane.start[at] as number)) * lane.unit;
   const busy = Math.min(100, ((lane.busy[at] as number) / Math.max(1, extent)) * 100);
@@ -58,7 +61,7 @@ function linesOf(model: Model, hover: Hover, found: Under | null): Lines | null 
 
 function groupLines(model: Model, hover: Hover): Lines | null {
   const { group } = hover.hit.item;
-  if (!group || group.kind === "counters") return null;
+  if (!group || group.kind === "counters" || group.kind === "query") return null;
   for (const { tile, begin, end } of model.tiles.pieces(group.id, model.span.peek(), model.width)) {
     if (hover.time < begin || hover.time >= end || !tile.load) continue;
     const value = tile.load[Math.floor((hover.time - tile.begin) / tile.cell)] ?? 0;

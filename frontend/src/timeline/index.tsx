@@ -13,6 +13,7 @@ import { Icon } from "../ui/icons";
 import { type Binding, useKeys } from "../ui/keys";
 import { type Address, evidenceOf, fromAddress, toAddress } from "./address";
 import { Model, TOOLS } from "./model";
+import { askTracks } from "./query";
 import { type Lane, rankLanes, Stacked } from "./Stacked";
 import { Stage } from "./Stage";
 import { Tip } from "./Tip";
@@ -108,10 +109,17 @@ function OfHost({ session, host, hosts, own }: OfHostProps) {
     return <Failed error={state.error} retry={again} />;
   }
   if (!state.model.tracks.groups.length) return <p class="state">This host recorded no events.</p>;
-  return <Ready model={state.model} hosts={hosts} host={host} />;
+  return <Ready model={state.model} session={session} hosts={hosts} host={host} />;
 }
 
-function Ready({ model, hosts, host }: { model: Model; hosts: readonly string[]; host: string | null }) {
+interface ReadyProps {
+  model: Model;
+  session: string;
+  hosts: readonly string[];
+  host: string | null;
+}
+
+function Ready({ model, session, hosts, host }: ReadyProps) {
   const search = useRef<HTMLInputElement | null>(null);
   useAddress(model);
   model.unfold = (event) => setParams({ code: "all", selected: String(event) });
@@ -126,6 +134,7 @@ function Ready({ model, hosts, host }: { model: Model; hosts: readonly string[];
       <Notices model={model} />
       <EvidenceNote model={model} />
       <Alone />
+      <QueryNote model={model} session={session} />
       <Stage model={model} />
       <Workbench model={model} />
       <Tip model={model} />
@@ -133,9 +142,53 @@ function Ready({ model, hosts, host }: { model: Model; hosts: readonly string[];
   );
 }
 
+/** The tracks of the query in the address, and why there are none if it has no answer that lies in time. */
+function useQuery(model: Model, session: string): string {
+  const { track } = route.value.params;
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    let isGone = false;
+    setProblem("");
+    model.showQuery(null);
+    if (track)
+      askTracks(session, track).then(
+        (found) => {
+          if (isGone) return;
+          model.showQuery(found);
+          if (!found) setProblem("The query’s answer has no start and duration, so it is no track.");
+        },
+        (error: unknown) => !isGone && setProblem(`The query: ${asApiError(error).message}`),
+      );
+    return () => {
+      isGone = true;
+    };
+  }, [model, session, track]);
+  return problem;
+}
+
+/** What the query's tracks are, and a way to remove them. */
+function QueryNote({ model, session }: { model: Model; session: string }) {
+  const problem = useQuery(model, session);
+  const query = model.query.value;
+  if (!query && !problem) return null;
+  const text = route.value.params.track ?? "";
+  return (
+    <div class="tl-notices" role="note">
+      <span class="muted">
+        {problem || `Query: ${query?.stretches.length.toLocaleString("en-US")} rows above the tracks`}
+      </span>
+      <a href={linkTo("sql", { query: text })}>Edit the query</a>
+      <button type="button" class="button quiet" onClick={() => setParams({ track: null })}>
+        Remove
+      </button>
+    </div>
+  );
+}
+
 function Notices({ model }: { model: Model }) {
   const { partial, not_drawn: notDrawn } = model.tracks;
-  if (!partial && !notDrawn) return null;
+  const clocks = model.steps.value?.clocks ?? "";
+  if (!partial && !notDrawn && !clocks) return null;
   return (
     <div class="tl-notices">
       {partial && <span class="badge">partial recording</span>}
@@ -145,6 +198,7 @@ function Notices({ model }: { model: Model }) {
           here.
         </span>
       )}
+      {clocks && <span class="muted">{clocks}</span>}
     </div>
   );
 }

@@ -75,7 +75,12 @@ export function layoutOf(groups: readonly GroupInfo[], choices: Choices): Layout
 
 function deviceTracks(groups: readonly GroupInfo[]): ReadonlySet<string> {
   const devices = groups.filter((group) => group.kind === "device");
-  return new Set(devices.flatMap((group) => group.tracks.map((track) => track.id)));
+  return new Set(devices.flatMap((group) => group.tracks.filter((track) => !isProjected(track)).map(({ id }) => id)));
+}
+
+/** Whether a track holds ranges of the host, laid onto a stream: a click leads to the range and stays where it is. */
+export function isProjected(track: TrackInfo): boolean {
+  return track.kind === "projected";
 }
 
 function trackItem(track: TrackInfo, depth: number, choices: Choices, devices: ReadonlySet<string>): Omit<Item, "top"> {

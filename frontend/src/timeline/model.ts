@@ -3,6 +3,7 @@ import { batch, computed, signal } from "@preact/signals";
 import type { Evidence, Mark } from "./address";
 import { type Choices, collapsedAtFirst, findTrack, type Hit, hiddenAtFirst, itemAt, layoutOf, pathTo } from "./layout";
 import { Names } from "./names";
+import type { QueryTracks } from "./query";
 import { Tiles } from "./tiles";
 import { around, between, clamp, levelFor, pan, type Span, toTime, zoomAt } from "./viewport";
 import type {
@@ -74,7 +75,12 @@ export class Model {
   readonly steps = signal<Steps | null>(null);
   readonly hover = signal<Hover | null>(null);
   readonly choices = signal<Choices>({ collapsed: new Set(), hidden: new Set(), pinned: [] });
-  readonly layout = computed(() => layoutOf(this.tracks.groups, this.choices.value));
+  /** The answer of a query, as tracks above the others. */
+  readonly query = signal<QueryTracks | null>(null);
+  readonly layout = computed(() => {
+    const query = this.query.value;
+    return layoutOf(query ? [query.group, ...this.tracks.groups] : this.tracks.groups, this.choices.value);
+  });
   /** Counts answers, for what is read off them. */
   readonly arrived = signal(0);
   /** Shows what is folded, and an event of it. */
@@ -192,8 +198,8 @@ export class Model {
 
   // -- an event --------------------------------------------------------------------------------------------------
 
-  /** Chooses an event; null none. */
-  async select(event: number | null): Promise<void> {
+  /** Chooses an event; null none.  `stays` leaves the tracks where they are. */
+  async select(event: number | null, stays = false): Promise<void> {
     this.asking.abort();
     this.asking = new AbortController();
     const { signal: abort } = this.asking;
@@ -214,8 +220,10 @@ export class Model {
         this.unfold(event);
         return;
       }
-      if (this.details.peek() || this.region.peek()) this.reveal(details.spot);
-      else this.toReveal = details.spot;
+      if (!stays) {
+        if (this.details.peek() || this.region.peek()) this.reveal(details.spot);
+        else this.toReveal = details.spot;
+      }
       batch(() => {
         this.region.value = null;
         this.summary.value = null;
@@ -431,6 +439,13 @@ export class Model {
     else if (this.evidence.peek()) this.evidence.value = null;
     else return false;
     return true;
+  }
+
+  /** Shows the answer of a query as tracks; null takes them away. */
+  showQuery(query: QueryTracks | null): void {
+    this.tiles.own = query?.rows ?? new Map();
+    this.names.own = query?.names ?? [];
+    this.query.value = query;
   }
 
   // -- tracks ----------------------------------------------------------------------------------------------------

@@ -13,8 +13,12 @@ export class Names {
     private readonly changed: () => void,
   ) {}
 
+  /** Names of the page's own: types below zero. */
+  own: readonly string[] = [];
+
   /** The name of a type; null while it is on its way. */
   get(type: number): string | null {
+    if (type < 0) return this.own[-1 - type] ?? "";
     const page = Math.floor(type / this.size);
     const names = this.pages.get(page);
     if (names) return names[type - page * this.size] ?? "";

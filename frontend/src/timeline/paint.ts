@@ -208,7 +208,7 @@ function groupColour(group: GroupInfo): string {
 function paintGroup(ctx: CanvasRenderingContext2D, scene: Scene, group: GroupInfo, item: Item, y: number): void {
   ctx.fillStyle = scene.isDark ? "rgb(255 255 255 / 2.5%)" : "rgb(20 24 31 / 2.2%)";
   ctx.fillRect(0, y, scene.width, GROUP);
-  if (group.kind === "counters") return;
+  if (group.kind === "counters" || group.kind === "query") return;
   const pieces = scene.model.tiles.pieces(group.id, scene.span, scene.width);
   const peak = peakOf(scene.model, group, pieces);
   paintLoad(ctx, scene, pieces, peak, y + 4, GROUP - 6, groupColour(group), item.collapsed ? 0.75 : 0.4);

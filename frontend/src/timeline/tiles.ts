@@ -79,8 +79,12 @@ export class Tiles {
     this.wanted.clear();
   }
 
+  /** Rows that are here already, whole, and are asked for nowhere. */
+  own: ReadonlyMap<string, LaneSlices> = new Map();
+
   /** What there is of a row in a window, left to right; what lacks is noted, to be asked for by `endFrame`. */
   pieces(id: string, span: Span, width: number): Piece[] {
+    if (isOwn(id)) return this.ownPieces(id);
     const level = levelFor(span, width);
     const size = CELLS * 2 ** level;
     const found: Piece[] = [];
@@ -92,8 +96,17 @@ export class Tiles {
     return found;
   }
 
+  private ownPieces(id: string): Piece[] {
+    const lane = this.own.get(id);
+    if (!lane?.end.length) return [];
+    const end = lane.begin + lane.unit * (lane.end.at(-1) as number);
+    const tile = { lane, load: null, counter: null, begin: lane.begin, cell: lane.unit, tries: -1, used: this.frame };
+    return [{ tile, begin: lane.begin, end }];
+  }
+
   /** What there is already of a row in a window, without asking for more. */
   peek(id: string, span: Span, width: number): Piece[] {
+    if (isOwn(id)) return this.ownPieces(id);
     const level = levelFor(span, width);
     const size = CELLS * 2 ** level;
     const found: Piece[] = [];
@@ -106,6 +119,7 @@ export class Tiles {
 
   /** Has a window loaded that may be looked at next. */
   prefetch(id: string, span: Span, width: number): void {
+    if (isOwn(id)) return;
     const level = levelFor(span, width);
     const size = CELLS * 2 ** level;
     for (let index = Math.floor(span.begin / size); index * size < span.end; index += 1)
@@ -221,6 +235,10 @@ export class Tiles {
     const oldest = [...this.tiles].sort((a, b) => a[1].used - b[1].used).slice(0, MOST_TILES / 4);
     for (const [name, tile] of oldest) if (tile.used < this.frame) this.tiles.delete(name);
   }
+}
+
+function isOwn(id: string): boolean {
+  return /^q(?:\d|uery)/.test(id);
 }
 
 function isGroup(id: string): boolean {

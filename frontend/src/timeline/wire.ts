@@ -20,7 +20,7 @@ export interface GroupInfo {
   readonly id: string;
   readonly name: string;
   readonly detail: string;
-  readonly kind: "device" | "host" | "pool" | "counters" | "other";
+  readonly kind: "device" | "host" | "pool" | "counters" | "other" | "query";
   readonly tracks: readonly TrackInfo[];
   readonly groups: readonly GroupInfo[];
   readonly empty: readonly string[];
@@ -45,6 +45,8 @@ export interface Tracks {
 export interface Steps {
   readonly source: string;
   readonly how: string;
+  /** How rows of steps on a device relate to the marks on the host; empty unless there are both. */
+  readonly clocks: string;
   readonly name: readonly string[];
   readonly number: readonly number[];
   readonly start_ps: readonly number[];

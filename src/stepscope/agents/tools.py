@@ -61,7 +61,7 @@ class Answers:
         """Says where the step time of a session goes: the verdict, the account of the median step, the first advice."""
         report = cast("OverviewReport", self._sessions.opened(session).report("overview"))
         whole = make_finite(report.to_dict())
-        findings = [_without_empty(finding) for finding in whole["findings"]]
+        findings = [_drop_empty(finding) for finding in whole["findings"]]
         return {
             "session": session,
             "verdict": whole["verdict"],
@@ -72,7 +72,7 @@ class Answers:
             "lines": list(report.summary_lines()),
             "findings": findings[:_MOST_FINDINGS],
             "warnings": whole["warnings"],
-            "next": _after_summary(session, whole, report.account is not None and report.account.carries),
+            "next": _next_calls_of_summary(session, whole, report.account is not None and report.account.carries),
         }
 
     def advice(self, session: str, top: int = 3) -> AdviceList:
@@ -291,13 +291,13 @@ def _session_item(listed: Listed) -> dict[str, Any]:
     return {"session": listed.id, "path": session.path, "hosts": list(session.hosts), "size_bytes": size}
 
 
-def _without_empty(finding: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_empty(finding: Mapping[str, Any]) -> dict[str, Any]:
     """What is known of a finding; of its actions the first, since `advice` has all."""
     known = {key: value for key, value in finding.items() if value not in (None, [])}
     return known | ({"actions": known["actions"][:_MOST_ACTIONS]} if "actions" in known else {})
 
 
-def _after_summary(session: str, whole: Mapping[str, Any], carries: bool) -> list[Call]:
+def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool) -> list[Call]:
     """The next calls; `carries` says whether the steps can be replayed well enough for a forecast."""
     following = [_call("advice", "what to change, with evidence", session=session)]
     account = whole["account"]

@@ -12,7 +12,7 @@ from collections import deque
 
 PLANE = "/stepscope:capture"
 SETTING = "setting:"  # before the name of an environment variable that the program runs with
-SETTINGS = ("TF_GPU_THREAD_MODE", "TF_GPU_THREAD_COUNT")
+SETTINGS = ("TF_GPU_THREAD_MODE", "TF_GPU_THREAD_COUNT", "TF_FORCE_GPU_ALLOW_GROWTH")
 PAUSE = "pause_ms"  # how long the program stood still while the framework's profiler collected its events
 FEWEST = 3
 _MOST_BEFORE = 20

@@ -9,6 +9,7 @@ from types import TracebackType
 from stepscope.capture import session
 from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.conductor import Conductor, Saved
+from stepscope.capture.failed_allocation import describe_failed_allocation
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Schedule
@@ -80,6 +81,7 @@ class Profile:
         capture = self._captures.pop() if self._captures else None
         if capture is None:
             return
+        capture.notes.extend(filter(None, [describe_failed_allocation(error)]))
         if capture.ended_early:
             self.path = session.wait_for_path(capture, wait=True)
         else:

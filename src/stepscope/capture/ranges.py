@@ -41,11 +41,12 @@ class Route:
             of `stepscope.watch` alone receives ranges, or nobody.
         ring: the part that belongs to this ring; None if no watch runs.
         idle: Stepscope runs no capture.
+        released: of the last capture: set once the framework's profiler has stopped; None before any.
         step_watchers: are called with the number of every step that starts.  The tuple is replaced and never changed,
             so that a thread can go through it while another one adds a watcher.
     """
 
-    __slots__ = ("idle", "opener", "recorder", "ring", "safe_opener", "step_watchers")
+    __slots__ = ("idle", "opener", "recorder", "released", "ring", "safe_opener", "step_watchers")
 
     def __init__(self) -> None:
         self.opener: Opener | None = None
@@ -53,6 +54,7 @@ class Route:
         self.recorder: Opener | None = None
         self.ring: Opener | None = None
         self.idle = True
+        self.released: threading.Event | None = None
         self.step_watchers: tuple[Callable[[object], None], ...] = ()
 
     def join(self, recorder_cannot_fail: bool = False) -> None:
@@ -69,14 +71,16 @@ class Route:
 ROUTE = Route()
 
 
-def route(opener: Opener | None, cannot_fail: bool = False) -> None:
+def route(opener: Opener | None, cannot_fail: bool = False, released: threading.Event | None = None) -> None:
     """Sends ranges to a tracer.
 
     Args:
         opener: opens a range of the tracer; None once the capture has ended.
         cannot_fail: True if the opener never raises, so that `annotate` may return the tracer's own range.
+        released: set once the framework's profiler has stopped, too.  Until then it is the ended capture's, and gets no
+            more ranges.
     """
-    ROUTE.recorder, ROUTE.idle = opener, opener is None
+    ROUTE.recorder, ROUTE.idle, ROUTE.released = opener, opener is None, released
     ROUTE.join(cannot_fail)
     _complained.clear()
 
@@ -106,6 +110,8 @@ def watch_steps(watcher: Callable[[object], None]) -> Callable[[], None]:
 
 def _look_for_listener() -> None:
     """Checks whether a capture that was started elsewhere is running, and if so sends ranges to it."""
+    if ROUTE.released is not None and not ROUTE.released.is_set():
+        return
     found = next((entry.load() for entry in tracers.find_imported() if entry.load().is_listening()), None)
     if ROUTE.idle and (found is not None or ROUTE.recorder is not None):
         ROUTE.recorder = found().annotate if found else None
@@ -122,12 +128,13 @@ def forget_parent() -> None:
 class Trace:
     """Names what happens in a `with` block, or in every call of a function.
 
-    >>> for i in range(3):
-    ...     with Trace("train", step_num=i, _r=1):
-    ...         pass
-    >>> @Trace("load batch")
-    ... def load():
-    ...     pass
+    Examples:
+        >>> for i in range(3):
+        ...     with Trace("train", step_num=i, _r=1):
+        ...         pass
+        >>> @Trace("load batch")
+        ... def load():
+        ...     pass
 
     Args:
         name: the name of the range in every view.
@@ -224,8 +231,9 @@ def end_open_step() -> None:
 def annotate(name: str) -> Span:
     """Names what happens in a `with` block: like `Trace` without metadata, and cheapest while nothing records.
 
-    >>> with annotate("load batch"):
-    ...     pass
+    Examples:
+        >>> with annotate("load batch"):
+        ...     pass
     """
     if ROUTE.opener is None:
         return _NOTHING

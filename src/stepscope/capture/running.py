@@ -13,6 +13,7 @@ from stepscope.capture import cost, files, ranges, report, tracers
 from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_clock import measure_jump_ns
+from stepscope.capture.program_facts import collect_program_facts
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Collected, Metadata, Probe, Recording, Span, Tracer
 from stepscope.capture.tracers.host import HostTracer
@@ -238,7 +239,7 @@ class Capture:
     def end(self) -> None:
         """Ends Stepscope's own tracers, which takes almost no time."""
         ranges.end_open_step()
-        ranges.route(None)
+        ranges.route(None, released=self.released)
         clock_ns, unix_ns = read_two_clocks()
         self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
         for probe in self._probes:
@@ -279,7 +280,7 @@ class Capture:
             f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
         }
         lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
-        return cost.LENGTHS.facts() | self.own_facts | pause | settings | lost
+        return cost.LENGTHS.facts() | collect_program_facts() | self.own_facts | pause | settings | lost
 
     def _collect_framework(self, host: str) -> Collected | None:
         if self._recording is None:

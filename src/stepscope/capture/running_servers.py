@@ -1,4 +1,4 @@
-"""The profiler servers of this user's jobs on this machine, so that nobody has to remember their ports.
+"""The profiler servers of this user's jobs on this machine, so that nobody has to remember ports and tokens.
 
     TMPDIR/stepscope-UID/servers/PID-PORT.json      while the server runs; TMPDIR is the system's temporary folder
 
@@ -19,10 +19,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from stepscope.capture.remote.tpu_names import PROFILER_PORT
 from stepscope.records import dataclass
 
 _TPU_WORKERS = "TPU_WORKER_HOSTNAMES"  # of the pod, separated by commas; set on Cloud TPU machines
-_TPU_PORT = 8466  # of the profiler service that a TPU machine runs
+_THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,39 @@ class RunningServer:
     started_unix_s: float | None = None
 
 
-def announce_server(port: int) -> Path | None:
-    """Leaves a note of this process's server; returns the note.  None if none can be left, which does no harm."""
-    facts = {"port": port, "program": _program(), "started_unix_s": time.time()}
+def announce_server(port: int, program: str = "", token: str | None = None) -> Path | None:
+    """Leaves a note of this process's server; returns the note.  None if none can be left, which does no harm.
+
+    Args:
+        port: where it listens.
+        program: what runs it; empty for the script that Python runs.
+        token: what its clients must bring, if this user's programs shall find it in the note: nobody else can read it.
+    """
+    facts = {"port": port, "program": program or _program(), "started_unix_s": time.time()} | (
+        {"token": token} if token else {}
+    )
     with suppress(OSError, ValueError):
         folder = _folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(folder):
+            return None
         note = folder / f"{os.getpid()}-{port}.json"
+        note.touch(mode=0o600)
         note.write_text(json.dumps(facts), encoding="utf-8")
         return note
+    return None
+
+
+def token_for(address: str) -> str | None:
+    """The token of a job of this user on this machine, such as `stepscope run` leaves it; None if there is none."""
+    host, _, port = address.rpartition(":")
+    if host not in _THIS_MACHINE:
+        return None
+    with suppress(OSError):
+        for note in _folder().glob(f"*-{port}.json"):
+            token = (_read_facts(note) or {}).get("token")
+            if token:
+                return str(token)
     return None
 
 
@@ -65,12 +90,18 @@ def find_running_servers() -> list[RunningServer]:
     """The servers of this user's jobs on this machine, the latest first, then the workers of its TPU pod."""
     own = sorted(_announced(), key=lambda server: -(server.started_unix_s or 0.0))
     pod = filter(None, (name.strip() for name in os.environ.get(_TPU_WORKERS, "").split(",")))
-    return [*own, *(RunningServer(f"{name}:{_TPU_PORT}", "TPU worker") for name in pod)]
+    return [*own, *(RunningServer(f"{name}:{PROFILER_PORT}", "TPU worker") for name in pod)]
 
 
 def _folder() -> Path:
     user = str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()
     return Path(tempfile.gettempdir(), f"stepscope-{user}", "servers")
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether the folder is this user's own, and nobody else can read it: it lies where every user may write."""
+    found = folder.stat()
+    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
 
 
 def _announced() -> Iterator[RunningServer]:
@@ -85,14 +116,25 @@ def _announced() -> Iterator[RunningServer]:
 
 def _read_note(note: Path) -> RunningServer | None:
     """The server of a note; None if its process has ended, or the note is damaged."""
+    facts = _read_facts(note)
     try:
         pid = int(note.stem.partition("-")[0])
-        facts: Any = json.loads(note.read_text(encoding="utf-8"))
+        if facts is None:
+            return None
         address, started = f"localhost:{int(facts['port'])}", float(facts["started_unix_s"])
         server = RunningServer(address, str(facts["program"]), pid, started)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
     return server if _is_alive(pid) else None
+
+
+def _read_facts(note: Path) -> dict[str, Any] | None:
+    """What a note says; None if it is damaged or gone."""
+    try:
+        facts = json.loads(note.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return facts if isinstance(facts, dict) else None
 
 
 def _is_alive(pid: int) -> bool:

@@ -77,8 +77,9 @@ class Cycles:
 def schedule(*, wait: int = 0, warmup: int = 0, active: int, repeat: int = 0, skip_first: int = 0) -> Cycles:
     """Chooses which steps of a loop to record, for `Profile(logdir, schedule=...)`.
 
-    >>> [schedule(wait=1, warmup=1, active=2, repeat=1)(step).name for step in range(5)]
-    ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    Examples:
+        >>> [schedule(wait=1, warmup=1, active=2, repeat=1)(step).name for step in range(5)]
+        ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
 
     Args:
         wait: the steps of each cycle that are not recorded.

@@ -13,6 +13,7 @@ import atexit
 import ipaddress
 import operator
 import os
+import secrets
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -43,11 +44,17 @@ _GRACE_SECONDS = 5.0  # for sending the results of open calls when the server st
 
 @dataclass(frozen=True, eq=False)
 class Server:
-    """A running server; `note` lets this user's page and command line find it."""
+    """A running server.
+
+    Attributes:
+        note: lets this user's page and command line find it.
+        gives_way: it was started for the job, not by the program, and ends when the program starts one.
+    """
 
     front: Front
     service: Service
     note: Path | None
+    gives_way: bool = False
 
 
 class OnlyServer:
@@ -113,12 +120,47 @@ def start(
         CaptureError: only with `strict`: the port is taken, this process has a server already, or there is no token.
     """
     with report.Wall("starting the profiler server", strict), SERVER.lock:
+        if SERVER.running is not None and SERVER.running.gives_way:
+            stop()
         _refuse_second(SERVER.running)
         access = _make_access(address, token, open_to_all, None if any_folder else logdir, any_folder)
         SERVER.running = server = _start_listening(_parse_port(port), address, access)
         atexit.register(stop)
         return server.front.port
     return None
+
+
+def start_for_job(logdir: str, program: str = "") -> int | None:
+    """Starts a server on any free port that only this user's programs on this machine can use, so that `stepscope
+    capture` and the page find a job that starts none itself.
+
+    Args:
+        logdir: below it clients may have profiles written.
+        program: what the job is called; empty for the name of the running script.
+
+    Returns:
+        The port; None if the process has a server already, or none can be started.
+    """
+    from stepscope.capture.remote.access import Access
+
+    try:
+        with SERVER.lock:
+            if SERVER.running is not None:
+                return None
+            folder = None if "://" in logdir else Path(logdir).absolute()
+            access = Access(secrets.token_urlsafe(), folder, may_write=folder is not None)
+            SERVER.running = server = _start_listening(0, LOOPBACK, access, program, gives_way=True)
+            atexit.register(stop)
+            return server.front.port
+    except Exception as error:  # nobody asked for this server
+        report.inform(f"no profiler server for this job: {error}")
+        return None
+
+
+def stop_for_job() -> None:
+    """Stops the server that `start_for_job` started, if it is still the one of this process."""
+    if SERVER.running is not None and SERVER.running.gives_way:
+        stop()
 
 
 def _make_access(
@@ -185,7 +227,7 @@ def _parse_port(port: object) -> int:
     return number
 
 
-def _start_listening(port: int, address: str, access: Access) -> Server:
+def _start_listening(port: int, address: str, access: Access, program: str = "", gives_way: bool = False) -> Server:
     from stepscope.capture.remote.front import Front, listen
     from stepscope.capture.remote.handlers import Service
 
@@ -203,7 +245,8 @@ def _start_listening(port: int, address: str, access: Access) -> Server:
     service = Service(access)
     front = Front(listening, lambda host: _start_native(service, host))
     front.start()
-    return Server(front, service, announce_server(front.port))
+    note = announce_server(front.port, program, access.token if gives_way else None)
+    return Server(front, service, note, gives_way)
 
 
 def _start_native(service: Service, host: str) -> tuple[Any, int]:

@@ -1,4 +1,4 @@
-"""Records what worker processes do: those of a DataLoader, of `multiprocessing` and of `concurrent.futures`.
+"""Records what worker processes do: of a DataLoader, of Grain, of `multiprocessing` and of `concurrent.futures`.
 
 Workers usually start long before a capture, so each has a small thread that looks ten times a second whether the
 process that started it captures: a file says so, in a folder that both know.  While it does, the worker samples its own
@@ -43,6 +43,9 @@ _LOOPS: dict[tuple[str, str], tuple[str, int, int]] = {
     ("multiprocessing.pool", "worker"): ("pool worker", 0, 1),
     ("concurrent.futures.process", "_process_worker"): ("executor worker", 0, 1),
 }
+# A Grain worker takes no tasks: it makes one batch after another, and puts each into this argument.
+_GRAIN = ("grain._src.python.dataset.transformations.process_prefetch", "_put_dataset_elements_in_buffer")
+_GRAIN_BUFFER = "buffer"
 
 
 def install() -> None:
@@ -115,7 +118,10 @@ class Worker:
     def _time_queues(self, process: Any) -> None:
         """Notes when the worker takes a batch's indices or a task, and when it has the result."""
         target = getattr(process, "_target", None)
-        found = _LOOPS.get((getattr(target, "__module__", ""), getattr(target, "__name__", "")))
+        place = (getattr(target, "__module__", ""), getattr(target, "__name__", ""))
+        if place == _GRAIN:
+            self._time_grain_buffer(process)
+        found = _LOOPS.get(place)
         if found is None:
             return
         what, source, sink = found
@@ -129,6 +135,23 @@ class Worker:
     def _note_result(self, took: int, begin: int, end: int) -> None:
         if self._recording is not None and took:
             self._spans += [(PREPARE, took, begin), (SEND, begin, end)]
+
+    def _time_grain_buffer(self, process: Any) -> None:
+        """Notes how long each batch takes: from the end of putting one into the buffer until the next is put.
+
+        What putting takes is left out: it is mainly waiting, since a full buffer lets the worker wait.
+        """
+        self._name = "Grain worker"
+        since = [time.perf_counter_ns()]
+
+        def note(begin: int, end: int) -> None:
+            if self._recording is not None:
+                self._spans.append((PREPARE, since[0], begin))
+            since[0] = end
+
+        process._kwargs = {
+            **process._kwargs, _GRAIN_BUFFER: Timed(process._kwargs[_GRAIN_BUFFER], "put", note)
+        }  # fmt: skip
 
     def start(self) -> None:
         """Starts looking."""
@@ -201,7 +224,7 @@ class Recording:
         self._path = place / f"{os.getpid()}.part"
         self._file = self._path.open("wb", buffering=0)
         self._file.write(layout.MAGIC)
-        self._sampler = StackSampler()
+        self._sampler = StackSampler(reads_usage=False)
         self._sampler.start(ProfilerOptions(stack_samples_hz=int(rate or 0)), time.perf_counter_ns)
         self._flushed_s = time.monotonic()
 

@@ -97,14 +97,14 @@ def _write_files(
         from stepscope.report.sarif import render_sarif
 
         places = find_sources(Path.cwd(), {each.file for each in report.findings if each.file})
-        write_file(sarif, render_sarif(__version__, report.findings, places, _below(budget)))
+        write_file(sarif, render_sarif(__version__, report.findings, places, _relative_path(budget)))
     if markdown is not None:
         from stepscope.report.markdown import render_document
 
         write_file(markdown, render_document(report, 20).encode())
 
 
-def _below(path: str) -> str:
+def _relative_path(path: str) -> str:
     """A path relative to the working folder, which is the repository's in CI; its name if it lies elsewhere."""
     full = Path(path).resolve()
     return str(full.relative_to(Path.cwd())) if full.is_relative_to(Path.cwd()) else full.name

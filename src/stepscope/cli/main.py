@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from stepscope import __version__
 from stepscope.cli import defaults, plain, process, screen
@@ -131,10 +131,27 @@ def _run_by_library(words: list[str]) -> int:
     from stepscope.cli.commands import app
 
     try:
-        app(args=words, prog_name="stepscope", default_map=defaults.read())
-    except SystemExit as end:  # how the library ends: after the command, after --help, and on wrong usage
+        status = app(args=words, prog_name="stepscope", default_map=defaults.read(), standalone_mode=False)
+    except SystemExit as end:
         return end.code if isinstance(end.code, int) else DONE
-    return DONE
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # which every error of the library about the words has
+            raise
+        return _report_wrong_words(error)
+    return status if isinstance(status, int) else DONE
+
+
+def _report_wrong_words(error: Any) -> int:
+    """Reports what the library finds wrong in the words as every other error: one line, with what to do."""
+    message = error.format_message().replace(": Value error, ", ": ").strip()
+    if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
+        if message:
+            print(message, file=sys.stderr)
+        return WRONG_USAGE
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "stepscope"
+    reason = (message[:1].lower() + message[1:]).rstrip(".")
+    raise UsageError(reason, hint=f"see {command} --help") from error
 
 
 def _translate_system_error(error: OSError) -> StepscopeError | None:

@@ -113,6 +113,7 @@ def _run(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoRe
         end_process(program.run())
     tell = functools.partial(_print_hard_end, armed, logdir, quiet)
     hard_end.listen(tell)
+    armed.serve_captures(program.name)
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
     children = armed.ledger.entries()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -114,16 +116,22 @@ def show_summary(report: Report, output: Path | None = None, chosen: str = "") -
 
 @contextmanager
 def working() -> Iterator[Callable[[str], None]]:
-    """Shows progress on stderr once the work takes longer than a second; nothing if stderr is not a terminal."""
+    """Shows progress on stderr once the work takes longer than a second; nothing if stderr is not a terminal.
+
+    While a file is read, the line says how much of it is decoded, and how long the rest will take.
+    """
     if not sys.stderr.isatty():
         yield lambda _: None
         return
+    from stepscope.formats.progress import watched_by
+
     status = _Status()
     timer = threading.Timer(PATIENCE_SECONDS, status.start)
     timer.daemon = True
     timer.start()
     try:
-        yield status.update
+        with watched_by(status):
+            yield status.update
     finally:
         timer.cancel()
         timer.join()
@@ -131,29 +139,68 @@ def working() -> Iterator[Callable[[str], None]]:
 
 
 class _Status:
-    """A progress line on stderr.  The library that draws it is imported when the line is first shown."""
+    """A progress line on stderr.  The library that draws it is imported when the line is first shown.
 
-    def __init__(self) -> None:
+    Args:
+        clock: the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._text = "working"
         self._drawn: Any = None
+        self._clock = clock
+        self._started, self._nbytes, self._decoded = 0.0, 0, 0
 
     def start(self) -> None:
         """Shows the line."""
         from rich.console import Console
         from rich.text import Text
 
-        self._drawn = Console(stderr=True).status(Text(self._text))
+        self._drawn = Console(stderr=True).status(Text(self.line()))
         self._drawn.start()
 
     def update(self, text: str) -> None:
-        """Changes the text."""
-        self._text = text
+        """Changes the text; the work that it names has just started."""
+        self._text, self._nbytes = text, 0
+        self._draw()
+
+    def start_file(self, nbytes: int | None) -> None:
+        """A file of that size is read; its share counts from here."""
+        self._started, self._nbytes, self._decoded = self._clock(), nbytes or 0, 0
+
+    def advance(self, nbytes: int) -> None:
+        """So many more bytes of the file are decoded."""
+        before = self._percent()
+        self._decoded = min(self._decoded + nbytes, self._nbytes)
+        if self._percent() != before:
+            self._draw()
+
+    def line(self) -> str:
+        """The text, with the share of the file that is decoded and the time that the rest of it will take."""
+        if not self._nbytes or not self._decoded:
+            return self._text
+        left = (self._clock() - self._started) * (self._nbytes - self._decoded) / self._decoded
+        return f"{self._text}: {self._percent()} %" + (f", {_duration_text(left)} left" if left else "")
+
+    def _percent(self) -> int:
+        return 100 * self._decoded // self._nbytes if self._nbytes else 0
+
+    def _draw(self) -> None:
         if self._drawn is not None:
             from rich.text import Text
 
-            self._drawn.update(Text(text))  # as Text: a run name such as `exp[lr=0.1]` is not markup
+            self._drawn.update(Text(self.line()))  # as Text: a run name such as `exp[lr=0.1]` is not markup
 
     def stop(self) -> None:
         """Removes the line."""
         if self._drawn is not None:
             self._drawn.stop()
+
+
+def _duration_text(seconds: float) -> str:
+    """A rough duration.
+
+    >>> _duration_text(0.2), _duration_text(7.4), _duration_text(150)
+    ('1 s', '8 s', '3 min')
+    """
+    return f"{max(1, math.ceil(seconds))} s" if seconds <= 99 else f"{math.ceil(seconds / 60)} min"

@@ -13,7 +13,7 @@ from stepscope.errors import UnreadableError
 from stepscope.formats.base import FORMATS, format_of
 from stepscope.formats.sniffing import SNIFF_BYTES, sniff
 
-_NAMES = ("stdin.xplane.pb", "stdin.pt.trace.json", "stdin.pickle")
+_NAMES = ("stdin.xplane.pb", "stdin.pt.trace.json", "stdin.pickle", "stdin.prof")
 _GZIP = b"\x1f\x8b"
 _PIECE = 1 << 20
 

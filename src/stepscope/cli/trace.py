@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,10 +45,24 @@ def trace(
         raise UsageError("a trace cannot be shown in a terminal", hint="give --output FILE, or write to a pipe")
     with working() as progress:
         profile = load_profile(path, run, host, progress)
-        traces = (profile.trace(name) for name in profile.hosts)
+        traces = (profile.with_clock_set(profile.trace(name)) for name in profile.hosts)
         written = export.pieces(traces, len(profile.hosts))
         if to_stdout:
             size = sum(map(sys.stdout.buffer.write, written))
         else:
             size = write_file(output, compress_pieces(written) if output.suffix == ".gz" else written)
-    typer.echo(f"{'stdout' if to_stdout else output} ({file_size_text(size)})", err=True)
+    typer.echo(
+        f"{'stdout' if to_stdout else output} ({file_size_text(size)}){_clocks_text(profile.clocks())}", err=True
+    )
+
+
+def _clocks_text(clocks: Sequence[Mapping[str, Any]]) -> str:
+    """By how much the clocks of hosts were set right."""
+    wrong = [row for row in clocks if abs(row["ahead_ms"]) > row["uncertainty_ms"]]
+    if not wrong:
+        return ""
+    worst = max(wrong, key=lambda row: abs(row["ahead_ms"]))
+    return (
+        f"; {len(wrong)} of {len(clocks)} clocks set right, by up to {abs(worst['ahead_ms']):,.3f} ms "
+        f"(± {worst['uncertainty_ms']:,.3f}), from {worst['collectives']:,} collectives"
+    )

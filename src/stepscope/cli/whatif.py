@@ -42,6 +42,9 @@ def whatif(
     ] = None,
     move: Annotated[_Parts, typer.Option("--move", metavar="PART", help="Move a part to other workers.")] = None,
     to: Annotated[str, typer.Option("--to", metavar="workers=N", help="How many workers --move uses.")] = "workers=1",
+    balance_ranks: Annotated[
+        bool, typer.Option("--balance-ranks", help="Give every rank the same amount of work; without other changes.")
+    ] = False,
     run: Annotated[str | None, typer.Option("--run", help="The session to read (default: the newest).")] = None,
     host: Annotated[str | None, typer.Option("--host", help="The host to read (default: all hosts).")] = None,
     form: Annotated[OutputFormat, typer.Option("--format", help="The format of the result.")] = OutputFormat.TABLE,
@@ -63,6 +66,7 @@ def whatif(
             scales=scales,
             overlap=overlap or [],
             move=dict.fromkeys(move or [], workers),
+            balance_ranks=balance_ranks,
         )
     show_report(report, form, output, None)
 

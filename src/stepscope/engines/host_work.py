@@ -146,7 +146,7 @@ class HostWork:
             make_room(file, self._memory_bytes)
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self.bytes_read[file.host] = 0
-        with reading.listening(lambda nbytes: self._note_read(file, nbytes)):
+        with reading.listening(lambda nbytes: self._note_read(file, nbytes), file.size):
             trace = _mark_steps(_read_trace(file))
         self.bytes_read[file.host] = file.size or 0
         self.events_read[file.host] = len(trace.events)

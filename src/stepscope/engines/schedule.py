@@ -27,6 +27,9 @@ HOSTS_PER_TASK = 8
 TASKS_PER_SLOT = 4
 """At least, so that slots that were given small hosts help out with the rest."""
 
+HostEnded = Callable[[str, Problem | None], None]
+"""Called with a host that was analysed, or with the problem for which it is left out."""
+
 _LOOK_SECONDS = 1.0  # between two looks whether a task has ended, if none has
 
 
@@ -73,12 +76,16 @@ class Schedule:
     Args:
         tools: names of the tools whose partials are wanted.
         progress: called with a short sentence when a task has ended.
+        ended: see `HostEnded`; what it raises ends the work.
 
     Attributes:
         events: how many events were decoded, by host.
     """
 
-    def __init__(self, tools: Sequence[str], progress: Callable[[str], None]) -> None:
+    def __init__(
+        self, tools: Sequence[str], progress: Callable[[str], None], ended: HostEnded = lambda host, problem: None
+    ) -> None:
+        self._ended = ended
         self.events: dict[str, int] = {}
         self._folds = {tool: Fold(tool_named(tool)) for tool in tools}
         self._tell = progress
@@ -86,13 +93,15 @@ class Schedule:
         self._running: dict[Ticket, tuple[Task, int]] = {}
         self._problems: dict[int, Problem] = {}
 
-    def add_known(self, place: int, partials: dict[str, Any]) -> None:
+    def add_known(self, place: int, host: str, partials: dict[str, Any]) -> None:
         """Adds the partials of a host that need no task."""
+        self._ended(host, None)
         for tool, fold in self._folds.items():
             fold.add(place, Piece(1, [partials[tool]]))
 
-    def add_failed(self, place: int, problem: Problem) -> None:
+    def add_failed(self, place: int, host: str, problem: Problem) -> None:
         """Leaves out a host for which there is no point in a task."""
+        self._ended(host, problem)
         self._problems[place] = problem
         for fold in self._folds.values():
             fold.add(place, Piece(1, []))
@@ -153,6 +162,7 @@ class Schedule:
             else:
                 state.failed += 1
                 self._problems[place] = outcome.problem
+            self._ended(outcome.host, outcome.problem)
         state.done_bytes += task.nbytes
 
 

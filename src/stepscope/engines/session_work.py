@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from stepscope.cache import cache_key
@@ -20,6 +20,7 @@ from stepscope.records import dataclass
 if TYPE_CHECKING:
     from stepscope.analysis.registry import Tool
     from stepscope.engines.base import Engine
+    from stepscope.engines.schedule import HostEnded
     from stepscope.formats.session import HostFile
 
 WORTH_PROCESSES_BYTES = 48 << 20
@@ -91,9 +92,23 @@ class SessionWork:
         self._memory = where.memory_bytes
         self._progress = progress
         self._engine: Engine | None = None
+        self._opening = threading.Lock()
 
-    def analyse(self, files: Sequence[HostFile], tools: Sequence[Tool], selection: Selection = WHOLE) -> Findings:
+    def analyse(
+        self,
+        files: Sequence[HostFile],
+        tools: Sequence[Tool],
+        selection: Selection = WHOLE,
+        ended: HostEnded = lambda host, problem: None,
+    ) -> Findings:
         """Partials of all hosts.  A host that cannot be analysed is left out and named.
+
+        Args:
+            files: one for each host.
+            tools: whose partials are wanted.
+            selection: which steps.
+            ended: called as each host ends, but not where the partials of all hosts are kept together; what it raises
+                ends the work.
 
         Raises:
             EngineError: the chosen engine cannot be used.
@@ -103,16 +118,18 @@ class SessionWork:
             return kept
         choice = self._choose(files, tools, selection)
         if choice is None:
-            found = self._analyse_here(files, tools, selection)
+            found = self._analyse_here(files, tools, selection, ended)
         else:
-            found = self._analyse_there(choice, files, tools, selection)
+            found = self._analyse_there(choice, files, tools, selection, ended)
         if not found.problems:
             self._keep(files, found, selection)
         return found
 
     # -- in this process -----------------------------------------------------------------------------------------------
 
-    def _analyse_here(self, files: Sequence[HostFile], tools: Sequence[Tool], selection: Selection) -> Findings:
+    def _analyse_here(
+        self, files: Sequence[HostFile], tools: Sequence[Tool], selection: Selection, ended: HostEnded
+    ) -> Findings:
         partials: dict[str, list[Any]] = {tool.name: [] for tool in tools}
         problems = []
         for number, file in enumerate(files, 1):
@@ -120,11 +137,13 @@ class SessionWork:
                 found = [self.partial(tool, file, selection) for tool in tools]
             except InputError as error:
                 problems.append(error.problem)
+                ended(file.host, error.problem)
                 continue
             for tool, partial in zip(tools, found, strict=True):
                 partials[tool.name].append(partial)
                 if number % CONDENSE_EVERY == 0:
                     partials[tool.name] = tool.condense(partials[tool.name])
+            ended(file.host, None)
         return Findings(partials, problems)
 
     def only_partial(self, tool: Tool, file: HostFile, selection: Selection = WHOLE) -> Any:
@@ -137,7 +156,7 @@ class SessionWork:
             return self.partial(tool, file, selection)
         found = self.analyse([file], [tool], selection)
         if found.problems:
-            raise _error_of(found.problems[0])
+            raise InputError.of(found.problems[0])
         return found.partials[tool.name][0]
 
     def partial(self, tool: Tool, file: HostFile, selection: Selection = WHOLE) -> Any:
@@ -171,12 +190,17 @@ class SessionWork:
         return kernels.spill.is_possible() and not kernels.spill.is_loaded()
 
     def _analyse_there(
-        self, choice: EngineChoice, files: Sequence[HostFile], tools: Sequence[Tool], selection: Selection
+        self,
+        choice: EngineChoice,
+        files: Sequence[HostFile],
+        tools: Sequence[Tool],
+        selection: Selection,
+        ended: HostEnded,
     ) -> Findings:
         """Takes what the cache holds, and has the engine analyse the rest; it is opened only if something is left."""
         from stepscope.engines.schedule import Schedule
 
-        schedule = Schedule([tool.name for tool in tools], self._progress)
+        schedule = Schedule([tool.name for tool in tools], self._progress, ended)
         left: list[tuple[int, HostFile, KnownFile]] = []
         for place, file in enumerate(files):
             try:
@@ -184,9 +208,9 @@ class SessionWork:
                 if kept is None:
                     left.append((place, file, self.host.know(file)))
                 else:
-                    schedule.add_known(place, kept)
+                    schedule.add_known(place, file.host, kept)
             except InputError as error:
-                schedule.add_failed(place, error.problem)
+                schedule.add_failed(place, file.host, error.problem)
         if left:
             engine = self._open(choice, files)
             schedule.run(engine, self._tasks(left, tools, selection, engine))
@@ -202,11 +226,12 @@ class SessionWork:
     def _open(self, choice: EngineChoice, files: Sequence[HostFile]) -> Engine:
         from stepscope.engines.choice import open_engine
 
-        if self._engine is None:
-            self._engine = open_engine(choice, self._most_processes(files))
-            _opened.append(self._engine)
-            weakref.finalize(self, _close, self._engine)
-        return self._engine
+        with self._opening:
+            if self._engine is None:
+                self._engine = open_engine(choice, self._most_processes(files))
+                _opened.append(self._engine)
+                weakref.finalize(self, _close, self._engine)
+            return self._engine
 
     def _most_processes(self, files: Sequence[HostFile]) -> int:
         """How many processes of this machine fit into the memory budget with the largest files at once."""
@@ -280,10 +305,6 @@ class SessionWork:
         for name, partials in found.partials.items():
             content = encode_partial(tool_named(name).condense(partials))
             self.host.cache.put_bytes(key, part_name(tool_named(name), selection.within_steps), content)
-
-
-def _error_of(problem: Problem) -> InputError:
-    return InputError(**{each.name: getattr(problem, each.name) for each in fields(problem)})
 
 
 def _neighbours(places: Sequence[tuple[int, HostFile, KnownFile]]) -> list[list[tuple[int, HostFile, KnownFile]]]:

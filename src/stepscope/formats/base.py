@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from stepscope.errors import UnreadableError
 from stepscope.formats.form import Format
+from stepscope.formats.jax_memory.form import FORMAT as JAX_MEMORY
 from stepscope.formats.kineto.form import FORMAT as KINETO
 from stepscope.formats.spool.form import FORMAT as SPOOL
 from stepscope.formats.torch_memory.form import FORMAT as TORCH_MEMORY
@@ -25,7 +26,7 @@ __all__ = [
     "require_format",
 ]
 
-FORMATS: tuple[Format, ...] = (XSPACE, KINETO, SPOOL, TORCH_MEMORY)
+FORMATS: tuple[Format, ...] = (JAX_MEMORY, XSPACE, KINETO, SPOOL, TORCH_MEMORY)
 
 
 GROUP = "stepscope.formats"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Set
 from enum import Enum
 from functools import cached_property
@@ -40,7 +41,7 @@ class Companion(Enum):
 
 
 @dataclass(frozen=True)
-class Format:
+class Format(ABC):
     """A file format that holds the trace of one host.  Each format is a subclass that recognizes its content.
 
     Attributes:
@@ -62,6 +63,7 @@ class Format:
         other_endings: if a folder holds no other profile, files with these endings are checked by content.
         unfinished_ending: the ending that an unfinished file adds to the name of its final profile; it is left out if
             that profile exists.
+        holds_memory_only: files hold what fills a memory, and no steps or ops: only one tool has an answer.
     """
 
     name: str
@@ -76,16 +78,17 @@ class Format:
     has_spans: bool = False
     other_endings: tuple[str, ...] = ()
     unfinished_ending: str = ""
+    holds_memory_only: bool = False
 
     # -- content -------------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def looks_like(self, content: bytes) -> bool:
         """True if a file with this start may be of this format.
 
         Args:
             content: the first kilobyte of the file or more, unpacked.
         """
-        raise NotImplementedError
 
     def is_certain_match(self, content: bytes) -> bool:
         """True if a file with this start can only be of this format, whatever its name."""

@@ -9,6 +9,8 @@ it is touched.  No analysis knows of this, so results are the same.
 Works with glibc on Linux; elsewhere `is_possible` says no.
 """
 
+cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t
 
 cdef extern from *:
@@ -25,7 +27,9 @@ cdef extern from *:
     #include <stdio.h>
     #include <string.h>
     #include <sys/mman.h>
+    #include <sys/resource.h>
     #include <sys/stat.h>
+    #include <sys/syscall.h>
     #include <unistd.h>
 
     #ifndef O_TMPFILE
@@ -37,7 +41,8 @@ cdef extern from *:
     extern void __libc_free(void*);
 
     #define SPILL_EXPORT __attribute__((visibility("default")))
-    enum { SPILL_PAGE = 4096, SPILL_LEAST = 1 << 20, SPILL_LOOK_US = 5000 };
+    enum { SPILL_PAGE = 4096, SPILL_LEAST = 1 << 20, SPILL_LOOK_US = 5000, SPILL_CLOSE_LOOK_US = 500,
+           SPILL_RESERVE = 256 << 20 };
 
     /* Lies in the page before the memory that the caller gets. */
     typedef struct spill_block {
@@ -48,29 +53,40 @@ cdef extern from *:
     } spill_block;
 
     static pthread_mutex_t spill_lock = PTHREAD_MUTEX_INITIALIZER;
-    static spill_block spill_all = {&spill_all, &spill_all, 0, 0, -1};
+    static spill_block spill_all = {&spill_all, &spill_all, 0, 0, -1};    /* in use, the newest first */
+    static spill_block spill_spare = {&spill_spare, &spill_spare, 0, 0, -1};  /* freed, to be used again */
     static volatile int spill_on = 0, spill_used = 0, spill_watched = 0;
     static char spill_folder[4096];
     static size_t spill_limit = 0;
+    static size_t spill_seen = 0;  /* bytes in memory at the last look */
     static volatile long long spill_bytes = 0, spill_evictions = 0;
+    static size_t spill_spare_bytes = 0;
 
     static size_t spill_rounded(size_t size) {
         return (size + 2 * SPILL_PAGE - 1) & ~(size_t)(SPILL_PAGE - 1);
     }
 
+    static void spill_link(spill_block* list, spill_block* block) {
+        block->next = list->next;
+        block->previous = list;
+        list->next->previous = block;
+        list->next = block;
+    }
+
+    static void spill_unlink(spill_block* block) {
+        block->previous->next = block->next;
+        block->next->previous = block->previous;
+    }
+
     static void spill_enter(spill_block* block) {
         pthread_mutex_lock(&spill_lock);
-        block->next = spill_all.next;
-        block->previous = &spill_all;
-        spill_all.next->previous = block;
-        spill_all.next = block;
+        spill_link(&spill_all, block);
         spill_bytes += block->mapped;
         pthread_mutex_unlock(&spill_lock);
     }
 
     static void spill_leave(spill_block* block) {
-        block->previous->next = block->next;
-        block->next->previous = block->previous;
+        spill_unlink(block);
         spill_bytes -= block->mapped;
     }
 
@@ -106,28 +122,64 @@ cdef extern from *:
         return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
     }
 
-    static void spill_evict(void) {
+    static size_t spill_evict_from(spill_block* list, size_t resident, size_t goal) {
         spill_block* at;
-        pthread_mutex_lock(&spill_lock);
-        for (at = spill_all.next; at != &spill_all; at = at->next)
+        for (at = list->previous; at != list && resident > goal; at = at->previous) {
             madvise((char*)at + SPILL_PAGE, at->mapped - SPILL_PAGE, MADV_DONTNEED);
+            resident = spill_resident();
+        }
+        return resident;
+    }
+
+    /* The oldest blocks first: young ones are what an analysis works on, and to write to them costs much more if they
+       come back page by page. */
+    static void spill_evict(size_t resident, size_t goal) {
+        pthread_mutex_lock(&spill_lock);
+        resident = spill_evict_from(&spill_all, resident, goal);
+        spill_evict_from(&spill_spare, resident, goal);
         spill_evictions += 1;
         pthread_mutex_unlock(&spill_lock);
     }
 
-    /* It grows until the next look, so what is kept is somewhat less. */
+    /* It grows until the next look, so what is kept is less.  A loop that reads here and there brings back 64 KB with
+       each page that it touches: 300 MB in 5 ms were seen. */
     static void spill_keep(void) {
-        if (spill_resident() > spill_limit / 4 * 3)
-            spill_evict();
+        size_t reserve = spill_limit / 2 < SPILL_RESERVE ? spill_limit / 2 : SPILL_RESERVE;
+        size_t most = spill_limit - (reserve < spill_limit / 4 ? spill_limit / 4 : reserve);
+        spill_seen = spill_resident();
+        if (spill_seen > most)
+            spill_evict(spill_seen, most / 3 * 2);
     }
 
-    static void* spill_new(size_t size) {
+    /* A freed block of about that size.  Its pages are there, so it costs a fraction of a new file; an analysis makes
+       and frees columns of the same few sizes all the time. */
+    static spill_block* spill_reuse(size_t mapped) {
+        spill_block* at;
+        pthread_mutex_lock(&spill_lock);
+        for (at = spill_spare.next; at != &spill_spare; at = at->next)
+            if (at->mapped >= mapped && at->mapped - mapped <= mapped / 8) {
+                spill_unlink(at);
+                spill_spare_bytes -= at->mapped;
+                pthread_mutex_unlock(&spill_lock);
+                return at;
+            }
+        pthread_mutex_unlock(&spill_lock);
+        return NULL;
+    }
+
+    static void* spill_new(size_t size, int zeros) {
         size_t mapped = spill_rounded(size);
         spill_block* block;
         int file;
         if (mapped < size)
             return NULL;
         spill_keep();
+        block = spill_reuse(mapped);
+        if (block) {
+            block->wanted = size;
+            spill_enter(block);
+            return zeros ? memset((char*)block + SPILL_PAGE, 0, size) : (char*)block + SPILL_PAGE;
+        }
         file = open(spill_folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
         if (file < 0)
             return NULL;
@@ -155,19 +207,69 @@ cdef extern from *:
         close(file);
     }
 
+    /* Keeps a freed block for later; the oldest make room for it. */
+    static void spill_put_aside(spill_block* block) {
+        size_t most = spill_limit / 4;
+        spill_block dropped = {&dropped, &dropped, 0, 0, -1}, *at;
+        if (!spill_on || block->mapped > most) {
+            spill_drop(block);
+            return;
+        }
+        pthread_mutex_lock(&spill_lock);
+        spill_link(&spill_spare, block);
+        spill_spare_bytes += block->mapped;
+        while (spill_spare_bytes > most) {
+            at = spill_spare.previous;
+            spill_unlink(at);
+            spill_spare_bytes -= at->mapped;
+            spill_link(&dropped, at);
+        }
+        pthread_mutex_unlock(&spill_lock);
+        while (dropped.next != &dropped) {
+            at = dropped.next;
+            spill_unlink(at);
+            spill_drop(at);
+        }
+    }
+
+    /* A file that is there already, to be read: nothing of it is copied, and its pages leave as those of others do. */
+    static void* spill_view(int file, size_t size) {
+        size_t mapped = spill_rounded(size);
+        spill_block* block = (spill_block*)mmap(NULL, mapped, PROT_READ | PROT_WRITE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (block == MAP_FAILED)
+            return NULL;
+        if (mmap((char*)block + SPILL_PAGE, size, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+            munmap(block, mapped);
+            return NULL;
+        }
+        block->mapped = mapped;
+        block->wanted = size;
+        block->file = -1;
+        spill_used = 1;
+        spill_enter(block);
+        return (char*)block + SPILL_PAGE;
+    }
+
+    static void spill_end_view(void* memory) {
+        spill_block* block = spill_take(memory);
+        if (block)
+            munmap(block, block->mapped);
+    }
+
     static volatile int spill_probing = 0, spill_probed = 0;
 
     SPILL_EXPORT void* malloc(size_t size) {
         if (spill_probing)
             spill_probed = 1;
-        void* memory = spill_on && size >= SPILL_LEAST ? spill_new(size) : NULL;
+        void* memory = spill_on && size >= SPILL_LEAST ? spill_new(size, 0) : NULL;
         return memory ? memory : __libc_malloc(size);
     }
 
     SPILL_EXPORT void* calloc(size_t count, size_t size) {
         void* memory = NULL;
         if (spill_on && size && count <= (size_t)PTRDIFF_MAX / size && count * size >= SPILL_LEAST)
-            memory = spill_new(count * size);  /* a new file is all zeros */
+            memory = spill_new(count * size, 1);
         return memory ? memory : __libc_calloc(count, size);
     }
 
@@ -175,7 +277,7 @@ cdef extern from *:
         int kept = errno;
         spill_block* block = spill_take(memory);
         if (block)
-            spill_drop(block);
+            spill_put_aside(block);
         else
             __libc_free(memory);
         errno = kept;
@@ -184,6 +286,10 @@ cdef extern from *:
     static void* spill_grow(spill_block* block, size_t size) {
         size_t mapped = spill_rounded(size);
         void* moved;
+        if (mapped >= size && mapped <= block->mapped) {
+            block->wanted = size;
+            return block;
+        }
         if (mapped < size || posix_fallocate(block->file, 0, (off_t)mapped))
             return NULL;
         moved = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, block->file, 0);  /* the same file, larger */
@@ -203,7 +309,7 @@ cdef extern from *:
             if (!(spill_on && size >= SPILL_LEAST))
                 return __libc_realloc(memory, size);
             /* The C library alone knows how much of its block there is to copy: it grows it, and then it is moved. */
-            copied = spill_new(size);
+            copied = spill_new(size, 0);
             if (!copied)
                 return __libc_realloc(memory, size);
             if (memory) {
@@ -232,14 +338,15 @@ cdef extern from *:
         }
         if (size)
             memcpy(copied, (char*)block + SPILL_PAGE, size < block->wanted ? size : block->wanted);
-        spill_drop(block);
+        spill_put_aside(block);
         return copied;
     }
 
     static void* spill_watch(void* nothing) {
         (void)nothing;
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -20);  /* where that is allowed */
         for (;;) {
-            usleep(SPILL_LOOK_US);
+            usleep(spill_seen > spill_limit / 4 ? SPILL_CLOSE_LOOK_US : SPILL_LOOK_US);
             if (spill_used)
                 spill_keep();
         }
@@ -274,12 +381,16 @@ cdef extern from *:
     }
 
     static void spill_stop(void) { spill_on = 0; }
+    static int spill_is_on(void) { return spill_on; }
     static int spill_possible(void) { return 1; }
     #else
     static long long spill_bytes = 0, spill_evictions = 0;
     static int spill_is_first(void) { return 0; }
     static int spill_start(const char* folder, long long limit) { (void)folder; (void)limit; return 0; }
     static void spill_stop(void) {}
+    static int spill_is_on(void) { return 0; }
+    static void* spill_view(int file, size_t size) { (void)file; (void)size; return NULL; }
+    static void spill_end_view(void* memory) { (void)memory; }
     static int spill_possible(void) { return 0; }
     #endif
     """
@@ -288,6 +399,9 @@ cdef extern from *:
     bint spill_is_first() noexcept
     bint spill_start(const char* folder, long long limit) noexcept
     void spill_stop() noexcept
+    bint spill_is_on() noexcept
+    void* spill_view(int file, size_t size) noexcept
+    void spill_end_view(void* memory) noexcept
     bint spill_possible() noexcept
 
 
@@ -317,6 +431,40 @@ def start(folder, int64_t limit):
 def stop():
     """Takes large blocks from memory again; those in files stay there until they are freed."""
     spill_stop()
+
+
+def is_on():
+    """Whether large blocks go into files now."""
+    return spill_is_on()
+
+
+@cython.final
+cdef class FileView:
+    """The bytes of a file, read-only, while blocks go into files; a buffer.  Nobody may shorten the file meanwhile.
+
+    Args:
+        file: the number of the open file; it may be closed afterwards.
+        size: its bytes; at least one.
+
+    Raises:
+        OSError: the file cannot be mapped into memory.
+    """
+
+    cdef void* start
+    cdef Py_ssize_t size
+
+    def __cinit__(self, int file, Py_ssize_t size):
+        self.size = size
+        self.start = spill_view(file, <size_t>size)
+        if self.start == NULL:
+            raise OSError("the file cannot be mapped into memory")
+
+    def __dealloc__(self):
+        if self.start != NULL:
+            spill_end_view(self.start)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.start, self.size, 1, flags)
 
 
 def figures():

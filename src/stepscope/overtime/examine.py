@@ -103,7 +103,7 @@ def _column(table: pa.Table, name: str) -> F64:
     return np.asarray(table[name].to_numpy(zero_copy_only=False), np.float64)
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
@@ -124,7 +124,7 @@ def _summarize(run: str, tables: Mapping[str, pa.Table], marks: Sequence[Mapping
         "step_change_percent": _step_change(known),
         "slow_steps": sum(slow),
         "triggers": len(marks),
-        "watch_percent": _known(costs[-1]) if len(costs) else None,
+        "watch_percent": _finite_or_none(costs[-1]) if len(costs) else None,
     }
 
 

@@ -38,7 +38,7 @@ class SqlReport(Report):
     def body(self) -> dict[str, Any]:
         """The columns with their units, and the rows."""
         columns = [{"name": field.name, "type": field.kind, "unit": field.unit} for field in self.fields()]
-        return {"query": self.query, "columns": columns, "more": self.more, "rows": [*self._rows()]}
+        return {"query": self.query, "columns": columns, "more": self.more, "rows": [*self._list_rows()]}
 
     def fields(self) -> tuple[Field, ...]:
         """The columns: their meanings are those of the views where the names are the same."""
@@ -46,7 +46,7 @@ class SqlReport(Report):
 
     def sections(self) -> list[Section]:
         """One table."""
-        return [Rows("rows", "", self.fields(), tuple(self._rows()), empty="the query has no rows")]
+        return [Rows("rows", "", self.fields(), tuple(self._list_rows()), empty="the query has no rows")]
 
     def main_table(self) -> Rows:
         """The same table."""
@@ -69,7 +69,7 @@ class SqlReport(Report):
         metadata = {"tool": self.TOOL, "partial": str(self.partial).lower(), "warnings": "\n".join(self.warnings)}
         return self.table.cast(pa.schema(fields, metadata=metadata))
 
-    def _rows(self) -> list[dict[str, Cell]]:
+    def _list_rows(self) -> list[dict[str, Cell]]:
         columns = [[_cell(value) for value in column.to_pylist()] for column in self.table.columns]
         return [dict(zip(self.table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 

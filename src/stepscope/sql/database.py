@@ -78,7 +78,7 @@ class Database:
     """
 
     def __init__(self, sources: Mapping[str, Source], memory_bytes: int = MEMORY_BYTES) -> None:
-        self._sources = dict(_with_schemas(sources))
+        self._sources = dict(_name_schemas(sources))
         self._memory_bytes = memory_bytes
         self._turn = threading.Lock()
         self._registered: dict[str, list[str]] = {}
@@ -160,7 +160,7 @@ class Database:
         while True:
             try:
                 with self._reading():
-                    return self._rows(query, limits)
+                    return self._fetch_rows(query, limits)
             except duckdb.CatalogException as error:
                 if not self._add_missing(missing_table(error), query):
                     raise
@@ -174,7 +174,7 @@ class Database:
             with suppress(duckdb.Error):
                 self._engine.execute("ROLLBACK")
 
-    def _rows(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
+    def _fetch_rows(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
         relation = self._engine.sql(query)
         with relation.to_arrow_reader(_AT_ONCE) as reader:
             batches, left = [], limits.rows
@@ -278,7 +278,7 @@ def _make_tables(source: Source, name: str) -> Mapping[str, Any]:
     return {} if tool is None else source.tool_tables(tool.name)
 
 
-def _with_schemas(sources: Mapping[str, Source]) -> Iterator[tuple[str, Source]]:
+def _name_schemas(sources: Mapping[str, Source]) -> Iterator[tuple[str, Source]]:
     """The sessions by their schemas: the first has the engine's usual one, and its own if it has a name."""
     for at, (name, source) in enumerate(sources.items()):
         if at == 0:

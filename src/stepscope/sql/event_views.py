@@ -19,6 +19,7 @@ from stepscope.analysis.trace.attribution import Attribution, attribute
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of, stated_bytes
 from stepscope.analysis.trace.op_work import OpWork, device_work, host_work
+from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64
 from stepscope.records import dataclass
@@ -59,7 +60,7 @@ def _kinds(trace: HostTrace, rows: I64 | slice) -> pa.Array:
 
 
 def _tracks(trace: HostTrace, rows: I64 | slice) -> pa.Array:
-    labels = [trace.line_label(line) for line in range(len(trace.lines))]
+    labels = [thread_label(trace, line) for line in range(len(trace.lines))]
     return texts(trace.events.line[rows], labels)
 
 

@@ -55,7 +55,7 @@ def _causes(trace: HostTrace) -> list[tuple[CausesOfStep, int]]:
 _Cause = tuple[CausesOfStep, int]
 
 
-def _whole(read: Callable[[_Cause], int]) -> Callable[[HostTrace, list[_Cause]], pa.Array]:
+def _read_causes(read: Callable[[_Cause], int]) -> Callable[[HostTrace, list[_Cause]], pa.Array]:
     return lambda _, rows: numbers(np.array([read(row) for row in rows], np.int64))
 
 
@@ -64,7 +64,7 @@ CAUSES = View(
     "What each step waited for: the account of its time. The rows of a step add up to its time, from its start to the "
     "start of the next.",
     (
-        number("step", "", "the number of the step", _whole(lambda row: row[0].number), Role.STEP),
+        number("step", "", "the number of the step", _read_causes(lambda row: row[0].number), Role.STEP),
         host_column(lambda _, rows: len(rows)),
         text(
             "cause",
@@ -72,7 +72,7 @@ CAUSES = View(
             lambda _, rows: different_texts([Cause(cause).name.lower() for _, cause in rows]),
             Role.TERM,
         ),
-        number("duration_ps", "ps", "how long", _whole(lambda row: row[0].causes_ps[row[1]])),
+        number("duration_ps", "ps", "how long", _read_causes(lambda row: row[0].causes_ps[row[1]])),
         real(
             "percent",
             "percent",
@@ -121,7 +121,7 @@ def _events_of(memories: _Memories) -> I64:
     return memories.join(lambda memory: memory.event)
 
 
-def _in_use(trace: HostTrace, memories: _Memories) -> pa.Array:
+def _bytes_in_use(trace: HostTrace, memories: _Memories) -> pa.Array:
     values = memories.join(lambda memory: memory_in_use(trace, memory))
     return numbers(values, values != UNKNOWN)
 
@@ -153,7 +153,7 @@ MEMORY = View(
         number(
             "allocated_bytes", "bytes", "what the allocator took for it", lambda _, found: found.amounts("allocated")
         ),
-        number("in_use_bytes", "bytes", "the memory in use after the event", _in_use),
+        number("in_use_bytes", "bytes", "the memory in use after the event", _bytes_in_use),
         number("address", "", "the address, to match both ends of a block", lambda _, found: found.amounts("address")),
         text(
             "op",

@@ -40,7 +40,7 @@ def stats_view(traces: Iterable[HostTrace]) -> View:
         for name, kinds in _recorded_stats(trace):
             found.setdefault(name, set()).update(kinds)
     columns = [column for name in sorted(found) for column in _columns(name, found[name])]
-    return View(NAME, DOC, (*EVENTS.columns, *_with_unique_names(columns)), EVENTS.prepare, EVENTS.length)
+    return View(NAME, DOC, (*EVENTS.columns, *_make_names_unique(columns)), EVENTS.prepare, EVENTS.length)
 
 
 def _recorded_stats(trace: HostTrace) -> Iterator[tuple[str, list[str]]]:
@@ -77,10 +77,10 @@ def _float_column(name: str, stat: str) -> ViewColumn:
 
 
 def _int_column(name: str, stat: str) -> ViewColumn:
-    return number(name, "", _doc(stat, ", of unsigned ones the same 64 bits"), _whole_numbers(stat), Role.MEASURE)
+    return number(name, "", _doc(stat, ", of unsigned ones the same 64 bits"), _read_whole_numbers(stat), Role.MEASURE)
 
 
-def _whole_numbers(stat: str) -> Compute:
+def _read_whole_numbers(stat: str) -> Compute:
     def compute(trace: HostTrace, _: object) -> pa.Array:
         values, others = trace.stat_ints((stat,), 0), trace.stat_ints((stat,), 1)
         known: Mask = values == others  # whatever stands for none, only one of the two can be a value
@@ -89,7 +89,7 @@ def _whole_numbers(stat: str) -> Compute:
     return compute
 
 
-def _with_unique_names(columns: list[ViewColumn]) -> Iterator[ViewColumn]:
+def _make_names_unique(columns: list[ViewColumn]) -> Iterator[ViewColumn]:
     """SQL does not tell upper case from lower case."""
     from dataclasses import replace
 

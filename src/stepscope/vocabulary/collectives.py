@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from stepscope.model import EventKind, Trait
@@ -40,6 +41,18 @@ _OPERATIONS = tuple(
         ("barrier", "barrier"), ("gather", "gather"), ("scatter", "scatter"), ("reduce", "reduce"),
     )
 )  # fmt: skip
+PIPELINE_OPERATION = "send_recv"
+PIPELINE = "pipeline"
+_PARALLELISM = tuple(
+    (kind, Pattern(pattern))
+    for kind, pattern in (
+        (PIPELINE, r"pipeline|(?:^|_)pp(?:_|$)"),
+        ("expert", r"expert|moe|(?:^|_)ep(?:_|$)"),
+        ("context", r"context|sequence|(?:^|_)[cs]p(?:_|$)"),
+        ("tensor", r"tensor|model_parallel|(?:^|_)[tm]p(?:_|$)"),
+        ("data", r"data|replicate|shard|(?:^|_)(?:dp|ddp|fsdp)(?:_|$)"),
+    )
+)
 _BYTES_OF_TYPE = tuple(
     (size, Pattern(pattern))
     for size, pattern in (
@@ -86,3 +99,20 @@ def algorithm_of(name: str) -> str:
 def bytes_of_type(name: str) -> int:
     """Bytes per element of a type; 0 if the type is unknown."""
     return next((size for size, pattern in _BYTES_OF_TYPE if pattern.search(name.lower())), 0)
+
+
+def parallelism_of(description: str, operations: Sequence[str]) -> str | None:
+    """What a process group is for: data, tensor, pipeline, expert or context; None if that is not known.
+
+    Args:
+        description: what the program calls the group; empty if unknown.
+        operations: what runs in it.
+
+    >>> parallelism_of("TENSOR_MODEL_PARALLEL_GROUP", ["all_reduce"]), parallelism_of("mesh_dp", ["all_reduce"])
+    ('tensor', 'data')
+    >>> parallelism_of("default_pg", ["send_recv"])
+    'pipeline'
+    """
+    lower = description.lower()
+    stated = next((kind for kind, pattern in _PARALLELISM if pattern.search(lower)), None)
+    return stated or (PIPELINE if {*operations} == {PIPELINE_OPERATION} else None)

@@ -7,11 +7,20 @@ Prefetch._getitem                          a row that a prefetching thread makes
 from __future__ import annotations
 
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule
 
 K = EventKind
+_NEXT = r"_?\w*Dataset(?:Iterator|Iter)\.__next__$"
 
 KINDS: tuple[KindRule, ...] = (
-    (r"_?\w*Dataset(?:Iterator|Iter)\.__next__$", K.INPUT_WAIT, Trait.NONE),
+    (_NEXT, K.INPUT_WAIT, Trait.NONE),
     (r"Prefetch\._getitem$|_?\w*(?:DataSource|MapDataset)\.__getitem__$", K.INPUT_CALLBACK, Trait.NONE),
 )
+
+_WAIT = Pattern(_NEXT)
+
+
+def is_wait(name: str) -> bool:
+    """True for the call in which a loop, or a stage, waits for its next element."""
+    return _WAIT.match(name) is not None

@@ -13,6 +13,7 @@ KINDS: tuple[KindRule, ...] = (
     (r"PjitFunction\(", K.TRACED_FUNCTION, Trait.NONE),
     (r"(?:Batched)?DevicePut$|H2D Dispatch$", K.COPY_HOST_TO_DEVICE_CALL, Trait.NONE),
     (r"lower_sharding_computation|backend_compile", K.COMPILE, Trait.COMPILES),
+    (r"(?:wait for )?save checkpoint \(Orbax\)$", K.CHECKPOINT, Trait.NONE),  # a range of Stepscope's own
 )
 OPS: tuple[KindRule, ...] = ((r"[^:]*:[a-z_][a-z0-9_]*(?:\[.*\])?$", K.OP, Trait.NONE),)
 

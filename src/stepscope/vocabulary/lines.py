@@ -58,6 +58,15 @@ def holds_scopes(line: str) -> bool:
     return "scope" in line.lower()
 
 
+def holds_annotations(line: str) -> bool:
+    """True for a derived line on which the profiler itself laid the annotations of a stream.
+
+    >>> holds_annotations("Stream #7 annotations"), holds_annotations("Stream #7")
+    (True, False)
+    """
+    return line.startswith("Stream #") and line.endswith(" annotations")
+
+
 def device_label(plane: str) -> str:
     """A device's name for people: `GPU 0` for `/device:GPU:0`."""
     return plane.removeprefix(_DEVICE).replace(":", " ")
@@ -68,6 +77,11 @@ def holds_stack_samples(plane: str) -> bool:
     return plane.startswith("/device:CUSTOM:Python stack samples")
 
 
+def is_unnamed_thread(line: str) -> bool:
+    """True for what the system calls every thread that Python starts, in releases before 3.14."""
+    return line in ("", "python", "python3")
+
+
 def is_main_thread(line: str) -> bool:
     """True for the name that Python gives to a program's first thread."""
     return line.startswith("MainThread")
@@ -76,3 +90,13 @@ def is_main_thread(line: str) -> bool:
 def holds_worker_processes(plane: str) -> bool:
     """True for the plane with the batches and tasks of worker processes that Stepscope recorded."""
     return plane.startswith("/device:CUSTOM:Worker processes")
+
+
+def holds_thread_usage(plane: str) -> bool:
+    """True for the plane that says how long threads ran, and waited for a processor."""
+    return plane.startswith("/device:CUSTOM:Processor time of threads")
+
+
+def holds_compilations(plane: str) -> bool:
+    """True for the plane with what TensorFlow traced and PyTorch compiled, as Stepscope noted it."""
+    return plane.startswith("/device:CUSTOM:Compilations (Stepscope)")

@@ -29,7 +29,17 @@ _LIBRARY = Pattern(
 )
 # Names of functions that train, or that write something: these make no input.
 _TRAINS = r"(?!.*[ .]\w*(?:train|test|eval|update|on_|optim|loss|backward|step|write|report|print|dump|log_)\w*$)"
+_STARTS_THREADS = Pattern(r"\$(?:threading|thread)\.py:\d{1,9} ")
 _TRAINING_FUNCTION = Pattern(r"(?i).*(?:train|update|grad|fit|optim|step)")
+
+
+def starts_threads(frame: str) -> bool:
+    """True for the functions of Python that start a thread, or the task of a pool.
+
+    >>> starts_threads("$threading.py:988 _bootstrap"), starts_threads("$train.py:8 load")
+    (True, False)
+    """
+    return _STARTS_THREADS.match(frame) is not None
 
 
 def is_frame(name: str) -> bool:

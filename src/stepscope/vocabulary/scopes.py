@@ -13,6 +13,11 @@ _PROGRAM_WRAPPERS = frozenset({"jit", "pjit", "pmap", "xla_computation", "shard_
 _GRADIENT = Pattern(r"transpose\(|gradient_tape/|gradients/|/grad/")
 _FORWARD = Pattern(r"jvp\(")
 _UPDATE = Pattern(r"optimizer|apply_updates|[Aa]dam|sgd|momentum|ResourceApply|update", re.ASCII)
+_OPTIMIZER = Pattern(
+    r"(?:.*/)?(?:sgd|n?adam\w*|rms_?prop|ada(?:grad|delta|factor|max)|ftrl|lamb|lion|muon|optimizer)(?:_\d+)?/",
+    re.IGNORECASE,
+)
+_WRAPPERS = frozenset({"gradient_tape", "gradients", "StatefulPartitionedCall"})
 _PACKAGES = Pattern(r"/(?:site|dist)-packages/|/lib/python3")
 _HOST_TRANSFER = Pattern(r":XlaSendToHost|:XlaRecvFromHost")
 UNKNOWN = "unknown"
@@ -21,6 +26,24 @@ UNKNOWN = "unknown"
 def is_gradient(op_name: str) -> bool:
     """True for an op of a gradient."""
     return _GRADIENT.search(op_name) is not None
+
+
+def is_of_optimizer(op_name: str) -> bool:
+    """True for an op in the scope of an optimizer.
+
+    >>> is_of_optimizer("adam/AssignSubVariableOp"), is_of_optimizer("model/lamb_wool/MatMul")
+    (True, False)
+    """
+    return _OPTIMIZER.match(op_name) is not None
+
+
+def layer_of(op_name: str) -> str:
+    """The scopes of a layer around an op of TensorFlow, empty without one.
+
+    >>> layer_of("gradient_tape/sequential/conv2d/Conv2DBackpropInput"), layer_of("MatMul")
+    ('sequential/conv2d', '')
+    """
+    return "/".join(scope for scope in op_name.split("/")[:-1] if scope not in _WRAPPERS)
 
 
 def phase_of(op_name: str, is_trained: bool, any_trained: bool) -> str:

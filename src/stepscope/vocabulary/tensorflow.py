@@ -87,6 +87,8 @@ def _moves_eagerly(name: str) -> bool:
     return bool(op) and not op.endswith("VariableOp") and _MOVES.match(op) is not None
 
 
+WIDE_TYPES = (1, 2, 14, 19)  # float, double, bfloat16 and half, as an allocation's `data_type` numbers them
+
 NAMES: tuple[NameTable, ...] = (
     NameTable(
         applies=_is_typed,
@@ -105,6 +107,11 @@ NAMES: tuple[NameTable, ...] = (
             (OpTrait.PREPARES_FILTER_GRADIENT, r"_?Mkl\w*Conv\w*BackpropFilter"),
             (LayerTrait.ADDS_BIAS, r"BiasAdd(?:V\d)?$"),
             (LayerTrait.NORMALIZES_BATCH, r"_?(?:Mkl)?FusedBatchNorm(?:V\d|Ex)?$"),
+            (
+                InputTrait.MOVES_PIXELS,
+                r"(?:_?(?:Mkl)?Transpose|ReverseV2|Slice|StridedSlice|Pad(?:V2)?|MirrorPad|Roll|ExtractGlimpse\w*"
+                r"|CropAndResize|ImageProjectiveTransformV\d)$",
+            ),
             (InputTrait.DECODES, r"Decode(?:Jpeg|Image|Png|Gif|Bmp|AndCropJpeg|WebP)$"),
         ),
     ),

@@ -102,6 +102,7 @@ class InputTrait(IntFlag):
     STARTS_PROCESS = auto()
     PINS_MEMORY = auto()  # copies a batch to pinned memory
     DECODES = auto()  # unpacks a compressed picture
+    MOVES_PIXELS = auto()  # flips, crops, pads or rotates, and computes nothing
 
 
 class KernelTrait(IntFlag):

@@ -67,7 +67,7 @@ def get_text(site: Site, request: Request, session: str) -> Answer:
         place = find_program(trace, request.args.get("program", ""))
         entry = programs_of(trace).entries[place]
         content = "".join(program_text(programs_of(trace).module(place))).encode()
-    return binary_answer(content, "text/plain; charset=utf-8", _as_file(f"{entry.label}.hlo.txt"))
+    return binary_answer(content, "text/plain; charset=utf-8", _download_headers(f"{entry.label}.hlo.txt"))
 
 
 def get_dot(site: Site, request: Request, session: str) -> Answer:
@@ -75,7 +75,7 @@ def get_dot(site: Site, request: Request, session: str) -> Answer:
     hops = read_integer(request, "hops", 0, MOST_HOPS, HOPS)
     with _trace(site, request, session) as trace:
         found = graph_around(trace, request.args.get("program", ""), request.args.get("node", ""), hops).graphs[0]
-    headers = _as_file(f"{found.program}.dot")
+    headers = _download_headers(f"{found.program}.dot")
     return binary_answer(dot(found).encode(), "text/vnd.graphviz; charset=utf-8", headers)
 
 
@@ -109,6 +109,6 @@ def _node_json(node: Node) -> dict[str, Any]:
     return found
 
 
-def _as_file(name: str) -> dict[str, str]:
+def _download_headers(name: str) -> dict[str, str]:
     kept = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)
     return {"Content-Disposition": f'attachment; filename="{kept}"'}

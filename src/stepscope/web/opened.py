@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from stepscope.analysis.registry import all_tools
 from stepscope.api import MEMORY_OF_FILE, LoadedProfile
 from stepscope.cache import Cache
-from stepscope.errors import InputError, StepscopeError
+from stepscope.errors import InputError, Problem, StepscopeError
 from stepscope.formats import store
 from stepscope.formats.session import HostFile
 from stepscope.records import dataclass
@@ -201,14 +201,25 @@ class OpenSession:
     def _load_hosts(self) -> None:
         """Analyses every host: for the first tool if all traces stay in memory for the rest, else for all tools."""
         fits = len(self.hosts) == 1 or MEMORY_OF_FILE * self.listed.nbytes <= self.profile.shelf.max_bytes
+        if self._cache.is_on and (not fits or (len(self.hosts) > 1 and self.profile.has_engine)):
+            self.profile.prepare([tool.name for tool in all_tools()], ended=self._note_host)
         tools = [FIRST_TOOL] if fits else [tool.name for tool in all_tools()]
-        for host in self.hosts:
+        for host, found in self.hosts.items():
             if self._is_closed.is_set():
                 return
-            self.hosts[host] = HostProgress("reading")
-            self.hosts[host] = self._load_host(host, tools)
+            if found.state != "failed":
+                self.hosts[host] = HostProgress("reading")
+                self.hosts[host] = self._load_host(host, tools)
+
+    def _note_host(self, host: str, problem: Problem | None) -> None:
+        """Notes what an engine has done.  Raises StepscopeError to end its work when this session is closed."""
+        if self._is_closed.is_set():
+            raise StepscopeError("the session was closed", code="closed")
+        error = None if problem is None else InputError.of(problem)
+        self.hosts[host] = HostProgress("failed" if error else "ready", error)
 
     def _load_host(self, host: str, tools: list[str]) -> HostProgress:
+        """Analyses a host, unless an engine has done so: then all of it is in the cache."""
         partial = False
         try:
             for tool in tools:

@@ -20,7 +20,8 @@ from werkzeug import Request
 
 from stepscope.analysis.resources.counters import counter_window, counters_of
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.timeline import details, index, search, selection, tracks
+from stepscope.analysis.steps.step_clocks import step_clocks
+from stepscope.analysis.timeline import details, index, projection, search, selection, tracks
 from stepscope.analysis.timeline.load import group_load, prepare_windows
 from stepscope.model import EventKind, HostTrace
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
@@ -62,8 +63,13 @@ def get_tracks(site: Site, request: Request, session: str) -> Answer:
         "names_a_page": NAMES_A_PAGE,
         "partial": trace.partial,
         "has_library_calls": index.has_library_calls(trace),
-        "groups": [asdict(group) for group in tracks.groups_of(trace, shows_own_code(request))],
+        "groups": [asdict(group) for group in _groups(site, session, trace, shows_own_code(request))],
     })  # fmt: skip
+
+
+def _groups(site: Site, session: str, trace: HostTrace, own_code: bool) -> tuple[tracks.Group, ...]:
+    with site.opened(session).working():
+        return projection.with_projections(trace, tracks.groups_of(trace, own_code))
 
 
 def get_names(site: Site, request: Request, session: str, page: int) -> Answer:
@@ -78,10 +84,11 @@ def get_steps(site: Site, request: Request, session: str) -> Answer:
     opened = site.opened(session)
     trace = requested_trace(site, request, session)
     with opened.working():
-        steps = steps_of(trace)
+        steps, clocks = steps_of(trace), step_clocks(trace)
     return json_answer({
         "source": steps.source,
         "how": steps.how,
+        "clocks": clocks.sentence() if clocks else "",
         "name": steps.name,
         "number": steps.number.tolist(),
         "start_ps": steps.start_ps.tolist(),
@@ -97,20 +104,26 @@ def get_window(site: Site, request: Request, session: str) -> Answer:
     trace = requested_trace(site, request, session)
     begin, end = _window(request)
     width = read_integer(request, "width", 1, MOST_WIDTH)
-    lines, groups, counters = _requested_tracks(trace, request)
+    lines, projected, groups, counters = _requested_tracks(trace, request)
+    n_rows = len(lines) + len(projected)
     level = index.level_for(begin, end, width)
     first, last = begin >> level, -(-end >> level)
     cells = last - first
     fixed = cells * (len(groups) * _LOAD_BYTES + (len(counters)) * _COUNTER_BYTES) + _HEADER_BYTES
-    room = (MOST_BYTES - fixed - _ROW_BYTES * (len(lines) + 1)) // _SLICE_BYTES
-    if room < 4 * len(lines):
+    room = (MOST_BYTES - fixed - _ROW_BYTES * (n_rows + 2)) // _SLICE_BYTES
+    if room < 4 * n_rows:
         raise Refused(
-            400, f"{len(lines) + len(groups) + len(counters)} rows are too many at once", "request fewer at a time"
+            400, f"{n_rows + len(groups) + len(counters)} rows are too many at once", "request fewer at a time"
         )
     unit = 1 << max(0, level - _FINER)
     own = shows_own_code(request)
-    found = index.find_slices(trace, begin, end, lines, width, room, own)
+    share = room * len(lines) // max(1, n_rows)
+    found = index.find_slices(trace, begin, end, lines, width, share, own)
     columns = _slices(trace, found, index.index_of(trace, own).first_row, first << level, unit)
+    if projected:
+        above = projection.find_projected(trace, begin, end, projected, width, room - share)
+        first_row = projection.projection_of(trace).index.first_row
+        columns = _add_rows(columns, _slices(trace, above, first_row, first << level, unit), len(trace.lines))
     columns |= _loads(trace, groups, first << level, cells, level)
     columns |= _counters(trace, counters, first << level, cells, level)
     head = {"begin_ps": first << level, "level": level, "cells": cells, "unit_ps": unit}
@@ -146,6 +159,13 @@ def _slices(
         "event": found.event,
         "kind": events.kind[found.event],
     }
+
+
+def _add_rows(columns: dict[str, NDArray[Any]], more: dict[str, NDArray[Any]], lines: int) -> dict[str, NDArray[Any]]:
+    """The slices of projected lines behind those of the trace, whose `lines` come first."""
+    after = {**more, "row_line": more["row_line"] + np.int32(lines)}
+    after["row_begin"] = more["row_begin"][1:] + columns["row_begin"][-1]
+    return {name: np.concatenate([column, after[name]]) for name, column in columns.items()}
 
 
 def _loads(
@@ -268,28 +288,39 @@ def _track_names(request: Request) -> list[str]:
     return [name for name in request.args.get("tracks", "").split(",") if name]
 
 
-def _requested_tracks(trace: HostTrace, request: Request) -> tuple[list[int], list[tracks.Group], list[int]]:
-    """The requested rows of the index, groups and counters: `t3`, `t3.0-4`, `p1`, `c2`, separated by commas."""
+def _requested_tracks(trace: HostTrace, request: Request) -> tuple[list[int], list[int], list[tracks.Group], list[int]]:
+    """The requested tracks, separated by commas: `t3`, `t3.0-4`, `p1`, `c2`.
+
+    Returns:
+        rows of the index, rows of the projection, groups and counters.
+    """
     rows: list[int] = []
+    projected: list[int] = []
     groups: list[tracks.Group] = []
     counters: list[int] = []
     for name in _track_names(request):
         if found := _TRACK.fullmatch(name):
-            rows += _track_rows(trace, found, shows_own_code(request))
+            line = int(found["line"]) - len(trace.lines)
+            into = rows if line < 0 else projected
+            into += _track_rows(trace, found, shows_own_code(request))
         elif (found := _COUNTER.fullmatch(name)) and int(found["number"]) < len(counters_of(trace)):
             counters.append(int(found["number"]))
         elif group := tracks.group_named(trace, name):
             groups.append(group)
         else:
             raise _unknown_track(trace, name)
-    return rows, groups, counters
+    return rows, projected, groups, counters
 
 
 def _track_rows(trace: HostTrace, found: re.Match[str], own_code: bool) -> Iterable[int]:
     line = int(found["line"])
-    if line >= len(trace.lines):
-        raise _unknown_track(trace, found[0])
-    first_row = index.index_of(trace, own_code).first_row
+    if line < len(trace.lines):
+        first_row = index.index_of(trace, own_code).first_row
+    else:
+        line -= len(trace.lines)
+        first_row = projection.projection_of(trace).index.first_row
+        if line >= len(first_row) - 1:
+            raise _unknown_track(trace, found[0])
     rows = range(int(first_row[line]), int(first_row[line + 1]))
     if found["first"] is None:
         return rows
@@ -297,18 +328,31 @@ def _track_rows(trace: HostTrace, found: re.Match[str], own_code: bool) -> Itera
 
 
 def requested_lines(trace: HostTrace, request: Request) -> list[int]:
-    """The lines of the requested tracks; a group stands for its tracks.  All lines if none are named."""
+    """The lines of the requested tracks, all lines if none are named.
+
+    A group stands for its tracks, and a projected line for the stream on which its work ran.
+    """
     lines: dict[int, None] = {}
     for name in _track_names(request):
         found = _TRACK.fullmatch(name)
         group = tracks.group_named(trace, name)
-        if found and int(found["line"]) < len(trace.lines):
-            lines[int(found["line"])] = None
+        if found:
+            lines[_line_of_trace(trace, found)] = None
         elif group:
             lines |= dict.fromkeys(group.lines())
         elif not _COUNTER.fullmatch(name):
             raise _unknown_track(trace, name)
     return list(lines) if _track_names(request) else list(range(len(trace.lines)))
+
+
+def _line_of_trace(trace: HostTrace, found: re.Match[str]) -> int:
+    line = int(found["line"])
+    if line < len(trace.lines):
+        return line
+    stream = projection.projection_of(trace).stream
+    if line - len(trace.lines) >= len(stream):
+        raise _unknown_track(trace, found[0])
+    return int(stream[line - len(trace.lines)])
 
 
 def _unknown_track(trace: HostTrace, name: str) -> Refused:

@@ -162,17 +162,19 @@ def test_a_cause_with_nothing_behind_it_gains_all_of_its_time():
     assert account(trace).rivals == []
 
 
-def test_the_spread_is_the_lowest_and_highest_share_of_the_steps():
+def test_the_noise_of_a_share_is_two_errors_of_its_median_over_the_steps():
     trace = draw(
         """
         host main | M0---  M1---     M2---        M3---
         host main | aaaaaI-aaaaaI----aaaaaI-------aaaaa
         """
     )
-    spread = account(trace).spread
+    shares = [100 * 2 / 7, 100 * 5 / 10, 100 * 8 / 13]
+    quartiles = (shares[2] + shares[1]) / 2 - (shares[1] + shares[0]) / 2
 
-    assert spread["input"] == pytest.approx((100 * 2 / 7, 100 * 8 / 13))
-    assert spread["host_compute"] == pytest.approx((100 * 5 / 13, 100 * 5 / 7))
+    noise = account(trace).noise_percent
+    assert noise["input"] == pytest.approx(1.858 * quartiles / 3**0.5, rel=1e-3)
+    assert noise["host_compute"] == pytest.approx(noise["input"])
 
 
 def test_where_most_of_a_step_is_unexplained_no_gain_is_stated():
@@ -263,3 +265,39 @@ def test_a_file_name_that_anyone_may_have_is_the_users_unless_a_library_calls_it
     found = culprit_of(Y="$train.py:9 step", Z="$utils.py:30 collate", Q="$utils.py:5 pad")
 
     assert (found.name, found.file, found.inside) == ("pad", "utils.py", None)
+
+
+def test_a_wait_for_a_thread_of_gloo_is_communication_and_not_python():
+    trace = draw(
+        """
+        host main  | M0-------------M1-------------
+        host main  | aaC         bbbaaC         bbb
+        host gloo1 |    G--------      G--------
+        """,
+        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
+    )
+    assert causes(trace) == {"communication": 10, "host_compute": 5}
+
+
+def test_python_beside_a_collective_that_ends_much_earlier_stays_python():
+    trace = draw(
+        """
+        host main  | M0-------------M1-------------
+        host main  | aaC         bbbaaC         bbb
+        host gloo1 |    G----          G----
+        """,
+        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
+    )
+    assert causes(trace) == {"python": 9, "communication": 1, "host_compute": 5}
+
+
+def test_a_thread_of_gloo_waits_for_the_call_that_hands_the_next_collective_over():
+    trace = draw(
+        """
+        host main  | M0-------------------M1-------------------
+        host main  | aaC   aaC         bbbaaC   aaC         bbb
+        host gloo1 |    G--   G--------      G--   G--------
+        """,
+        {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")},
+    )
+    assert "unknown" not in causes(trace)

@@ -74,6 +74,23 @@ def test_a_share_within_the_noise_of_its_threshold_is_between_two_verdicts() -> 
     )
 
 
+def test_one_step_that_differs_from_the_others_makes_no_noise() -> None:
+    """90 % against 10 % was called within the noise, because one step of nine was slow."""
+    steps = "".join(f"M{number}--------" for number in range(9)) + "M9---------------M10"
+    work = "aaaaaaaaaI" * 9 + "aaaaaaaaaI-------a"
+    found = account_of(draw(f"host main | {steps}\nhost main | {work}"))
+    assert found is not None
+
+    assert found.mean_percent["input"] > 10
+    assert judge_account(found).between == ()
+
+
+def test_a_share_between_the_two_thresholds_of_input_is_input_all_the_same() -> None:
+    found = judge_account(account({"device_compute": 79.5, "input": 20.5}, error=1.0))
+
+    assert (found.name, found.between) == ("input_bound", ())
+
+
 def test_two_limits_that_differ_by_less_than_the_noise_are_both_named() -> None:
     found = judge_account(account({"input": 40.2, "launch": 39.8, "device_compute": 20}, error=1.0))
 

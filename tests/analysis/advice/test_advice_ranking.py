@@ -8,13 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from draw import Sort, draw
+from draw import MS, Sort, draw
 from places import ROOT
 
 from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, registry
 from stepscope.analysis.advice.rules import RULES
 from stepscope.analysis.overview import overview_tool as overview
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
 PAGE = ROOT / "docs" / "advice.md"
@@ -62,6 +62,16 @@ def test_a_rule_yields_to_what_explains_at_least_half_of_its_gain(rule: Rule, ki
 
     assert said(2.0) == ["other"]
     assert said(1.9) == ["yielding", "other"]
+
+
+def test_good_practice_alone_is_no_bottleneck_and_comes_last() -> None:
+    context = replace(context_of(draw("host main | M0--------\nhost main | a---------")), verdict="compute_bound")
+    practice = replace(rule_that_says("practice", "small_batch", 5.0), is_practice=True)
+    other = rule_that_says("other", "straggler", 2.0)
+
+    assert [(item.kind, item.id) for item in advise(context, [practice]).items][1:] == [("small_batch", "practice")]
+    assert advise(context, [practice]).items[0].kind == "none"
+    assert [item.id for item in advise(context, [practice, other]).items] == ["other", "practice"]
 
 
 def test_of_two_rules_that_yield_to_each_other_the_larger_gain_stays() -> None:
@@ -189,8 +199,22 @@ def test_slow_python_without_a_framework_is_told_in_its_own_words_and_promises_n
     first = advise(replace(context, framework="python")).items[0]
 
     assert (first.id, first.predicted_speedup) == ("python.plain", None)
-    assert "NumPy" in first.actions[0]
-    assert "report.py:7 rank" in first.actions[0]
+    assert first.actions[0].startswith("look at rank (report.py:7)")
+    assert first.actions[1].startswith("replace loops over numbers in report.py:7 rank with NumPy")
+
+
+def test_slow_python_that_was_sampled_only_is_named_by_its_samples() -> None:
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "thread 7 (python)", 7)
+    plane = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    samples = builder.line(plane, "MainThread", 7)
+    for step in range(6):
+        main.event("train", 20 * step * MS, 20 * MS, K.STEP_MARK, {"step_num": step})
+        samples.event("$train.py:9 decode", (20 * step + 1) * MS, 18 * MS, K.PYTHON_CALL)
+    first = advise(replace(context_of(builder.build()), framework="python")).items[0]
+
+    assert (first.id, first.predicted_speedup) == ("python.plain", None)
+    assert first.actions[0].startswith("look at decode (train.py:9)")
 
 
 @pytest.mark.parametrize(

@@ -130,11 +130,11 @@ def test_a_wrong_file_says_what_is_wrong(text: str, words: str) -> None:
 
 
 def test_amounts_are_converted_to_the_unit_of_the_figure() -> None:
-    assert Amount(120, "ms").in_unit("us") == pytest.approx(120_000)
-    assert Amount(2, "KiB").in_unit("bytes") == 2048
-    assert Amount(5, "%").in_unit("percent") == 5
+    assert Amount(120, "ms").convert("us") == pytest.approx(120_000)
+    assert Amount(2, "KiB").convert("bytes") == 2048
+    assert Amount(5, "%").convert("percent") == 5
     with pytest.raises(UsageError, match="5 ms is not an amount of bytes"):
-        Amount(5, "ms").in_unit("bytes")
+        Amount(5, "ms").convert("bytes")
 
 
 # -- figures ---------------------------------------------------------------------------------------------------------

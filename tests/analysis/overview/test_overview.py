@@ -387,11 +387,9 @@ def share_of(body: dict[str, Any], category: str) -> float:
     return 100 * float(body["breakdown_ms"][category]) / float(body["step_time_ms"]["mean"])
 
 
-# Their account does not show the limit yet: a burst of reads by callbacks is no checkpoint to it, and it does not see
-# that a thread of Gloo is waited for.
+# The account does not show the limit yet: a burst of reads by callbacks is no checkpoint to it.
 NOT_SEEN = {
     "tf_save_every_step": pytest.mark.xfail(reason="a burst of reads by callbacks is dispatching to the account"),
-    "torch_reduce_each_tensor": pytest.mark.xfail(reason="a wait for Gloo's thread is Python to the account"),
 }
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import stepscope
 from stepscope.analysis.resources import memory_profile_tool as memory_profile
 from stepscope.analysis.resources.memory_usage import MOST_POINTS, MOST_ROWS, Alive, shorten_breakdown, thin_out
+from stepscope.analysis.resources.purposes import Held, shorten_held
 from stepscope.model import EventKind, HostTrace, LineBuilder, LineKind, PlaneKind, TraceBuilder
 from stepscope.model.trace import StatValue
 from stepscope.report import Rows
@@ -829,3 +830,87 @@ def test_fragmentation_beyond_its_range_is_unknown(stated: float, shown: float |
     Memory(host.line).allocate(1, 30, addr=1, fragmentation=stated)
 
     assert only(profile(host))["peak"]["fragmentation_percent"] == shown
+
+
+# -- what the memory is for ---------------------------------------------------------------------------------------
+
+
+def trained_host() -> Host:
+    """Two steps of PyTorch, each with a forward pass, a backward pass on another thread, and an update."""
+    host = Host(framework="pytorch")
+    host.torch(0.5, 1000, Addr=1)
+    autograd = host.thread("autograd")
+    for number in range(2):
+        begin = 10.0 * (number + 1)
+        host.step(number, begin, begin + 10)
+
+        def at(offset: float, begin: float = begin) -> int:
+            return round((begin + offset) * MS)
+
+        host.line.event("nn.Module: Linear_0", at(1), 3 * MS, EventKind.PYTHON_CALL)
+        host.line.event("aten::linear", at(1), 3 * MS, EventKind.OP)
+        name = "autograd::engine::evaluate_function: AddmmBackward0"
+        autograd.event(name, at(5), 2 * MS, EventKind.BACKWARD)
+        host.line.event("Optimizer.step#Adam.step", at(8), 1 * MS, EventKind.ANNOTATION)
+    return host
+
+
+def allocate_in(line: LineBuilder, at: float, size: int, addr: int) -> None:
+    kind = EventKind.ALLOCATION if size > 0 else EventKind.DEALLOCATION
+    line.event("[memory]", round(at * MS), 0, kind, {"Bytes": size, "Addr": addr})
+
+
+def test_where_memory_is_allocated_and_how_long_it_lives_says_what_it_is_for() -> None:
+    host = trained_host()
+    autograd = host.builder.line(host.plane, "autograd 2")
+    autograd.event("autograd::engine::evaluate_function: Y", 15 * MS, 2 * MS, EventKind.BACKWARD)
+    for at, size, addr in ((12, 70, 2), (12.1, 50, 3), (18.5, 20, 6), (29.5, -70, 2), (12.2, -50, 3)):
+        allocate_in(host.line, at, size, addr)
+    for at, size, addr in ((15.5, 30, 4), (15.6, 5, 5), (15.7, -5, 5), (28.9, -30, 4)):
+        allocate_in(autograd, at, size, addr)
+    found = only(profile(host))
+
+    purposes = {row["purpose"]: row for row in found["purposes"]}
+    assert {name: row["allocated_bytes"] for name, row in purposes.items()} == {
+        "before_the_capture": 1000, "activations": 70, "gradients": 30, "optimizer_state": 20,
+    }  # fmt: skip
+    assert purposes["activations"]["layer"] == "Linear_0"
+    assert sum(row["allocated_bytes"] for row in purposes.values()) == found["peak"]["in_use_bytes"]
+    assert purposes["before_the_capture"]["percent"] == pytest.approx(100 * 1000 / 1120, abs=0.01)
+
+
+def test_what_is_freed_before_its_op_ends_is_temporary() -> None:
+    host = trained_host()
+    for at, size, addr in ((12, 70, 2), (12.5, 500, 3), (12.9, -500, 3), (29.5, -70, 2)):
+        allocate_in(host.line, at, size, addr)
+    purposes = {row["purpose"]: row["allocated_bytes"] for row in only(profile(host))["purposes"]}
+
+    assert purposes == {"before_the_capture": 1000, "temporary": 500, "activations": 70}
+
+
+@pytest.mark.parametrize(
+    ("stats", "purpose", "layer"),
+    [
+        ({"region_type": "persist"}, "parameters", None),
+        ({"region_type": "temp"}, "temporary", None),
+        ({"tf_op": "gradient_tape/model/dense/MatMul"}, "gradients", "model/dense"),
+        ({"tf_op": "adam/Mul"}, "optimizer_state", "adam"),
+        ({"tf_op": "model/dense/Relu", "region_type": "output"}, "activations", "model/dense"),
+        ({}, "unknown", None),
+    ],
+)
+def test_what_tensorflow_records_says_what_memory_is_for(stats, purpose, layer) -> None:
+    host = Host()
+    Memory(host.line).allocate(1, 40, addr=1, **stats)
+
+    assert columns(only(profile(host))["purposes"], "purpose", "layer", "allocated_bytes", "percent") == [
+        (purpose, layer, 40, 100.0)
+    ]
+
+
+def test_rows_after_the_most_are_summed_by_purpose() -> None:
+    rows = [Held("activations", f"layer {at}", None, 100 - at, 1) for at in range(5)]
+
+    assert shorten_held([*rows, Held("gradients", "layer 9", None, 1, 2)], 3) == [
+        *rows[:3], Held("activations", None, None, 97 + 96, 2), Held("gradients", None, None, 1, 2),
+    ]  # fmt: skip

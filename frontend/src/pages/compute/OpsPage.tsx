@@ -1,5 +1,5 @@
 /** The time of ops and of their types, on hosts and devices: the largest as bars, all of them as a table. */
-import { useMemo } from "preact/hooks";
+import { useCallback, useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import type { Slice } from "../../charts/pie";
 import { CATEGORY_COLOUR, categoryOfOp, mix, type Palette, shades } from "../../design/colours";
@@ -8,6 +8,7 @@ import { decimal } from "../../format";
 import { findInTimeline } from "../../links";
 import { formatHash, route, setParams, withParams } from "../../router";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
+import type { TableData } from "../../table/model";
 import { Card, FigureRow, Segmented } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { RankedBars, type RankedRow } from "../shared/Bars";
@@ -24,6 +25,8 @@ type Share = RowOf<"op-stats", "distributions">;
 interface OpsReport extends Report {
   readonly distributions?: readonly Share[];
   readonly rows?: readonly RowOf<"op-stats", "rows">[];
+  readonly graphs?: readonly RowOf<"op-stats", "graphs">[];
+  readonly idle?: readonly RowOf<"op-stats", "idle">[];
   readonly totals: Readonly<Record<string, number>>;
 }
 
@@ -72,6 +75,10 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
   const where = places.find((each) => each === route.value.params.where) ?? places[0] ?? "host";
   const slices = rings.find((ring) => ring.where === where && ring.by === by)?.slices ?? [];
   const columns = useMemo(() => columnsFor(idle), [idle]);
+  const complete = useCallback(
+    (data: TableData) => (idle ? (report.idle ?? []).reduce(insertIdle, data) : data),
+    [idle, report],
+  );
   const types = by === "op" ? typesOf(report.rows ?? [], where) : null;
   const colourOf = (name: string) => colourOfBar({ name, type: types?.get(name) ?? name }, where, look.surface);
   const of = `${where} time${idle ? ", idle time included" : ""}`;
@@ -115,6 +122,7 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
         main
         height="page"
         columns={columns}
+        complete={complete}
         mark={(row, data) =>
           CATEGORY_COLOUR[
             categoryOfOp(
@@ -125,6 +133,9 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
           ]
         }
       />
+      {(report.graphs ?? []).length > 0 && (
+        <TableCard section={tableOf(sections, "graphs")} tool="op-stats" id="graphs" />
+      )}
       <Pies rings={rings} sections={sections} idle={idle} />
     </>
   );
@@ -196,6 +207,22 @@ function Pies({ rings, sections, idle }: { rings: readonly RingOf[]; sections: S
       </Card>
     </More>
   );
+}
+
+/** The ops with a side's idle time as a row at its place; it has no figures that only ops have. */
+function insertIdle(data: TableData, idle: RowOf<"op-stats", "idle">): TableData {
+  const where = data.columns.where ?? [];
+  const first = where.indexOf(idle.where);
+  if (first < 0) return data;
+  const at = Math.min(first + (idle.rank_with_idle ?? 1) - 1, where.lastIndexOf(idle.where) + 1);
+  const known: Readonly<Record<string, unknown>> = { ...idle };
+  const columns = Object.fromEntries(
+    Object.entries(data.columns).map(([name, values]) => {
+      const value = known[name] ?? null;
+      return [name, [...values.slice(0, at), value, ...values.slice(at)]];
+    }),
+  );
+  return { ...data, columns: columns as TableData["columns"], rowCount: data.rowCount + 1 };
 }
 
 function columnsFor(idle: boolean): string[] {

@@ -5,7 +5,7 @@ import { duration } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { tableOf } from "../../sections";
-import { Card, Code, sentence } from "../../ui/basics";
+import { Card, Code, Segmented, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { TableCard } from "../shared/sections";
@@ -89,6 +89,15 @@ function GraphCard({ report }: { report: TfDataReport }) {
       }
       actions={
         <>
+          <Segmented
+            label="Size of the graph"
+            value={params.size === "whole" ? "whole" : "full"}
+            options={[
+              { value: "full", label: "Full size" },
+              { value: "whole", label: "Whole graph" },
+            ]}
+            onChange={(value) => setParams({ size: value === "whole" ? "whole" : null })}
+          />
           <Choice
             label="Host"
             value={host ?? ""}
@@ -123,7 +132,11 @@ function GraphCard({ report }: { report: TfDataReport }) {
         </>
       }
     >
-      <Graph nodes={nodes} host={report.hosts.length > 1 ? (shown?.host ?? null) : null} />
+      <Graph
+        nodes={nodes}
+        host={report.hosts.length > 1 ? (shown?.host ?? null) : null}
+        whole={params.size === "whole"}
+      />
       <p class="muted graph-key">
         <span class="key-line critical" /> on the critical path: the slow call waited for it{" "}
         <span class="key-line bottleneck" /> the bottleneck: the longest self time on that path{" "}
@@ -169,16 +182,17 @@ function Choice({
   );
 }
 
-function Graph({ nodes, host }: { nodes: readonly GraphNode[]; host: string | null }) {
+/** Long pipelines are taller than a screen: scaled down they are seen whole, and in their own size they can be read. */
+function Graph({ nodes, host, whole }: { nodes: readonly GraphNode[]; host: string | null; whole: boolean }) {
   const { nodes: placed, edges, width, height } = useMemo(() => layout(nodes), [nodes]);
   const longest = Math.max(...nodes.map((node) => node.self_us));
   return (
-    <div class="graph" data-marks={placed.length}>
+    <div class={whole ? "graph whole" : "graph"} data-marks={placed.length}>
       <svg
         width={width + 8}
         height={height + 8}
         viewBox={`-4 -4 ${width + 8} ${height + 8}`}
-        role="img"
+        role="group"
         aria-label={`Input pipeline of ${placed.length} iterators`}
       >
         <defs>

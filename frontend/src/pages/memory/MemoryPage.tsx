@@ -14,11 +14,12 @@ import type { RowLink } from "../../table/RowDetails";
 import { type Rows, useRows } from "../../table/rows";
 import { Table } from "../../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
-import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
+import { StackedBars } from "../shared/Bars";
 import { More } from "../shared/More";
 import { findLinks } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
+import { mostOf, type Purpose, partsOf, sumsOf } from "./purposes";
 
 interface Memory {
   readonly id: string;
@@ -28,6 +29,7 @@ interface Memory {
   readonly capacity_bytes: number | null;
   readonly peak_heap_bytes: number | null;
   readonly peak: Readonly<Record<string, number | null>>;
+  readonly purposes?: readonly Purpose[];
 }
 
 interface MemoryReport extends Report {
@@ -49,22 +51,46 @@ function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryRep
   const chosen = memories.find((memory) => keyOf(memory) === route.value.params.memory) ?? fullest(memories);
   const events = useOwnRows(tableOf(sections, "timeline"), chosen);
   const fills = useOwnRows(tableOf(sections, "breakdown"), chosen);
+  const holds = useOwnRows(tableOf(sections, "purposes"), chosen);
+  const stays = useOwnRows(tableOf(sections, "staying"), chosen);
   if (!chosen) return null;
   return (
     <>
       <Card title="Memory" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
-        <Peak memory={chosen} fills={fills} meaning={docOf(tableOf(sections, "peak"), "in_use_bytes")} />
-        <PeakFigures memory={chosen} sections={sections} />
+        <Peak memory={chosen} meaning={docOf(tableOf(sections, "peak"), "in_use_bytes")} />
       </Card>
       <OverTime memory={chosen} rows={events} manyHosts={report.hosts.length > 1} />
       <OwnRows
-        id="breakdown"
-        columns={usualOf(tableOf(sections, "breakdown"))}
-        title="What fills the memory at its peak"
-        rows={fills}
+        id="purposes"
+        columns={usualOf(tableOf(sections, "purposes"))}
+        title="What fills the memory at its peak, by purpose, layer and line"
+        rows={holds}
         empty="no known allocation at the peak"
         main
       />
+      <More title="By op" tables={["breakdown"]}>
+        <OwnRows
+          id="breakdown"
+          columns={usualOf(tableOf(sections, "breakdown"))}
+          title="What fills the memory at its peak, by op"
+          rows={fills}
+          empty="no known allocation at the peak"
+        />
+      </More>
+      <More title="What stays from step to step" tables={["staying"]}>
+        <OwnRows
+          id="staying"
+          columns={usualOf(tableOf(sections, "staying"))}
+          title="What stays from step to step"
+          rows={stays}
+          empty="no allocation of several steps stays"
+        />
+      </More>
+      <More title="Figures">
+        <Card>
+          <PeakFigures memory={chosen} sections={sections} />
+        </Card>
+      </More>
       <More title="Allocations and deallocations" tables={["events"]}>
         <OwnRows
           id="events"
@@ -99,18 +125,16 @@ function MemoryPicker({ memories, chosen }: { memories: readonly Memory[]; chose
   );
 }
 
-const NAMED = 3;
-
-/** How full the memory is when it is fullest, and of what. */
-function Peak({ memory, fills, meaning }: { memory: Memory; fills: Rows; meaning: string }) {
+/** How full the memory is when it is fullest, and what for. */
+function Peak({ memory, meaning }: { memory: Memory; meaning: string }) {
+  const look = palette.value;
+  const sums = useMemo(() => sumsOf(memory.purposes ?? []), [memory]);
+  const parts = useMemo(() => partsOf(sums, look.surface), [sums, look]);
   const { in_use_bytes: inUse, time_ms: at } = memory.peak;
   if (inUse == null) return null;
   const capacity = memory.capacity_bytes;
   const full = capacity ? `${bytes(inUse)} of ${bytes(capacity)} (${percent((100 * inUse) / capacity)})` : bytes(inUse);
-  const largest =
-    fills.state === "ready" ? Array.from({ length: Math.min(NAMED, fills.data.rowCount) }, (_, row) => row) : [];
-  const column = (name: string, row: number) =>
-    fills.state === "ready" ? (fills.data.columns[name]?.[row] ?? null) : null;
+  const most = mostOf(sums);
   return (
     <div class="peak">
       <p
@@ -120,27 +144,16 @@ function Peak({ memory, fills, meaning }: { memory: Memory; fills: Rows; meaning
         data-hint-value={`${inUse} bytes`}
         tabIndex={0}
       >
-        At its peak, {full} is in use
+        {`At its peak, ${full} is in use${most ? `: ${most}` : ""}`}
         {at != null && <span class="muted">{`, ${duration(at)} into the capture`}</span>}
       </p>
-      {largest.length > 0 && (
-        <ul class="prose spaced">
-          {largest.map((row) => (
-            <li
-              key={row}
-              tabIndex={0}
-              {...hint(
-                String(column("op", row) ?? "unknown"),
-                "bytes that it holds at the peak",
-                `${column("allocated_bytes", row)} bytes`,
-              )}
-            >
-              <strong>{bytes(Number(column("allocated_bytes", row)))}</strong>{" "}
-              {String(column("op", row) ?? "unknown").replace(/^\((.*)\)$/, "$1")}
-            </li>
-          ))}
-        </ul>
-      )}
+      <StackedBars
+        label="What the memory in use at the peak is for"
+        parts={parts}
+        write={bytes}
+        unit="bytes"
+        rows={[{ key: "peak", label: memory.id, note: "at its peak", parts: Object.fromEntries(sums) }]}
+      />
     </div>
   );
 }

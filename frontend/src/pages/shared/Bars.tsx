@@ -30,10 +30,15 @@ export function StackedBars({
   label,
   rows,
   parts,
+  write = duration,
+  unit = "ms",
 }: {
   label: string;
   rows: readonly StackedRow[];
   parts: readonly BarPart[];
+  /** An amount in words, and its unit. */
+  write?: (amount: number) => string;
+  unit?: string;
 }) {
   const total = (row: StackedRow) => parts.reduce((sum, part) => sum + (row.parts[part.key] ?? 0), 0);
   const longest = Math.max(...rows.map(total));
@@ -55,24 +60,28 @@ export function StackedBars({
             </span>
             <span class="stacked-track">
               {shown.map((part) => {
-                const ms = row.parts[part.key] ?? 0;
-                const share = percent((100 * ms) / total(row));
+                const amount = row.parts[part.key] ?? 0;
+                const share = percent((100 * amount) / total(row));
                 return (
-                  ms > 0 && (
+                  amount > 0 && (
                     <span
                       key={part.key}
                       class="stacked-part"
-                      style={{ width: `${(100 * ms) / longest}%`, background: part.colour, color: inkOn(part.colour) }}
-                      {...hint(`${part.label} · ${row.label}`, part.doc, `${ms} ms, ${share}`)}
+                      style={{
+                        width: `${(100 * amount) / longest}%`,
+                        background: part.colour,
+                        color: inkOn(part.colour),
+                      }}
+                      {...hint(`${part.label} · ${row.label}`, part.doc, `${amount} ${unit}, ${share}`)}
                     >
-                      {ms >= WRITTEN_FROM * longest && duration(ms)}
+                      {amount >= WRITTEN_FROM * longest && <span>{write(amount)}</span>}
                     </span>
                   )
                 );
               })}
             </span>
-            <span class="stacked-total" {...hint(row.label, "the whole bar", `${total(row)} ms`)}>
-              {duration(total(row))}
+            <span class="stacked-total" {...hint(row.label, "the whole bar", `${total(row)} ${unit}`)}>
+              {write(total(row))}
             </span>
             {row.href && (
               <a
@@ -96,11 +105,11 @@ export function StackedBars({
               tabIndex={0}
               data-part={part.key}
               data-value={sum}
-              {...hint(part.label, part.doc, `${sum} ms`)}
+              {...hint(part.label, part.doc, `${sum} ${unit}`)}
             >
               <span class="swatch" style={{ background: part.colour }} />
               {part.label}
-              {rows.length === 1 && <span class="muted">{duration(sum)}</span>}
+              {rows.length === 1 && <span class="muted">{write(sum)}</span>}
             </li>
           );
         })}

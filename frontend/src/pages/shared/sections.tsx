@@ -1,5 +1,6 @@
 /** The sections of a report: figures, tables, sentences. */
 import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
 import type { Section, TableSection, Values } from "../../api";
 import { findInTimeline } from "../../links";
 import { answerAddress } from "../../session";
@@ -46,6 +47,8 @@ interface TableCardProps<V> extends Partial<Omit<TableProps, "data" | "id" | "li
   tool: string;
   links?: (row: number, data: TableData) => readonly RowLink[];
   mark?: (row: number, data: TableData) => string | null;
+  /** Adds to the rows what another table of the report has. */
+  complete?: (data: TableData) => TableData;
   id?: string;
   actions?: ComponentChildren;
   heading?: string;
@@ -60,8 +63,12 @@ function inJson(tool: string, key: string | null | undefined): string {
 }
 
 export function TableCard<V = Values>(props: TableCardProps<V>) {
-  const { section, tool, id, actions, heading, note, links = findLinks, mark, ...rest } = props;
-  const rows = useRows(section as TableSection, (suffix) => answerAddress(tool, suffix));
+  const { section, tool, id, actions, heading, note, links = findLinks, mark, complete, ...rest } = props;
+  const fetched = useRows(section as TableSection, (suffix) => answerAddress(tool, suffix));
+  const rows = useMemo(
+    () => (complete && fetched.state === "ready" ? { ...fetched, data: complete(fetched.data) } : fetched),
+    [fetched, complete],
+  );
   const title = heading ?? section.title;
   const source = inJson(tool, section.key);
   return (

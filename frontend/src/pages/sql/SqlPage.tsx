@@ -14,7 +14,7 @@ import { Card, Failed, Loading, Warnings } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { PageHead } from "../shared/PageHead";
 import { findLinks } from "../shared/sections";
-import { barChart, barsOf, marksOf, type Stretch, stretches } from "./result";
+import { barChart, barsOf, type Stretch, stretches } from "./result";
 import { SchemaList } from "./SchemaList";
 import { complete, type Schema, type Suggestion, suggest } from "./schema";
 import { Track } from "./Track";
@@ -49,12 +49,14 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
   const schema = useResource<Schema>(`${root}/schema`);
   const area = useRef<HTMLTextAreaElement>(null);
   const turn = useRef(0);
+  const [asked, setAsked] = useState("");
 
   const run = (query: string) => {
     if (!query.trim()) return;
     turn.current += 1;
     const mine = turn.current;
     setState("asking");
+    setAsked(query);
     setParams({ query });
     const kept = [query, ...past.filter((each) => each !== query)].slice(0, MOST_PAST);
     setPast(kept);
@@ -106,7 +108,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
           </Card>
           {state === "asking" && <Loading what="Asking" />}
           {state instanceof Error && <Failed error={state} />}
-          {state && state !== "asking" && !(state instanceof Error) && <Found answer={state} />}
+          {state && state !== "asking" && !(state instanceof Error) && <Found answer={state} query={asked} />}
         </div>
         <Card class="sql-schema" title="Tables">
           {schema.state === "loading" && <Loading />}
@@ -220,7 +222,7 @@ const COLOURS = [
 ];
 
 /** The answer: its table, and below it what else it can be drawn as. */
-function Found({ answer }: { answer: Answer }) {
+function Found({ answer, query }: { answer: Answer; query: string }) {
   const data = useMemo<TableData>(
     () => ({
       fields: answer.section.fields,
@@ -248,7 +250,11 @@ function Found({ answer }: { answer: Answer }) {
         />
       </Card>
       {track && track.length > 0 && (
-        <Card title="Track" note="click a stretch to see it in the timeline" actions={<AllInTimeline track={track} />}>
+        <Card
+          title="Track"
+          note="click a stretch to see it in the timeline"
+          actions={<AsTrack track={track} query={query} />}
+        >
           <Track stretches={track} />
         </Card>
       )}
@@ -267,16 +273,14 @@ function inTimeline(stretch: Stretch | undefined) {
   return [{ label: "Show this time in the timeline", href: intervalInTimeline(begin / 1e9, end / 1e9, host) }];
 }
 
-/** A link to the timeline with all stretches as marks, if they are few enough for an address. */
-function AllInTimeline({ track }: { track: readonly Stretch[] }) {
-  const marks = marksOf(track);
-  if (!marks) return null;
+/** A link to the timeline with the query, whose answer is a track there. */
+function AsTrack({ track, query }: { track: readonly Stretch[]; query: string }) {
   const host = track[0]?.host;
   return (
     <a
       class="button"
-      href={linkTo("timeline", { marks, ...(host ? { host } : {}) })}
-      {...hint("Show in the timeline", "every row becomes a mark above the tracks")}
+      href={linkTo("timeline", { track: query, ...(host ? { host } : {}) })}
+      {...hint("Show in the timeline", "the rows become a track above the others; the link holds the query")}
     >
       Show in the timeline
     </a>

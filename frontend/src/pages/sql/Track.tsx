@@ -21,7 +21,7 @@ export function Track({ stretches }: { stretches: readonly Stretch[] }) {
           <svg
             viewBox="0 0 100 1"
             preserveAspectRatio="none"
-            role="img"
+            role="group"
             aria-label={`${parts.length} stretches of time`}
           >
             {parts.map((each) => (

@@ -119,12 +119,3 @@ export function lanesOf(all: readonly Stretch[]): readonly Lane[] {
   }
   return [...lanes].slice(0, MOST_LANES).map(([label, parts]) => ({ label, parts }));
 }
-
-const MOST_MARKS = 60;
-
-/** The value of the timeline's parameter `marks` that shows these stretches; null for more than it can hold. */
-export function marksOf(all: readonly Stretch[]): string | null {
-  if (!all.length || all.length > MOST_MARKS) return null;
-  const ms = (ps: number) => String(Number((ps / 1e9).toFixed(9)));
-  return all.map(({ begin, end, name }) => [ms(begin), ms(end), encodeURIComponent(name)].join("_")).join(",");
-}

@@ -11,6 +11,8 @@ import { Card, Empty, Failed, Loading, LongName, Segmented } from "../../ui/basi
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Menu } from "../../ui/menu";
+import { Findings } from "../shared/Findings";
+import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { GraphPicture } from "./GraphPicture";
@@ -42,6 +44,7 @@ function GraphView({ report, sections }: ToolAnswer<"graph-viewer", Report>) {
   const programs = useResource<readonly ProgramEntry[]>(hloAddress(session, "programs", { host: from }));
   return (
     <>
+      {programs.state === "ready" && <Findings lines={[pathSentence(programs.data)]} />}
       {programs.state === "loading" && <Loading what="Listing the programs" />}
       {programs.state === "failed" && <Failed error={programs.error} retry={programs.retry} />}
       {programs.state === "ready" && (
@@ -52,11 +55,21 @@ function GraphView({ report, sections }: ToolAnswer<"graph-viewer", Report>) {
           meaning={(name) => docOf(tableOf(sections, "rows"), name)}
         />
       )}
-      <TableCard section={tableOf(sections, "path")} tool="graph-viewer" id="path" links={nodeLinks} />
-      <TableCard section={tableOf(sections, "programs")} tool="graph-viewer" id="programs" links={programLinks} />
-      <TableCard section={tableOf(sections, "rows")} tool="graph-viewer" id="nodes" links={nodeLinks} main />
+      <TableCard section={tableOf(sections, "path")} tool="graph-viewer" id="path" links={nodeLinks} main />
+      <More title="All programs and instructions" tables={["programs", "nodes"]}>
+        <TableCard section={tableOf(sections, "programs")} tool="graph-viewer" id="programs" links={programLinks} />
+        <TableCard section={tableOf(sections, "rows")} tool="graph-viewer" id="nodes" links={nodeLinks} />
+      </More>
     </>
   );
+}
+
+/** What the expensive path of the longest program takes of the program. */
+function pathSentence(programs: readonly ProgramEntry[]): string {
+  const [longest] = [...programs].sort((one, other) => (other.self_us ?? 0) - (one.self_us ?? 0));
+  if (!longest?.self_us) return "";
+  const count = programs.length === 1 ? "the only program" : `the longest of ${programs.length} programs`;
+  return `\`${longest.program}\`, ${count}, takes ${duration(longest.self_us / 1e3)}; its expensive path comes first`;
 }
 
 interface GraphCardProps {

@@ -11,14 +11,17 @@ import { figuresOf, type RowOf, tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import { useRows } from "../../table/rows";
+import { termText } from "../../terms";
 import { Card, Empty, FigureRow, Segmented } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
+import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { findLinks, TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import "./xla.css";
 
 interface RooflineReport extends Report {
+  readonly rows?: readonly RowOf<"roofline", "rows">[];
   readonly roofs?: readonly RowOf<"roofline", "roofs">[];
 }
 
@@ -28,9 +31,27 @@ export default function RooflinePage() {
 
 const MOST_POINTS = 3000;
 
+/** How much of the ops' time is limited by what, and how near the longest one comes to its limit. */
+function limitsSentence(rows: readonly RowOf<"roofline", "rows">[]): string {
+  const ops = rows.filter((row) => row.kind === "op" && Number(row.self_us ?? 0) > 0);
+  const total = ops.reduce((sum, row) => sum + Number(row.self_us), 0);
+  const bounds = new Map<string, number>();
+  for (const row of ops)
+    if (row.bound_by) bounds.set(row.bound_by, (bounds.get(row.bound_by) ?? 0) + Number(row.self_us));
+  const [most] = [...bounds].sort((one, other) => other[1] - one[1]);
+  const longest = [...ops].sort((one, other) => Number(other.self_us) - Number(one.self_us))[0];
+  if (!most || !longest) return "";
+  const near =
+    longest.efficiency_percent == null
+      ? ""
+      : `; \`${longest.name}\`, the longest, reaches ${percent(longest.efficiency_percent)} of its limit`;
+  return `${percent((100 * most[1]) / total)} of the ops’ time is limited by ${termText(most[0]).toLowerCase()}${near}`;
+}
+
 function RooflineView({ report, sections }: ToolAnswer<"roofline", RooflineReport>) {
   return (
     <>
+      <Findings lines={[limitsSentence(report.rows ?? [])]} />
       <RooflineCard report={report} sections={sections} />
       <TableCard
         section={tableOf(sections, "rows")}

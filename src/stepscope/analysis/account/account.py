@@ -30,6 +30,7 @@ _OF_CODE = (
     Cause.HOST_COMPUTE,
     Cause.CHECKPOINT,
 )  # a line of code stands behind
+_OF_NOTHING = (Cause.CONTENTION,)  # what runs elsewhere, not what the thread was about to do
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
 
@@ -79,7 +80,8 @@ class StepAccount:
         to_devices_ps: the part of the step that copies to a device take.
         carries: whether forecasts may be made from the model; why_not: the reason if not.
         rivals: causes that take the place of the longest one when that is removed, the one that grows most first.
-        spread: for each cause its lowest and highest share in percent over some usual steps, 9 at most.
+        noise_percent: for each cause by how much its share of a usual step may be off, in percent of the step: two
+            standard errors of the median over some usual steps, 9 at most.
         mean_percent: for each cause its share of the time of these steps; something that only some steps do, such as
             saving, is in it.
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
@@ -98,7 +100,7 @@ class StepAccount:
     carries: bool
     why_not: str | None
     rivals: list[Rival]
-    spread: dict[str, tuple[float, float]]
+    noise_percent: dict[str, float]
     mean_percent: dict[str, float]
     to_record: str | None = None
 
@@ -131,7 +133,7 @@ def _account(trace: HostTrace) -> StepAccount | None:
         carries=model.why_not is None,
         why_not=model.why_not,
         rivals=_rivals(model, rows),
-        spread=_spread(*some),
+        noise_percent=_noise_percent(*some),
         mean_percent=_mean_percent(*some),
         to_record=_to_record(trace, rows),
     )
@@ -146,7 +148,7 @@ def _rows(model: StepModel, pieces: Pieces, cause: U8) -> list[AccountRow]:
         AccountRow(
             Cause(each).name.lower(),
             int(total[each]),
-            finder.culprit(np.flatnonzero(cause == each)),
+            None if each in _OF_NOTHING else finder.culprit(np.flatnonzero(cause == each)),
             None if idle is None else int(idle[cause == each].sum()),
             gain_of_cause(model, Cause(each)),
         )
@@ -191,12 +193,18 @@ def _spent_in_some(model: StepModel) -> tuple[F64, I64]:
     return spent, length[np.array(steps, np.int64)]
 
 
-def _spread(spent: F64, step_ps: I64) -> dict[str, tuple[float, float]]:
+def _noise_percent(spent: F64, step_ps: I64) -> dict[str, float]:
+    """Two standard errors of the median share of each cause.
+
+    The deviation of a share is read off its quartiles, which one slow step does not move.  A normal deviation is
+    assumed, for which the quartiles are 1.349 deviations apart and the error of a median of n is 1.253 deviations over
+    the root of n.
+    """
     if not len(spent):
         return {}
-    percent = 100.0 * spent / step_ps[:, None]
-    low, high = percent.min(axis=0).tolist(), percent.max(axis=0).tolist()
-    return {cause.name.lower(): (low[cause], high[cause]) for cause in Cause if high[cause] > 0}
+    low, high = np.percentile(100.0 * spent / step_ps[:, None], (25, 75), axis=0)
+    noise = (2 * 1.253 / 1.349 / np.sqrt(len(spent)) * (high - low)).tolist()
+    return {cause.name.lower(): noise[cause] for cause in Cause if noise[cause] > 0}
 
 
 def _mean_percent(spent: F64, step_ps: I64) -> dict[str, float]:

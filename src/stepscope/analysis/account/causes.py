@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.account.contention import is_lost
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
 from stepscope.analysis.account.threads import Threads
@@ -34,6 +35,7 @@ class Cause(Kind):
     COMPILE = 9
     SYNC = 10
     CHECKPOINT = 11
+    CONTENTION = 12
 
 
 MEANING: dict[Cause, str] = {
@@ -49,6 +51,7 @@ MEANING: dict[Cause, str] = {
     Cause.COMPILE: "a program is traced or compiled",
     Cause.SYNC: "the host is in a call that waits for a device, for longer than the device works",
     Cause.CHECKPOINT: "state is saved or restored",
+    Cause.CONTENTION: "the loop's thread is ready and has no processor: other threads or processes use them",
 }
 
 _OF_DEVICE: dict[EventKind, Cause] = {
@@ -85,6 +88,7 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     event = pieces.event[host]
     cause[host] = np.where(event >= 0, event_causes(trace)[event], unrecorded_causes(trace, threads)[line[host]])
     cause[own & (line >= 0) & threads.serves_input[line]] = Cause.INPUT
+    cause[own & ~work & is_lost(trace, line, pieces.start_ps, pieces.end_ps)] = Cause.CONTENTION
     return cause
 
 

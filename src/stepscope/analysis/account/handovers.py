@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,9 @@ import numpy as np
 from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
 from stepscope.analysis.account.threads import Quiet, Threads
-from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
-from stepscope.analysis.trace.spans import Spans
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
@@ -242,14 +243,16 @@ def _group(
     in_calls = inside[rows] & is_any_kind(kind[rows], _MAY_WAIT) & ~waits
     in_python = ~idle & ~in_calls & ~waits
     found = [
-        _meet(trace, threads, quiet, rows[idle | waits], lines, 0.0),
-        _meet(trace, threads, quiet, rows[in_calls], lines, _MOSTLY, threads.lines),
-        _meet(trace, threads, quiet, rows[in_python], lines, _NEARLY_ALL),
+        _meet(trace, quiet, rows[idle | waits], lines, 0.0, _union(threads, lines)),
+        _meet(trace, quiet, rows[in_calls], lines, _MOSTLY, _union(threads, threads.lines)),
+        _meet(trace, quiet, rows[in_python], lines, _NEARLY_ALL, _union(threads, lines)),
     ]
-    helpers = _backward_lines(trace, threads)
-    if helpers and not serves_input:
-        rest = rows[in_python & ~is_among(rows, found[2][0])]
-        found.append(_meet(trace, threads, quiet, rest, helpers, _MOSTLY))
+    for helpers, spans in _unseen_helpers(trace, threads) if not serves_input else ():
+        rest = rows[in_python & ~is_among(rows, np.concatenate([each[0] for each in found[2:]]))]
+        found.append(_meet(trace, quiet, rest, helpers, _MOSTLY, spans))
+    if not serves_input:
+        rest = rows[idle & ~is_among(rows, found[0][0])]
+        found.append(_meet_collectives(trace, threads, quiet, rest))
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
 
@@ -259,28 +262,56 @@ def _backward_lines(trace: HostTrace, threads: Threads) -> list[int]:
     return [line for line in lines if line != threads.main and line in threads.working]
 
 
+def _unseen_helpers(trace: HostTrace, threads: Threads) -> Iterator[tuple[list[int], Spans]]:
+    """Threads that work for the main one, which waits for them in a call that nobody records, and when they do: those
+    of the backward pass, and those of the collectives of a library such as Gloo."""
+    helpers = _backward_lines(trace, threads)
+    yield helpers, _union(threads, helpers)
+    calls = _collectives_of_helpers(trace, threads, True)
+    yield numbers_in(trace.events.line[calls]), spans_of(trace, calls)
+
+
+def _collectives_of_helpers(trace: HostTrace, threads: Threads, of_helpers: bool) -> I64:
+    """Calls of collectives on threads of a library, or on those that hand them over, which run the program: rows."""
+    calls = events_of_kind(trace, K.COLLECTIVE_CALL)
+    calls = calls[is_thread_event(trace)[calls]]
+    runs_program = np.isin(trace.events.line[calls], [threads.main, *_backward_lines(trace, threads)])
+    found: I64 = calls[runs_program != of_helpers]
+    return found
+
+
+def _meet_collectives(trace: HostTrace, threads: Threads, quiet: Quiet, rows: I64) -> tuple[I64, I64, I64]:
+    """Those of the stretches in which a thread of a library waits for a collective, and the call that handed over the
+    next one: rows, lines and times."""
+    helpers = numbers_in(trace.events.line[_collectives_of_helpers(trace, threads, True)])
+    calls = _collectives_of_helpers(trace, threads, False)
+    rows = rows[np.isin(quiet.line[rows], helpers)]
+    if not len(rows) or not len(calls):
+        return rows[:0], rows[:0], rows[:0]
+    calls = calls[np.argsort(trace.events.start_ps[calls], kind="stable")]
+    at = np.searchsorted(trace.events.start_ps[calls], quiet.end_ps[rows], side="right") - 1
+    call = calls[np.maximum(at, 0)]
+    start = trace.events.start_ps[call]
+    good = (at >= 0) & (start > quiet.start_ps[rows])
+    return rows[good], trace.events.line[call[good]].astype(np.int64), start[good]
+
+
 def _meet(
-    trace: HostTrace,
-    threads: Threads,
-    quiet: Quiet,
-    rows: I64,
-    lines: list[int],
-    least: float,
-    busy: list[int] | None = None,
+    trace: HostTrace, quiet: Quiet, rows: I64, lines: list[int], least: float, busy: Spans
 ) -> tuple[I64, I64, I64]:
     """Those of the stretches of which others fill at least a share, and what another thread did last before their end:
     rows of the stretches, lines and times.
 
     Args:
         lines: the threads that may be met.
-        busy: the threads that may fill a stretch, if that is more: those that are met wait for others in turn, as an op
+        busy: when threads fill a stretch; it may be more of them: those that are met wait for others in turn, as an op
             does for its input.
     """
     none = np.empty(0, np.int64)
     if not len(rows) or not lines:
         return none, none, none
     start, end = quiet.start_ps[rows], quiet.end_ps[rows]
-    filled = _union(threads, busy or lines).overlap_ps(start, end) >= least * (end - start)
+    filled = busy.overlap_ps(start, end) >= least * (end - start)
     best, line = np.full(len(rows), np.iinfo(np.int64).min), np.full(len(rows), -1, np.int64)
     for other in lines:
         at = _last_moments(trace, other, end)
@@ -302,4 +333,7 @@ def _last_moments(trace: HostTrace, line: int, limit: I64) -> I64:
 
 def _union(threads: Threads, lines: list[int]) -> Spans:
     spans = [threads.working[line] for line in lines]
+    if not spans:
+        nothing = np.empty(0, np.int64)
+        return Spans(nothing, nothing)
     return Spans.union(np.concatenate([each.start for each in spans]), np.concatenate([each.end for each in spans]))

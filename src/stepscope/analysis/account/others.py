@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.pieces import cut_by_events
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.model import HostTrace

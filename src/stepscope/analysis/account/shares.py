@@ -15,6 +15,7 @@ from stepscope.analysis.account.causes import (
     event_causes,
     unrecorded_causes,
 )
+from stepscope.analysis.account.contention import lost_parts
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.own_times import OwnTimes
@@ -66,8 +67,11 @@ def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tup
 def time_by_label(trace: HostTrace, graph: Graph, line: int, nodes: I64, label: U8, labels: int) -> I64:
     """How long nodes of a thread run under each label of the innermost event: int64 of shape (nodes, labels), ps.
 
+    Time in which the loop's thread had no processor counts under the same label with CONTENTION in place of its cause.
+
     Args:
-        label: uint8 of shape (events,), below `labels`; 0 also stands for time without an event.
+        label: uint8 of shape (events,), below `labels`: a cause, or a cause and a multiple of `len(Cause)`; 0 also
+            stands for time without an event.
     """
     start, end = graph.start_ps[nodes], graph.end_ps[nodes]
     spent = np.zeros((len(nodes), labels), np.int64)
@@ -77,6 +81,10 @@ def time_by_label(trace: HostTrace, graph: Graph, line: int, nodes: I64, label: 
         int(lines.event_begin[line]), int(lines.event_end[line]), trace.events.start_ps, links.extent_ps, links.parent,
         label, start, end, spent,
     )  # fmt: skip
+    node, event, lost_ps = lost_parts(trace, line, start, end)
+    before = np.where(event >= 0, label[event], 0).astype(np.int64)
+    np.subtract.at(spent, (node, before), lost_ps)
+    np.add.at(spent, (node, before - before % len(Cause) + Cause.CONTENTION), lost_ps)
     return spent
 
 

@@ -47,6 +47,7 @@ SENTENCE_OF: dict[str, str] = {
     "compile": "compiling",
     "sync": "waiting for a device that is done",
     "checkpoint": "saving or restoring state",
+    "contention": "waiting for a processor that other threads or processes use",
 }
 
 

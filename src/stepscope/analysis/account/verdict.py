@@ -8,6 +8,7 @@ the noise: then the sentence says which two the verdict is between.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from stepscope.analysis.account.account import AccountRow, Rival, StepAccount
 from stepscope.analysis.account.shown import cause_sentence, cause_words
@@ -23,14 +24,13 @@ VERDICT_OF_CAUSE: Mapping[str, str] = {
     "python": "host_bound",
     "sync": "host_bound",
     "checkpoint": "host_bound",
+    "contention": "contention_bound",
     "unknown": "host_bound",
     "host_compute": "host_bound",  # where a device takes part; else it is the computation
     "device_compute": COMPUTE,
     "device_gap": COMPUTE,
     "copy": COMPUTE,  # but for copies to a device, which bring the input
 }
-_OF_RANGE = 0.25
-_AS_LONG = 0.8  # of the longest cause: a rival that takes its place
 _WORTH_SAYING = 1.0  # percent of the step
 
 
@@ -86,7 +86,7 @@ def judge_account(account: StepAccount) -> Verdict:
         verdict = _verdict_of(rival.cause, account)
         label = f"between {_label(first)} and {verdict.replace('_', '-')}"
         gain = f"without it a step would be only {_gain_percent(first, account):.1f} % shorter"
-        words = f"{label}: {sentence}; {gain}, as {cause_words(rival.cause)} takes about as long at the same time"
+        words = f"{label}: {sentence}; {gain}, as {cause_words(rival.cause)} then takes most of that time"
         return Verdict(first.verdict, share, threshold, words, (first.verdict, verdict))
     words = f"{_label(first)}{_whole_share(first, account)}: {sentence}{_longer_cause(first, account)}"
     return Verdict(first.verdict, share, threshold, words)
@@ -99,8 +99,8 @@ def input_percent(account: StepAccount) -> float:
 
 
 def _rival(first: _Limit, account: StepAccount) -> Rival | None:
-    """What takes the place of the longest cause and is another limit, if it is nearly as long and removing that cause
-    gains less than half of its time."""
+    """Another limit that takes over at least half of the longest cause's time once that is removed, so that removing it
+    gains less than the other half."""
     row = first.longest
     if row is not account.rows[0] or row.gain_ps is None or 2 * row.gain_ps >= row.ps:
         return None
@@ -108,7 +108,7 @@ def _rival(first: _Limit, account: StepAccount) -> Rival | None:
         (
             rival
             for rival in account.rivals
-            if _verdict_of(rival.cause, account) != first.verdict and rival.then_ps >= _AS_LONG * row.ps
+            if _verdict_of(rival.cause, account) != first.verdict and 2 * (rival.then_ps - rival.now_ps) >= row.ps
         ),
         None,
     )
@@ -151,27 +151,22 @@ def _verdict_of(cause: str, account: StepAccount) -> str:
 
 
 def _noise_percent(account: StepAccount, causes: Sequence[str]) -> float:
-    """How far the share of some causes may be off, in percent of the step.
-
-    As far as the replay is, and as far as steps differ: the median of nine is known to about a quarter of their range
-    (two standard errors of 0.42 deviations, of which the range has three).
-    """
-    ranges = [high - low for low, high in (account.spread.get(cause, (0.0, 0.0)) for cause in causes)]
-    return max(account.replay_error_percent or 0.0, _OF_RANGE * max(ranges, default=0.0))
+    """How far the share of some causes may be off, in percent of the step: as far as the replay is, and as far as steps
+    differ."""
+    return max([account.replay_error_percent or 0.0, *(account.noise_percent.get(cause, 0.0) for cause in causes)])
 
 
 def _close_second(limits: Sequence[_Limit]) -> _Limit | None:
-    """What the verdict would be if shares were a little different; None if it would be the same."""
+    """Another limit that would decide if the first one's share, or its own, were off by its noise; None if the verdict
+    would be the same."""
     first, others = limits[0], limits[1:]
-    if first.threshold is None:
-        near = [limit for limit in others if (limit.threshold or 0.0) - limit.percent < limit.noise]
-        return max(near, key=lambda limit: limit.percent, default=None)
-    if not others:
-        return None
-    second = others[0]
-    is_near = first.percent - first.threshold < first.noise
-    both = second.is_passed and second.threshold is not None and first.percent - second.percent < first.noise
-    return second if both or is_near else None
+    lowered = replace(first, percent=first.percent - first.noise)
+    near = [
+        other
+        for other in others
+        if other.rank < lowered.rank or replace(other, percent=other.percent + other.noise).rank < first.rank
+    ]
+    return max(near, key=lambda limit: limit.percent, default=None)
 
 
 def _label(limit: _Limit) -> str:

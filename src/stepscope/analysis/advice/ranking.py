@@ -45,13 +45,14 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
             continue
         if advice is not None and _is_worthwhile(advice):
             candidates.append((rule, advice))
-    kept = [advice for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
-    kept.sort(key=_rank_key)
+    left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
+    kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
     if not kept and context.verdict != "unknown":
         kept = [_advise_nothing(context)]
+    kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
     if context.is_disturbed:
         kept = [replace(advice, confidence=min(advice.confidence, _DISTURBED_CONFIDENCE)) for advice in kept]
-    return Advised(tuple(kept), (*warnings, *failed, *_disturbance(context)))
+    return Advised(tuple(kept), (*warnings, *failed, *_disturbance(context), *_contention(context)))
 
 
 def _disturbance(context: Context) -> tuple[str, ...]:
@@ -63,6 +64,17 @@ def _disturbance(context: Context) -> tuple[str, ...]:
         f"recorded steps took {cost.ms_inside / cost.ms_before:.1f} times as long as those before the capture"
         f" ({cost.ms_inside:.3g} ms instead of {cost.ms_before:.3g} ms): recording lengthens short ops and Python most,"
         " so verdict and advice may be about the recorder; record without Python calls, stacks and memory",
+    )
+
+
+def _contention(context: Context) -> tuple[str, ...]:
+    """The warning that other processes or threads took the processor from the loop."""
+    percent = 100.0 * context.cause_share("contention")
+    if percent < LEAST_PERCENT:
+        return ()
+    return (
+        f"for {percent:.1f} % of each step the loop's thread was ready and had no processor, because other processes or"
+        " threads used them: that is the machine, not the program, and no advice counts it as Python",
     )
 
 
@@ -108,6 +120,8 @@ _NEXT = {
     "launch_bound": "use larger batches, so that each launch computes more (stepscope idle)",
     "communication_bound": "overlap communication with more computation, or use a faster network",
     "compile_bound": "record later in the run, when everything is compiled",
+    "contention_bound": "give the job processors of its own (taskset, CPU limits of the container, fewer threads for"
+    " each process), or record on a quiet machine: the program itself did nothing in that time",
 }
 MARK_STEPS = "put `with stepscope.step(i):` around the body of the training loop, and record five to ten steps"
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from stepscope.analysis.ops.kernel_stats_tool import KernelStatsReport
     from stepscope.analysis.ops.op_stats_tool import OpStatsReport
     from stepscope.analysis.resources.memory_profile_tool import MemoryProfileReport
+    from stepscope.analysis.resources.system_tool import SystemReport
     from stepscope.analysis.waits.critical_path_tool import CriticalPathReport
     from stepscope.analysis.workers.distributed_tool import DistributedReport
     from stepscope.report import Report
@@ -30,6 +31,8 @@ class Read(Protocol):
     def __call__(self, tool: Literal["memory-profile"], /) -> MemoryProfileReport | None: ...
     @overload
     def __call__(self, tool: Literal["op-stats"], /) -> OpStatsReport | None: ...
+    @overload
+    def __call__(self, tool: Literal["system"], /) -> SystemReport | None: ...
     @overload
     def __call__(self, tool: Literal["tf-data"], /) -> TfDataReport | None: ...
     @overload

@@ -19,12 +19,15 @@ class Rule:
         evaluate: the rule itself: returns its advice on a run, or None.
         yields_to: classes of advice that explain the same time better.  If one of them predicts at least half the gain,
             this rule's advice is dropped.
+        is_practice: the advice is good practice and names nothing that limits the run: a run with such advice alone is
+            said to have no bottleneck.
     """
 
     id: str
     threshold_percent: float
     evaluate: Callable[[Context, float], Advice | None]
     yields_to: tuple[str, ...] = ()
+    is_practice: bool = False
 
     def __call__(self, context: Context) -> Advice | None:
         """The rule's advice on a run; None if it does not apply."""

@@ -6,23 +6,25 @@ of advice (`input_python`), an op or kernel, a recorded Python function, or `fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from stepscope.analysis.account.every_step import CausesOfStep
 from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.interventions import Intervention, Move, Overlap, Scale
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.selection import CAUSE_OF_CLASS, CAUSES, Selection, select_part, similar_names
 from stepscope.analysis.account.shown import SENTENCE_OF
+from stepscope.analysis.advice.balance import balance_ranks
 from stepscope.analysis.advice.items import CLASSES
 from stepscope.analysis.steps.breakdown import CATEGORIES
-from stepscope.errors import InputError, UsageError
+from stepscope.errors import InputError, UsageError, counted
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, percent, round_ms
 
-REMOVE, SCALE, OVERLAP, MOVE = "remove", "scale", "overlap", "move"
+REMOVE, SCALE, OVERLAP, MOVE, BALANCE = "remove", "scale", "overlap", "move", "balance"
 
 FIELDS: tuple[Field, ...] = (
     Field("step_time_ms", "ms", "median time from step to step, without recording cost where that is known"),
@@ -39,9 +41,14 @@ CAUSE_FIELDS: tuple[Field, ...] = (
     Field("percent", "percent", "the same as a share of that step"),
 )
 CHANGE_FIELDS: tuple[Field, ...] = (
-    Field("change", "text", "remove, scale, overlap or move", "str", Role.TERM),
+    Field("change", "text", "remove, scale, overlap, move or balance", "str", Role.TERM),
     Field("part", "text", "what is changed, as it was named", "str", Role.NAME),
-    Field("number", "ratio", "the share of its time that stays, or how many workers it moves to", "float"),
+    Field(
+        "number",
+        "ratio",
+        "the share of its time that stays, or the number of workers or ranks",
+        "float",
+    ),
     Field("what", "text", "what the name stands for", "str", Role.TEXT),
     Field("part_ms", "ms", "its time in an average step, on all threads and queues"),
 )
@@ -155,9 +162,46 @@ def what_if(
         warnings=warnings,
         partial=False,
         changes=tuple(_change_row(model, *pair) for pair in zip(changes, parts, strict=True)),
-        figures=_figures(model, longest),
+        figures=_figures(model.error_percent, longest),
         causes=_cause_rows(longest),
         reasoning=_reasoning(model, longest, len(carrying)),
+    )
+
+
+def what_if_balanced(
+    steps_of_ranks: Mapping[str, Sequence[CausesOfStep]], warnings: tuple[str, ...] = ()
+) -> WhatIfReport:
+    """The median step of a session whose ranks all have the same amount of own work.
+
+    Raises:
+        UsageError: no two ranks have a step in common in which they communicate.
+    """
+    found = balance_ranks(steps_of_ranks)
+    if found is None:
+        raise UsageError(
+            "no two ranks have a step in common in which they communicate",
+            hint="--balance-ranks takes a session of several ranks; see `stepscope distributed`",
+        )
+    change: dict[str, Cell] = {
+        "change": BALANCE,
+        "part": "ranks",
+        "number": float(found.ranks),
+        "what": "the own work of every rank, which is all but communication",
+        "part_ms": round_ms(found.now_ps - found.then_ps),
+    }
+    foretold = Foretold(found.now_ps, found.then_ps, found.least_ps, found.most_ps, found.causes, ())
+    return WhatIfReport(
+        hosts=tuple(steps_of_ranks),
+        warnings=warnings,
+        partial=False,
+        changes=(change,),
+        figures=_figures(None, foretold),
+        causes=_cause_rows(foretold),
+        reasoning=(
+            "the slowest rank's own work is replaced by the mean of all ranks, step by step; the others wait for it in"
+            " the same collectives",
+            f"{found.slowest} is the slowest in {found.slowest_steps} of {counted(found.steps, 'common step')}",
+        ),
     )
 
 
@@ -219,7 +263,7 @@ def _change_row(model: StepModel, change: Change, selection: Selection) -> dict[
     }
 
 
-def _figures(model: StepModel, foretold: Foretold) -> dict[str, Cell]:
+def _figures(error_percent: float | None, foretold: Foretold) -> dict[str, Cell]:
     now, then = foretold.now_ps, foretold.then_ps
     return {
         "step_time_ms": round_ms(now),
@@ -228,7 +272,7 @@ def _figures(model: StepModel, foretold: Foretold) -> dict[str, Cell]:
         "predicted_least_ms": round_ms(foretold.least_ps),
         "predicted_most_ms": round_ms(foretold.most_ps),
         "predicted_speedup": round(now / then, 2) if then > 0 else None,
-        "replay_error_percent": None if model.error_percent is None else round(model.error_percent, 2),
+        "replay_error_percent": None if error_percent is None else round(error_percent, 2),
     }
 
 
@@ -254,6 +298,8 @@ def _describe(action: str, part: str, number: Cell) -> str:
         return f"without {part}"
     if action == SCALE:
         return f"with {part} at {number:g}x its time"
+    if action == BALANCE:
+        return "with the same work on every rank"
     if action == OVERLAP:
         return f"with {part} beside everything else"
     return f"with {part} on {number:g} other workers"

@@ -14,6 +14,13 @@ from stepscope.analysis.account.interventions import Estimate, Intervention, Mov
 from stepscope.analysis.account.model import StepModel, model_of
 from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events
 from stepscope.analysis.facts.device_facts import update_calls, work_by_kind
+from stepscope.analysis.facts.factors import (
+    IN_16_BITS,
+    WORKERS,
+    estimate_attention,
+    estimate_fused,
+    estimate_update,
+)
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace
@@ -24,28 +31,6 @@ from stepscope.vocabulary.traits import CallTrait
 
 LONG_CALL_PS = 1_000_000_000  # launching takes a hundredth of it: such a call waits for something
 _LEAST = 0.03  # of the step: no advice is given on less
-
-# Judgements, not measurements: wide ranges that the forecast's own range shows.
-_WORKERS = Estimate(2, 4, 8, "2 to 8 workers prepare the input")
-_IN_16_BITS = Estimate(
-    0.35,
-    0.5,
-    0.8,
-    "products in 16 bits take 35 to 80 % of the time: half of the bytes, and tensor cores",
-)
-_FUSED = Estimate(
-    0.3,
-    0.5,
-    0.8,
-    "fused elementwise kernels take 30 to 80 % of the time: results between them stay on the chip",
-)
-_FUSED_ATTENTION = Estimate(
-    0.3, 0.5, 0.8, "a fused attention kernel takes 30 to 80 % of the time: it writes no scores to memory"
-)
-
-_FUSED_UPDATE = Estimate(
-    0.02, 0.1, 0.3, "a fused update takes 2 to 30 % of the host's time: a dozen launches for all parameters"
-)
 
 
 @dataclass(frozen=True)
@@ -102,7 +87,7 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
 
 # What else can be done about a cause than removing it.
 _OTHERWISE: Mapping[Cause, tuple[str, Callable[..., Intervention]]] = {
-    Cause.INPUT: ("workers", lambda model, part: Move(part, _WORKERS)),
+    Cause.INPUT: ("workers", lambda model, part: Move(part, WORKERS)),
     Cause.LAUNCH: ("graph", lambda model, part: ReplayAsGraph(_without_long_stretches(part))),
     Cause.COMMUNICATION: ("overlap", lambda model, part: Overlap(part)),
 }
@@ -129,15 +114,23 @@ def _of_events(model: StepModel) -> list[tuple[str, Intervention]]:
     found: list[tuple[str, Intervention]] = []
     for name, rows in work_by_kind(model.trace).items():
         if len(rows):
-            found.append((name, Scale(part_of_events(model, rows), _FACTORS.get(name, 0.0))))
+            found.append((name, Scale(part_of_events(model, rows), _factor(model.trace, name, rows))))
     for name, rows in (("driver_calls", _driver_calls(model.trace)), ("optimizer", update_calls(model.trace))):
         if len(rows):
-            found.append((name, Scale(part_of_events(model, rows), _FACTORS.get(name, 0.0))))
+            found.append((name, Scale(part_of_events(model, rows), _factor(model.trace, name, rows))))
     return found
 
 
-_FACTORS: Mapping[str, Estimate] = {
-    "wide_products": _IN_16_BITS, "elementwise": _FUSED, "attention": _FUSED_ATTENTION, "optimizer": _FUSED_UPDATE,
+def _factor(trace: HostTrace, name: str, rows: I64) -> Estimate | float:
+    """What is left of the time of some events after a change; nothing where the change removes them."""
+    if name == "wide_products":
+        return IN_16_BITS
+    estimate = _ESTIMATES.get(name)
+    return estimate(trace, rows) if estimate is not None else 0.0
+
+
+_ESTIMATES: Mapping[str, Callable[[HostTrace, I64], Estimate]] = {
+    "elementwise": estimate_fused, "attention": estimate_attention, "optimizer": estimate_update,
 }  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """What is traced and compiled while the steps run, and which shapes change from step to step.
 
 TensorFlow records which function it traces again.  JAX records which program it compiles and its parameters.  PyTorch
-records the operand shapes of ops.  None of them records the values of arguments that are not tensors.
+records the operand shapes of ops.  None of them records the values of arguments that are not tensors; a capture of
+Stepscope does, for TensorFlow and PyTorch.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.noted_compilations import AGAIN, FUNCTION, CompileNote, noted_compilations
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -48,6 +50,7 @@ class CompileFacts:
             unknown.
         same_shapes: programs of one name were compiled for arguments of equal shapes.
         repeated: most of the time went into programs that were compiled more than once.
+        change: what made the costliest function be traced or compiled again, in words, where Stepscope noted it.
     """
 
     programs: list[Compiled]
@@ -55,6 +58,7 @@ class CompileFacts:
     shapes: list[str]
     same_shapes: bool = False
     repeated: bool = False
+    change: str = ""
 
 
 def compiles_of(trace: HostTrace) -> CompileFacts | None:
@@ -64,6 +68,9 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
         return None
     named = _traced_functions(trace, calls) or _compiled_programs(trace, compiling)
     programs, repeated = _count_names(named), _is_repeated(trace, named)
+    change = _noted_change(trace)
+    if change:
+        return CompileFacts(programs, "", [], repeated=repeated, change=change)
     op, shapes = _changing_shapes(trace)
     if op or not programs or programs[0].times < _SEVERAL:
         return CompileFacts(programs, op, shapes, repeated=repeated)
@@ -91,8 +98,40 @@ def _compiled_programs(trace: HostTrace, rows: I64) -> _Named:
         known = names > 0
         pairs = zip(names[known].tolist(), compiling[known].tolist(), strict=True)
         return [(function_of_program(trace.strings[name]), row) for name, row in pairs]
+    notes = [note for note in noted_compilations(trace) if _is_in_steps(trace, note.event)]
+    if notes:
+        return [(note.function, note.event) for note in notes]
     frames = rows[has_trait(trace, trace.events.type[rows], CallTrait.COMPILES_FRAME)]
     return [("a compiled frame", row) for row in frames.tolist()]
+
+
+def _is_in_steps(trace: HostTrace, row: int) -> bool:
+    """Whether an event starts in one of the steps that count; a note lies on no thread, so its time decides."""
+    steps, start = whole_steps(trace), int(trace.events.start_ps[row])
+    return bool(((steps.start_ps <= start) & (start < steps.end_ps)).any())
+
+
+def _noted_change(trace: HostTrace) -> str:
+    """What made the function on which most time was spent be traced or compiled again; empty if nothing was noted."""
+    groups: dict[tuple[str, str, str], list[CompileNote]] = {}
+    for note in noted_compilations(trace):
+        if note.reason in (AGAIN, FUNCTION) and _is_in_steps(trace, note.event):
+            argument = note.changes[0][0] if note.changes else ""
+            groups.setdefault((note.function, note.place, argument), []).append(note)
+    if not groups:
+        return ""
+    largest = max(groups, key=lambda key: sum(note.total_ps for note in groups[key]))
+    return _describe_notes(*largest, groups[largest])
+
+
+def _describe_notes(function: str, place: str, argument: str, notes: list[CompileNote]) -> str:
+    where = f"{function} ({place})" if place else function
+    if notes[0].reason == FUNCTION:
+        return f"{where} is made a new function each time, so nothing of the one before is used again"
+    had = list(dict.fromkeys(text for note in notes for text in note.changes[0][1:] if text)) if argument else []
+    if not argument or not had:
+        return f"{where} is compiled again" + (f" because of {argument}" if argument else "")
+    return f"argument {argument} of {where} changes: {', then '.join(had[:_MOST_SHAPES])}"
 
 
 def _is_repeated(trace: HostTrace, named: _Named) -> bool:

@@ -69,7 +69,7 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
     events = trace.events
     rows = events_of_kind(trace, K.ITERATOR)
     reads = rows[(events.traits[rows] & np.uint8(Trait.FILE_READ)) != 0]
-    ops = _ops_of_iterators(trace) if len(rows) else rows
+    ops = ops_of_iterators(trace) if len(rows) else rows
     python, reading = (_has_trait(trace, ops, trait) for trait in (OpTrait.CALLS_PYTHON, OpTrait.READS_FILE))
     generator = _has_trait(trace, rows, InputTrait.FROM_PYTHON)
     in_parallel = bool(_has_trait(trace, rows, InputTrait.PARALLEL).any())
@@ -114,7 +114,7 @@ def _events_in_a_row(trace: HostTrace, handed: I64, ops: I64, in_parallel: bool)
     return int(lengths.max(initial=0) if in_parallel else lengths.sum())
 
 
-def _ops_of_iterators(trace: HostTrace) -> I64:
+def ops_of_iterators(trace: HostTrace) -> I64:
     """Ops outside all steps or on input threads: those of the functions that iterators run."""
     ops = events_of_kind(trace, K.OP)
     return ops[(steps_of(trace).label[ops] < 0) | is_input_thread_event(trace, ops)]

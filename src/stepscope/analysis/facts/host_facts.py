@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 import numpy as np
 
 from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.facts.augmentation import AugmentationFacts, augmentation_of
 from stepscope.analysis.facts.changes import Changes, changes_of
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
@@ -18,6 +21,7 @@ from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
 from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import settings_of
+from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import type_names
@@ -40,6 +44,9 @@ class HostFacts:
         first_calls: the capture holds first calls only; None if it holds more.
         outside_fetches: the loop fetches its batches outside of the step marks; None if not.
         settings: environment variables of the program that the capture found set, such as TF_GPU_THREAD_MODE.
+        augmentation: the input moves pictures after it has cast them to floats; None if it does not.
+        graphs: what the program has traced into graphs, by a capture of Stepscope's.
+        op_threads: cores of the machine and threads of one op.
     """
 
     host: str
@@ -56,6 +63,9 @@ class HostFacts:
     first_calls: FirstCalls | None = None
     outside_fetches: OutsideFetches | None = None
     settings: tuple[str, ...] = ()
+    augmentation: AugmentationFacts | None = None
+    graphs: tuple[TracedGraph, ...] = ()
+    op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
 
 
 def facts_of(trace: HostTrace) -> HostFacts:
@@ -75,6 +85,9 @@ def facts_of(trace: HostTrace) -> HostFacts:
         first_calls=first_calls_of(trace),
         outside_fetches=outside_fetches_of(trace),
         settings=settings_of(trace),
+        augmentation=augmentation_of(trace),
+        graphs=traced_graphs(trace),
+        op_threads=op_threads_of(trace),
     )
 
 

@@ -42,7 +42,7 @@ class Amount:
     value: float
     unit: str = ""
 
-    def in_unit(self, unit: str) -> float:
+    def convert(self, unit: str) -> float:
         """The number in the unit of a figure.  Raises UsageError if it measures something else."""
         if self.unit in ("", unit) or (self.unit == "%" and unit == "percent"):
             return self.value

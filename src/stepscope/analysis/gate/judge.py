@@ -119,9 +119,9 @@ def _check(before: Sequence[Session], after: Sequence[Session], budget: Budget) 
         return
     unit = other.readings[0].field.unit
     if budget.most is not None:
-        yield _check_absolute(one, other, budget, budget.most.in_unit(unit), is_least=False)
+        yield _check_absolute(one, other, budget, budget.most.convert(unit), is_least=False)
     if budget.least is not None:
-        yield _check_absolute(one, other, budget, budget.least.in_unit(unit), is_least=True)
+        yield _check_absolute(one, other, budget, budget.least.convert(unit), is_least=True)
     if budget.rise_percent is not None:
         yield _check_relative(one, other, budget, 1 + budget.rise_percent / 100, is_least=False)
     if budget.fall_percent is not None:

@@ -15,17 +15,18 @@ import numpy as np
 
 from stepscope.analysis.input.loaders import outer_waits
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
-from stepscope.analysis.steps.stack_samples import main_function
+from stepscope.analysis.steps.stack_samples import main_function, pool_function
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, percent, round_ms
+from stepscope.vocabulary.grain import is_wait
 from stepscope.vocabulary.lines import holds_worker_processes
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.python import place_of
-from stepscope.vocabulary.traits import InputTrait
+from stepscope.vocabulary.traits import CodeTrait, InputTrait
 
 PREPARE = "prepare"
 _IDLE = 50.0  # percent: workers that are busy for less are ahead of the loop
@@ -103,7 +104,7 @@ def workers_of(trace: HostTrace) -> WorkersOfHost:
     lines = np.flatnonzero(np.isin(trace.lines.plane, planes)).tolist()
     workers = [found for line in lines if (found := _worker(trace, line)) is not None]
     waits = outer_waits(trace) if workers else np.empty(0, np.int64)
-    waits = waits[[name_has(trace.name_of(row), InputTrait.MULTI_PROCESS) for row in waits.tolist()]]
+    waits = waits[[_waits_for_workers(trace.name_of(row)) for row in waits.tolist()]]
     seen = observed_time(trace) if workers and whole_steps(trace).source != "none" else None
     if seen is None:
         return WorkersOfHost(workers, 0, 0, 0)
@@ -112,13 +113,20 @@ def workers_of(trace: HostTrace) -> WorkersOfHost:
     return WorkersOfHost(workers, seen.total, waiting.total, taken)
 
 
+def _waits_for_workers(name: str) -> bool:
+    return name_has(name, InputTrait.MULTI_PROCESS) or is_wait(name)
+
+
 def _worker(trace: HostTrace, line: int) -> WorkerFacts | None:
     rows: I64 = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
     prepares = np.array([trace.name_of(row) == PREPARE for row in rows.tolist()], np.bool_)
     if not prepares.any():
         return None
     start, length = trace.events.start_ps[rows], trace.events.duration_ps[rows]
-    found = main_function(trace, line, spans_of(trace, rows[prepares]))
+    preparing = spans_of(trace, rows[prepares])
+    found = main_function(trace, line, preparing)
+    if found is None or not name_has(trace.name_of(found.frame), CodeTrait.OF_USER):
+        found = pool_function(trace, f"{trace.line_label(line)}: ", preparing) or found
     name, file, number = place_of(trace.name_of(found.frame)) if found else ("", None, None)
     return WorkerFacts(
         name=trace.line_label(line),

@@ -22,6 +22,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
@@ -137,7 +138,7 @@ def _measure(trace: HostTrace, rows: I64, steps: Spans) -> RangeRow:
     whole = spans_of(trace, rows)
     return RangeRow(
         name=_plain_name(trace, int(rows[0])),
-        thread=trace.line_label(line),
+        thread=thread_label(trace, line),
         is_step=bool(trace.events.kind[rows[0]] == EventKind.STEP_MARK),
         occurrences=len(rows),
         total_ps=int(duration.sum()),

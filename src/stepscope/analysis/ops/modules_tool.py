@@ -17,9 +17,10 @@ import numpy as np
 
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.grouping import forest, spread_labels
+from stepscope.analysis.trace.module_calls import backward_modules, module_calls
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import MODULES, remedy
-from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
@@ -131,7 +132,7 @@ COMPARABLES = (
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     found = attribute(trace)
-    rows = _module_calls(trace)
+    rows = module_calls(trace)
     if not len(rows):
         return Partial(origin_of(trace), [], 0, int(found.time_ps.sum()))
     inside = np.full(len(trace.events), -1, np.int32)
@@ -144,7 +145,7 @@ def partial(trace: HostTrace) -> Partial:
     own = duration.copy()
     np.subtract.at(own, above[above >= 0], duration[above >= 0])
     forward = inside[found.rows]
-    backward = np.where(forward < 0, _backward_modules(trace, inside)[found.rows], -1)
+    backward = np.where(forward < 0, backward_modules(trace, inside)[found.rows], -1)
     columns = (
         np.bincount(path, minlength=size), _sums(path, duration, size), _sums(path, np.maximum(own, 0), size),
         _device_sums(path, forward, found.time_ps, size), _device_sums(path, backward, found.time_ps, size),
@@ -155,14 +156,6 @@ def partial(trace: HostTrace) -> Partial:
     lost = (forward < 0) & (backward < 0)
     nodes, left_out = _select_longest([Node(*each) for each in whole])
     return Partial(origin_of(trace), nodes, left_out, int(found.time_ps[lost].sum()))
-
-
-def _module_calls(trace: HostTrace) -> I64:
-    python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
-    types = trace.events.type[python]
-    names = trace.event_types.name
-    of_modules = [kind for kind in np.unique(types).tolist() if trace.strings[names[kind]].startswith(MODULE_PREFIX)]
-    return python[np.isin(types, of_modules)]
 
 
 def _enclosing_calls(trace: HostTrace, rows: I64, inside: I32) -> I64:
@@ -197,19 +190,6 @@ def _sums(group: I32, values: I64, size: int) -> I64:
 def _device_sums(path: I32, call: I32, time: I64, size: int) -> I64:
     known = call >= 0
     return _sums(path[call[known]], time[known], size)
-
-
-def _backward_modules(trace: HostTrace, inside: I32) -> I32:
-    """The module call of each backward event: that of its linked forward op."""
-    label = np.full(len(trace.events), -1, np.int32)
-    if trace.has_stat(stat_names.FORWARD_BACKWARD_ID):
-        number = trace.stat_ints(stat_names.FORWARD_BACKWARD_ID)
-        linked = np.flatnonzero(number >= 0)
-        order = linked[np.lexsort((trace.events.start_ps[linked], number[linked]))]
-        pair = np.flatnonzero(number[order][1:] == number[order][:-1])
-        label[order[pair + 1]] = inside[order[pair]]
-        spread_labels(trace, label)
-    return label
 
 
 def _select_longest(nodes: list[Node]) -> tuple[list[Node], int]:

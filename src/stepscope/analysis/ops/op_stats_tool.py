@@ -16,12 +16,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from stepscope.analysis.ops.graph_rows import GRAPH_FIELDS, graph_rows
 from stepscope.analysis.ops.op_sides import NO_OPS, Peaks, Side, device_idle, host_idle, peaks_of, side_of
-from stepscope.analysis.ops.op_table import distributions, merge_sides, side_rows, sum_sides, totals
+from stepscope.analysis.ops.op_table import distributions, idle_row, merge_sides, side_rows, sum_sides, totals
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
 from stepscope.analysis.trace.op_work import device_calls, device_work, host_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.program_facts import TracedGraph, traced_graphs
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.report import (
@@ -179,6 +181,16 @@ DISTRIBUTION_FIELDS: tuple[Field, ...] = (
 )
 
 
+IDLE_FIELDS: tuple[Field, ...] = (
+    Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
+    Field("type", "text", "`IDLE`", "str", role=Role.TYPE),
+    Field("name", "text", "`IDLE`: idle time is not an op", "str", role=Role.TERM),
+    Field("rank_with_idle", "number", "its place among the ops of its side, by self time", "int", role=Role.ORDINAL),
+    Field("total_self_us", "us", "idle time, of all threads or devices together", label="Idle time"),
+    *(field for field in FIELDS if field.name in ("self_percent_with_idle", "cumulative_self_percent_with_idle")),
+)
+
+
 @dataclass(frozen=True)
 class Partial:
     """The part of one host."""
@@ -189,6 +201,7 @@ class Partial:
     stand_in: str | None
     attributed: Shares
     peaks: Peaks | None
+    graphs: tuple[TracedGraph, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +211,8 @@ class OpStatsReport(Report):
     TOOL: ClassVar[str] = "op-stats"
 
     rows: tuple[dict[str, Cell], ...]
+    idle: tuple[dict[str, Cell], ...]
+    graphs: tuple[dict[str, Cell], ...]
     totals: dict[str, Cell]
     distributions: tuple[dict[str, Cell], ...]
     attribution: dict[str, Cell]
@@ -206,6 +221,8 @@ class OpStatsReport(Report):
         """The tool's own part of the JSON object."""
         return {
             "rows": list(self.rows),
+            "idle": list(self.idle),
+            "graphs": list(self.graphs),
             "totals": self.totals,
             "distributions": list(self.distributions),
             "attribution": self.attribution,
@@ -216,6 +233,7 @@ class OpStatsReport(Report):
         spread = self.distributions
         return [
             Rows("rows", "Ops", FIELDS, self.rows, _EMPTY, _PARTS, _shorten_name),
+            Rows("idle", "Idle time", IDLE_FIELDS, self.idle, "no idle time"),
             Rows(
                 "distributions",
                 "Self time by type and by op",
@@ -224,6 +242,7 @@ class OpStatsReport(Report):
                 "no ops",
                 brief=_shorten_name,
             ),
+            Rows("graphs", "Graphs that the program traced", GRAPH_FIELDS, self.graphs, _NO_GRAPHS),
             Figures("totals", "Totals", TOTAL_FIELDS, self.totals),
             Figures("attribution", "How the ops of device work are known", attribution.FIELDS, self.attribution),
         ]
@@ -238,6 +257,7 @@ _EMPTY = (
     "no ops: neither host nor device recorded any; record with ProfilerOptions(host_tracer_level=2) and, on a GPU or "
     "TPU, device_tracer_level=1"
 )
+_NO_GRAPHS = "no graphs: captures by Stepscope list the functions that TensorFlow traced"
 
 
 COMPARABLES = (
@@ -266,6 +286,7 @@ def partial(trace: HostTrace) -> Partial:
         stand_in=_STAND_INS.get(on_host.stand_in) if on_host.stand_in else None,
         attributed=shares(trace),
         peaks=peaks_of(trace),
+        graphs=traced_graphs(trace),
     )
 
 
@@ -299,6 +320,8 @@ def merge(partials: Sequence[Partial]) -> OpStatsReport:
     return OpStatsReport(
         **header([part.origin for part in partials], _warnings(partials, sides)),
         rows=tuple(rows),
+        idle=tuple(row for name, side in sides.items() for row in idle_row(name, side)),
+        graphs=graph_rows([graph for part in partials for graph in part.graphs]),
         totals={key: value for name, side in sides.items() for key, value in totals(name, side, len(partials)).items()},
         distributions=tuple(row for name, side in sides.items() for row in distributions(name, side)),
         attribution=dict(attribution.figures([part.attributed for part in partials])),

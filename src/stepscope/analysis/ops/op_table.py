@@ -14,6 +14,7 @@ from stepscope.report import Cell, percent, round_6, round_us
 
 T = TypeVar("T", int, float)
 TOP = 10  # of a distribution
+IDLE = "IDLE"  # the name and type of idle time, which is not an op
 
 _TOTAL_PS, _SELF_PS = OpRow._fields.index("total_ps"), OpRow._fields.index("self_ps")
 
@@ -99,6 +100,21 @@ def _shares(where: str, side: Side) -> dict[str, list[float | None]]:
     }
 
 
+def idle_row(where: str, side: Side) -> list[dict[str, Cell]]:
+    """The idle time of one side, ranked among its ops; none if the side has no idle time."""
+    own, idle = side.self_ps, side.idle_ps
+    if not side.ops or idle <= 0:
+        return []
+    longer = [row.self_ps for row in side.ops if row.self_ps > idle]
+    return [
+        {
+            "where": where, "type": IDLE, "name": IDLE, "rank_with_idle": len(longer) + 1,
+            "total_self_us": round_us(idle), "self_percent_with_idle": percent(idle, own + idle),
+            "cumulative_self_percent_with_idle": percent(sum(longer) + idle, own + idle),
+        }
+    ]  # fmt: skip
+
+
 def _percents(parts: I64, merge_sides: int) -> list[float | None]:
     """`percent` of each part."""
     if merge_sides <= 0:
@@ -159,7 +175,7 @@ def _distribution(where: str, by: str, found: list[tuple[str, int]], side: Side)
     ]  # fmt: skip
     if rows and idle:
         rows.append({
-            "where": where, "by": by, "name": "IDLE", "self_us": round_us(idle), "percent": None,
+            "where": where, "by": by, "name": IDLE, "self_us": round_us(idle), "percent": None,
             "percent_with_idle": percent(idle, own + idle),
         })  # fmt: skip
     return rows

@@ -508,10 +508,10 @@ def condense(partials: Sequence[Partial]) -> list[Partial]:
     first, *others = partials
     device, host = ([part.on_device for part in partials], [part.on_host for part in partials])
     summed = replace(first, on_device=sum_tables(device), on_host=sum_tables(host))
-    return [summed, *(_without_ops(part) for part in others)]
+    return [summed, *(_drop_ops(part) for part in others)]
 
 
-def _without_ops(part: Partial) -> Partial:
+def _drop_ops(part: Partial) -> Partial:
     if part.on_device is NO_OPS and part.on_host is NO_OPS:
         return part
     return replace(part, on_device=NO_OPS, on_host=NO_OPS)

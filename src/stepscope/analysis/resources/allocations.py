@@ -327,6 +327,11 @@ def op_names(trace: HostTrace, events: I64, stated: I64) -> I64:
     return named
 
 
+def find_op_around(trace: HostTrace, events: I64) -> I64:
+    """The innermost op around each event or around its cause; UNKNOWN if there is none."""
+    return _find_around(trace, events, _OPS)
+
+
 def _only_allocates(trace: HostTrace, events: I64) -> Mask:
     """Which events are ops that do nothing but allocate: bool of shape (events,)."""
     return has_trait(trace, trace.events.type[events], OpTrait.ONLY_ALLOCATES)

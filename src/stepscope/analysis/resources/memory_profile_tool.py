@@ -8,6 +8,15 @@ every allocation; the timeline shows at most 1000 moments per memory, the fulles
 The breakdown at the peak contains every recorded allocation that was alive then, from any step. The rest of the memory
 in use was allocated before the capture started.
 
+`purposes` says what the memory at the peak is for. Where the allocator does not record it, it follows from where an
+allocation was made (in an update of the optimizer, in the backward pass, by what makes batches, elsewhere in a step)
+and from when it was freed. What PyTorch allocates before a capture has no such record: record from the start, or let it
+write a snapshot, whose stacks tell parameters from state of the optimizer.
+
+Memory that every step leaves is found at the ends of the steps: the slope is the median over all pairs of steps, and
+what stays are the allocations of several steps that are alive at the end of the last. The memory of the process on the
+host is compared in the same way where Stepscope sampled it.
+
 The op of an allocation is what the allocator recorded. Where it recorded none it is the innermost op around the
 allocation, or around what caused it; PyTorch's `aten::empty` gives way to the op that calls it.
 """
@@ -22,7 +31,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.resources.allocations import allocations_of
+from stepscope.analysis.resources.memory_growth import Growth, Staying
 from stepscope.analysis.resources.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Points, profile_memory, thin_out
+from stepscope.analysis.resources.process_memory import process_growth
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
@@ -37,6 +48,7 @@ from stepscope.report import (
     Role,
     Rows,
     Section,
+    fields_named,
     percent,
     round_ms,
     size_text,
@@ -45,6 +57,8 @@ from stepscope.report import (
 MOST_SENTENCES = 8
 _BLOCKS, _CURVE_WIDTH = " ▁▂▃▄▅▆▇█", 48
 NOTHING = "no allocations were recorded"
+_FEW_STEPS = "unknown: no memory was recorded over five steps or more"
+_NOTHING_STAYS = "no allocation of several steps stays"
 _POINTS_OF_ALL, _LEAST_POINTS = 64 * MOST_POINTS, 50  # of the timelines of many hosts together; of each at least
 
 _MEMORY = Field(
@@ -122,6 +136,24 @@ BREAKDOWN_FIELDS: tuple[Field, ...] = (
     _MEMORY,
     _HOST,
 )
+PURPOSE_FIELDS: tuple[Field, ...] = (
+    Field(
+        "purpose",
+        "text",
+        "`parameters`, `gradients`, `optimizer_state`, `activations` (results of the forward pass), `input_batches`, "
+        "`temporary` (freed in the op or the pass that made it, and the stack of programs), `compiled_programs` "
+        "(results and temporary memory of JAX's programs), `before_the_capture` (or before its first step), `unknown`",
+        "str",
+        role=Role.TERM,
+    ),
+    Field("layer", "text", "the layer or module that allocated it; unknown if not recorded", "str", role=Role.LABEL),
+    Field("line", "text", "the line of the program; unknown unless stacks were recorded", "str", role=Role.SOURCE),
+    Field("allocated_bytes", "bytes", "memory that it holds at the peak", "int"),
+    Field("percent", "percent", "its share of the memory in use at the peak"),
+    Field("occurrences", "count", "allocations alive at the peak", "int"),
+    _MEMORY,
+    _HOST,
+)
 TIMELINE_FIELDS: tuple[Field, ...] = (
     _MEMORY,
     _HOST,
@@ -141,6 +173,26 @@ TIMELINE_FIELDS: tuple[Field, ...] = (
     Field("dtype", "text", "element type of the tensor", "str", role=Role.TYPE),
     Field("shape", "text", "shape of the tensor", "str", role=Role.SHAPE),
     *(replace(field, doc=f"{field.doc}, after the event") for field in _STATE_FIELDS),
+)
+GROWTH_FIELDS: tuple[Field, ...] = (
+    _MEMORY,
+    _HOST,
+    Field("grows", "", "most steps end with more in use than the steps before, by 1 % or more in all", "bool"),
+    Field("bytes_per_step", "bytes", "what a step leaves: the median slope over all pairs of steps"),
+    Field("steps", "count", "steps that were compared: all but the first", "int"),
+    Field("first_bytes", "bytes", "in use at the end of the first of these steps", "int"),
+    Field("last_bytes", "bytes", "in use at the end of the last", "int"),
+)
+STAYING_FIELDS: tuple[Field, ...] = (
+    Field("op", "text", "the op that requested the memory", "str", role=Role.NAME),
+    Field("place", "text", "the line of the program around it, where Python calls were recorded", "str", Role.SOURCE),
+    Field("bytes_per_step", "bytes", "what stays of each step"),
+    Field("allocated_bytes", "bytes", "what stayed of all steps together", "int"),
+    Field("allocations", "count", "allocations that stayed", "int"),
+    Field("steps", "count", "steps in which one of them was made", "int"),
+    *fields_named(BREAKDOWN_FIELDS, "region", "dtype", "shape"),
+    _MEMORY,
+    _HOST,
 )
 
 # Limits of a memory's figures.
@@ -167,6 +219,7 @@ class Partial:
     origin: Origin
     framework: str
     memories: list[MemoryOfHost]
+    process: list[Growth]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,18 +227,23 @@ class MemoryProfileReport(Report):
     """How full each memory of each host is.
 
     Attributes:
-        memories: one per memory and host: the keys of MEMORY_FIELDS, and `peak`, `timeline` and `breakdown`.
+        memories: one per memory and host: the keys of MEMORY_FIELDS, and `peak`, `timeline`, `breakdown` and
+            `purposes`.
         rows: the breakdowns of all memories, fullest memory first; keys as in BREAKDOWN_FIELDS.
+        growth: how each memory, and the process, grows from step to step; keys as in GROWTH_FIELDS.
+        staying: the allocations that every few steps leave; keys as in STAYING_FIELDS.
     """
 
     TOOL: ClassVar[str] = "memory-profile"
 
     memories: tuple[dict[str, Any], ...]
     rows: tuple[dict[str, Cell], ...]
+    growth: tuple[dict[str, Cell], ...] = ()
+    staying: tuple[dict[str, Cell], ...] = ()
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
-        return {"memories": list(self.memories)}
+        return {"memories": list(self.memories), "growth": list(self.growth), "staying": list(self.staying)}
 
     def sections(self) -> Sequence[Section]:
         """The peaks in sentences, the memories, their peaks, breakdowns and timelines."""
@@ -196,6 +254,9 @@ class MemoryProfileReport(Report):
             _make_table("memories", "Memories", MEMORY_FIELDS, self.memories),
             _make_table("peak", "Peak of each memory", PEAK_FIELDS, self._flatten_memories("peak")),
             _make_table("breakdown", "Breakdown at the peak", BREAKDOWN_FIELDS, self.rows),
+            _make_table("purposes", "What the peak is for", PURPOSE_FIELDS, self._flatten_memories("purposes")),
+            Rows("growth", "Growth from step to step", GROWTH_FIELDS, self.growth, _FEW_STEPS),
+            Rows("staying", "What stays from step to step", STAYING_FIELDS, self.staying, _NOTHING_STAYS),
             _make_table("timeline", "Timeline", TIMELINE_FIELDS, self._flatten_memories("timeline")),
         ]
 
@@ -235,11 +296,17 @@ class MemoryProfileReport(Report):
 
     def _sentences(self) -> tuple[str, ...]:
         if not self.memories:
-            return (NOTHING,)
+            return (*self._growth_sentences(), NOTHING)
         fullest = sorted(self.memories, key=_fullness_order)
         lines = [_memory_sentence(memory, self._several()) for memory in fullest[:MOST_SENTENCES]]
         hidden = len(fullest) - len(lines)
-        return (*lines, *([f"... and {hidden} memories with less in use"] if hidden else []))
+        more = [f"... and {hidden} memories with less in use"] if hidden else []
+        return (*self._growth_sentences(), *lines, *more)
+
+    def _growth_sentences(self) -> list[str]:
+        """The memories that grow, and what makes them grow."""
+        growing = [row for row in self.growth if row["grows"]]
+        return [_growth_sentence(row, self.staying) for row in growing[:MOST_SENTENCES]]
 
     def _several(self) -> bool:
         return len({memory["host"] for memory in self.memories}) > 1
@@ -305,6 +372,24 @@ def _memory_sentence(memory: dict[str, Any], several: bool) -> str:
     return f"{name}: {size_text(peak['in_use_bytes'])}{capacity} at {peak['time_ms']:,.3f} ms{step}: {largest}"
 
 
+def _whole(value: Cell) -> int:
+    return round(value) if isinstance(value, int | float) else 0
+
+
+def _growth_sentence(row: dict[str, Cell], staying: Sequence[dict[str, Cell]]) -> str:
+    own = next((each for each in staying if (each["memory"], each["host"]) == (row["memory"], row["host"])), None)
+    slope, first, last = (_whole(row[name]) for name in ("bytes_per_step", "first_bytes", "last_bytes"))
+    text = (
+        f"{row['memory']} grows by {size_text(slope)} per step over {row['steps']} steps, from {size_text(first)} to"
+        f" {size_text(last)}"
+    )
+    if own is None:
+        return text
+    where = f" in {own['place']}" if own["place"] else ""
+    stays = size_text(_whole(own["bytes_per_step"]))
+    return f"{text}: {stays} per step stays of {_end_of_path(str(own['op'] or 'an unknown op'))}{where}"
+
+
 def _end_of_path(op: str) -> str:
     """The end of an op's path, which says more than its start."""
     return op if len(op) <= 40 else "…" + op[-39:]
@@ -337,6 +422,7 @@ def partial(trace: HostTrace) -> Partial:
         origin=origin_of(trace),
         framework=trace.framework,
         memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
+        process=process_growth(trace),
     )
 
 
@@ -356,7 +442,44 @@ def merge(partials: Sequence[Partial]) -> MemoryProfileReport:
             for memory in sorted(memories, key=_fullness_order)
             for row in memory["breakdown"]
         ),
+        growth=tuple(_growth_cells(host, growth) for host, growth in _list_growth(partials)),
+        staying=tuple(_staying_cells(host, memory.id, row) for host, memory in owned for row in memory.staying),
     )
+
+
+def _list_growth(partials: Sequence[Partial]) -> list[tuple[str, Growth]]:
+    """Every memory's growth with its host: what grows first, by the slope."""
+    found = [(part.origin.host, memory.growth) for part in partials for memory in part.memories if memory.growth]
+    found += [(part.origin.host, growth) for part in partials for growth in part.process]
+    return sorted(found, key=lambda each: (not each[1].grows, -each[1].slope, each[0], each[1].memory))
+
+
+def _growth_cells(host: str, growth: Growth) -> dict[str, Cell]:
+    return {
+        "memory": growth.memory,
+        "host": host,
+        "grows": growth.grows,
+        "bytes_per_step": round(growth.slope, 3),
+        "steps": growth.steps,
+        "first_bytes": growth.first,
+        "last_bytes": growth.last,
+    }
+
+
+def _staying_cells(host: str, memory: str, row: Staying) -> dict[str, Cell]:
+    return {
+        "op": row.op,
+        "place": row.place,
+        "bytes_per_step": round(row.per_step, 3),
+        "allocated_bytes": row.allocated,
+        "allocations": row.allocations,
+        "steps": row.steps,
+        "region": row.region,
+        "dtype": row.data_type,
+        "shape": row.shape,
+        "memory": memory,
+        "host": host,
+    }
 
 
 def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
@@ -372,7 +495,23 @@ def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
         "peak": _peak_cells(memory.peak),
         "timeline": [_point_cells(timeline, row) for row in thin_out(level, most).tolist()],
         "breakdown": [_alive_cells(row) for row in memory.breakdown],
+        "purposes": _purpose_rows(memory),
     }
+
+
+def _purpose_rows(memory: MemoryOfHost) -> list[dict[str, Cell]]:
+    in_use = memory.peak.in_use_at(0) if memory.peak.time_ps else None
+    return [
+        {
+            "purpose": row.purpose,
+            "layer": row.layer,
+            "line": row.line,
+            "allocated_bytes": row.allocated,
+            "percent": percent(row.allocated, in_use or 0),
+            "occurrences": row.occurrences,
+        }
+        for row in memory.held
+    ]
 
 
 def _peak_cells(peak: Points) -> dict[str, Cell]:

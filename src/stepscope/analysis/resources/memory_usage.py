@@ -18,13 +18,24 @@ from stepscope.analysis.resources.allocations import (
     lifetimes,
     op_names,
 )
+from stepscope.analysis.resources.memory_growth import (
+    Growth,
+    Staying,
+    compared_steps,
+    group_staying,
+    growth_of_levels,
+    staying_rows,
+)
+from stepscope.analysis.resources.purposes import Held, hold_at_peak
 from stepscope.analysis.steps.find_steps import steps_of, steps_of_events
+from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 
 MOST_POINTS = 1000  # of a timeline
 MOST_ROWS = 1000  # of a breakdown
+MOST_STAYING = 50
 BEFORE = "(allocated before the capture)"
 STACK = "stack"
 SMALLER = "(smaller ones)"
@@ -92,9 +103,12 @@ class MemoryOfHost:
         peak: the moment of the most memory in use during the capture, one point; none if sizes are unknown.
         timeline: at most MOST_POINTS moments, in order of time.
         breakdown: what was alive at the peak, largest first.
+        held: what the memory at the peak is for, the most first.
         counts_from_start: True if the profile has no totals; sizes were then summed from the start of the capture.
         has_addresses: False if deallocations had to be matched by size.
         surplus: the bytes by which the allocations alive at the peak exceed the memory in use.
+        growth: by how much it grows from step to step; None with too few steps.
+        staying: the allocations that make it grow, most bytes first.
     """
 
     id: str
@@ -105,9 +119,12 @@ class MemoryOfHost:
     peak: Points
     timeline: Points
     breakdown: list[Alive]
+    held: list[Held]
     counts_from_start: bool
     has_addresses: bool
     surplus: int
+    growth: Growth | None
+    staying: list[Staying]
 
 
 @dataclass(frozen=True)
@@ -143,7 +160,7 @@ def profile_memory(trace: HostTrace, memory: Allocations) -> MemoryOfHost:
     found = np.array([peak] if in_use[peak] >= 0 else [], np.int64)
     alive = _find_alive(memory, lives, peak) if len(found) else found
     known = int(np.maximum(sizes.allocated[alive], 0).sum())
-    heap = int(usage.heap[peak])
+    heap, stack = int(usage.heap[peak]), int(usage.stack[peak])
     return MemoryOfHost(
         id=memory.memory,
         allocations=int(memory.is_allocation.sum()),
@@ -155,10 +172,25 @@ def profile_memory(trace: HostTrace, memory: Allocations) -> MemoryOfHost:
         breakdown=_make_breakdown(
             trace, memory, sizes, alive, _unrecorded_memory(usage, peak, known) if len(found) else []
         ),
+        held=hold_at_peak(trace, memory, lives, sizes.allocated, alive, stack, heap - known) if len(found) else [],
         counts_from_start=usage.counts_from_start,
         has_addresses=bool(memory.columns["address"].present().all()),
         surplus=max(known - heap, 0) if len(found) else 0,
+        growth=growth_of_levels(trace, memory.memory, memory.time_ps, in_use),
+        staying=_find_staying(trace, memory, lives, sizes),
     )
+
+
+def _find_staying(trace: HostTrace, memory: Allocations, lives: Lifetimes, sizes: _Sizes) -> list[Staying]:
+    """The allocations that every few steps leave behind."""
+    steps = steps_of(trace)
+    rows, step = staying_rows(steps, memory.time_ps, lives.end, memory.is_allocation)
+    op, region, data_type, shape = _describe_events(trace, memory, rows)
+    sites = call_sites(trace, memory.event[rows]).tolist()
+    place = [site_text(trace.strings[site]) or None if site >= 0 else None for site in sites]
+    described = list(zip(op, place, region, data_type, shape, strict=True))
+    compared = len(compared_steps(steps)) - 1
+    return group_staying(described, step, np.maximum(sizes.allocated[rows], 0), compared, MOST_STAYING)
 
 
 def memory_in_use(trace: HostTrace, memory: Allocations) -> I64:

@@ -17,6 +17,7 @@ from stepscope.analysis.steps.host_steps import (
 )
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before, spread_labels
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
+from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
@@ -50,7 +51,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     names = tuple(_step_name(trace.name_of(mark), at) for mark, at in zip(marks.tolist(), number.tolist(), strict=True))
     return HostSteps(
         source="markers",
-        how=f"{_describe_marks(names)} on thread {trace.line_label(line)!r}",
+        how=f"{_describe_marks(names)} on thread {thread_label(trace, line)!r}",
         confidence=None,
         number=number,
         name=names,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.steps.own_tracers import events_of_thread
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.vocabulary.lines import holds_stack_samples, is_main_thread
+from stepscope.vocabulary.lines import holds_stack_samples
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
@@ -46,14 +47,7 @@ def sampled_frames(trace: HostTrace, line: int) -> I64:
 
 
 def _find_frames(trace: HostTrace, line: int) -> I64:
-    strings, lines = trace.strings, trace.lines
-    planes = [row for row, name in enumerate(trace.planes.name.tolist()) if holds_stack_samples(strings[name])]
-    sampled = np.flatnonzero(np.isin(lines.plane, planes))
-    same = sampled[lines.line_id[sampled] == lines.line_id[line]]
-    if not len(same):  # some profilers number threads in their own way
-        same = np.array([row for row in sampled.tolist() if is_main_thread(trace.line_label(row))], np.int64)
-    rows = [np.arange(int(lines.event_begin[row]), int(lines.event_end[row])) for row in same[:1].tolist()]
-    return rows[0] if rows else np.empty(0, np.int64)
+    return events_of_thread(trace, line, holds_stack_samples)
 
 
 def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction | None:
@@ -74,6 +68,39 @@ def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction 
         return users or inner
     differs = trace.events.type[inner.frame] != trace.events.type[users.frame]
     return SampledFunction(users.frame, users.share, inner.frame if differs else -1)
+
+
+def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunction | None:
+    """The innermost function of the program that runs for most of some time on any of several threads; None without.
+
+    Args:
+        prefix: how the names of the threads start.
+    """
+    rows = [_line_rows(trace, line) for line in _sampled_lines(trace) if trace.line_label(line).startswith(prefix)]
+    if not rows or spans.total < _LEAST_PS:
+        return None
+    frames = np.concatenate(rows)
+    frames = frames[has_trait(trace, trace.events.type[frames], CodeTrait.OF_USER)]
+    found = []
+    for type_ in np.unique(trace.events.type[frames]).tolist():
+        own = frames[trace.events.type[frames] == type_]
+        running_ps = (spans_of(trace, own) & spans).total
+        if running_ps >= _MOST_OF * spans.total:
+            found.append((running_ps, -int(trace.events.start_ps[own].min()), int(own[0])))
+    if not found:
+        return None
+    running_ps, _, frame = min(found)
+    return SampledFunction(frame, running_ps / spans.total)
+
+
+def _sampled_lines(trace: HostTrace) -> list[int]:
+    planes = [row for row in range(len(trace.planes)) if holds_stack_samples(trace.plane_name(row))]
+    lines: list[int] = np.flatnonzero(np.isin(trace.lines.plane, planes)).tolist()
+    return lines
+
+
+def _line_rows(trace: HostTrace, line: int) -> I64:
+    return np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
 
 
 def _innermost(trace: HostTrace, rows: I64, held: I64, total: int, whose: CodeTrait) -> SampledFunction | None:

@@ -137,15 +137,26 @@ def _has_library_calls(trace: HostTrace) -> bool:
 
 
 def _build_index(trace: HostTrace, shown: Mask) -> Index:
-    pyramid, events, lines = kernels.pyramid, trace.events, trace.lines
-    bounds = lines.event_begin, lines.event_end
-    lane, n_lanes = _assign_lanes(trace, shown)
+    events, lines = trace.events, trace.lines
+    return lay_out(events.start_ps, events.duration_ps, shown, lines.event_begin, lines.event_end)
+
+
+def lay_out(start: I64, duration: I64, shown: Mask, line_begin: I64, line_end: I64) -> Index:
+    """Lays spans out in rows, and builds the levels of the rows.
+
+    Args:
+        start, duration: int64 of shape (spans,), ps; on each line in order of start, at one start the longer first.
+        shown: bool of shape (spans,), which of them are drawn.
+        line_begin, line_end: int64 of shape (lines,), the spans of each line.
+    """
+    pyramid = kernels.pyramid
+    lane, n_lanes = _assign_lanes(start, duration, shown, line_begin, line_end)
     first_row = offsets_of(n_lanes)
     row_begin = np.zeros(first_row[-1] + 1, np.int64)
     order = np.empty(int(shown.sum()), np.int32)
-    pyramid.sort_into_rows(lane, *bounds, first_row, row_begin, np.empty(first_row[-1], np.int64), order)
+    pyramid.sort_into_rows(lane, line_begin, line_end, first_row, row_begin, np.empty(first_row[-1], np.int64), order)
 
-    rows = pyramid.Rows(events.start_ps, events.duration_ps, order, row_begin)
+    rows = pyramid.Rows(start, duration, order, row_begin)
     most_levels = int(np.ceil(np.log2(np.maximum(np.diff(row_begin), 1))).sum())
     level_first = np.zeros(len(row_begin), np.int64)
     exponent, size = np.empty(most_levels, np.int64), np.empty(most_levels, np.int64)
@@ -156,16 +167,14 @@ def _build_index(trace: HostTrace, shown: Mask) -> Index:
     return Index(lane, first_row, rows, levels, slices)
 
 
-def _assign_lanes(trace: HostTrace, shown: Mask) -> tuple[I32, I64]:
-    """The lane of every event, and the number of lanes of each line."""
-    events, bounds = trace.events, (trace.lines.event_begin, trace.lines.event_end)
-    lane, n_lanes = np.empty(len(events), np.int32), np.zeros(len(trace.lines), np.int64)
+def _assign_lanes(start: I64, duration: I64, shown: Mask, line_begin: I64, line_end: I64) -> tuple[I32, I64]:
+    """The lane of every span, and the number of lanes of each line."""
+    lane, n_lanes = np.empty(len(start), np.int32), np.zeros(len(line_begin), np.int64)
     done, room = 0, _USUAL_LANES
     while done < len(n_lanes):
         done = kernels.pyramid.lanes(
-            events.start_ps, events.duration_ps, shown, *bounds, done, np.empty(2 * room, np.int64), lane,
-            n_lanes,
-        )  # fmt: skip
+            start, duration, shown, line_begin, line_end, done, np.empty(2 * room, np.int64), lane, n_lanes
+        )
         room *= 2
     return lane, n_lanes
 
@@ -202,11 +211,16 @@ def find_slices(
     Raises:
         UsageError: the window is empty, the width is not positive, or there are too many rows for `most`.
     """
+    return cut_window(index_of(trace, own_code), begin_ps, end_ps, rows, width, most)
+
+
+def cut_window(index: Index, begin_ps: int, end_ps: int, rows: Sequence[int] | I64, width: int, most: int) -> Window:
+    """The same for any index."""
     if end_ps <= begin_ps or width < 1:
         raise UsageError(f"the window from {begin_ps} to {end_ps} ps in {width} pixels is empty")
     if 4 * len(rows) > most:
         raise UsageError(f"{len(rows)} rows are too many for one answer", hint=f"request at most {most // 4} at a time")
-    index, pyramid = index_of(trace, own_code), kernels.pyramid
+    pyramid = kernels.pyramid
     wanted = np.asarray(rows, np.int64)
     levels = np.full(len(wanted), level_for(begin_ps, end_ps, width), np.int64)
     places = pyramid.Places(*np.empty((4, len(wanted)), np.int64))

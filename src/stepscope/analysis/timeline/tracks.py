@@ -12,6 +12,7 @@ import numpy as np
 from stepscope.analysis.resources.counters import counters_of
 from stepscope.analysis.timeline.index import Index, index_of, is_drawn
 from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -203,7 +204,7 @@ def _line_rank(trace: HostTrace, line: int) -> int:
 
 
 def _line_name(trace: HostTrace, line: int) -> str:
-    return trace.line_label(line) or f"line {int(trace.lines.line_id[line])}"
+    return thread_label(trace, line) or f"line {int(trace.lines.line_id[line])}"
 
 
 def _make_track(

@@ -3,6 +3,8 @@
 JAX compiles a program inside the call that needs it: it traces the function, lowers it, and compiles it or loads it
 from its cache on disk.  The call says which function.  The programs of a function are numbered in the order in which
 they were made, so the last ones belong to the compilations in the capture.
+
+What TensorFlow traces and PyTorch compiles is known where Stepscope made the capture: it notes which argument changed.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.noted_compilations import Change, CompileNote, noted_compilations
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
@@ -46,6 +49,9 @@ class Compilation:
         cache: HIT or MISS of a cache on disk; empty if the trace does not show whether there is one.
         arguments: what the program takes; empty if unknown.
         earlier: what the program of the same function before it takes; None if there is none.
+        place: file and line of the user's code; empty if unknown.
+        reason: why a noted function was compiled, see `noted_compilations`; empty for programs of JAX.
+        changes: the arguments of a noted function that changed.
     """
 
     event: int
@@ -57,6 +63,9 @@ class Compilation:
     cache: str
     arguments: tuple[Argument, ...]
     earlier: tuple[Argument, ...] | None
+    place: str = ""
+    reason: str = ""
+    changes: tuple[Change, ...] = ()
 
 
 def compilations_of(trace: HostTrace) -> list[Compilation]:
@@ -78,7 +87,25 @@ def _find_compilations(trace: HostTrace) -> list[Compilation]:
         for at, call in enumerate(mine, start=first):
             place, before = (places[at], places[at - 1] if at else -1) if first >= 0 else (-1, -1)
             found.append(_compilation(programs, call, place, before, has_cache))
+    found += [_compilation_of_note(note) for note in noted_compilations(trace)]
     return sorted(found, key=lambda each: int(trace.events.start_ps[each.event]))
+
+
+def _compilation_of_note(note: CompileNote) -> Compilation:
+    return Compilation(
+        event=note.event,
+        function=note.function,
+        program="",
+        total_ps=note.total_ps,
+        lower_ps=note.trace_ps,
+        compile_ps=note.backend_ps,
+        cache="",
+        arguments=(),
+        earlier=None,
+        place=note.place,
+        reason=note.reason,
+        changes=note.changes,
+    )
 
 
 # -- calls that compile -----------------------------------------------------------------------------------------------

@@ -76,16 +76,16 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
 
 def _pause_ms(trace: HostTrace) -> float | None:
     """The pause at the end of a capture by Stepscope, as its profile states it."""
-    stated = _capture_facts(trace).get("pause_ms")
+    stated = capture_facts(trace).get("pause_ms")
     return stated if isinstance(stated, float) and 0 <= stated < inf else None
 
 
 def settings_of(trace: HostTrace) -> tuple[str, ...]:
     """The environment variables that a capture by Stepscope found set, of those that advice is about."""
-    return tuple(name.removeprefix(_SETTING) for name in _capture_facts(trace) if name.startswith(_SETTING))
+    return tuple(name.removeprefix(_SETTING) for name in capture_facts(trace) if name.startswith(_SETTING))
 
 
-def _capture_facts(trace: HostTrace) -> Mapping[str, object]:
+def capture_facts(trace: HostTrace) -> Mapping[str, object]:
     """What a capture by Stepscope wrote about itself; empty for other profiles."""
     name = trace.strings.find(_CAPTURE_PLANE)
     plane = next((at for at, row in enumerate(trace.planes.name.tolist()) if row == name > 0), None)

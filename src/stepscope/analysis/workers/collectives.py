@@ -35,6 +35,7 @@ class Collectives:
 
     Attributes:
         names, groups: the different operations and process groups; the latter `name|ranks`, empty if unknown.
+        purposes: what the program calls each of the groups; empty if unknown.
         algorithms: the different algorithms, as kernels' names state them; empty if unknown.
         name, group, algorithm: places in them.
         step: place of the step that each belongs to among the host's steps, -1 for none.
@@ -45,6 +46,7 @@ class Collectives:
 
     names: list[str]
     groups: list[str]
+    purposes: list[str]
     algorithms: list[str]
     name: list[int]
     group: list[int]
@@ -81,11 +83,13 @@ def collectives_of(trace: HostTrace) -> Collectives:
     facts = _Facts(trace, rows)
     names, name = _numbered([operation_of(text) for text in facts.names()])
     groups, group = _numbered(facts.groups())
+    purposes = dict(zip(reversed(group), reversed(facts.purposes()), strict=True))
     own = trace.strings.texts(trace.event_names(rows))
     algorithms, algorithm = _numbered([algorithm_of(text) for text in own])
     return Collectives(
         names=names,
         groups=groups,
+        purposes=[purposes[at] for at in range(len(groups))],
         algorithms=algorithms,
         name=name,
         group=group,
@@ -148,6 +152,11 @@ class _Facts:
         return [
             f"{text[name]}|{text[ranks]}" if max(name, ranks) > 0 else "" for name, ranks in zip(*parts, strict=True)
         ]
+
+    def purposes(self) -> list[str]:
+        """What the program calls each collective's process group, empty if unknown."""
+        rows = self._texts(stat_names.GROUP_DESCRIPTION).tolist()
+        return [self._trace.strings[row] if row > 0 else "" for row in rows]
 
     def sizes(self) -> list[int]:
         """Number of participating ranks, 0 if unknown."""

@@ -11,6 +11,9 @@ among those; the same step by its number, and by its place among the steps of th
 again. Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview. Where ranks
 recorded different numbers of collectives of a size, none of these are compared, and that is said.
 
+The process groups are those that the trace names, each with what it is for. Where ranks send to each other and receive,
+they are stages of a pipeline; its bubble is the part of a step in which a rank has no work but that.
+
 Bandwidth is that of the bus as NCCL's tests define it: data by transfer time, times 2 (n - 1) / n for an all-reduce
 among n ranks, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for the rest. On a single rank the time
 includes waiting, and the bandwidth is a lower bound.
@@ -57,7 +60,18 @@ from stepscope.analysis.workers.many_ranks import (
     describe_group,
     spread_rows,
 )
+from stepscope.analysis.workers.parallel_groups import (
+    GROUP_FIELDS,
+    PIPELINE_FIELDS,
+    PipelineRank,
+    PipelineTime,
+    describe_pipelines,
+    group_rows,
+    pipeline_rows,
+    pipeline_time,
+)
 from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -147,6 +161,7 @@ class Partial:
     steps: list[Window]
     collectives: Collectives
     account: StepAccount | None
+    pipeline: PipelineTime | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +177,8 @@ class DistributedReport(Report):
     spread: tuple[dict[str, Cell], ...]
     collectives: tuple[dict[str, Cell], ...]
     bandwidth: tuple[dict[str, Cell], ...]
+    groups: tuple[dict[str, Cell], ...]
+    pipeline: tuple[dict[str, Cell], ...]
     clocks: tuple[dict[str, Cell], ...]
     steps: tuple[dict[str, Cell], ...]
 
@@ -175,6 +192,8 @@ class DistributedReport(Report):
             "spread": list(self.spread),
             "collectives": list(self.collectives),
             "bandwidth": list(self.bandwidth),
+            "groups": list(self.groups),
+            "pipeline": list(self.pipeline),
             "clocks": list(self.clocks),
             "steps": list(self.steps),
         }
@@ -188,6 +207,8 @@ class DistributedReport(Report):
             Rows("spread", "Spread over the ranks", SPREAD_FIELDS, self.spread, _ONE_RANK),
             Rows("collectives", "Collectives", COLLECTIVE_FIELDS, self.collectives, _NO_COLLECTIVES),
             Rows("bandwidth", "Bandwidth by size", bandwidth.FIELDS, self.bandwidth, _NO_SIZES),
+            Rows("groups", "Process groups", GROUP_FIELDS, self.groups, _NO_GROUPS),
+            Rows("pipeline", "Pipeline bubbles", PIPELINE_FIELDS, self.pipeline, _NO_PIPELINE),
             Rows("clocks", "Clocks of the ranks", CLOCK_FIELDS, self.clocks, _NO_CLOCKS),
             Rows("steps", "Steps by rank", STEP_FIELDS, self.steps, "no steps"),
         ]
@@ -195,6 +216,8 @@ class DistributedReport(Report):
 
 _ONE_RANK = "only one rank: there is nothing to compare"
 _NO_SIZES = "no collective whose size and number of ranks were recorded"
+_NO_GROUPS = "no process groups were recorded: newer PyTorch versions record them with collectives"
+_NO_PIPELINE = "no rank sends to another or receives from one, as stages of a pipeline do"
 _NO_CLOCKS = "clocks are compared by collectives that end on several ranks together, and there are not enough of them"
 _NO_COLLECTIVES = "no collectives: this process trains alone, or its communication was not recorded"
 
@@ -218,8 +241,8 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one rank."""
-    compute, communication, anything = _work(trace)
-    steps = steps_of(trace)
+    compute, communication, anything, work = _work(trace)
+    steps, collectives = steps_of(trace), collectives_of(trace)
     bounds = (int(anything.start[0]), int(anything.end[-1])) if len(anything.start) else (0, 0)
     begin, end = np.append(steps.start_ps, bounds[0]), np.append(steps.end_ps, bounds[1])
     both = compute | communication
@@ -232,13 +255,14 @@ def partial(trace: HostTrace) -> Partial:
         rank_of(trace),
         windows[-1],
         windows[:-1],
-        collectives_of(trace),
+        collectives,
         account_of(trace),
+        pipeline_time(trace, collectives, work, steps.start_ps, steps.end_ps),
     )
 
 
-def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
-    """When the rank computes, communicates, and does any work."""
+def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans, I64]:
+    """When the rank computes, communicates, and does any work; and the rows of its work."""
     device, kind, collectives = is_device_work(trace), trace.events.kind, collective_rows(trace)
     if device.any():
         computes, all_work = np.flatnonzero(device & np.isin(kind, _COMPUTES)), np.flatnonzero(device)
@@ -247,7 +271,7 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans]:
         computes = np.flatnonzero(threads & np.isin(kind, _HOST_COMPUTES))
         all_work = computes
     communication = spans_of(trace, collectives)
-    return spans_of(trace, computes), communication, spans_of(trace, all_work) | communication
+    return spans_of(trace, computes), communication, spans_of(trace, all_work) | communication, all_work
 
 
 def rank_of(trace: HostTrace) -> int:
@@ -313,18 +337,29 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     figures = _rank_figures(ordered, accounts, compared)
     alike = tuple(alike_rows(figures))
     slowest, findings = _findings(ordered, accounts, compared, alike)
+    pipeline = pipeline_rows(_pipeline_ranks(ordered))
     return DistributedReport(
         **header([part.origin for part in partials], _warnings(ordered, uneven)),
-        findings=(*findings, *_clock_finding(ordered, clocks)),
+        findings=(*findings, *describe_pipelines(pipeline), *_clock_finding(ordered, clocks)),
         slowest_rank=slowest,
         rows=tuple(_rank_row(part, account, compared) for part, account in zip(ordered, accounts, strict=True)),
         alike=alike,
         spread=tuple(spread_rows(figures)),
         collectives=tuple(_collective_rows(groups)),
         bandwidth=tuple(bandwidth.bandwidth_rows(_transfers(ordered, [rows for _, rows in matched]))),
+        groups=tuple(group_rows([part.collectives for part in ordered])),
+        pipeline=tuple(pipeline),
         clocks=tuple(_clock_rows(ordered, clocks)),
         steps=tuple(_step_rows(ordered, steps, accounts, compared)),
     )
+
+
+def _pipeline_ranks(parts: Sequence[Partial]) -> list[PipelineRank]:
+    return [
+        PipelineRank(part.rank, part.origin.host, [step.duration_ps for step in part.steps], part.pipeline)
+        for part in parts
+        if part.pipeline is not None
+    ]
 
 
 def _name(part: Partial) -> str:

@@ -8,12 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of, steps_of_events
-from stepscope.analysis.trace.compilations import HIT, MISS, Argument, Compilation, compilations_of
+from stepscope.analysis.trace.call_sites import call_sites, site_text
+from stepscope.analysis.trace.compilations import HIT, MISS, Compilation, compilations_of
+from stepscope.analysis.trace.noted_compilations import AGAIN, Change
 from stepscope.model import HostTrace
 from stepscope.report import Cell, Field, Role, round_ms
+from stepscope.vocabulary.patterns import Pattern
+from stepscope.vocabulary.python import place_of
 
 MOST_COMPILATIONS = 500
 _MOST_SHAPES = 4
+_SHAPED = Pattern(r"\w+\[[\d,?.]*\]$")
 
 FUNCTION_FIELDS: tuple[Field, ...] = (
     Field("function", "text", "the function that was compiled", "str", role=Role.NAME),
@@ -23,7 +28,14 @@ FUNCTION_FIELDS: tuple[Field, ...] = (
     Field("cache_hits", "count", "programs loaded from the cache on disk; unknown without a cache", "int"),
     Field("cache_misses", "count", "programs that were not in the cache on disk; unknown without a cache", "int"),
     Field("argument", "text", "the argument that changed most often", "str", role=Role.LABEL),
-    Field("shapes", "text", "shapes and types that this argument had, in order of time", "str", role=Role.SHAPE),
+    Field(
+        "shapes",
+        "text",
+        "shapes and types, or values, that this argument had, in order of time",
+        "str",
+        role=Role.SHAPE,
+    ),
+    Field("place", "text", "the line of the program that defines the function, or that calls it", "str", Role.SOURCE),
 )
 COMPILATION_FIELDS: tuple[Field, ...] = (
     Field("function", "text", "the function that was compiled", "str", role=Role.NAME),
@@ -38,20 +50,23 @@ COMPILATION_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step in which it was compiled", "int", role=Role.ORDINAL),
     Field("start_ms", "ms", "when the call started that needed it", role=Role.INSTANT),
     Field("total_ms", "ms", "time of that call: tracing, lowering, compiling or loading, launching"),
-    Field("lower_ms", "ms", "of that, lowering"),
+    Field("lower_ms", "ms", "of that, lowering; tracing for TensorFlow and PyTorch"),
     Field("compile_ms", "ms", "of that, compiling"),
     Field("cache", "text", "`hit` or `miss` of the cache on disk; unknown without a cache", "str", role=Role.TERM),
     Field(
         "changed",
         "text",
         "what differs from the program of this function before it: `first` if there is none, `shape`, `type`, `shape "
-        "and type`, `arguments` if it takes another number of them, `nothing` if these are equal",
+        "and type`, `value` of a Python argument, `arguments` if it takes another number of them, `function` if the "
+        "same code was made a new function, `variables` for TensorFlow's second tracing of a function that made "
+        "variables, `other` for another condition of PyTorch, `nothing` if these are equal",
         "str",
         role=Role.TERM,
     ),
     Field("argument", "text", "the argument that changed", "str", role=Role.LABEL),
-    Field("before", "text", "its shape and type before", "str", role=Role.SHAPE),
-    Field("after", "text", "its shape and type now", "str", role=Role.SHAPE),
+    Field("before", "text", "its shape and type before, or its value", "str", role=Role.SHAPE),
+    Field("after", "text", "its shape and type now, or its value", "str", role=Role.SHAPE),
+    Field("place", "text", "the line of the program that defines the function, or that calls it", "str", Role.SOURCE),
 )
 
 
@@ -70,6 +85,7 @@ class Compiled(NamedTuple):
     argument: str
     before: str
     after: str
+    place: str
 
 
 def compiled_programs(trace: HostTrace) -> list[Compiled]:
@@ -80,9 +96,9 @@ def compiled_programs(trace: HostTrace) -> list[Compiled]:
     return [
         Compiled(
             each.function, each.program, step, int(trace.events.start_ps[each.event]) - start, each.total_ps,
-            each.lower_ps, each.compile_ps, each.cache, *find_change(each),
+            each.lower_ps, each.compile_ps, each.cache, *find_change(each), each.place or site,
         )
-        for each, step in zip(found, steps, strict=True)
+        for each, step, site in zip(found, steps, _call_places(trace, [each.event for each in found]), strict=True)
     ]  # fmt: skip
 
 
@@ -92,8 +108,17 @@ def _step_numbers(trace: HostTrace, events: list[int]) -> list[int | None]:
     return [int(number[at]) if at >= 0 else None for at in place.tolist()]
 
 
+def _call_places(trace: HostTrace, events: list[int]) -> list[str]:
+    """File and line of the user's frame around each call; empty where Python calls were not recorded."""
+    sites = call_sites(trace, np.array(events, np.int64)).tolist()
+    places = (place_of(site_text(trace.strings[site]) if site >= 0 else "") for site in sites)
+    return [f"{file}:{line}" if file else "" for _, file, line in places]
+
+
 def find_change(each: Compilation) -> tuple[str, str, str, str]:
     """What changed, and of the argument that changed its name, and its shape before and now."""
+    if each.reason:
+        return _find_noted_change(each)
     if not each.program:
         return "", "", "", ""
     if each.earlier is None:
@@ -103,14 +128,32 @@ def find_change(each: Compilation) -> tuple[str, str, str, str]:
     changed = [pair for pair in zip(each.earlier, each.arguments, strict=True) if pair[0][1] != pair[1][1]]
     if not changed:
         return "nothing", "", "", ""
-    (_, before), (name, after) = changed[0]
+    return _describe_change([(name, before, after) for (_, before), (name, after) in changed])
+
+
+def _find_noted_change(each: Compilation) -> tuple[str, str, str, str]:
+    """The same of a function that TensorFlow traced or PyTorch compiled."""
+    if each.reason != AGAIN:
+        return each.reason, "", "", ""
+    if not each.changes:
+        return "nothing", "", "", ""
+    shaped = [change for change in each.changes if _SHAPED.match(change[1]) and _SHAPED.match(change[2])]
+    if shaped:
+        return _describe_change(shaped)
+    _, name, before, after = _describe_change(each.changes)
+    return ("value" if before or after else "other"), name, before, after
+
+
+def _describe_change(changed: Sequence[Change]) -> tuple[str, str, str, str]:
+    """What changed, and of the first argument that changed its name, and its shape before and now."""
+    name, before, after = changed[0]
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     return _kind_of_change(changed), name + more, before, after
 
 
-def _kind_of_change(changed: Sequence[tuple[Argument, Argument]]) -> str:
+def _kind_of_change(changed: Sequence[Change]) -> str:
     """`f32[8,64]` is a type and a shape."""
-    pairs = [(before.partition("["), after.partition("[")) for (_, before), (_, after) in changed]
+    pairs = [(before.partition("["), after.partition("[")) for _, before, after in changed]
     kinds = [
         kind
         for kind, part in (("shape", 2), ("type", 0))
@@ -127,7 +170,7 @@ def compilation_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[d
             "start_ms": round_ms(each.start_ps), "total_ms": round_ms(each.total_ps),
             "lower_ms": round_ms(each.lower_ps), "compile_ms": round_ms(each.compile_ps),
             "cache": each.cache or None, "changed": each.changed or None, "argument": each.argument or None,
-            "before": each.before or None, "after": each.after or None,
+            "before": each.before or None, "after": each.after or None, "place": each.place or None,
         }
         for host, compiled in hosts
         for each in compiled
@@ -147,9 +190,10 @@ def function_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[dict
 def _function_row(function: str, group: Sequence[Compiled]) -> dict[str, Cell]:
     caches = [each.cache for each in group if each.cache]
     names = [each.argument for each in group if each.argument]
+    places = [each.place for each in group if each.place]
     argument = max(names, key=names.count, default="")
     changes = [each for each in group if argument and each.argument == argument]
-    shapes = list(dict.fromkeys(shape for each in changes for shape in (each.before, each.after)))
+    shapes = list(dict.fromkeys(shape for each in changes for shape in (each.before, each.after) if shape))
     more = f", ... {len(shapes) - _MOST_SHAPES} more" if len(shapes) > _MOST_SHAPES else ""
     return {
         "function": function,
@@ -160,4 +204,5 @@ def _function_row(function: str, group: Sequence[Compiled]) -> dict[str, Cell]:
         "cache_misses": caches.count(MISS) if caches else None,
         "argument": argument or None,
         "shapes": ", ".join(shapes[:_MOST_SHAPES]) + more or None,
+        "place": max(places, key=places.count, default=None),
     }

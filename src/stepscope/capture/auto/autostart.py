@@ -51,6 +51,7 @@ class Armed:
         self.lasting = LastingWatch(settings.logdir, settings.watch, show_line)
         self._listener = Listeners((self.watcher, self.lasting)) if settings.watch else self.watcher
         self._is_child = parent is not None
+        self._logdir = settings.logdir
         self.pid = os.getpid()
         self.takes_signal = False
         self._undo: list[Undo] = []
@@ -58,7 +59,7 @@ class Armed:
     def install(self) -> None:
         """Watches imports, step marks and the signal from now on."""
         wanted = {name: functools.partial(self._find_steps, name) for name in FINDERS}
-        imports = ImportWatch(wanted, self.watcher.expect_framework)
+        imports = ImportWatch(wanted, self._expect_framework)
         imports.install()
         self._undo += [imports.remove, ranges.watch_steps(self.watcher.mark_step)]
         self._undo.append(ranges.watch_steps(self.lasting.mark_step))
@@ -84,6 +85,21 @@ class Armed:
         """Removes the ledger in the process that made it; a child, forked or not, only writes to it."""
         if not self._is_child and os.getpid() == self.pid:
             self.ledger.remove()
+
+    def serve_captures(self, program: str = "") -> None:
+        """Starts a server for this process, unless it has one: the capture dialog and `stepscope capture` find it
+        under the program's name; empty for that of the script that Python runs."""
+        from stepscope.capture import server
+
+        if server.start_for_job(self._logdir, program) is not None:
+            self._undo.append(server.stop_for_job)
+
+    def _expect_framework(self, name: str) -> None:
+        """A framework is being imported: this process may train, unless it is a worker that loads data."""
+        self.watcher.expect_framework(name)
+        processes = sys.modules.get("multiprocessing.process")  # a worker has it loaded
+        if processes is None or processes.parent_process() is None:
+            self.serve_captures()
 
     def _find_steps(self, name: str, module: ModuleType) -> None:
         self._undo.append(finder(name)(module, self._listener))

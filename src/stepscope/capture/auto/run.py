@@ -38,6 +38,11 @@ class Program:
         self._as_module = as_module
         self._as_code = as_code
 
+    @property
+    def name(self) -> str:
+        """What its user calls it: the script's file name, or the module."""
+        return "python" if self._as_code else Path(self._target).name
+
     def run(self, finish: Callable[[], object] = lambda: None) -> int:
         """Runs it to its end; returns the exit status that Python would return.
 

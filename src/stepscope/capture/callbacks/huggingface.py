@@ -22,7 +22,8 @@ def _trainer_callback() -> type[Any]:
 class ProfilerCallback(BatchCallback, _trainer_callback()):  # type: ignore[misc]
     """Profiles steps of `Trainer.train`, and marks each of them.
 
-    >>> Trainer(model, args, callbacks=[ProfilerCallback("logs", profile_batch=(10, 15))])  # doctest: +SKIP
+    Examples:
+        >>> Trainer(model, args, callbacks=[ProfilerCallback("logs", profile_batch=(10, 15))])  # doctest: +SKIP
 
     A step is a step of the optimizer; with gradient accumulation it has several batches.  The callback never raises an
     exception into the trainer.

@@ -12,7 +12,8 @@ from stepscope.capture.callbacks.batches import BatchCallback
 class ProfilerCallback(BatchCallback, keras.callbacks.Callback):  # type: ignore[misc]
     """Profiles batches of `fit`, and marks each of them as a step.
 
-    >>> model.fit(data, callbacks=[ProfilerCallback("logs", profile_batch=(10, 15))])  # doctest: +SKIP
+    Examples:
+        >>> model.fit(data, callbacks=[ProfilerCallback("logs", profile_batch=(10, 15))])  # doctest: +SKIP
 
     It works with TensorFlow, JAX and PyTorch as Keras' backend.  It never raises an exception into `fit`.
 

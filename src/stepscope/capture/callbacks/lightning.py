@@ -29,7 +29,8 @@ def _lightning_callback() -> type[Any]:
 class ProfilerCallback(BatchCallback, _lightning_callback()):  # type: ignore[misc]
     """Profiles batches of `Trainer.fit`, and marks each of them as a step.
 
-    >>> Trainer(callbacks=[ProfilerCallback("logs", profile_batch=(10, 15))])  # doctest: +SKIP
+    Examples:
+        >>> Trainer(callbacks=[ProfilerCallback("logs", profile_batch=(10, 15))])  # doctest: +SKIP
 
     It never raises an exception into the trainer.
 

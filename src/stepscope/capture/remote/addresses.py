@@ -22,16 +22,24 @@ class Address:
 
 
 def parse(text: str) -> tuple[Address, ...]:
-    """The addresses in a list such as `grpc://10.0.0.2:8466,10.0.0.3:8466`.
+    """The addresses in a list such as `grpc://10.0.0.2:8466,10.0.0.3:8466`, or `tpu://NAME` for all of a TPU's workers.
 
     Raises:
         UsageError: an address is invalid, or is in the list twice.
     """
-    found = [parse_one(part.strip()) for part in text.split(",")]
+    found = [parse_one(address) for part in text.split(",") for address in _resolve(part.strip())]
     for address in found:
         if found.count(address) > 1:
             raise UsageError(f"{address} is named twice", hint="name each worker once")
     return tuple(found)
+
+
+def _resolve(text: str) -> list[str]:
+    if not text.startswith("tpu://"):
+        return [text]
+    from stepscope.capture.remote import tpu_names
+
+    return tpu_names.resolve(text)
 
 
 def parse_one(text: str) -> Address:
@@ -40,6 +48,6 @@ def parse_one(text: str) -> Address:
     if form is None or not 0 < int(form["port"]) < 65536:
         raise UsageError(
             f"{text!r} is not a worker address",
-            hint="write host:port, such as localhost:6009; separate several by commas",
+            hint="write host:port, such as localhost:6009, or tpu://NAME; separate several by commas",
         )
     return Address(form["host"], int(form["port"]))

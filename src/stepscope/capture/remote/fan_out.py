@@ -41,7 +41,9 @@ class FanOut:
         self._request = request
         self._on_progress = on_progress or (lambda _: None)
         self._cancel = cancel or threading.Event()
-        self._told: queue.SimpleQueue[WorkerStatus] = queue.SimpleQueue()
+        # Not a SimpleQueue: in Python 3.11 its `get` waits forever if a signal handler runs past the timeout, and the
+        # capture of `stepscope run` ends in one.
+        self._told: queue.Queue[WorkerStatus] = queue.Queue()
         self._ended_at: float | None = None
 
     def run(self) -> CaptureOutcome:

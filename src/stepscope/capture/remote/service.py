@@ -44,9 +44,13 @@ GET_SNAPSHOT = Method("GetSnapshot", "GetSnapshotRequest", "ProfileResponse")
 
 
 def open_channel(address: str, token: str | None = None) -> Any:
-    """A connection to a server; it is made with the first call.  Each call brings the token, if there is one."""
+    """A connection to a server; it is made with the first call.  Each call brings the token, if there is one: that of
+    a job of this user on this machine, else the given one."""
     import grpc
 
+    from stepscope.capture.running_servers import token_for
+
+    token = token_for(address) or token
     channel = grpc.insecure_channel(address, _CHANNEL)
     if token is None:
         return channel

@@ -121,9 +121,24 @@ PROBES: tuple[ProbeEntry, ...] = (
         lambda options, _: options.stack_samples_hz > 0,
     ),
     ProbeEntry(
+        "the processor time of threads",  # the sampler of stacks reads it, too
+        "stepscope.capture.tracers.thread_usage:ThreadUsage",
+        lambda options, _: options.stack_samples_hz == 0 and options.host_tracer_level > 0,
+    ),
+    ProbeEntry(
         "the worker processes",
         "stepscope.capture.tracers.workers:WorkersTracer",
         lambda options, _: options.stack_samples_hz > 0 and "multiprocessing.process" in sys.modules,
+    ),
+    ProbeEntry(
+        "the saves of checkpoints",
+        "stepscope.capture.tracers.saves:SavesTracer",
+        lambda options, _: options.host_tracer_level > 0 and "orbax.checkpoint" in sys.modules,
+    ),
+    ProbeEntry(
+        "what is compiled",
+        "stepscope.capture.tracers.compiles:CompilesTracer",
+        lambda options, _: options.host_tracer_level > 0 and ("torch" in sys.modules or "tensorflow" in sys.modules),
     ),
     ProbeEntry(
         "the system's counters",

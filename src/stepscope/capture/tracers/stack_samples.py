@@ -5,7 +5,11 @@ tracer of function calls, with the resolution of the sampling.  A frame in two c
 the time between them; one in only the first or the second of them, half of it.
 
 A function is named by the line that defines it.  The code of a module has no such line: it is named by the line that
-runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out.
+runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out, but for those
+of its demo, which stand for a user's program; and what called the command that runs the program.
+
+With each sample, the processor time of the loop's threads is read (`thread_usage`): the sampler is awake anyway, and
+waking another thread would interrupt the training once more.
 """
 
 from __future__ import annotations
@@ -18,12 +22,14 @@ import time
 from array import array
 from dataclasses import field
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
 from stepscope.formats.spool.layout import Chunk
+from stepscope.kernels.stacks import read_stacks
 from stepscope.records import dataclass
 
 PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
@@ -33,6 +39,8 @@ _BYTES_OF_RANGE = 130
 MOST_SHARE = 0.01  # of one core, for sampling
 _MOST_WAIT_S = 1.0
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
+_DEMO_FOLDER = _OWN_FOLDER + "demo" + os.sep
+_COMMAND_FOLDER = _OWN_FOLDER + "cli" + os.sep
 _LIBRARIES = tuple(
     {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {"<frozen "}
 )
@@ -43,20 +51,24 @@ Frame = tuple[CodeType, int]
 
 @dataclass
 class Thread:
-    """One thread: the frames of its last sample, outermost first, each with its start, what distinguishes the innermost
-    of them from others, and the frames that have ended."""
+    """One thread: the frames of its last sample, innermost first, and again outermost first, each with its start; and
+    the frames that have ended."""
 
     name: str
     number: int
+    stack: list[Frame] = field(default_factory=list)
     open: list[tuple[Frame, int]] = field(default_factory=list)
-    innermost: tuple[int, ...] = ()
     ended: list[tuple[Frame, int, int]] = field(default_factory=list)
 
 
 class StackSampler:
-    """Samples the stacks of all threads `stack_samples_hz` times a second."""
+    """Samples the stacks of all threads `stack_samples_hz` times a second.
 
-    def __init__(self) -> None:
+    Args:
+        reads_usage: whether the processor time of the loop's threads is read, too; a worker process has no loop.
+    """
+
+    def __init__(self, reads_usage: bool = True) -> None:
         self._clock: Clock = time.perf_counter_ns
         self._threads: dict[int, Thread] = {}  # those of the last sample, by Python's thread id, which is reused
         self._gone: list[Thread] = []
@@ -65,6 +77,7 @@ class StackSampler:
         self._interval_s = 0.0
         self._used_ns = 0
         self._lock = threading.Lock()
+        self._usage = ThreadUsage() if reads_usage else None
         self._names = FrameNames()
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
@@ -72,6 +85,8 @@ class StackSampler:
         self._clock = clock
         self._last_ns = clock()
         self._interval_s = 1 / options.stack_samples_hz
+        if self._usage is not None:
+            self._usage.start(options, clock)
         self._ticker = Ticker("sampler", self._interval_s, self._tick)
         self._ticker.start()
 
@@ -82,9 +97,13 @@ class StackSampler:
         with self._lock:
             for thread in self._threads.values():
                 self._end(thread, 0, self._last_ns)
+        if self._usage is not None:
+            self._usage.stop()
 
     def abandon(self) -> None:
-        """Nothing: there is no hook in this process."""
+        """In a forked child."""
+        if self._usage is not None:
+            self._usage.abandon()
 
     def _tick(self) -> float:
         """Takes a sample; returns the seconds until the next one: many threads with deep stacks are sampled less often.
@@ -92,6 +111,8 @@ class StackSampler:
         The cost of a sample is the CPU time of this thread since the last one, which includes waking up.
         """
         self.sample()
+        if self._usage is not None:
+            self._usage.read()
         used_ns = time.thread_time_ns()
         cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
         return max(self._interval_s, min(cost_s / MOST_SHARE, _MOST_WAIT_S))
@@ -99,29 +120,23 @@ class StackSampler:
     def sample(self) -> None:
         """Takes one sample of every thread but Stepscope's own."""
         named = {thread.ident: thread for thread in threading.enumerate()}
-        frames = sys._current_frames()
+        stacks = read_stacks(_MOST_FRAMES, _OWN_FOLDER, _DEMO_FOLDER, _COMMAND_FOLDER)
         now = self._clock()
         with self._lock:
-            for ident, frame in frames.items():
+            for ident, stack in stacks.items():
                 known = named.get(ident)
                 if known is None or not known.name.startswith(THREAD_PREFIX):
-                    self._note(self._thread(ident, known), frame, now)
-            for ident in self._threads.keys() - frames.keys():
+                    self._note(ident, self._thread(ident, known), stack, now)
+            for ident in self._threads.keys() - stacks.keys():
                 self._forget(ident)
             self._last_ns = now
 
-    def _note(self, thread: Thread, frame: FrameType | None, now: int) -> None:
-        innermost = _identify(frame)
-        if innermost == thread.innermost:
-            return  # the thread waits where it did; most threads of a program do, most of the time
-        thread.innermost = innermost
-        stack: list[Frame] = []
-        while frame is not None and len(stack) < _MOST_FRAMES:
-            code = frame.f_code
-            if not code.co_filename.startswith(_OWN_FOLDER):
-                stack.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
-            frame = frame.f_back
-        stack.reverse()
+    def _note(self, ident: int, thread: Thread, stack: list[Frame], now: int) -> None:
+        """A thread has this stack now, innermost frame first."""
+        if stack == thread.stack:
+            return  # it waits where it did; most threads of a program do, most of the time
+        thread.stack = stack
+        stack = stack[::-1]
         common = 0
         for ((code, line), _), (seen, at) in zip(thread.open, stack, strict=False):
             if code is not seen or line != at:
@@ -156,33 +171,25 @@ class StackSampler:
     def waiting_bytes(self) -> int:
         """About how much memory the ranges take."""
         with self._lock:
-            return _BYTES_OF_RANGE * sum(len(thread.ended) for thread in (*self._threads.values(), *self._gone))
+            ranges = sum(len(thread.ended) for thread in (*self._threads.values(), *self._gone))
+        return _BYTES_OF_RANGE * ranges + (self._usage.waiting_bytes() if self._usage is not None else 0)
 
     def drain(self) -> list[Chunk]:
-        """The ranges that have ended, a chunk for each thread that has any."""
+        """The ranges that have ended, a chunk for each thread that has any, and what threads used."""
         with self._lock:
             threads = [*self._threads.values(), *self._gone]
             taken = [(thread, thread.ended) for thread in threads if thread.ended]
             self._gone.clear()
             for thread, _ in taken:
                 thread.ended = []
-        return [self._chunk(thread, ranges) for thread, ranges in taken]
+        stacks = [self._chunk(thread, ranges) for thread, ranges in taken]
+        return stacks + (self._usage.drain() if self._usage is not None else [])
 
     def _chunk(self, thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:
         rows: dict[str, int] = {}
         name = array("i", [rows.setdefault(self._names.find(*frame), len(rows)) for frame, _, _ in ranges])
         begin, end = array("q", [each[1] for each in ranges]), array("q", [each[2] for each in ranges])
         return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", list(rows), name, begin, end)
-
-
-def _identify(frame: FrameType | None) -> tuple[int, ...]:
-    """What distinguishes an innermost frame, and where it and its caller are, from others.  A reference to the frame
-    would keep the program's arrays alive."""
-    if frame is None:
-        return ()
-    caller = frame.f_back
-    here = id(frame), id(frame.f_code), frame.f_lasti
-    return here if caller is None else (*here, id(caller), id(caller.f_code), caller.f_lasti)
 
 
 class FrameNames:

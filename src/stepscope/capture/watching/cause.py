@@ -19,6 +19,8 @@ _CLEAR_PART = 0.35
 _UNUSUAL = 2.0  # times its usual share of the samples
 _BUSY_PERCENT = 90.0
 _OTHERS_PERCENT = 35.0  # of the machine, by other processes
+# Of one processor: a thread that wants to run gets that much beside four others.  A process that used less was waiting.
+_FAIR_PART = 0.2
 
 GARBAGE, STARVED, PAGING, PLACE, OTHERS, UNKNOWN = (
     "garbage collection",
@@ -54,10 +56,12 @@ class Machine:
     Attributes:
         busy_percent: of all processors; None if unknown.
         own_percent: the part of that by this process; None if unknown.
+        processors: that the machine has.
     """
 
     busy_percent: float | None = None
     own_percent: float | None = None
+    processors: int = 1
 
 
 def find_cause(step: StepRecord, during: Sequence[Place], usually: Iterable[Place], machine: Machine) -> Cause:
@@ -113,6 +117,8 @@ def _blame_paging(step: StepRecord) -> _Found | None:
 def _blame_others(machine: Machine, extra_ns: int) -> _Found | None:
     busy, own = machine.busy_percent, machine.own_percent
     if busy is None or own is None or busy < _BUSY_PERCENT or busy - own < _OTHERS_PERCENT:
+        return None
+    if own / 100 * machine.processors < _FAIR_PART:
         return None
     words = f"other processes used {busy - own:.0f} % of the machine's processors, which were {busy:.0f} % busy"
     return OTHERS, "", float(extra_ns), words

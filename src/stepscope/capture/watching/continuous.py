@@ -164,7 +164,8 @@ class Watch:
         kind = Trigger.OUT_OF_MEMORY if memory.is_out_of_memory(error) else Trigger.CRASH
         sentence = f"{type(error).__name__}: {_first_line(error)}"
         if kind is Trigger.OUT_OF_MEMORY:
-            sentence = f"{sentence}; in use: {memory.describe_use(memory.memory_in_use())}"
+            asked = memory.describe_request(error)
+            sentence = f"{sentence}{f'; {asked}' if asked else ''}; in use: {_describe_memory()}"
         with report.Wall("keeping the ring of the watch", strict=False):
             self._keep_now(self._mark(kind, sentence))
             error._stepscope_kept = True  # type: ignore[attr-defined]
@@ -548,8 +549,7 @@ class Watch:
 
     def _on_cuda_out_of_memory(self) -> None:
         if not self._ended:
-            used = memory.describe_use(memory.memory_in_use())
-            self.trigger(f"A GPU has no more memory; in use: {used}", Trigger.OUT_OF_MEMORY)
+            self.trigger(f"A GPU has no more memory; in use: {_describe_memory()}", Trigger.OUT_OF_MEMORY)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -581,6 +581,10 @@ def _is_profiled() -> bool:
     """Whether a capture runs or is being written: steps of that time say little."""
     state = session.SESSION.state
     return state.recording is not None or bool(state.exporting)
+
+
+def _describe_memory() -> str:
+    return memory.describe_use(memory.memory_in_use())
 
 
 def _first_line(error: BaseException) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sysconfig
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 from typing import NamedTuple
 
 from stepscope.records import dataclass
-
-_MOST_FRAMES = 128
 
 _LIBRARIES = tuple(
     {f"{sysconfig.get_paths()[name]}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -94,7 +93,8 @@ _RULES: tuple[_Rule, ...] = (
 
 
 @cache
-def _is_users(file: str) -> bool:
+def is_users_file(file: str) -> bool:
+    """True for a file that belongs to no library."""
     if file.startswith("<") or file.startswith(_OWN):
         return False
     return not file.startswith(_LIBRARIES) and "site-packages" not in file and "dist-packages" not in file
@@ -106,24 +106,22 @@ def _activity(file: str, function: str) -> str:
     return next((rule.activity for rule in fitting), "")
 
 
-def find_place(frame: FrameType | None) -> Place | None:
-    """Where a thread with this innermost frame is; None without a frame."""
-    if frame is None:
+def find_place(stack: Sequence[tuple[CodeType, int]]) -> Place | None:
+    """Where a thread is; None without a frame.
+
+    Args:
+        stack: its frames, innermost first: each its code, and the line that runs.
+    """
+    if not stack:
         return None
-    leaf, users, activity = frame.f_code, None, ""
-    outer: FrameType | None = frame
-    for _ in range(_MOST_FRAMES):
-        if outer is None:
-            break
-        code = outer.f_code
+    users, activity = stack[0], ""
+    for code, line in stack:
         activity = activity or _activity(code.co_filename, code.co_name)
-        if _is_users(code.co_filename):
-            users = outer
+        if is_users_file(code.co_filename):
+            users = (code, line)
             break
-        outer = outer.f_back
-    shown = users or frame
-    code = shown.f_code
-    return Place(code.co_qualname, code.co_filename, shown.f_lineno, _name_leaf(leaf), activity)
+    code, line = users
+    return Place(code.co_qualname, code.co_filename, line, _name_leaf(stack[0][0]), activity)
 
 
 def _name_leaf(code: CodeType) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -64,6 +65,7 @@ class Ring:
         self._system = SystemTracer()
         self._probes: list[Probe] = [self._host, self._system, *([self.sampler] if options.samples_hz else [])]
         self._broken: list[Probe] = []
+        self._lost_flushes = 0
         self._lock = threading.Lock()
         self._machine: list[tuple[int, str, float]] = []
         clock_ns, unix_ns = read_two_clocks()
@@ -109,7 +111,12 @@ class Ring:
         with self._lock:
             now = time.perf_counter_ns()
             chunks = [chunk for probe in self._probes for chunk in self._drain(probe)]
-            self._file.add(chunks, now)
+            try:
+                self._file.add(chunks, now)
+            except Exception as error:  # what the disk does is no exception here; a tracer's events are odd
+                self._lost_flushes += 1
+                if self._lost_flushes == 1:
+                    report.report(error, "writing the ring of the watch")
 
     def content(self) -> bytes:
         """What the ring keeps, flushed to this moment."""
@@ -124,8 +131,8 @@ class Ring:
             values = [value for at, each, value in self._machine if each == name and start_ns <= at <= end_ns + 1e9]
             if values:
                 means[name] = sum(values) / len(values)
-        own = means.get("CPU process %")
-        return Machine(means.get("CPU machine %"), None if own is None else own / (_processors() or 1))
+        own, processors = means.get("CPU process %"), os.cpu_count() or 1
+        return Machine(means.get("CPU machine %"), None if own is None else own / processors, processors)
 
     def stop(self, keep: bool) -> None:
         """Ends the tracers.
@@ -178,9 +185,3 @@ class Ring:
         del self._machine[: -_MOST_MACHINE * 8]
         if values:
             self._on_counters(values)
-
-
-def _processors() -> int:
-    import os
-
-    return os.cpu_count() or 1

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from types import FrameType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
-from stepscope.capture.tracers.stack_samples import StackSampler, Thread
+from stepscope.capture.tracers.stack_samples import Frame, StackSampler, Thread
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.watching.own_cost import OwnCost
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.steps import StepFollower
 from stepscope.formats.spool.layout import Chunk
+from stepscope.kernels.stacks import read_stack
 
 _OVERDUE, _OVERDUE_LEAST_NS = 1.5, 10_000_000  # times the usual length, and this much more
 _BURST_S = 0.02
@@ -37,7 +37,7 @@ class RingSampler(StackSampler):
     """
 
     def __init__(self, steps: StepFollower, most_hz: float, cost: OwnCost) -> None:
-        super().__init__()
+        super().__init__(reads_usage=False)
         self._steps = steps
         self._interval_s = 1 / max(most_hz, 1 / _LONGEST_S)
         self._cost = cost
@@ -83,9 +83,9 @@ class RingSampler(StackSampler):
         self._burst += 1
         return min(regular_s, _BURST_S if self._burst <= _LONG_BURST else _SLOW_BURST_S)
 
-    def _note(self, thread: Thread, frame: FrameType | None, now: int) -> None:
-        super()._note(thread, frame, now)
+    def _note(self, ident: int, thread: Thread, stack: list[Frame], now: int) -> None:
+        super()._note(ident, thread, stack, now)
         if thread.number == self._steps.thread_number:
-            place = find_place(frame)
+            place = find_place(read_stack(ident))
             if place is not None:
                 self.places.append((now, place))

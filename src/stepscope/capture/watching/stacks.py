@@ -6,15 +6,16 @@ import json
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
-from types import FrameType
+from types import CodeType
 from typing import Any
 
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.capture.watching.places import Place, find_place
+from stepscope.kernels.stacks import read_stack
 
-_MOST_FRAMES = 60
+_MOST_SHOWN = 60
 _MOST_COLLECTIVES = 5
 
 
@@ -24,24 +25,21 @@ def all_stacks(step_thread: int) -> str:
     Args:
         step_thread: the system's number of the thread that runs the steps.
     """
-    frames = sys._current_frames()
     threads = [thread for thread in threading.enumerate() if not thread.name.startswith(THREAD_PREFIX)]
     threads.sort(key=lambda thread: thread.native_id != step_thread)
-    known = [_describe_thread(thread, frames) for thread in threads if thread.ident in frames]
-    return "\n".join(known)
+    stacks = [(thread, read_stack(thread.ident, _MOST_SHOWN)) for thread in threads]
+    return "\n".join(_describe_thread(thread, stack) for thread, stack in stacks if stack)
 
 
-def _describe_thread(thread: threading.Thread, frames: Mapping[int, FrameType]) -> str:
-    frame = frames[thread.ident or 0]
-    lines = traceback.format_stack(frame, limit=_MOST_FRAMES)
-    return f"Thread {thread.name} ({thread.native_id})\n{''.join(lines)}"
+def _describe_thread(thread: threading.Thread, stack: Sequence[tuple[CodeType, int]]) -> str:
+    frames = [traceback.FrameSummary(code.co_filename, line, code.co_name) for code, line in reversed(stack)]
+    return f"Thread {thread.name} ({thread.native_id})\n{''.join(traceback.format_list(frames))}"
 
 
 def place_of_thread(number: int) -> Place | None:
     """Where the thread with the system's number is; None if there is none."""
-    frames = sys._current_frames()
     ident = next((thread.ident for thread in threading.enumerate() if thread.native_id == number), None)
-    return find_place(frames.get(ident or 0))
+    return find_place(read_stack(ident))
 
 
 def describe_devices() -> list[str]:

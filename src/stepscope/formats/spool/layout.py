@@ -33,6 +33,9 @@ EVENT_BYTES = 4 + 8 + 8
 FRAMEWORK_LOST = "framework_part_lost"  # a fact of a capture whose framework recorded and could not store it
 WITHOUT_FRAMEWORK = "captured_without_framework"  # a fact of a capture by Stepscope's own tracers alone
 WORKERS_PLANE = "/device:CUSTOM:Worker processes (Stepscope)"  # a line for each, with its batches
+USAGE_PLANE = "/device:CUSTOM:Processor time of threads (Stepscope)"  # a line for each, with what it used
+RAN_NS, QUEUED_NS = "ran_ns", "queued_ns"  # stats: how long a thread ran, and was ready without a processor
+COMPILATIONS_PLANE = "/device:CUSTOM:Compilations (Stepscope)"  # what TensorFlow traces and PyTorch compiles
 BYTES_KEY = "\x00bytes"  # JSON has no bytes: {BYTES_KEY: text of code points below 256}
 
 StatValue = int | float | str | bytes

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 RANGE_BYTES = 8 << 20
 """A file of more than two ranges is fetched range by range."""
 
+MOST_RANGE_BYTES = 32 << 20
+"""Ranges grow with the file up to this: a request costs the store time, and some stores read the whole file for it."""
+
+_RANGES_OF_FILE = 8  # before they reach that size
+
 RANGES_AT_ONCE = 4
 
 WAITS_SECONDS = (0.2, 1.0, 4.0)
@@ -110,6 +115,7 @@ class _Ranges:
     def __init__(self, system: Any, inner: str) -> None:
         self._system, self._inner = system, inner
         self.size = int(_try_again(lambda: system.info(inner)).get("size") or 0)
+        self._step = max(RANGE_BYTES, min(self.size // _RANGES_OF_FILE, MOST_RANGE_BYTES))
 
     @property
     def is_large(self) -> bool:
@@ -123,7 +129,7 @@ class _Ranges:
             return
         from concurrent.futures import ThreadPoolExecutor
 
-        starts = deque(range(0, self.size, RANGE_BYTES))
+        starts = deque(range(0, self.size, self._step))
         coming: deque[Future[bytes]] = deque()
         with ThreadPoolExecutor(RANGES_AT_ONCE) as threads:
             try:
@@ -136,7 +142,7 @@ class _Ranges:
                     future.cancel()
 
     def _fetch_from(self, start: int) -> bytes:
-        end = min(start + RANGE_BYTES, self.size)
+        end = min(start + self._step, self.size)
         content = _fetch_range(self._system, self._inner, start, end)
         # Some web servers answer with the whole file, whatever part was asked for.
         return content if len(content) <= end - start else content[start:end]

@@ -22,4 +22,5 @@ FORMAT = TorchMemoryFormat(
     pattern=r"(?P<host>.+)\.(?:pickle|pkl)",
     reader="stepscope.formats.torch_memory.reader:read",
     in_folders=False,
+    holds_memory_only=True,
 )

@@ -2,7 +2,7 @@
 
     snapshot = {"segments": [segment], "device_traces": [[entry, ...] per device], ...}
     segment  = {"device", "address", "total_size", "blocks": [{"size", "address", "state", "frames"}], ...}
-    entry    = {"action", "addr", "size", "frames", "time_us", ...}
+    entry    = {"action", "addr", "size", "frames", "time_us", ...}; "oom" is a request that was refused
 
 A snapshot is a pickle, and unpickling an unknown file normally runs any code that it names.  This reader never looks up
 a name: it only builds plain values, and refuses a pickle that needs more.
@@ -25,10 +25,12 @@ from stepscope.model.stat_names import (
     ADDRESS,
     ALLOCATED_BYTES,
     ALLOCATING_OP,
+    CALL_STACK,
     HEAP_BYTES,
     MEMORY_DEVICE_ID,
     MEMORY_DEVICE_TYPE,
     POOL_BYTES,
+    REGION_TYPE,
     REQUESTED_BYTES,
 )
 from stepscope.records import dataclass
@@ -40,10 +42,24 @@ _SHRINKS = ("segment_free", "segment_unmap")
 _IN_USE = ("active_allocated", "active_awaiting_free", "active_pending_free")
 _PS_PER_US = 1_000_000
 _MOST = (1 << 63) - 1
+_MOST_REFUSALS = 5
 _FARTHEST_US = 1 << 52  # from 1970: 142 years
 _LONGEST_US = 1 << 40  # a history longer than 12 days mixes clocks, and its ps would not fit into 64 bits
 # Frames that allocate for their callers.
 _LIBRARY_PARTS = ("site-packages/torch/", "/torch/nn/", "/torch/_", "dist-packages/torch/")
+
+_MOST_FRAMES = 40  # of a stack that is kept
+
+# What a stack of Python frames says of an allocation: the path of a frame holds this, and its function is one of these,
+# or any.  The innermost frame of which something is said counts.
+_SHOWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("torch/optim/", (), "optimizer_state"),
+    ("torch/_tensor.py", ("backward",), "gradients"),
+    ("torch/autograd/", ("_engine_run_backward", "backward", "grad"), "gradients"),
+    ("torch/nn/parameter.py", (), "parameters"),
+    ("torch/nn/modules/", ("_apply", "to", "cuda", "__init__", "reset_parameters"), "parameters"),
+    ("torch/nn/modules/module.py", ("_call_impl", "_wrapped_call_impl"), "activations"),
+)
 
 
 def read(data: bytes, source: str, host: str) -> HostTrace:
@@ -79,6 +95,7 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
         builder.problems.append(
             Problem("no-time", "the snapshot holds no times: events are shown one microsecond apart", path=source)
         )
+    builder.recorder_messages += [sentence for device in devices for sentence in device.describe_refusals()]
     builder.start_unix_ns = first * 1000 if first > 0 else None
     return builder.build()
 
@@ -127,6 +144,8 @@ class _Event:
     requested: int
     address: int
     owner: str
+    stack: str
+    purpose: str
 
 
 class _Device:
@@ -141,6 +160,11 @@ class _Device:
     def times_us(self) -> list[int]:
         """The times of all entries; empty if the history holds none."""
         return [entry["time_us"] for entry in self.entries] if self.timed else []
+
+    def describe_refusals(self) -> list[str]:
+        """A sentence for each request that the device had no memory for: how much, and who asked; the last ones."""
+        refused = [entry for entry in self.entries if entry.get("action") == "oom"][-_MOST_REFUSALS:]
+        return [_describe_refusal(self.number, entry) for entry in refused]
 
     def write(self, builder: TraceBuilder, plane: int, first_us: int) -> None:
         """Adds the device's events to a trace."""
@@ -192,7 +216,19 @@ class _Device:
             stats[REQUESTED_BYTES[0]] = event.requested
         if event.owner:
             stats[ALLOCATING_OP[0]] = event.owner
+        if event.stack:
+            stats[CALL_STACK[0]] = event.stack
+        if event.purpose:
+            stats[REGION_TYPE[0]] = event.purpose
         return stats
+
+
+def _describe_refusal(device: int, entry: Mapping[str, Any]) -> str:
+    owner = _find_owner(*_read_frames(entry))
+    free = _clamp_number(entry.get("device_free") or entry.get("addr"))  # PyTorch keeps it in place of an address
+    size = _clamp_number(entry.get("size"))
+    who = f", asked for by {owner}" if owner else ""
+    return f"GPU {device} was out of memory: {size:,} bytes were refused and {free:,} were free{who}"
 
 
 def _is_time(value: object) -> bool:
@@ -212,21 +248,42 @@ def _align_clocks(devices: list[_Device]) -> int:
 
 
 def _make_event(entry: Mapping[str, Any], address: str, moment: int, sign: int) -> _Event:
+    frames, python = _read_frames(entry) if sign > 0 else ([], [])
     return _Event(
         time_us=moment,
         bytes=_clamp_number(entry.get("size")) * sign,
         requested=_clamp_number(entry.get("requested_size")),
         address=_clamp_number(entry.get(address)),
-        owner=_find_owner(entry.get("frames")) if sign > 0 else "",
+        owner=_find_owner(frames, python),
+        stack=";".join(_frame_text(frame) for frame in python[:_MOST_FRAMES]),
+        purpose=_find_purpose(python),
     )
 
 
-def _find_owner(frames: object) -> str:
+def _read_frames(entry: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """The stack of an entry, innermost frame first, and the Python frames in it."""
+    frames = list(_mappings(entry.get("frames")))
+    return frames, [frame for frame in frames if str(frame.get("filename", "")).endswith(".py")]
+
+
+def _frame_text(frame: Mapping[str, Any]) -> str:
+    return f"{frame['filename']}({_clamp_number(frame.get('line'))}): {frame.get('name', '')}"
+
+
+def _find_purpose(python: list[Mapping[str, Any]]) -> str:
+    """What the memory is for, as far as its stack shows it."""
+    for frame in python:
+        path, name = str(frame["filename"]).replace("\\", "/"), str(frame.get("name", ""))
+        for place, names, purpose in _SHOWS:
+            if place in path and (not names or name in names):
+                return purpose
+    return ""
+
+
+def _find_owner(frames: list[Mapping[str, Any]], python: list[Mapping[str, Any]]) -> str:
     """The innermost Python frame outside of PyTorch, otherwise the innermost frame, as `file(line): function`."""
-    python = [frame for frame in _mappings(frames) if str(frame.get("filename", "")).endswith(".py")]
     own = [frame for frame in python if not any(part in str(frame["filename"]) for part in _LIBRARY_PARTS)]
-    chosen = next(iter(own or python or list(_mappings(frames))), None)
-    if chosen is None:
-        return ""
-    name = str(chosen.get("name", ""))
-    return f"{chosen['filename']}({_clamp_number(chosen.get('line'))}): {name}" if chosen in python else name
+    chosen = next(iter(own or python), None)
+    if chosen is not None:
+        return _frame_text(chosen)
+    return str(frames[0].get("name", "")) if frames else ""

@@ -2,6 +2,7 @@
 
 from stepscope.analysis.advice.rules import (
     bias,
+    cast_order,
     checkpoint,
     communication,
     decoding,
@@ -12,12 +13,14 @@ from stepscope.analysis.advice.rules import (
     late_shard,
     memory_churn,
     memory_limits,
+    op_threads,
     precision,
     python_overhead,
     recompilation,
     redundant_compute,
     straggler,
     transfer,
+    unused_layers,
     waiting,
 )
 
@@ -43,6 +46,7 @@ RULES = (
     memory_churn.RULE,
     memory_limits.RULE,
     memory_limits.ALLOCATING,
+    memory_limits.FREE,
     precision.RULE,
     kernels.CHAINS,
     kernels.ATTENTION,
@@ -50,4 +54,7 @@ RULES = (
     late_shard.RULE,
     decoding.RULE,
     bias.RULE,
+    cast_order.RULE,
+    unused_layers.RULE,
+    op_threads.RULE,
 )

@@ -48,6 +48,13 @@ _HOLES: Actions = {
     ),
     "": ("keep shapes constant, so that freed memory can be reused",),
 }
+_FREE = (
+    "increase the batch size while the time of a step grows more slowly than the batch; adapt the learning rate to it",
+)
+_GROWTH = (
+    "to leave the rest to other programs: tf.config.experimental.set_memory_growth(gpu, True), before the first op",
+)
+_GROWS = "TF_FORCE_GPU_ALLOW_GROWTH"
 
 
 def _evaluate_capacity(context: Context, threshold: float) -> Advice | None:
@@ -85,6 +92,40 @@ def _check_memory(context: Context, memory: Mapping[str, Any], threshold: float)
     )
 
 
+def _evaluate_free_memory(context: Context, threshold: float) -> Advice | None:
+    """Advice on memory that stays free at the peak: a larger batch fits, or another program."""
+    found = context.read("memory-profile") if context.has_device else None
+    shares = {str(memory["id"]): _peak_percent(memory) for memory in (found.memories if found else ())}
+    known = {memory: share for memory, share in shares.items() if share}
+    fullest = max(known, key=lambda memory: known[memory], default=None)
+    if fullest is None or known[fullest] >= threshold:
+        return None
+    return Advice(
+        id="memory.free",
+        kind="small_batch",
+        title="Use the free memory: a larger batch fits",
+        evidence=f"at its peak {fullest} is {known[fullest]:.2g} % full, and no other memory of a device is fuller",
+        predicted_speedup=None,
+        actions=(*_FREE, *(_GROWTH if _takes_all_memory(context) else ())),
+        tool="memory-profile",
+        confidence=0.4,
+        rows=(Row("memory-profile", fullest, 0.0),),
+    )
+
+
+def _takes_all_memory(context: Context) -> bool:
+    """Whether TensorFlow takes all memory at its start, as far as the capture shows."""
+    return context.framework == "tensorflow" and not any(_GROWS in host.settings for host in context.hosts)
+
+
+def _peak_percent(memory: Mapping[str, Any]) -> float | None:
+    """How full a device's memory is at its peak; None for a host's memory, and if its capacity is unknown."""
+    capacity, peak = memory.get("capacity_bytes"), memory.get("peak") or {}
+    is_host = "cpu" in str(memory["id"]).lower() or "host" in str(memory["id"]).lower()
+    used = (peak.get("stack_bytes") or 0) + (peak.get("heap_bytes") or 0)
+    return 100.0 * used / capacity if capacity and not is_host else None
+
+
 def _evaluate_driver_calls(context: Context, threshold: float) -> Advice | None:
     """Advice on driver calls that allocate or free memory.  They stop the device; caching allocators make few."""
     device = context.device
@@ -111,4 +152,5 @@ def _evaluate_driver_calls(context: Context, threshold: float) -> Advice | None:
 
 
 RULE = Rule(id="memory.nearly-full", threshold_percent=95.0, evaluate=_evaluate_capacity)
+FREE = Rule(id="memory.free", threshold_percent=30.0, evaluate=_evaluate_free_memory, is_practice=True)
 ALLOCATING = Rule(id="memory.driver-calls", threshold_percent=3.0, evaluate=_evaluate_driver_calls)

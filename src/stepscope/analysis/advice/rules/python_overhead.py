@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Interval, Row
@@ -13,6 +15,7 @@ from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 
 _SEVERAL = 5  # steps
+_MOST_OF = 0.5  # of the time that the advice is about
 
 _ACTIONS = (
     "log, evaluate metrics and call callbacks every N steps, not in every step",
@@ -44,17 +47,19 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
     if context.framework != "python" or context.loop is None:
         return None
     running = context.percent(context.part_ms(Activity.PYTHON, Activity.DISPATCH))
-    name = context.hottest_python or next((gap.name.lstrip("$") for gap in context.loop.gaps if gap.name), "")
+    running = min(running, 100.0 - 100.0 * context.cause_share("contention"))
+    gaps = (gap.name.lstrip("$") for gap in context.loop.gaps if gap.name)
+    name = context.hottest_python or next(gaps, "") or _name_sampled(context)
     if running < threshold or not name:
         return None
     advised = Advice(
         id="python.plain",
         kind="python_overhead",
         title="Make the Python of the step faster",
-        evidence=f"plain Python runs for {running:.1f} % of each step; {name} has the largest self time",
+        evidence=f"plain Python runs for {running:.1f} % of each step; most of it is {name}",
         predicted_speedup=None,
         actions=(
-            f"look at {name}: replace its loops over numbers with NumPy on whole arrays, or compile it",
+            f"replace loops over numbers in {name} with NumPy on whole arrays, or compile it",
             *_FASTER,
         ),
         tool="op-stats",
@@ -63,7 +68,14 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
         reasoning="no trace shows how fast the same work is without Python loops",
         intervals=tuple(_name_intervals(context.intervals(Activity.PYTHON))),
     )
-    return name_culprit(context, advised, "python")
+    return _name_function(context, advised, None)
+
+
+def _name_sampled(context: Context) -> str:
+    """The function that samples of the stacks blame for the Python of the step; empty if they blame none."""
+    rows = context.account.rows if context.account else []
+    named = (row.culprit for row in rows if row.cause == "python" and row.culprit is not None)
+    return next((culprit.name for culprit in named if culprit.file is not None), "")
 
 
 _OUT_OF_PROGRAM: Actions = {
@@ -124,7 +136,28 @@ def _evaluate_gaps(context: Context, loop: LoopFacts, threshold: float, rule: st
         rows=tuple(rows),
         intervals=tuple(_name_intervals(context.intervals(Activity.PYTHON))),
     )
-    return name_culprit(context, advised, "python")
+    return _name_function(context, advised, idle)
+
+
+def _name_function(context: Context, advice: Advice, part_ms: float | None) -> Advice:
+    """The advice with the function that the account names: its line and time first of all actions, and in the title
+    where it is most of what the advice is about.
+
+    Args:
+        part_ms: the time per step that the advice is about; None to leave the title as it is.
+    """
+    named = name_culprit(context, advice, "python")
+    culprit = named.culprit
+    if culprit is None or culprit.file is None:
+        return named
+    place = culprit.file if culprit.line is None else f"{culprit.file}:{culprit.line}"
+    calls = f" in {culprit.calls:,} call{'' if culprit.calls == 1 else 's'}" if culprit.calls else ""
+    inside = f", mostly in {culprit.inside}" if culprit.inside else ""
+    first = f"look at {culprit.name} ({place}): {culprit.ps / MS:.2f} ms of the step{calls}{inside}"
+    actions = (first, *(action for action in named.actions if not action.startswith("look at ")))
+    is_most = part_ms is not None and culprit.ps / MS >= _MOST_OF * part_ms
+    title = f"Make {culprit.name} faster or call it less often: nothing computes while it runs"
+    return replace(named, actions=actions, title=title if is_most else named.title)
 
 
 def _recording_hint(context: Context) -> str:
@@ -166,7 +199,7 @@ def _evaluate_between_steps(context: Context, threshold: float) -> Advice | None
         predicted_step_time_ms=round(context.step_ms, 3),
         reasoning=f"{now:.2f} ms from step to step, minus {gap:.2f} ms between steps",
     )
-    return name_culprit(context, advised, "python")
+    return _name_function(context, advised, gap)
 
 
 _EXPLAINED_BY = (

@@ -100,10 +100,12 @@ def _describe_change(context: Context) -> str:
     """Which program is compiled and what changes about it, as far as the trace shows."""
     found = context.pace.compiles if context.pace else None
     programs = context.loop.programs if context.loop else []
-    if found is None or not (found.programs or found.op):
+    if found is None or not (found.programs or found.op or found.change):
         return f"; mostly {programs[0].name}" if programs else ""
     most = found.programs[0] if found.programs else None
     text = f"; {most.name} {'once' if most.times == 1 else f'{most.times} times'} in total" if most else ""
+    if found.change:
+        return f"{text}; {found.change}"
     if found.same_shapes:
         return f"{text}, each time with the same argument shapes: a static argument changes, or the function is new"
     return text + (f"; the input shapes of {found.op} change: {', then '.join(found.shapes)}" if found.op else "")

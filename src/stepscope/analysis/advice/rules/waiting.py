@@ -109,6 +109,11 @@ _ACTIONS: dict[str, Actions] = {
     },
 }
 
+_OWN_THREADS = (
+    "keep the input off the step's threads: options = tf.data.Options(); options.threading.private_threadpool_size = 2;"
+    " dataset.with_options(options)"
+)
+
 # An action whose calls all occur in tf-data's suggestion for a stage says the same as that suggestion.
 _CALLS = (".map(fn, num_parallel_calls", "batch first", ".cache()", ".interleave(", ".prefetch(", "PyDataset(", "pack")
 _READY = ("Prefetch", "Root")  # stages without a remedy: nothing slow was recorded behind them
@@ -184,7 +189,7 @@ def _evaluate_contention(context: Context, waits: float) -> Advice | None:
         evidence=f"the step does not wait for its input, but {activity} on other threads for"
         f" {min(context.percent(busy), 100.0):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less"
         " time without contention",
-        actions=_add_stage_action(context, kind, _general_actions(context, kind)),
+        actions=(*_add_stage_action(context, kind, _general_actions(context, kind)), *_own_threads_action(feed)),
         tool="tf-data",
         confidence=0.6,
         rows=(Row("overview", "input", round(waits, 3)),),
@@ -356,6 +361,10 @@ def _cache_action(context: Context, kind: str) -> tuple[str, ...]:
     if not _can_be_cached(context, kind):
         return ()
     return (".cache() after the map that prepares the elements, before .shuffle(): only the first epoch prepares them",)
+
+
+def _own_threads_action(feed: FeedFacts) -> tuple[str, ...]:
+    return (_OWN_THREADS,) if feed.has_iterators else ()
 
 
 def _general_actions(context: Context, kind: str) -> tuple[str, ...]:

@@ -1,0 +1,64 @@
+/** The ranges that the program named, the longest first. */
+import type { Report, ToolAnswer } from "../../api";
+import { CATEGORY_COLOUR } from "../../design/colours";
+import { duration, percent } from "../../format";
+import { findInTimeline } from "../../links";
+import { fieldOf, type RowOf, tableOf } from "../../sections";
+import { Card } from "../../ui/basics";
+import { RankedBars } from "../shared/Bars";
+import { Findings } from "../shared/Findings";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+type Range = RowOf<"annotations", "rows">;
+
+interface AnnotationsReport extends Report {
+  readonly rows?: readonly Range[];
+}
+
+export default function AnnotationsPage() {
+  return (
+    <ToolPage<"annotations", AnnotationsReport> tool="annotations">{(answer) => <Annotations {...answer} />}</ToolPage>
+  );
+}
+
+const MOST_BARS = 12;
+
+function Annotations({ report, sections }: ToolAnswer<"annotations", AnnotationsReport>) {
+  const section = tableOf(sections, "rows");
+  const rows = report.rows ?? [];
+  const several = report.hosts.length > 1;
+  return (
+    <>
+      <Findings lines={[rangeSentence(rows)]} />
+      {rows.length > 1 && (
+        <Card title="Time by range" note="each leads to its longest run">
+          <RankedBars
+            label="Time by range"
+            field={fieldOf(section, "total_ms")}
+            rows={rows.slice(0, MOST_BARS).map((row) => ({
+              key: `${row.host} ${row.thread} ${row.name}`,
+              label: String(row.name),
+              note: several ? row.host : row.thread,
+              ms: Number(row.total_ms ?? 0),
+              percent: row.step_percent ?? null,
+              colour: CATEGORY_COLOUR.host_compute,
+              href: findInTimeline(String(row.name), several ? String(row.host) : null),
+            }))}
+          />
+        </Card>
+      )}
+      <TableCard section={section} tool="annotations" id="rows" main height="page" />
+    </>
+  );
+}
+
+/** The range inside steps that takes most of them. */
+function rangeSentence(rows: readonly Range[]): string {
+  const inside = rows.filter((row) => !row.is_step);
+  const [most] = [...inside].sort((one, other) => Number(other.total_ms) - Number(one.total_ms));
+  if (!most) return rows.length ? "The program names its steps, and nothing inside them" : "";
+  const share = most.step_percent ? `, ${percent(most.step_percent)} of the steps` : "";
+  const device = most.device_ms ? `; the device works ${duration(Number(most.device_ms))} for it` : "";
+  return `\`${most.name}\` takes ${duration(Number(most.total_ms))}${share}${device}`;
+}

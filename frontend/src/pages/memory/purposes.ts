@@ -1,0 +1,64 @@
+/** What memory is for: names and colours, and one bar of the memory at its peak. */
+import { CATEGORY_COLOUR, mix } from "../../design/colours";
+import { percent } from "../../format";
+import type { RowOf } from "../../sections";
+import { termText } from "../../terms";
+import type { BarPart } from "../shared/Bars";
+
+export type Purpose = RowOf<"memory-profile", "purposes">;
+
+const COLOURS: Readonly<Record<string, string>> = {
+  parameters: CATEGORY_COLOUR.device_compute,
+  gradients: CATEGORY_COLOUR.device_collectives,
+  optimizer_state: CATEGORY_COLOUR.compilation,
+  activations: CATEGORY_COLOUR.host_compute,
+  input_batches: CATEGORY_COLOUR.input,
+  temporary: CATEGORY_COLOUR.kernel_launch,
+  compiled_programs: CATEGORY_COLOUR.device_to_device,
+};
+
+const MEANINGS: Readonly<Record<string, string>> = {
+  parameters: "what training changes",
+  gradients: "kept from the backward pass until the update",
+  optimizer_state: "kept by the optimizer from step to step",
+  activations: "results of the forward pass, kept for the backward pass",
+  input_batches: "made by what provides input",
+  temporary: "freed in the op or in the pass that made it",
+  compiled_programs: "results and temporary memory of compiled programs; XLA programs under Memory say more",
+  before_the_capture: "allocated before the capture or before its first step, mostly parameters and optimizer state",
+  unknown: "nothing was recorded of who allocated it",
+};
+
+/** The bytes of each purpose, the most first. */
+export function sumsOf(rows: readonly Purpose[]): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>();
+  for (const { purpose, allocated_bytes: size } of rows)
+    sums.set(String(purpose), (sums.get(String(purpose)) ?? 0) + Number(size ?? 0));
+  return new Map([...sums].sort((one, other) => other[1] - one[1]));
+}
+
+export function partsOf(sums: ReadonlyMap<string, number>, surface: string): BarPart[] {
+  const grey = (share: number) => mix(CATEGORY_COLOUR.other, surface, share);
+  return [...sums.keys()].map((key) => ({
+    key,
+    label: termText(key),
+    colour: COLOURS[key] ?? grey(key === "unknown" ? 0.65 : 0.35),
+    doc: MEANINGS[key] ?? "",
+  }));
+}
+
+const PHRASES: Readonly<Record<string, string>> = {
+  temporary: "temporary memory",
+  before_the_capture: "from before the capture",
+  unknown: "of unknown purpose",
+};
+
+/** `88 % activations, 4 % gradients`; empty without rows. */
+export function mostOf(sums: ReadonlyMap<string, number>): string {
+  const total = [...sums.values()].reduce((all, size) => all + size, 0);
+  return [...sums]
+    .filter(([, size]) => size > total / 50)
+    .slice(0, 3)
+    .map(([key, size]) => `${percent((100 * size) / total)} ${PHRASES[key] ?? termText(key).toLowerCase()}`)
+    .join(", ");
+}

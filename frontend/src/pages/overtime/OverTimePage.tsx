@@ -1,0 +1,162 @@
+/** A watched run over hours and days, with marks where its captures lie. */
+import { useMemo } from "preact/hooks";
+import { address, type Report, type TableSection, type ToolAnswer, useResource, type Values } from "../../api";
+import { Chart } from "../../charts/Chart";
+import { palette } from "../../design/theme";
+import { duration } from "../../format";
+import { linkTo, route, setParams } from "../../router";
+import { watchedRuns } from "../../session";
+import type { TableData } from "../../table/model";
+import { Card, Empty, Failed, FigureRow, Loading, Segmented, Warnings } from "../../ui/basics";
+import { Findings } from "../shared/Findings";
+import { More } from "../shared/More";
+import { PageHead } from "../shared/PageHead";
+import { TableCard } from "../shared/sections";
+import { curveChart, knownCurves } from "./curves";
+
+const TOOL = "over-time";
+/** Captures whose account is shown; each has to be analysed once. */
+const MOST_CAPTURES = "6";
+
+interface OverTimeReport extends Report {
+  readonly findings: readonly string[];
+  readonly figures: Values;
+  readonly rows: readonly Values[];
+  readonly marks: readonly Values[];
+}
+
+interface OverTimeAnswer extends ToolAnswer<never, OverTimeReport> {
+  /** The ids of the sessions that triggers and captures name, by the names of their folders. */
+  readonly sessions: Readonly<Record<string, string>>;
+}
+
+const nameOf = (id: string) => watchedRuns.value.find((each) => each.id === id)?.run ?? id;
+
+export default function OverTimePage() {
+  const run = route.value.params.run ?? watchedRuns.value[0]?.id;
+  const found = useResource<OverTimeAnswer>(
+    run ? address(`api/over-time/${encodeURIComponent(run)}`, { captures: MOST_CAPTURES }) : null,
+  );
+  return (
+    <>
+      <PageHead tool={TOOL} controls={<RunPicker chosen={run ?? ""} />} />
+      {!run && <NoRun />}
+      {run && found.state === "loading" && <Loading what={`Reading ${nameOf(run)}`} />}
+      {run && found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
+      {run && found.state === "ready" && <OverTime {...found.data} />}
+    </>
+  );
+}
+
+function NoRun() {
+  return (
+    <Empty
+      title="No run was watched here"
+      text="watch one with `stepscope run --watch --logdir LOGDIR train.py`, or with `stepscope.watch(LOGDIR)` in it"
+    />
+  );
+}
+
+function RunPicker({ chosen }: { chosen: string }) {
+  if (watchedRuns.value.length < 2) return null;
+  return (
+    <label class="select">
+      <span class="muted">Run</span>
+      <select value={chosen} onChange={(event) => setParams({ run: event.currentTarget.value }, "push")}>
+        {watchedRuns.value.map(({ id, run }) => (
+          <option key={id} value={id}>
+            {run}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function OverTime({ report, sections, sessions }: OverTimeAnswer) {
+  const sessionLinks = useMemo(() => linksTo(sessions), [sessions]);
+  const table = (id: string) => sections.find((each) => each.id === id) as TableSection;
+  const figures = sections.find((each) => each.kind === "figures");
+  return (
+    <>
+      <Warnings items={report.warnings} />
+      <Findings lines={report.findings.length ? report.findings : [steadySentence(report.figures)]} />
+      <CurvesCard report={report} />
+      <TableCard section={table("marks")} tool={TOOL} id="marks" main links={sessionLinks} />
+      <More title="Captures and their accounts" tables={["captures"]}>
+        <TableCard section={table("captures")} tool={TOOL} id="captures" links={sessionLinks} />
+      </More>
+      <More title="Growth of memory, figures and all rows" tables={["growth", "rows"]}>
+        {figures?.kind === "figures" && (
+          <Card title="The run">
+            <FigureRow section={figures} />
+          </Card>
+        )}
+        <TableCard section={table("growth")} tool={TOOL} id="growth" />
+        <TableCard section={table("rows")} tool={TOOL} id="rows" />
+      </More>
+    </>
+  );
+}
+
+function steadySentence(figures: Values): string {
+  const step = typeof figures.step_ms_median === "number" ? ` of ${duration(figures.step_ms_median)}` : "";
+  const steps = Number(figures.steps ?? 0).toLocaleString("en-US");
+  return `Nothing stands out: ${steps} steps${step} in ${figures.hours ?? 0} h`;
+}
+
+function CurvesCard({ report }: { report: OverTimeReport }) {
+  const { params } = route.value;
+  const host = report.hosts.find((each) => each === params.of) ?? report.hosts[0] ?? "";
+  const rows = useMemo(() => report.rows.filter((row) => row.host === host), [report, host]);
+  const marks = useMemo(() => report.marks.filter((mark) => mark.host === host), [report, host]);
+  const curves = useMemo(() => knownCurves(rows), [rows]);
+  const shown = curves.find(({ key }) => key === params.curve) ?? curves[0];
+  const look = palette.value;
+  const option = useMemo(() => (shown ? curveChart(shown, rows, marks, look) : null), [shown, rows, marks, look]);
+  if (!shown || !option) return null;
+  return (
+    <Card
+      title={shown.label}
+      note={marks.length ? "a line for each trigger; dashed where nothing was captured" : ""}
+      actions={
+        <>
+          {report.hosts.length > 1 && (
+            <label class="select">
+              <span class="muted">Host</span>
+              <select value={host} onChange={(event) => setParams({ of: event.currentTarget.value })}>
+                {report.hosts.map((each) => (
+                  <option key={each}>{each}</option>
+                ))}
+              </select>
+            </label>
+          )}
+          <Segmented
+            label="What is drawn"
+            value={shown.key}
+            options={curves.map(({ key, label }) => ({ value: key, label }))}
+            onChange={(curve) => setParams({ curve })}
+          />
+        </>
+      }
+    >
+      <Chart
+        label={`${shown.label} over ${String(rows.at(-1)?.hour ?? 0)} hours, with ${marks.length} triggers`}
+        option={option}
+        height={300}
+        marks={rows.length}
+      />
+    </Card>
+  );
+}
+
+/** The sessions that a row names and that still exist. */
+function linksTo(known: OverTimeAnswer["sessions"]) {
+  return (row: number, data: TableData) =>
+    ["run", "window"].flatMap((name) => {
+      const session = known[String(data.columns[name]?.[row] ?? "")];
+      if (!session) return [];
+      const label = name === "window" ? "Open the record of the steps after" : "Open the session";
+      return [{ label, href: linkTo("overview", { session, host: null, steps: null }) }];
+    });
+}

@@ -1,0 +1,78 @@
+/** How long runs of models take: of a server's batches, of programs, or of steps. */
+import type { Report, ToolAnswer } from "../../api";
+import { CATEGORY_COLOUR } from "../../design/colours";
+import { duration } from "../../format";
+import { docOf, type RowOf, type Sections, tableOf } from "../../sections";
+import { Card } from "../../ui/basics";
+import { type BarPart, StackedBars, type StackedRow } from "../shared/Bars";
+import { Findings } from "../shared/Findings";
+import { useRowLinks } from "../shared/intervals";
+import { More } from "../shared/More";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+
+type Kind = RowOf<"inference", "rows">;
+
+interface LatencyReport extends Report {
+  readonly rows?: readonly Kind[];
+}
+
+export default function LatencyPage() {
+  return <ToolPage<"inference", LatencyReport> tool="inference">{(answer) => <Latency {...answer} />}</ToolPage>;
+}
+
+const MOST_BARS = 16;
+
+function Latency({ report, sections }: ToolAnswer<"inference", LatencyReport>) {
+  const kinds = report.rows ?? [];
+  const slowest = tableOf(sections, "slowest");
+  const links = useRowLinks(slowest, report.hosts.length > 1);
+  return (
+    <>
+      <Findings lines={[latencySentence(kinds)]} />
+      <Card title="Latency" note="median, and what slower runs take on top of it">
+        <StackedBars
+          label="Latency of each kind of run"
+          parts={partsOf(sections)}
+          rows={kinds.slice(0, MOST_BARS).map(barOf)}
+        />
+      </Card>
+      <TableCard section={tableOf(sections, "rows")} tool="inference" id="rows" main />
+      <More title="Slow runs" note="what differs in them, and each of them" tables={["differences", "slowest"]}>
+        <TableCard section={tableOf(sections, "differences")} tool="inference" id="differences" />
+        <TableCard section={slowest} tool="inference" id="slowest" links={links} />
+      </More>
+    </>
+  );
+}
+
+/** The most frequent kind of run: half of its runs, and one in a hundred. */
+function latencySentence(kinds: readonly Kind[]): string {
+  const [most] = [...kinds].sort((one, other) => Number(other.runs) - Number(one.runs));
+  if (most?.p50_ms == null) return "";
+  const tail = most.p99_ms == null ? "" : `, and one in a hundred takes more than ${duration(most.p99_ms)}`;
+  return `Half of the runs of \`${most.name}\` take less than ${duration(most.p50_ms)}${tail}`;
+}
+
+function partsOf(sections: Sections<"inference">): BarPart[] {
+  const table = tableOf(sections, "rows");
+  return [
+    { key: "p50", label: "Median", colour: CATEGORY_COLOUR.device_compute, doc: docOf(table, "p50_ms") },
+    { key: "p90", label: "Up to 9 of 10", colour: CATEGORY_COLOUR.host_compute, doc: docOf(table, "p90_ms") },
+    { key: "p99", label: "Up to 99 of 100", colour: CATEGORY_COLOUR.input, doc: docOf(table, "p99_ms") },
+  ];
+}
+
+function barOf(kind: Kind): StackedRow {
+  const [half, most, nearly] = [kind.p50_ms, kind.p90_ms, kind.p99_ms].map((value) => Number(value ?? 0)) as [
+    number,
+    number,
+    number,
+  ];
+  return {
+    key: `${kind.source} ${kind.name}`,
+    label: String(kind.name),
+    note: kind.runs === 1 ? "1 run" : `${Number(kind.runs).toLocaleString("en-US")} runs`,
+    parts: { p50: half, p90: Math.max(0, most - half), p99: Math.max(0, nearly - Math.max(most, half)) },
+  };
+}

@@ -1,0 +1,55 @@
+/** The instructions of XLA programs: which take the time, and where they come from. */
+import type { Report, ToolAnswer } from "../../api";
+import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
+import { Card, FigureRow } from "../../ui/basics";
+import { RankedBars } from "../shared/Bars";
+import { Findings } from "../shared/Findings";
+import { More } from "../shared/More";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+import { barsOf, longestOf, workSentence } from "./hloBars";
+
+interface HloReport extends Report {
+  readonly rows?: readonly RowOf<"hlo-stats", "rows">[];
+}
+
+export default function HloPage() {
+  return <ToolPage<"hlo-stats", HloReport> tool="hlo-stats">{(answer) => <Hlo {...answer} />}</ToolPage>;
+}
+
+function Hlo({ report, sections }: ToolAnswer<"hlo-stats", HloReport>) {
+  const rows = tableOf(sections, "rows");
+  const longest = longestOf(
+    (report.rows ?? []).map((row) => ({
+      key: `${row.program} ${row.name}`,
+      name: String(row.name),
+      type: String(row.category ?? ""),
+      self_us: Number(row.self_us ?? 0),
+      percent: row.self_percent ?? null,
+      isFound: true,
+    })),
+  );
+  return (
+    <>
+      <Findings lines={[workSentence(longest)]} />
+      <Card title="Self time by instruction" note="each leads to its longest run">
+        <RankedBars label="Self time by instruction" field={fieldOf(rows, "self_us")} rows={barsOf(longest)} />
+      </Card>
+      <TableCard section={rows} tool="hlo-stats" id="rows" main height="page" />
+      <More title="Programs and what was compiled" tables={["programs", "compiled", "compilations"]}>
+        <TableCard section={tableOf(sections, "programs")} tool="hlo-stats" id="programs" />
+        <TableCard section={tableOf(sections, "compiled")} tool="hlo-stats" id="compiled" />
+        <TableCard section={tableOf(sections, "compilations")} tool="hlo-stats" id="compilations" />
+      </More>
+      <More title="Steps and devices" tables={["devices"]}>
+        <Card title="Use of the hardware by steps">
+          <FigureRow section={figuresOf(sections, "steps")} />
+        </Card>
+        <TableCard section={tableOf(sections, "devices")} tool="hlo-stats" id="devices" />
+        <Card title="How device work is matched to instructions">
+          <FigureRow section={figuresOf(sections, "totals")} />
+        </Card>
+      </More>
+    </>
+  );
+}

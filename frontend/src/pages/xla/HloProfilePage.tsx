@@ -1,0 +1,63 @@
+/** Device time as trees: by program, by category, by scope, by line. */
+import type { Report, ToolAnswer } from "../../api";
+import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
+import { Card, FigureRow } from "../../ui/basics";
+import { RankedBars } from "../shared/Bars";
+import { Findings } from "../shared/Findings";
+import { More } from "../shared/More";
+import { TableCard } from "../shared/sections";
+import { ToolPage } from "../shared/ToolPage";
+import { barsOf, longestOf, workSentence } from "./hloBars";
+
+interface ProfileReport extends Report {
+  readonly rows?: readonly RowOf<"op-profile", "rows">[];
+}
+
+export default function HloProfilePage() {
+  return <ToolPage<"op-profile", ProfileReport> tool="op-profile">{(answer) => <HloProfile {...answer} />}</ToolPage>;
+}
+
+/** The tree whose first level is drawn: what kind of work it is. */
+const DRAWN = "category";
+
+function HloProfile({ report, sections }: ToolAnswer<"op-profile", ProfileReport>) {
+  const section = tableOf(sections, "rows");
+  const rows = report.rows ?? [];
+  const longest = longestOf(
+    rows
+      .filter((row) => row.tree === DRAWN && row.depth === 1)
+      .map((row) => ({
+        key: String(row.id),
+        name: String(row.name),
+        type: String(row.name),
+        self_us: Number(row.self_us ?? 0),
+        percent: row.self_percent ?? null,
+        isFound: false,
+      })),
+  );
+  return (
+    <>
+      <Findings lines={[workSentence(longest)]} />
+      {longest.length > 0 && (
+        <Card title="Device time by category">
+          <RankedBars label="Device time by category" field={fieldOf(section, "self_us")} rows={barsOf(longest)} />
+        </Card>
+      )}
+      <TableCard
+        section={section}
+        tool="op-profile"
+        id="rows"
+        main
+        height="page"
+        indent={(row) => Number(rows[row]?.depth ?? 0)}
+      />
+      <More title="Programs and devices" tables={["programs", "devices"]}>
+        <TableCard section={tableOf(sections, "programs")} tool="op-profile" id="programs" />
+        <TableCard section={tableOf(sections, "devices")} tool="op-profile" id="devices" />
+        <Card title="How device work is matched to instructions">
+          <FigureRow section={figuresOf(sections, "totals")} />
+        </Card>
+      </More>
+    </>
+  );
+}

@@ -1,0 +1,108 @@
+"""How long work takes after a change, as a share of its time now: derived from the trace where it can be.
+
+Where the trace does not tell, the range is that of the named source.  `docs/advice.md` lists all of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stepscope.analysis.account.interventions import Estimate
+from stepscope.analysis.account.parts import work_launched_by
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import F64, I64
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import OpTrait
+
+# A quarter is four times the speed, the most that FlashAttention's authors state for the whole attention.
+_FASTEST_ATTENTION = 0.25
+# PyTorch's kernels for lists of tensors take 30 tensors in a launch where each parameter has four of them, as in Adam.
+_TENSORS_OF_A_LAUNCH = 30
+
+WORKERS = Estimate(2, 4, 8, "2 to 8 workers prepare the input")
+IN_16_BITS = Estimate(
+    0.125,
+    0.5,
+    1.0,
+    "products in 16 bits take an eighth of the time where they compute (the median of the table of devices), half where"
+    " they wait for memory, and all of it where they are too small for either",
+)
+
+
+def estimate_fused(trace: HostTrace, rows: I64) -> Estimate:
+    """What chains of elementwise kernels take as one kernel each.
+
+    Each kernel reads its operands from memory and writes its result.  Of k in a row with one operand each, two accesses
+    of 2 k are left; with a second operand each, k + 2 of 3 k.  A kernel alone is as long as before.
+
+    Args:
+        rows: elementwise kernels, ascending rows of events; at least one.
+    """
+    length = _chain_lengths(trace, rows).astype(np.float64)
+    ps = trace.events.duration_ps[rows]
+    least, most = _mean(1.0 / length, ps), _mean((length + 2.0) / (3.0 * length), ps)
+    mean = len(rows) / float((1.0 / length).sum())
+    words = f"elementwise kernels run {mean:.1f} in a row, and a fused one reads and writes memory once"
+    return Estimate(least, (least + most) / 2, most, f"{words}: {_percents(least, most)}")
+
+
+def _chain_lengths(trace: HostTrace, rows: I64) -> I64:
+    """How many of the kernels follow each other in a queue, for each of them: int64 of shape (n,)."""
+    work = np.flatnonzero(is_device_work(trace))
+    work = work[np.lexsort((trace.events.start_ps[work], trace.events.line[work]))]
+    chosen = np.isin(work, rows)
+    line = trace.events.line[work]
+    starts = chosen & ~np.append(False, chosen[:-1] & (line[1:] == line[:-1]))
+    chain = (np.cumsum(starts) - 1)[chosen]
+    found = np.empty(len(trace.events), np.int64)
+    found[work[chosen]] = np.bincount(chain)[chain]
+    return found[rows]
+
+
+def estimate_attention(trace: HostTrace, rows: I64) -> Estimate:
+    """What attention takes in a fused kernel: the time of its products, which it still computes.
+
+    Args:
+        rows: device work of attention in several kernels; at least one.
+    """
+    ops = events_of_kind(trace, EventKind.OP)
+    ops = ops[has_trait(trace, trace.events.type[ops], OpTrait.BATCHED_PRODUCT)]
+    products = np.isin(rows, work_launched_by(trace, ops))
+    usual = max(_mean(products.astype(np.float64), trace.events.duration_ps[rows]), _FASTEST_ATTENTION)
+    words = f"a fused attention kernel takes as long as the products, {100 * usual:.0f} % of the time"
+    return Estimate(
+        _FASTEST_ATTENTION, usual, 1.0, f"{words}; {100 * _FASTEST_ATTENTION:.0f} % is the best that was published"
+    )
+
+
+def estimate_update(trace: HostTrace, calls: I64) -> Estimate:
+    """What of the host's time the launches of an update take that does the same for lists of parameters.
+
+    Kernels of one name become one for each list.  One fused kernel does everything; the most is one of each name for
+    every 30 parameters.
+
+    Args:
+        calls: the calls of an optimizer; at least one.
+    """
+    launched = work_launched_by(trace, calls)
+    kinds = len(np.unique(trace.events.type[launched]))
+    each = len(launched) / len(calls)
+    if each <= kinds or not kinds:
+        return Estimate(1.0, 1.0, 1.0, "the update launches no kernel twice")
+    lists = math.ceil(each / kinds / _TENSORS_OF_A_LAUNCH)
+    least, most = lists / each, min(kinds * lists / each, 1.0)
+    words = f"an update of lists of parameters launches {lists} to {kinds * lists} kernels instead of {each:.0f}"
+    return Estimate(least, (least + most) / 2, most, words)
+
+
+def _mean(factor: F64, ps: I64) -> float:
+    """The factor of all kernels together."""
+    return float((factor * ps).sum() / ps.sum()) if ps.any() else 1.0
+
+
+def _percents(least: float, most: float) -> str:
+    return f"{100 * least:.0f} to {100 * most:.0f} % of the time"

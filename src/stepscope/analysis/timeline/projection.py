@@ -1,0 +1,175 @@
+"""Ranges of the host laid onto the streams of devices: when the work that an annotation or a module launched ran there.
+
+A range is on a stream from the start of the first to the end of the last piece of work that was launched inside it and
+ran on that stream.  Work belongs to a range by its launching call, whatever framework recorded the two.  Each stream
+with such work gets a line of its own above it.  These lines are numbered on from the lines of the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from stepscope.analysis.timeline.index import Index, Window, cut_window, lay_out
+from stepscope.analysis.timeline.tracks import Group, Track
+from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
+from stepscope.analysis.trace.module_calls import module_calls
+from stepscope.analysis.trace.user_ranges import user_ranges
+from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import I32, I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lines import holds_annotations
+
+ANNOTATIONS, MODULES = 0, 1
+_NAMES = ("Annotations", "Modules")
+
+
+@dataclass(frozen=True)
+class Projection:
+    """All ranges on streams, in the order of their lines.
+
+    Attributes:
+        stream: int64 of shape (lines,), the line of the trace on which the work of each projected line ran.
+        what: int64 of shape (lines,), `ANNOTATIONS` or `MODULES`.
+        event: int32 of shape (ranges,), the range on the host.
+        index: rows and levels of the lines; what it calls events are places in `event`.
+    """
+
+    stream: I64
+    what: I64
+    event: I32
+    index: Index
+
+
+@dataclass(frozen=True)
+class _Ranges:
+    """Ranges on streams, each int64 of shape (n,): the range on the host, the stream, and from when to when."""
+
+    event: I64
+    stream: I64
+    start: I64
+    end: I64
+
+
+def projection_of(trace: HostTrace) -> Projection:
+    """The ranges of a trace on its streams, computed once."""
+    return trace.derived("timeline projection", _project)
+
+
+def find_projected(
+    trace: HostTrace, begin_ps: int, end_ps: int, rows: Sequence[int] | I64, width: int, most: int
+) -> Window:
+    """The slices of rows of the projection; see `index.find_slices`.  Their events are the ranges on the host."""
+    found = projection_of(trace)
+    window = cut_window(found.index, begin_ps, end_ps, rows, width, most)
+    return replace(window, event=found.event[window.event])
+
+
+def with_projections(trace: HostTrace, groups: Sequence[Group]) -> tuple[Group, ...]:
+    """The groups of a trace, with a track for each projected line above the stream to which it belongs."""
+    found = projection_of(trace)
+    own: dict[int, list[Track]] = {}
+    for at, line in enumerate(found.stream.tolist()):
+        own.setdefault(line, []).append(_make_track(trace, found, at))
+    return tuple(_insert_tracks(group, own) for group in groups) if own else tuple(groups)
+
+
+def _insert_tracks(group: Group, own: dict[int, list[Track]]) -> Group:
+    tracks: list[Track] = []
+    for track in group.tracks:
+        tracks += [replace(each, detail=track.name) for each in own.get(track.line, [])]
+        tracks.append(track)
+    return replace(group, tracks=tuple(tracks))
+
+
+def _make_track(trace: HostTrace, found: Projection, at: int) -> Track:
+    line = len(trace.lines) + at
+    rows, events = found.index.row_count(at), found.index.event_count(at)
+    return Track(f"t{line}", _NAMES[int(found.what[at])], "", "projected", line, rows, events)
+
+
+def _project(trace: HostTrace) -> Projection:
+    parts = [_of_annotations(trace), _of_modules(trace)]
+    what = np.repeat([ANNOTATIONS, MODULES], [len(part.event) for part in parts])
+    event, stream, start, end = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("event", "stream", "start", "end")
+    )
+    order = np.lexsort((event, -(end - start), start, what, stream))
+    key = stream[order] * 2 + what[order]
+    lines, first = np.unique(key, return_index=True)
+    bounds = np.append(first, len(key)).astype(np.int64)
+    drawn = np.ones(len(key), np.bool_)
+    index = lay_out(start[order], (end - start)[order], drawn, bounds[:-1].copy(), bounds[1:].copy())
+    return Projection(lines // 2, lines % 2, event[order].astype(np.int32), index)
+
+
+def _of_annotations(trace: HostTrace) -> _Ranges:
+    marks = events_of_kind(trace, EventKind.STEP_MARK)
+    ranges = np.union1d(user_ranges(trace), marks[is_thread_event(trace)[marks]])
+    return _lay_onto_streams(trace, ranges, ~_has_annotations(trace))
+
+
+def _has_annotations(trace: HostTrace) -> Mask:
+    """The lines of devices on which the profiler laid the annotations itself: bool of shape (lines,)."""
+    derived = np.flatnonzero(trace.lines.kind == LineKind.DERIVED).tolist()
+    planes = [trace.lines.plane[line] for line in derived if holds_annotations(trace.line_label(line))]
+    found: Mask = np.isin(trace.lines.plane, planes)
+    return found
+
+
+def _of_modules(trace: HostTrace) -> _Ranges:
+    return _lay_onto_streams(trace, module_calls(trace), np.ones(len(trace.lines), np.bool_))
+
+
+def _lay_onto_streams(trace: HostTrace, ranges: I64, lines: Mask) -> _Ranges:
+    """From when to when each range has work on each of some lines, that of the ranges inside it included."""
+    events, links = trace.events, forest(trace)
+    label = np.full(len(events), -1, np.int32)
+    label[ranges] = np.arange(len(ranges), dtype=np.int32)
+    launched = is_device_work(trace) & (links.cause >= 0) & lines[events.line]
+    work = np.flatnonzero(launched) if len(ranges) else ranges[:0]
+    inside = spread_labels(trace, label)
+    start = events.start_ps[work]
+    known = inside[work] >= 0
+    level = _unite(inside[work], events.line[work], start, start + events.duration_ps[work], known)
+    above = _outer_ranges(trace, ranges, inside)
+    parts = [level]
+    while len(level.event):
+        outer = above[level.event]
+        level = _unite(outer, level.stream, level.start, level.end, outer >= 0)
+        parts.append(level)
+    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("event", "stream", "start", "end"))
+    event, stream, start, end = columns
+    found = _unite(event, stream, start, end, np.ones(len(event), np.bool_))
+    return replace(found, event=ranges[found.event])
+
+
+def _unite(event: I64 | I32, stream: I64 | I32, start: I64, end: I64, chosen: Mask) -> _Ranges:
+    """One stretch for each range and stream: from the first start to the last end."""
+    key = event[chosen].astype(np.int64) << 32 | stream[chosen]
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+    if not len(first):
+        none = np.empty(0, np.int64)
+        return _Ranges(none, none, none, none)
+    starts = np.minimum.reduceat(start[chosen][order], first)
+    ends = np.maximum.reduceat(end[chosen][order], first)
+    return _Ranges(key[first] >> 32, key[first] & 0xFFFFFFFF, starts, ends)
+
+
+def _outer_ranges(trace: HostTrace, ranges: I64, inside: I32) -> I64:
+    """The place of the range around each range, or of the one that caused it; -1 for none.
+
+    Links of a damaged file may form a circle; an outer range that does not start before an inner one is left out.
+    """
+    links, start = forest(trace), trace.events.start_ps
+    parent, cause = links.parent[ranges], links.cause[ranges]
+    outer = np.where(parent >= 0, inside[np.maximum(parent, 0)], -1)
+    outer = np.where((outer < 0) & (cause >= 0), inside[np.maximum(cause, 0)], outer).astype(np.int64)
+    row = ranges[np.maximum(outer, 0)] if len(ranges) else outer
+    is_before = (start[row] < start[ranges]) | ((start[row] == start[ranges]) & (row < ranges))
+    return np.where(is_before, outer, -1)

@@ -1,0 +1,60 @@
+"""What a capture wrote down about the program itself: the graphs that it traced, and the threads of its ops."""
+
+from __future__ import annotations
+
+import json
+
+from stepscope.analysis.trace.environment import capture_facts
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+
+_GRAPH, _CORES, _THREADS = "graph:", "cores", "op_threads"
+
+
+@dataclass(frozen=True)
+class TracedGraph:
+    """A function that the framework has traced into a graph.
+
+    Attributes:
+        nodes: number of nodes; `unused`: how many of them no result and no effect depends on.
+        types: op type -> number of nodes, the most frequent ones.
+        unused_layers: scopes of unused nodes that multiply or convolve.
+    """
+
+    name: str
+    nodes: int
+    unused: int
+    types: dict[str, int]
+    unused_layers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OpThreads:
+    """How many cores the process may use, and how many threads one op; None where the capture does not say."""
+
+    cores: int | None
+    threads: int | None
+
+
+def op_threads_of(trace: HostTrace) -> OpThreads:
+    """The cores and threads of a host's program."""
+    facts = capture_facts(trace)
+    cores, threads = (facts.get(name) for name in (_CORES, _THREADS))
+    return OpThreads(cores if isinstance(cores, int) else None, threads if isinstance(threads, int) else None)
+
+
+def traced_graphs(trace: HostTrace) -> tuple[TracedGraph, ...]:
+    """The graphs of a host's program, the largest first.  Damaged descriptions are left out."""
+    texts = ((name, text) for name, text in capture_facts(trace).items() if name.startswith(_GRAPH))
+    found = [_parse_graph(name.removeprefix(_GRAPH), text) for name, text in texts]
+    return tuple(sorted(filter(None, found), key=lambda graph: (-graph.nodes, graph.name)))
+
+
+def _parse_graph(name: str, text: object) -> TracedGraph | None:
+    try:
+        told = json.loads(str(text))
+        types = {str(op): int(count) for op, count in told["types"].items()}
+        layers = tuple(map(str, told["unused_layers"]))
+        return TracedGraph(name, int(told["nodes"]), int(told["unused"]), types, layers)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,204 @@
+"""The process groups of a job, what each is for, and how long pipelines stand still.
+
+In a pipeline each rank computes some layers, and passes their results to the next.  While a rank has nothing to
+compute, since its input has not come or the others are not done, there is a bubble: a part of the step in which the
+rank does nothing, or only waits inside sends and receives.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+
+import numpy as np
+
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.analysis.workers.collectives import Collectives, collective_rows
+from stepscope.model import HostTrace
+from stepscope.model.arrays import I64
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Role, percent, round_ms, round_us
+from stepscope.vocabulary.collectives import PIPELINE, PIPELINE_OPERATION, parallelism_of
+
+GROUP_FIELDS: tuple[Field, ...] = (
+    Field("group", "text", "the group's name, as the library numbers it", "str", role=Role.LABEL),
+    Field("description", "text", "what the program calls it; unknown if not recorded", "str", role=Role.LABEL),
+    Field(
+        "parallelism",
+        "text",
+        "what it is for, by its description: data, tensor, pipeline, expert or context; a group that only sends and "
+        "receives is taken for a pipeline; unknown otherwise",
+        "str",
+        role=Role.TERM,
+    ),
+    Field("members", "text", "its ranks, if recorded", "str", role=Role.LABEL),
+    Field("ranks", "count", "its number of ranks; unknown if not recorded", "int"),
+    Field("operations", "text", "its operations, the most frequent first", "str", role=Role.LABEL),
+    Field("count", "count", "runs of them, summed over the recorded ranks", "int"),
+    Field("total_us", "us", "their time, summed over the recorded ranks"),
+)
+PIPELINE_FIELDS: tuple[Field, ...] = (
+    Field("group", "text", "the pipeline's process group; unknown if not recorded", "str", role=Role.LABEL),
+    Field("stage", "number", "the rank's place in it, from 0; unknown if not recorded", "int", role=Role.ORDINAL),
+    Field("rank", "number", "the process's rank in its job; unknown if not recorded", "int", role=Role.ORDINAL),
+    Field("host", "text", "the host, as its file names it", "str", role=Role.HOST),
+    Field("step_ms", "ms", "mean duration of a step on this rank"),
+    Field("bubble_ms", "ms", "mean time of a step without any work but sends and receives"),
+    Field("bubble_percent", "percent", "that as a share of the step"),
+    Field("transfers", "count", "sends and receives on this rank", "int"),
+)
+
+UNNAMED = ""
+
+
+@dataclass(frozen=True)
+class PipelineTime:
+    """What one rank does in a pipeline.
+
+    Attributes:
+        group: `name|ranks` of the process group with most of its transfers; UNNAMED if unknown.
+        transfers: its sends and receives.
+        bubble_ps: of each step, the time without any work but those.
+    """
+
+    group: str
+    transfers: int
+    bubble_ps: list[int]
+
+
+def pipeline_time(trace: HostTrace, collectives: Collectives, work: I64, start: I64, end: I64) -> PipelineTime | None:
+    """The part of one rank; None if it sends and receives nothing in a pipeline.
+
+    Args:
+        trace: the rank's.
+        collectives: its collectives.
+        work: rows of the events that count as work; collectives may be among them.
+        start, end: of its steps in ps, int64 of shape (steps,).
+    """
+    rows = collective_rows(trace)
+    rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]  # as `collectives` has them
+    passes = np.array([_passes_on(collectives, at) for at in range(len(rows))], np.bool_)
+    if not passes.any():
+        return None
+    busy = spans_of(trace, np.setdiff1d(work, rows[passes])) | spans_of(trace, rows[~passes])
+    groups = Counter(collectives.groups[collectives.group[at]] for at in np.flatnonzero(passes).tolist())
+    return PipelineTime(groups.most_common(1)[0][0], int(passes.sum()), _left_by(busy, start, end).tolist())
+
+
+def _passes_on(of: Collectives, at: int) -> bool:
+    """Whether a collective sends or receives, in a group that is not known to be for anything else."""
+    if of.names[of.name[at]] != PIPELINE_OPERATION:
+        return False
+    return parallelism_of(of.purposes[of.group[at]], [PIPELINE_OPERATION]) == PIPELINE
+
+
+def _left_by(busy: Spans, start: I64, end: I64) -> I64:
+    left: I64 = end - start - busy.overlap_ps(start, end)
+    return left
+
+
+# -- all ranks -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Group:
+    purpose: str = ""
+    size: int = 0
+    total_ps: int = 0
+    operations: Counter[str] = field(default_factory=Counter)
+
+
+def group_rows(ranks: Sequence[Collectives]) -> Iterator[dict[str, Cell]]:
+    """A row for each process group that was recorded, the one with most time first."""
+    groups: dict[str, _Group] = {}
+    for of in ranks:
+        for at, group in enumerate(of.group):
+            if of.groups[group] != UNNAMED:
+                found = groups.setdefault(of.groups[group], _Group())
+                found.purpose = found.purpose or of.purposes[group]
+                found.size = max(found.size, of.size[at])
+                found.total_ps += of.duration_ps[at]
+                found.operations[of.names[of.name[at]]] += 1
+    for text, found in sorted(groups.items(), key=lambda item: -item[1].total_ps):
+        name, _, members = text.partition("|")
+        yield {
+            "group": name or None,
+            "description": found.purpose or None,
+            "parallelism": parallelism_of(found.purpose, [*found.operations]),
+            "members": members or None,
+            "ranks": found.size or None,
+            "operations": ", ".join(operation for operation, _ in found.operations.most_common()),
+            "count": found.operations.total(),
+            "total_us": round_us(found.total_ps),
+        }
+
+
+@dataclass(frozen=True)
+class PipelineRank:
+    """One rank of a pipeline: its number, -1 if unknown, its host, and the durations of its steps in ps."""
+
+    rank: int
+    host: str
+    steps_ps: list[int]
+    time: PipelineTime
+
+
+def pipeline_rows(ranks: Sequence[PipelineRank]) -> list[dict[str, Cell]]:
+    """A row for each rank with steps, by pipeline and stage."""
+    rows = [_pipeline_row(each) for each in ranks if sum(each.steps_ps)]
+    return sorted(rows, key=lambda row: (str(row["group"]), row["stage"] is None, row["stage"] or 0))
+
+
+def _pipeline_row(each: PipelineRank) -> dict[str, Cell]:
+    name, _, members = each.time.group.partition("|")
+    bubble = each.time.bubble_ps
+    return {
+        "group": f"{name} {members}".strip() or None,
+        "stage": _stage(members, each.rank),
+        "rank": each.rank if each.rank >= 0 else None,
+        "host": each.host,
+        "step_ms": round_ms(statistics.fmean(each.steps_ps)),
+        "bubble_ms": round_ms(statistics.fmean(bubble)),
+        "bubble_percent": percent(sum(bubble), sum(each.steps_ps)),
+        "transfers": each.time.transfers,
+    }
+
+
+def _stage(members: str, rank: int) -> int | None:
+    """The place of a rank in the list of a group's ranks.
+
+    >>> _stage("[4, 6]", 6)
+    1
+    """
+    try:
+        ranks = json.loads(members)
+    except ValueError:
+        return None
+    return ranks.index(rank) if isinstance(ranks, list) and rank in ranks else None
+
+
+def describe_pipelines(rows: Sequence[dict[str, Cell]]) -> Iterator[str]:
+    """A sentence for each pipeline: how much of the step its ranks stand still."""
+    for group in dict.fromkeys(row["group"] for row in rows):
+        shares = [
+            (float(str(row["bubble_percent"])), _name(row))
+            for row in rows
+            if row["group"] == group and row["bubble_percent"] is not None
+        ]
+        if not shares:
+            continue
+        mean = statistics.fmean(share for share, _ in shares)
+        (least, first), (most, last) = min(shares), max(shares)
+        between = f", from {least:.1f} % ({first}) to {most:.1f} % ({last})" if len(shares) > 1 else ""
+        which = f"the pipeline of group {group}" if group else "the pipeline"
+        yield (
+            f"{which} stands still {mean:.1f} % of the step on average{between}: in that time a rank does nothing, or "
+            "only waits in sends and receives; more microbatches, or stages that take equally long, shorten it"
+        )
+
+
+def _name(row: dict[str, Cell]) -> str:
+    return str(row["host"]) if row["rank"] is None else f"rank {row['rank']}"

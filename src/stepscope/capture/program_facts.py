@@ -1,0 +1,123 @@
+"""What a capture writes down about the program beside its events: cores, threads for ops, graphs that it has traced.
+
+No event shows any of these, and advice about threads and unused layers needs them.  Nothing is imported or set up for
+it: a framework that the program does not use says nothing, and one that fails to answer is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from stepscope.records import dataclass
+
+CORES, THREADS, GRAPH = "cores", "op_threads", "graph:"
+_MOST_GRAPHS, _MOST_NODES, _MOST_TYPES, _MOST_LAYERS = 20, 200_000, 12, 20
+_FEWEST_NODES = 4  # a smaller function is one op with its arguments
+_TRACED = re.compile(r"__inference_(?P<name>.+)_\d+")
+_COMPUTES_LAYER = re.compile(r"(?:MatMul|BatchMatMul(?:V\d)?|Einsum|Conv\dD|DepthwiseConv2dNative)$")
+_OF_GRADIENT = "gradient"  # in the names of nodes that compute gradients
+
+
+def collect_program_facts() -> dict[str, int | str]:
+    """The facts, as stats of the capture's plane."""
+    found: dict[str, int | str] = {CORES: _count_cores()}
+    readers: tuple[Callable[[], Mapping[str, int | str]], ...] = (_read_torch, _read_tensorflow)
+    for read in readers:
+        try:
+            found |= read()
+        except Exception:  # a release of the framework that answers differently
+            continue
+    return found
+
+
+def _count_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _read_torch() -> Mapping[str, int | str]:
+    torch: Any = sys.modules.get("torch")
+    return {THREADS: int(torch.get_num_threads())} if torch is not None else {}
+
+
+def _read_tensorflow() -> Mapping[str, int | str]:
+    """Threads for the parts of one op, if the program limits them, and what its graphs hold."""
+    home: Any = sys.modules.get("tensorflow.python.eager.context")
+    context = home.context() if home is not None else None
+    if context is None or getattr(context, "_context_handle", None) is None:
+        return {}
+    threads = int(context.intra_op_parallelism_threads or 0)
+    limit: dict[str, int | str] = {THREADS: threads} if threads else {}
+    graphs = sorted(_read_graphs(context), key=lambda graph: -graph.nodes)
+    largest = {graph.name: graph for graph in reversed(graphs)}  # of several traces of a function
+    kept = sorted(largest.values(), key=lambda graph: -graph.nodes)[:_MOST_GRAPHS]
+    return limit | {f"{GRAPH}{graph.name}": graph.to_json() for graph in kept}
+
+
+@dataclass(frozen=True)
+class GraphFacts:
+    """What a traced function holds.
+
+    Attributes:
+        nodes: number of nodes; `unused`: how many of them nothing depends on.
+        types: op type -> number of nodes, the most frequent ones.
+        unused_layers: scopes of unused nodes that compute what a layer computes.
+    """
+
+    name: str
+    nodes: int
+    unused: int
+    types: dict[str, int]
+    unused_layers: list[str]
+
+    def to_json(self) -> str:
+        """The facts as the text of a stat."""
+        return json.dumps({
+            "nodes": self.nodes, "unused": self.unused, "types": self.types, "unused_layers": self.unused_layers,
+        })  # fmt: skip
+
+
+def _read_graphs(context: Any) -> Iterator[GraphFacts]:
+    left = _MOST_NODES
+    for name in context.list_function_names():
+        text = name.decode() if isinstance(name, bytes) else str(name)
+        traced = _TRACED.fullmatch(text)
+        if traced is None or left <= 0:
+            continue
+        function = context.get_function_def(text)
+        left -= len(function.node_def)
+        if len(function.node_def) >= _FEWEST_NODES:
+            yield examine_graph(traced["name"], function)
+
+
+def examine_graph(name: str, function: Any) -> GraphFacts:
+    """What a function's definition holds; it has TensorFlow's `node_def`, `ret` and `control_ret`."""
+    nodes = {node.name: node for node in function.node_def}
+    roots = [*function.ret.values(), *function.control_ret.values()]
+    used = _reachable({name: node.input for name, node in nodes.items()}, roots)
+    unused = [node for name, node in nodes.items() if name not in used]
+    layers = dict.fromkeys(
+        node.name.rpartition("/")[0] or node.name
+        for node in unused
+        if _COMPUTES_LAYER.match(node.op) and _OF_GRADIENT not in node.name
+    )
+    types = Counter(node.op for node in nodes.values()).most_common(_MOST_TYPES)
+    return GraphFacts(name, len(nodes), len(unused), dict(types), [*layers][:_MOST_LAYERS])
+
+
+def _reachable(inputs: Mapping[str, Iterable[str]], roots: Iterable[str]) -> set[str]:
+    """The nodes on which the roots depend.  An input is `node:output:number`, or `^node` for order alone."""
+    found: set[str] = set()
+    open_ends = list(roots)
+    while open_ends:
+        name = open_ends.pop().removeprefix("^").partition(":")[0]
+        if name in inputs and name not in found:
+            found.add(name)
+            open_ends += inputs[name]
+    return found

@@ -1,0 +1,168 @@
+"""Notes what TensorFlow traces and what PyTorch compiles while a capture runs, and which argument made it do so again.
+
+Both decide in Python, from the arguments of a call, whether what they made before can be used again.  Their profilers
+record how long that takes, and not why it happens.  While a capture runs, a function of each framework that runs once
+for each tracing or compilation is watched; a step that compiles nothing costs nothing.
+
+JAX needs no note: its programs are in its profiles, with their arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Protocol
+
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers.base import Clock
+from stepscope.formats.spool.layout import COMPILATIONS_PLANE, Chunk, StatValue
+from stepscope.records import dataclass
+
+FIRST, AGAIN, FUNCTION, VARIABLES = "first", "again", "function", "variables"
+_MOST_TEXT = 200
+_BYTES_OF_NOTE = 500
+
+Change = tuple[str, str, str]
+"""An argument, what it was before, and what it is now, such as `("x", "float32[4,8]", "float32[5,8]")`."""
+
+
+@dataclass(frozen=True)
+class CompileNote:
+    """One function that was traced or compiled.
+
+    Attributes:
+        function: its name; `place`: file and line, of the function if it is the user's, else of the call.
+        begin_ns, end_ns: by the clock of the capture.
+        backend_ns: of that, the time of the compiler proper, after tracing.
+        why: FIRST; AGAIN, for another argument; FUNCTION, a new function of the same code; VARIABLES, TensorFlow's
+            second tracing of a function that made variables in the first.
+        changes: the arguments that differ from those before; empty if unknown.
+    """
+
+    function: str
+    place: str
+    begin_ns: int
+    end_ns: int
+    backend_ns: int
+    why: str
+    changes: tuple[Change, ...] = ()
+
+    def stats(self) -> dict[str, StatValue]:
+        """What the profile keeps of it."""
+        return {
+            "compiled_place": self.place,
+            "compile_reason": self.why,
+            "backend_compile_ns": self.backend_ns,
+            "changed_arguments": json.dumps(self.changes),
+        }
+
+
+class Watched(Protocol):
+    """Watches one framework while a capture runs."""
+
+    def __init__(self, module: ModuleType, clock: Clock) -> None: ...
+
+    def take(self) -> list[CompileNote]:
+        """What was noted since the last call."""
+
+    def remove(self) -> None:
+        """Ends the watch."""
+
+
+class CompilesTracer:
+    """Watches each framework from the moment in which its compiler is imported."""
+
+    def __init__(self) -> None:
+        self._clock: Clock = lambda: 0
+        self._watched: dict[str, Watched | None] = {}
+        self._ended = False
+
+    def start(self, options: ProfilerOptions, clock: Clock) -> None:
+        """Starts to watch."""
+        self._clock = clock
+        self._attach()
+
+    def stop(self) -> None:
+        """Ends it; what is noted can still be drained."""
+        self._ended = True
+        for watched in filter(None, self._watched.values()):
+            watched.remove()
+
+    def abandon(self) -> None:
+        """Takes back the changes to the frameworks, in a forked process."""
+        self.stop()
+
+    def waiting_bytes(self) -> int:
+        """Hardly anything is held."""
+        return 0
+
+    def drain(self) -> list[Chunk]:
+        """What was compiled since the last call."""
+        if not self._ended:
+            self._attach()
+        notes = {name: watched.take() for name, watched in self._watched.items() if watched is not None}
+        return [_make_chunk(name, each) for name, each in notes.items() if each]
+
+    def _attach(self) -> None:
+        for name, watch in _FRAMEWORKS.items():
+            module = sys.modules.get(name)
+            if module is not None and name not in self._watched:
+                try:
+                    self._watched[name] = watch()(module, self._clock)
+                except AttributeError:  # another release of the framework, which compiles elsewhere
+                    self._watched[name] = None
+
+
+def _watch_tensorflow() -> type[Watched]:
+    from stepscope.capture.tracers.tf_tracings import TensorFlowTracings
+
+    return TensorFlowTracings
+
+
+def _watch_torch() -> type[Watched]:
+    from stepscope.capture.tracers.dynamo import DynamoCompilations
+
+    return DynamoCompilations
+
+
+_FRAMEWORKS: Mapping[str, Callable[[], type[Watched]]] = {
+    "tensorflow.python.eager.polymorphic_function.tracing_compilation": _watch_tensorflow,
+    "torch._dynamo.convert_frame": _watch_torch,
+}
+
+
+def _make_chunk(framework: str, notes: Iterable[CompileNote]) -> Chunk:
+    listed = list(notes)
+    names: dict[str, int] = {}
+    for note in listed:
+        names.setdefault(note.function, len(names))
+    return Chunk(
+        COMPILATIONS_PLANE,
+        framework.partition(".")[0],
+        list(_FRAMEWORKS).index(framework),
+        "OTHER",
+        list(names),
+        array("i", [names[note.function] for note in listed]),
+        array("q", [note.begin_ns for note in listed]),
+        array("q", [note.end_ns for note in listed]),
+        {row: note.stats() for row, note in enumerate(listed)},
+    )
+
+
+def find_changes(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Change, ...]:
+    """The arguments that differ, in the order of those now; one that is missing is the empty text.
+
+    >>> find_changes({"x": "float32[4]", "n": "2"}, {"x": "float32[4]", "n": "3"})
+    (('n', '2', '3'),)
+    """
+    names = dict.fromkeys((*now, *before))
+    pairs = ((name, before.get(name, ""), now.get(name, "")) for name in names)
+    return tuple((name, cut_text(old), cut_text(new)) for name, old, new in pairs if old != new)
+
+
+def cut_text(text: str) -> str:
+    """At most 200 characters of a text."""
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 1]}…"

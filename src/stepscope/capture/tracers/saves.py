@@ -1,0 +1,72 @@
+"""Makes each save of Orbax a range while a capture runs: its own work is Python that no profiler records by default.
+
+A save of an asynchronous checkpointer returns once the arrays are copied; waiting for it is a range of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from stepscope.capture import ranges
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers.base import Clock
+from stepscope.formats.spool.layout import Chunk
+
+SAVE, WAIT = "save checkpoint (Orbax)", "wait for save checkpoint (Orbax)"
+_PACKAGE = "orbax.checkpoint._src.checkpointers"
+# The module, the class, its method, and the name of the range.
+_METHODS: tuple[tuple[str, str, str, str], ...] = (
+    (f"{_PACKAGE}.checkpointer", "Checkpointer", "save", SAVE),
+    (f"{_PACKAGE}.async_checkpointer", "AsyncCheckpointer", "save", SAVE),
+    (f"{_PACKAGE}.async_checkpointer", "AsyncCheckpointer", "wait_until_finished", WAIT),
+)
+
+
+class SavesTracer:
+    """Wraps the methods from the start of a capture to its end; the ranges go where all ranges of the program go."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+
+    def start(self, options: ProfilerOptions, clock: Clock) -> None:
+        """Wraps the methods that this release of Orbax has."""
+        for module, name, method, title in _METHODS:
+            owner: Any = getattr(sys.modules.get(module), name, None)
+            if owner is not None and method in vars(owner):
+                self._undo.append(_wrap(owner, method, title))
+
+    def stop(self) -> None:
+        """Puts the methods back."""
+        while self._undo:
+            self._undo.pop()()
+
+    def abandon(self) -> None:
+        """Puts them back, in a forked process."""
+        self.stop()
+
+    def waiting_bytes(self) -> int:
+        """Nothing is held here."""
+        return 0
+
+    def drain(self) -> list[Chunk]:
+        """Nothing: the ranges are recorded with the program's."""
+        return []
+
+
+def _wrap(owner: Any, method: str, title: str) -> Callable[[], None]:
+    original = vars(owner)[method]
+
+    @functools.wraps(original)
+    def save_in_range(*args: Any, **kwargs: Any) -> Any:
+        with ranges.annotate(title):
+            return original(*args, **kwargs)
+
+    def undo() -> None:
+        if vars(owner).get(method) is save_in_range:
+            setattr(owner, method, original)
+
+    setattr(owner, method, save_in_range)
+    return undo

@@ -1,0 +1,152 @@
+"""Records how long the threads of the loop ran, and for how long they were ready and had no processor.
+
+No trace of a framework shows that another process took the processor: the thread is just late.  Linux counts both times
+for each thread.  They are read whenever a step starts, on its thread, and with each sample of the stacks, which finds
+where in the step the time was lost.  Threads are the main thread and those that marked a step.  Elsewhere than on Linux
+nothing is recorded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import field
+
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.ranges import watch_steps
+from stepscope.capture.tracers.base import Clock
+from stepscope.capture.tracers.system import make_reader
+from stepscope.formats.spool.layout import QUEUED_NS, RAN_NS, USAGE_PLANE, Chunk
+from stepscope.records import dataclass
+
+_NAME = "usage"
+_BYTES_OF_READING = 200
+_OF_ONE_THREAD = 6  # the system's number of the clock that counts one thread's processor time
+
+Reading = tuple[int, int, int]  # ns of the clock, ns that the thread has run, ns that it was ready and did not run
+
+
+@dataclass
+class Meter:
+    """One thread: its counters, and the readings that wait to be drained.
+
+    Attributes:
+        handle: the open file of its counters.
+        last: the reading that the next interval starts with.
+    """
+
+    name: str
+    number: int
+    handle: int
+    readings: list[Reading] = field(default_factory=list)
+    last: Reading | None = None
+
+    def read(self, now_ns: int, read_file: Callable[[int], bytes]) -> None:
+        """Takes a reading; none once the thread has ended."""
+        with suppress(OSError, ValueError, IndexError):
+            queued = int(read_file(self.handle).split()[1])
+            self.readings.append((now_ns, time.clock_gettime_ns(~self.number << 3 | _OF_ONE_THREAD), queued))
+
+
+class ThreadUsage:
+    """Reads the counters of the main thread and of each thread that marks a step."""
+
+    def __init__(self) -> None:
+        self._clock: Clock = time.perf_counter_ns
+        self._meters: dict[int, Meter] = {}
+        self._end_watch: Callable[[], None] = lambda: None
+        self._readers = threading.local()
+
+    def start(self, options: ProfilerOptions, clock: Clock) -> None:
+        """Starts, with a reading of the main thread."""
+        self._clock = clock
+        main = threading.main_thread()
+        self._add(main.native_id, main.name)
+        self.read()
+        self._end_watch = watch_steps(self._note_step)
+
+    def read(self) -> None:
+        """Takes a reading of each thread."""
+        for meter in list(self._meters.values()):
+            meter.read(self._clock(), self._reader())
+
+    def _note_step(self, _: object) -> None:
+        """A step starts on this thread."""
+        number = threading.get_native_id()
+        if number not in self._meters:
+            self._add(number, threading.current_thread().name)
+        if (meter := self._meters.get(number)) is not None:
+            meter.read(self._clock(), self._reader())
+
+    def _add(self, number: int | None, name: str) -> None:
+        with suppress(OSError):  # only Linux has it
+            handle = os.open(f"/proc/self/task/{number}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            self._meters[number or 0] = Meter(name, number or 0, handle)
+
+    def _reader(self) -> Callable[[int], bytes]:
+        """A reader has one buffer, so each thread has its own."""
+        reader: Callable[[int], bytes] | None = getattr(self._readers, "own", None)
+        if reader is None:
+            reader = self._readers.own = make_reader()
+        return reader
+
+    def stop(self) -> None:
+        """Ends with a last reading."""
+        self._end_watch()
+        self.read()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Closes the files; in a forked child they describe the parent."""
+        self._end_watch()
+        for meter in self._meters.values():
+            handle, meter.handle = meter.handle, -1
+            if handle >= 0:
+                os.close(handle)
+
+    def waiting_bytes(self) -> int:
+        """About how much memory the readings take."""
+        return _BYTES_OF_READING * sum(len(meter.readings) for meter in self._meters.values())
+
+    def drain(self) -> list[Chunk]:
+        """What each thread used from one reading to the next, since the last call."""
+        return [chunk for meter in self._meters.values() if (chunk := _drain_meter(meter)) is not None]
+
+
+def _drain_meter(meter: Meter) -> Chunk | None:
+    count = len(meter.readings)  # another thread may add one meanwhile
+    taken = sorted(meter.readings[:count])
+    del meter.readings[:count]
+    readings = taken if meter.last is None else [meter.last, *taken]
+    intervals = join_late(readings)
+    if not intervals:
+        return None
+    meter.last = readings[-1]
+    begin, end = (array("q", [each[bound][0] for each in intervals]) for bound in (0, 1))
+    stats = {row: _stats(start, stop) for row, (start, stop) in enumerate(intervals)}
+    name = array("i", bytes(4 * len(intervals)))
+    return Chunk(USAGE_PLANE, meter.name, meter.number, "OTHER", [_NAME], name, begin, end, stats)
+
+
+def join_late(readings: list[Reading]) -> list[tuple[Reading, Reading]]:
+    """The intervals between readings, each longer than the wait in it.
+
+    The system adds a wait to the counter when it is over, so the interval may be too short for it.  Then it is joined
+    with the intervals before it.
+    """
+    joined: list[tuple[Reading, Reading]] = []
+    for start, stop in itertools.pairwise(readings):
+        while joined and stop[2] - start[2] > stop[0] - start[0]:
+            start, _ = joined.pop()
+        if stop[0] > start[0]:
+            joined.append((start, stop))
+    return joined
+
+
+def _stats(start: Reading, stop: Reading) -> dict[str, int | float | str | bytes]:
+    return {RAN_NS: stop[1] - start[1], QUEUED_NS: max(stop[2] - start[2], 0)}

@@ -1,0 +1,1 @@
+"""Device memory profiles of JAX (`*.prof`), in the format of pprof."""

@@ -1,0 +1,75 @@
+"""Reads the Python stacks of all threads in one go.
+
+Python code that walks from frame to frame lets other threads run between two of its instructions.  The frames that it
+holds then end while it looks at them, and CPython 3.11 reads freed memory when it asks such a frame for its caller: the
+program ends with a segmentation fault.  Compiled code lets no other thread run until it returns.  It must not run
+Python code either, so the collector, which may call finalizers, rests meanwhile, and no frame is handed out.
+"""
+
+import sys
+
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+
+
+def read_stacks(int most, str skipped, str kept="\0", str last="\0"):
+    """The stack of each thread that runs Python.
+
+    Args:
+        most: frames that are read of a stack at most, the innermost ones.
+        skipped: files whose path starts with this are left out,
+        kept: but for those whose path starts with this.
+        last: a stack is read up to a skipped file whose path starts with this.
+
+    Returns:
+        Python's number of the thread -> its frames, innermost first: each its code, and the line that names it.  That is
+        the line that defines the function; the code of a module, which has none, is named by the line that runs.
+    """
+    cdef dict found = {}
+    cdef int was_on = PyGC_Disable()
+    try:
+        frames = sys._current_frames()
+        for thread, frame in (<dict> frames).items():
+            found[thread] = named_frames(frame, most, skipped, kept, last)
+        return found
+    finally:
+        frame = frames = None
+        if was_on:
+            PyGC_Enable()
+
+
+def read_stack(thread, int most=128):
+    """The stack of one thread, innermost frame first: each its code, and the line that runs; empty if there is none.
+
+    Args:
+        thread: Python's number of the thread.
+        most: frames at most.
+    """
+    cdef list found = []
+    cdef int was_on = PyGC_Disable()
+    try:
+        frames = sys._current_frames()
+        frame = (<dict> frames).get(thread)
+        while frame is not None and len(found) < most:
+            found.append((frame.f_code, frame.f_lineno))
+            frame = frame.f_back
+        return found
+    finally:
+        frame = frames = None
+        if was_on:
+            PyGC_Enable()
+
+
+cdef list named_frames(frame, int most, str skipped, str kept, str last):
+    cdef list found = []
+    cdef str file
+    while frame is not None and len(found) < most:
+        code = frame.f_code
+        file = code.co_filename
+        if not file.startswith(skipped) or file.startswith(kept):
+            found.append((code, frame.f_lineno if code.co_name == "<module>" else code.co_firstlineno))
+        elif file.startswith(last):
+            break
+        frame = frame.f_back
+    return found

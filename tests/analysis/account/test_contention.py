@@ -1,0 +1,93 @@
+"""Time in which the loop's thread was ready and had no processor: a cause of its own, and not Python."""
+
+from __future__ import annotations
+
+import pytest
+from draw import MS, Sort, draw
+
+from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.contention import lost_spans
+from stepscope.analysis.account.foretell import foretell
+from stepscope.analysis.account.interventions import Scale
+from stepscope.analysis.account.model import model_of
+from stepscope.analysis.account.parts import part_of_cause
+from stepscope.analysis.account.verdict import judge_account
+from stepscope.model import EventKind as K
+from stepscope.model import HostTrace
+
+SYNC = Sort(K.SYNC, "cudaStreamSynchronize")
+LOOP = """
+host main | M0--------------M1--------------M2--------------
+host main | a---            a---            a---
+"""
+DEVICE = """
+host main | M0----------------M1----------------
+host main | L1S---------      L2S---------
+gpu0 s    |   K1------          K2------
+"""
+
+
+def causes(trace: HostTrace) -> dict[str, float]:
+    """The causes of the median step in ms."""
+    account = account_of(trace)
+    assert account is not None
+    assert sum(row.ps for row in account.rows) == account.step_ps
+    return {row.cause: row.ps / MS for row in account.rows}
+
+
+def test_what_the_thread_had_no_processor_for_is_not_python():
+    usage = [(0, 16, 8, 8), (16, 32, 8, 8), (32, 48, 8, 8)]
+
+    assert causes(draw(LOOP)) == {"host_compute": 4, "python": 12}
+    assert causes(draw(LOOP, usage=usage)) == {"host_compute": 4, "python": 4, "contention": 8}
+
+
+def test_it_is_taken_from_what_is_not_recorded_first_and_then_from_recorded_work():
+    usage = [(0, 16, 2, 14), (16, 32, 2, 14), (32, 48, 2, 14)]
+
+    assert causes(draw(LOOP, usage=usage)) == {"host_compute": 2, "contention": 14}
+
+
+def test_no_more_is_taken_than_the_thread_did_not_run():
+    usage = [(0, 16, 15, 14), (16, 32, 15, 14), (32, 48, 15, 14)]
+
+    assert causes(draw(LOOP, usage=usage)) == {"host_compute": 4, "python": 11, "contention": 1}
+
+
+def test_waiting_for_a_device_is_not_contention():
+    found = causes(draw(DEVICE, {"S": SYNC}, usage=[(0, 18, 8, 2), (18, 36, 8, 2)]))
+
+    assert found["device_compute"] == 8
+    assert found["contention"] == 2
+    assert "contention" not in causes(draw(DEVICE, {"S": SYNC}, usage=[(0, 18, 12, 6), (18, 36, 12, 6)]))
+
+
+def test_moments_after_each_wake_up_are_not_worth_a_cause():
+    seldom = [(0, 16_000, 15_900, 100)]  # 0.6 %
+
+    assert "contention" not in causes(draw(LOOP, usage=seldom))
+
+
+def test_without_readings_nothing_is_said():
+    assert lost_spans(draw(LOOP)) is None
+
+
+def test_the_verdict_names_it_and_no_line_of_the_program():
+    account = account_of(draw(LOOP, usage=[(0, 16, 6, 10), (16, 32, 6, 10), (32, 48, 6, 10)]))
+    assert account is not None
+    verdict = judge_account(account)
+
+    assert verdict.name == "contention_bound"
+    assert "62.5 % of each step is waiting for a processor" in verdict.sentence
+    assert account.rows[0].culprit is None
+
+
+def test_the_model_foretells_the_step_on_a_quiet_machine():
+    model = model_of(draw(LOOP, usage=[(0, 16, 8, 8), (16, 32, 8, 8), (32, 48, 8, 8)]))
+    assert model is not None
+    foretold = foretell(model, [Scale(part_of_cause(model, Cause.CONTENTION))])
+
+    assert foretold is not None
+    assert foretold.then_ps == pytest.approx(8 * MS)
+    assert model.shares.own_ps.sum_by_cause(model.graph.step >= 0)[Cause.PYTHON] == pytest.approx(12 * MS)

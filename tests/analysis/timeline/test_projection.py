@@ -1,0 +1,135 @@
+"""Ranges of the host on the rows of devices: drawn, and compared with what must be there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from draw import MS, SORTS, draw
+
+from stepscope.analysis.timeline.projection import find_projected, projection_of, with_projections
+from stepscope.analysis.timeline.tracks import all_groups, groups_of
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
+
+MODULE = {"Y": replace(SORTS["Y"], name="nn.Module: Linear_0")}
+
+
+def projected(trace: HostTrace) -> list[tuple[str, str, str, float, float]]:
+    """Stream, kind, name, start and end in ms of each range, row by row."""
+    found = projection_of(trace)
+    index = found.index
+    line = np.searchsorted(index.first_row, np.arange(index.n_rows), side="right") - 1
+    ranges = []
+    for row in range(index.n_rows):
+        places = index.rows.order[index.rows.begin[row] : index.rows.begin[row + 1]].tolist()
+        at = int(line[row])
+        stream, what = trace.line_label(int(found.stream[at])), "AM"[int(found.what[at])]
+        for place in places:
+            start, length = int(index.rows.start[place]), int(index.rows.duration[place])
+            name = trace.name_of(int(found.event[place]))
+            ranges.append((stream, what, name, start / MS, (start + length) / MS))
+    return ranges
+
+
+def test_a_range_reaches_from_the_first_to_the_last_work_that_it_launched_on_each_stream():
+    trace = draw("""
+        host main | A--------     A------
+        host main |  L1 L2 L3      L4 L5
+        gpu0 s    |      K1--K2     K4--
+        gpu0 t    |            K3
+        gpu0 s    |                     K5
+    """)
+
+    assert projected(trace) == [
+        ("s", "A", "forward", 5, 11),
+        ("s", "A", "forward", 16, 22),
+        ("t", "A", "forward", 11, 13),
+    ]
+
+
+def test_an_outer_range_holds_what_inner_ones_launched_and_lies_in_the_row_above():
+    trace = draw(
+        """
+        host main | A---------
+        host main | Y-- Y----
+        host main |  L1  L2L3
+        gpu0 s    |    K1- K2-K3
+        """,
+        MODULE,
+    )
+
+    assert projected(trace) == [
+        ("s", "A", "forward", 3, 12),
+        ("s", "M", "nn.Module: Linear_0", 3, 6),
+        ("s", "M", "nn.Module: Linear_0", 7, 12),
+    ]
+
+
+def test_work_handed_to_another_thread_belongs_to_the_range_that_handed_it_over():
+    trace = draw("""
+        host main | A-----
+        host main |  P1
+        host pool |    C1---
+        host pool |     L2
+        gpu0 s    |         K2
+    """)
+
+    assert projected(trace) == [("s", "A", "forward", 8, 10)]
+
+
+def test_annotations_that_the_profiler_laid_onto_streams_itself_are_not_laid_twice():
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 1)
+    main.event("forward", 0, 4 * MS, EventKind.ANNOTATION)
+    main.event("launch", 1 * MS, MS, EventKind.RUNTIME_CALL, {"correlation_id": 7})
+    plane = builder.plane("/device:GPU:0", PlaneKind.GPU)
+    stream = builder.line(plane, "Stream #7(Compute)", 7, LineKind.STREAM)
+    stream.event("k", 3 * MS, MS, EventKind.KERNEL, {"correlation_id": 7})
+    assert [each[2] for each in projected(builder.build())] == ["forward"]
+
+    laid = builder.line(plane, "Stream #7 annotations", 8, LineKind.DERIVED)
+    laid.event("forward", 3 * MS, MS, EventKind.SCOPE)
+    assert projected(builder.build()) == []
+
+
+def test_ranges_that_launch_each_other_in_a_circle_end():
+    builder = TraceBuilder("host")
+    plane = builder.plane("/host:CPU", PlaneKind.HOST)
+    for own, other in ((1, 2), (2, 1)):
+        line = builder.line(plane, f"thread {own}", own)
+        line.event(f"range {own}", own * MS, 9 * MS, EventKind.ANNOTATION, {"_ct": 3, "_c": other})
+        line.event("produce", (own + 1) * MS, MS, EventKind.OTHER, {"_pt": 3, "_p": own})
+        line.event("launch", (own + 3) * MS, MS, EventKind.RUNTIME_CALL, {"correlation_id": own})
+    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU), "s", 7, LineKind.STREAM)
+    stream.event("k", 20 * MS, MS, EventKind.KERNEL, {"correlation_id": 1})
+    stream.event("k", 22 * MS, MS, EventKind.KERNEL, {"correlation_id": 2})
+
+    names = {each[2] for each in projected(builder.build())}
+
+    assert names == {"range 1", "range 2"}
+
+
+@pytest.mark.parametrize("picture", ["host main | A--\n host main |  L1", "gpu0 s | K1", "host main | A--"])
+def test_without_ranges_or_their_work_there_are_no_rows(picture):
+    trace = draw(picture)
+
+    assert projected(trace) == []
+    assert with_projections(trace, groups_of(trace)) == groups_of(trace)
+
+
+def test_a_projected_track_stands_above_its_stream_and_its_slices_name_the_range():
+    trace = draw("""
+        host main | A--------
+        host main |  L1 L2
+        gpu0 s    |      K1--K2
+    """)
+    (device,) = (group for group in all_groups(with_projections(trace, groups_of(trace))) if group.kind == "device")
+
+    assert [(track.id, track.kind, track.detail) for track in device.tracks] == [
+        (f"t{len(trace.lines)}", "projected", "s"),
+        (device.tracks[1].id, "stream", ""),
+    ]
+    window = find_projected(trace, 0, 20 * MS, [0], 2_000, 100)
+    assert [trace.name_of(int(event)) for event in window.event] == ["forward"]
+    assert trace.events.kind[window.event[0]] == EventKind.ANNOTATION

@@ -1,0 +1,91 @@
+"""Process groups and pipelines, on drawn traces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from draw import Sort, draw
+
+from stepscope.analysis.workers import distributed_tool as distributed
+from stepscope.model import EventKind, HostTrace
+
+PICTURE = {
+    # P sends or receives, k computes, N reduces gradients.
+    0: """
+        host main | M0------------------
+        gpu0 s7   | k-k-    k-  k-  N---
+        gpu0 s20  |     P---  P-
+    """,
+    1: """
+        host main | M0------------------
+        gpu0 s7   |    k---k-  N-------
+        gpu0 s20  | P--
+    """,
+}
+
+
+def facts(operation: str, group: str, ranks: str, description: str) -> dict[str, Any]:
+    return {
+        "Collective name": operation, "In msg nelems": 1000, "dtype": "Float", "Group size": ranks.count(",") + 1,
+        "Process Group Name": group, "Process Group Ranks": ranks, "Process Group Description": description,
+    }  # fmt: skip
+
+
+def stage(rank: int, pipeline: str = "mesh_pp", picture: str | None = None) -> HostTrace:
+    passed = facts("send", "3", "[0, 1]", pipeline)
+    sorts = {
+        "P": Sort(EventKind.COLLECTIVE, "ncclDevKernel_SendRecv", "correlation_id", passed),
+        "N": Sort(EventKind.COLLECTIVE, "ncclDevKernel_AllReduce", "correlation_id",
+                  facts("allreduce", "1", f"[{rank}, {rank + 2}]", "mesh_dp")),
+    }  # fmt: skip
+    return draw(picture or PICTURE[rank], sorts, host=f"rank{rank}")
+
+
+def report(*traces: HostTrace) -> distributed.DistributedReport:
+    partials = [distributed.partial(trace) for trace in traces]
+    for part in partials:
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=distributed.Partial) == part
+    return distributed.merge(partials)
+
+
+def test_the_bubble_is_the_part_of_the_step_without_other_work() -> None:
+    rows = report(stage(1), stage(0)).pipeline
+
+    assert [(row["group"], row["stage"], row["rank"]) for row in rows] == [("3 [0, 1]", 0, 0), ("3 [0, 1]", 1, 1)]
+    assert [(row["step_ms"], row["bubble_ms"], row["transfers"]) for row in rows] == [(20, 8, 2), (20, 6, 1)]
+    assert [row["bubble_percent"] for row in rows] == [40.0, 30.0]
+
+
+def test_a_sentence_says_how_much_the_pipeline_stands_still() -> None:
+    findings = report(stage(0), stage(1)).findings
+    [said] = [each for each in findings if "pipeline" in each]
+    assert said.startswith(
+        "the pipeline of group 3 [0, 1] stands still 35.0 % of the step on average, from 30.0 % (rank 1) to 40.0 % "
+        "(rank 0)"
+    )
+
+
+def test_groups_are_named_with_what_they_are_for() -> None:
+    rows = {row["group"]: row for row in report(stage(0), stage(1)).groups if row["members"] != "[1, 3]"}
+    assert (rows["3"]["parallelism"], rows["3"]["description"], rows["3"]["members"]) == (
+        "pipeline",
+        "mesh_pp",
+        "[0, 1]",
+    )
+    assert (rows["1"]["parallelism"], rows["1"]["operations"], rows["1"]["ranks"]) == ("data", "all_reduce", 2)
+    assert (rows["3"]["count"], rows["3"]["total_us"]) == (3, 9000)
+
+
+@pytest.mark.parametrize(
+    ("description", "stages"), [("default_pg", 1), ("", 1), ("mesh_cp", 0), ("MOE_EXPERT_GROUP", 0)]
+)
+def test_sends_of_a_group_for_something_else_are_no_pipeline(description: str, stages: int) -> None:
+    assert len(report(stage(0, description)).pipeline) == stages
+
+
+def test_without_sends_there_is_no_pipeline() -> None:
+    found = report(stage(0, picture="host main | M0------\ngpu0 s7   | k-N---"))
+    assert found.pipeline == ()
+    assert not any("pipeline" in each for each in found.findings)

@@ -1,0 +1,57 @@
+"""Saves of Orbax are ranges while a capture runs, so that the step's cause is the checkpoint."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import saving_programs
+from program_runs import profiles_below, read_profile, run_command
+
+import stepscope
+from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers.saves import SavesTracer
+from stepscope.model import EventKind
+
+
+def test_a_loop_that_saves_with_orbax_waits_for_its_checkpoints(tmp_path):
+    pytest.importorskip("orbax.checkpoint")
+    command = ["run", "-q", "--steps", "5", "--logdir", "logs", saving_programs.__file__, "saved"]
+    done = run_command(["-m", "stepscope", *command], tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (path,) = profiles_below(tmp_path / "logs")
+
+    trace = read_profile(path)
+    saves = trace.events.kind == EventKind.CHECKPOINT
+    assert int(saves.sum()) >= 5
+    first = stepscope.load(path).advice().to_dict()["advice"][0]
+    assert first["class"] == "checkpoint_stall"
+    assert "saving_programs.py" in first["evidence"]
+
+
+PLACE = "orbax.checkpoint._src.checkpointers.checkpointer"
+
+
+def test_the_methods_are_put_back_and_errors_pass(monkeypatch):
+    class Checkpointer:
+        def save(self) -> None:
+            raise ValueError("the disk is full")
+
+    original = Checkpointer.save
+    monkeypatch.setitem(sys.modules, PLACE, SimpleNamespace(Checkpointer=Checkpointer))
+    tracer = SavesTracer()
+    tracer.start(ProfilerOptions(), lambda: 0)
+    assert Checkpointer.save is not original
+    with pytest.raises(ValueError, match="disk is full"):
+        Checkpointer().save()
+    tracer.stop()
+    assert Checkpointer.save is original
+
+
+def test_another_release_of_orbax_is_left_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, PLACE, ModuleType("renamed"))
+    tracer = SavesTracer()
+    tracer.start(ProfilerOptions(), lambda: 0)
+    tracer.stop()
+    assert tracer.drain() == []

@@ -1,0 +1,162 @@
+"""Numbers, options and exit statuses that pages state are those of the code."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+import pytest
+import typer
+from places import ROOT
+
+from stepscope.analysis.compare import differences
+from stepscope.analysis.steps import stack_samples
+from stepscope.capture import program_end
+from stepscope.capture.auto import watcher
+from stepscope.capture.auto.settings import Settings
+from stepscope.capture.remote import front, outcome
+from stepscope.capture.tracers import jax as jax_tracer
+from stepscope.capture.watching.options import WatchOptions
+from stepscope.cli import options, sql, team
+from stepscope.cli.commands import app
+from stepscope.cli.main import run
+from stepscope.engines import schedule, session_work
+from stepscope.formats.store import remote
+from stepscope.report import html, sections
+from stepscope.sql import database
+from stepscope.sql.asking import ServerLimits
+from stepscope.web import app as web_app
+from stepscope.web import listener, serving, site
+from stepscope.web.people import uploads
+
+DOCS = ROOT / "docs"
+GIB, MIB = 1 << 30, 1 << 20
+COMMANDS = typer.main.get_command(app).commands
+
+# Page, and a sentence with the numbers of the code in it.
+STATED = [
+    (
+        "capture.md",
+        f"`--skip` steps are skipped ({Settings.skip}), and `--steps` steps are captured ({Settings.steps})",
+    ),
+    ("capture.md", f"functions that take {watcher._LEAST_CALL_US:g} us or more"),
+    ("capture.md", f"less than {stack_samples._LEAST_PS // 10**9} ms in all steps together"),
+    ("capture.md", f"at most {program_end._HARD_END_PATIENCE_S:g} seconds"),
+    ("capture-remote.md", f"at most {front._MOST_CONNECTIONS} connections, of which one machine"),
+    ("capture-remote.md", f"may have {front._MOST_OF_A_CLIENT}."),
+    ("getting-started.md", f"displays in a notebook with {sections.TABLE_ROWS} rows per table"),
+    ("notebooks.md", f"At most {html._LIVE_ROWS} rows of a table are shown"),
+    ("page.md", f"the first port to try, {serving.DEFAULT_PORT} by default"),
+    ("page.md", f"kept up to a total of {site.DEFAULT_TRACE_BYTES // GIB} GiB"),
+    ("serving.md", f"({uploads.DEFAULT_QUOTA // GIB} GiB)"),
+    ("serving.md", f"pieces of at most {web_app.MOST_BODY_BYTES // MIB} MiB"),
+    ("serving.md", f"the open ones for at most {team.PATIENCE_S:g} seconds"),
+    ("serving.md", f"At most {listener.MOST_CONNECTIONS} connections are open"),
+    ("serving.md", f"a request has {listener.LONGEST_REQUEST_SECONDS:g} seconds to arrive"),
+    ("scale.md", f"several hosts of {session_work.WORTH_PROCESSES_BYTES // MIB} MB together or more"),
+    ("scale.md", f"ranges of {remote.RANGE_BYTES // MIB} MB"),
+    ("sql.md", f"`--memory SIZE`, {database.MEMORY_BYTES // GIB} GB by default"),
+    ("sql.md", f"for {ServerLimits().seconds:g} s and {ServerLimits().memory_bytes // GIB} GB at most"),
+    ("sql.md", f"an answer has at most {sql._MOST_SHOWN:,} rows"),
+    ("compare.md", f"at most {differences.NEGLIGIBLE_SHARE:.1%}".replace("%", " %")),
+]
+IN_WORDS = [
+    ("capture.md", "or after ten seconds", jax_tracer.LONGEST_WAIT_S, 10),
+    ("capture-remote.md", "five minutes at most", outcome.OPEN_ENDED_MS, 300_000),
+    ("scale.md", "four at a time, and what fails for a passing reason is tried again three times",
+     (remote.RANGES_AT_ONCE, len(remote.WAITS_SECONDS)), (4, 3)),
+    ("scale.md", "ten minutes, and a second more for each MB",
+     (session_work._LEAST_SECONDS, session_work._LEAST_BYTES_PER_SECOND), (600, 1e6)),
+    ("scale.md", "it is tried again twice before", schedule.MOST_TRIES, 2),
+    ("serving.md", "A connection without a byte for a minute ends", listener.IDLE_SECONDS, 60),
+]  # fmt: skip
+
+
+def page(name: str) -> str:
+    """The text of a page on one line."""
+    return " ".join((DOCS / name).read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize(("name", "sentence"), STATED)
+def test_a_number_of_a_page_is_that_of_the_code(name, sentence):
+    assert sentence in page(name)
+
+
+@pytest.mark.parametrize(("name", "sentence", "value", "stated"), IN_WORDS)
+def test_a_number_in_words_is_that_of_the_code(name, sentence, value, stated):
+    assert sentence in page(name)
+    assert value == stated
+
+
+def test_the_options_of_the_watch_are_listed_with_their_defaults():
+    listed: dict[str, str] = {}
+    for names, defaults in re.findall(
+        r"^\| (`[a-z_`, ]+`) \| ([^|]+) \|", (DOCS / "watch.md").read_text(), re.MULTILINE
+    ):
+        found = re.findall(r"`(\w+)`", names)
+        listed |= dict(zip(found, (defaults.split(", ") * 2)[: len(found)], strict=True))
+    known = {field.name: field.default for field in fields(WatchOptions)}
+    stated = {name: text for name, text in listed.items() if name in known and text.strip() != "none"}
+
+    assert len(stated) > 8
+    assert {name: getattr(WatchOptions.from_text(f"{name}={text}"), name) for name, text in stated.items()} == {
+        name: known[name] for name in stated
+    }
+    assert all(not known[name] for name, text in listed.items() if name in known and text.strip() == "none")
+
+
+# -- options of commands -----------------------------------------------------------------------------------------------
+
+
+def known_options() -> set[str]:
+    """All options of all commands."""
+    every = {
+        name for command in COMMANDS.values() for each in command.params for name in (*each.opts, *each.secondary_opts)
+    }
+    return every | {name for option in options.OPEN_OPTIONS for name in option.names} | {"--help", "--version", "-V"}
+
+
+# Of programs of others, and of scripts in this repository, that pages name.
+FOREIGN = {"--nproc-per-node", "--xla", "--query-gpu", "--privileged", "--cap-add", "--head", "--only"}
+
+
+@pytest.mark.parametrize("path", sorted([ROOT / "README.md", *DOCS.rglob("*.md")]), ids=lambda path: path.stem)
+def test_every_option_that_a_page_names_exists(path):
+    text = path.read_text(encoding="utf-8")
+    marked = " ".join(re.findall(r"`[^`\n]+`", text) + re.findall(r"^    (?:\$ )?stepscope .*", text, re.MULTILINE))
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", marked))
+
+    assert named - known_options() - FOREIGN == set()
+
+
+@pytest.mark.parametrize(("name", "command"), [("page.md", "open")])
+def test_a_table_of_options_has_all_of_the_command(name, command):
+    resources = {"--engine", "--memory"}  # of every command that reads profiles: docs/scale.md
+    rows = set(re.findall(r"^\| `(--[\w-]+)", (DOCS / name).read_text(), re.MULTILINE))
+
+    assert rows == {each.opts[0] for each in COMMANDS[command].params if each.param_type_name == "option"} - resources
+
+
+# -- exit statuses -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["--version"], 0),
+        (["help"], 0),
+        (["summary", "/no/such/place"], 1),
+        (["doctor", "/no/such/place"], 1),
+        (["compare", "/no/such/place", "/nor/this"], 1),
+        (["gate", "/no/such/place", "--budget", "/no/budget"], 2),
+        (["steps"], 2),
+        (["steps", "x", "--nonsense"], 2),
+        (["nonsense"], 2),
+        (["open", "x", "--port", "70000"], 2),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else str(words),
+)
+def test_an_exit_status_is_the_one_that_the_pages_state(words, status, capsys):
+    assert run(words) == status
+    said = capsys.readouterr().err
+    assert status == 0 or len(said.strip().splitlines()) == 1, said

@@ -16,6 +16,7 @@ from stepscope.analysis.steps.stack_samples import main_function
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_call_with
 from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.source_lines import source_lines
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask
@@ -40,7 +41,8 @@ class Culprit:
 
     Attributes:
         name: the function, op or kernel.
-        file, line: where a recorded Python call is defined; None where none was recorded.
+        file, line: where a recorded Python call is defined, or the line that the instructions of a compiled program
+            were traced from; None where neither is known.
         op: the op that runs then; None where there is none.
         layer: the module around it, or the stage of the input pipeline; None if the trace does not tell.
         inside: of a function the library's function within it that most of the time is spent in; None without one.
@@ -115,12 +117,33 @@ class Finder:
         if frame >= 0:
             name, file, line = place_of(self._trace.name_of(frame))
             return Culprit(name, file, line, op, self._layer(rows), calls, ps, self._inside(rows, frame))
+        return self._traced_line(rows) or self._of_op(rows, op, op_rows)
+
+    def _of_op(self, rows: I64, op: str | None, op_rows: I64) -> Culprit:
         name = op if op is not None else self._longest_name(rows)
         if op is None:
             op_rows = rows[self._names(rows) == name]
         return Culprit(
             name, None, None, op, self._layer(op_rows), self._calls(op_rows), int(self._length[op_rows].sum())
         )
+
+    def _traced_line(self, rows: I64) -> Culprit | None:
+        """The line of the program whose instructions take most time inside compiled programs; None where no line is
+        known for most of the time."""
+        event = self._event[rows].copy()
+        thread = np.flatnonzero(~self._is_work[rows])
+        event[thread] = self._op_events(rows[thread])
+        inside = np.flatnonzero(event >= 0)
+        line, lines = source_lines(self._trace, event[inside])
+        known = inside[line >= 0]
+        if int(self._length[rows[known]].sum()) <= _MOST_OF * int(self._length[rows].sum()):
+            return None
+        best = int(np.argmax(np.bincount(line[line >= 0], weights=self._length[rows[known]])))
+        chosen = inside[line == best]
+        found, ps = lines[best], int(self._length[rows[chosen]].sum())
+        op = self._longest_op(rows[chosen])[0]
+        calls = len(distinct(event[chosen]))
+        return Culprit(found.function or op or found.file, found.file, found.line, op, None, calls, ps)
 
     def _inside(self, rows: I64, frame: int) -> str | None:
         """The place and name of the library's function furthest in that most of the time is spent in."""
@@ -186,10 +209,14 @@ class Finder:
 
     def _ops_of_threads(self, rows: I64) -> I64:
         """The string row of the innermost op around each piece of a thread, -1 without one."""
+        at = self._op_events(rows)
+        return np.where(at >= 0, self._trace.event_names(at), -1).astype(np.int64)
+
+    def _op_events(self, rows: I64) -> I64:
+        """The innermost op around each piece of a thread, -1 without one."""
         is_op = np.zeros(256, np.uint8)
         is_op[list(_OPS)] = 1
-        at = around_by_kind(self._trace, self._event[rows], is_op, 1)
-        return np.where(at >= 0, self._trace.event_names(at), -1).astype(np.int64)
+        return around_by_kind(self._trace, self._event[rows], is_op, 1)
 
     def _names(self, rows: I64) -> np.ndarray:
         return np.array([self._trace.name_of(event) for event in self._event[rows].tolist()], object)

@@ -325,6 +325,9 @@ def measure_overhead(framework: str, pairs: int, block_s: float) -> dict[str, An
     }
 
 
+_KNOWN = 40  # steps
+
+
 def _calibrate(run: Callable[[], None], block_s: float) -> int:
     start, count = time.perf_counter(), 0
     while time.perf_counter() - start < 1:
@@ -341,9 +344,12 @@ def _time_block(
     if logdir is not None:
         handle = stepscope.watch(logdir, window_every=0, window_steps=0, slow_factor=1e6, min_interval=0)
         once["start"].append(1e3 * (time.process_time() - start))
+    for number in range(_KNOWN):  # from then on the watch knows what is usual
+        with stepscope.step(number), stepscope.annotate("compute"):
+            run()
     lengths = []
     used = time.process_time()
-    for number in range(steps):
+    for number in range(_KNOWN, steps + _KNOWN):
         start = time.perf_counter()
         with stepscope.step(number), stepscope.annotate("compute"):
             run()

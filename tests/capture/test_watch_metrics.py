@@ -23,7 +23,7 @@ def watched(tmp_path):
         handles.append(handle)
         for number in range(40):
             with stepscope.step(number):
-                time.sleep(0.2 if number == 30 else 0.001)
+                time.sleep(1.0 if number == 30 else 0.001)  # far above what a busy machine makes usual
         stepscope.observe(loss=0.25)
         await_until(lambda: handle.watch.marks, 60, "the slow step")
         return handle
@@ -46,7 +46,7 @@ def test_prometheus_reads_the_figures(watched):
             extra = {key: value for key, value in sample.labels.items() if key not in ("run", "host")}
             found[(sample.name, *extra.values())] = sample.value
     assert found[("stepscope_steps_total",)] >= 39
-    assert 0 < found[("stepscope_step_seconds",)] < 0.2
+    assert 0 < found[("stepscope_step_seconds",)] < 0.5
     assert found[("stepscope_triggers_total", "slow step")] >= 1
     assert found[("stepscope_memory_bytes", "resident")] > 1e6
     assert found[("stepscope_observed_value", "loss")] == 0.25

@@ -65,6 +65,7 @@ class Ring:
         self._system = SystemTracer()
         self._probes: list[Probe] = [self._host, self._system, *([self.sampler] if options.samples_hz else [])]
         self._broken: list[Probe] = []
+        self._lost_flushes = 0
         self._lock = threading.Lock()
         self._machine: list[tuple[int, str, float]] = []
         clock_ns, unix_ns = read_two_clocks()
@@ -109,8 +110,13 @@ class Ring:
         self._on_flush()
         with self._lock:
             now = time.perf_counter_ns()
-            for probe in self._probes:
-                self._flush_probe(probe, now)
+            chunks = [chunk for probe in self._probes for chunk in self._drain(probe)]
+            try:
+                self._file.add(chunks, now)
+            except Exception as error:  # what the disk does is no exception here; a tracer's events are odd
+                self._lost_flushes += 1
+                if self._lost_flushes == 1:
+                    report.report(error, "writing the ring of the watch")
 
     def content(self) -> bytes:
         """What the ring keeps, flushed to this moment."""
@@ -154,17 +160,19 @@ class Ring:
         self.flush()
         self._cost.note_thread("ring")
 
-    def _flush_probe(self, probe: Probe, now: int) -> None:
+    def _drain(self, probe: Probe) -> list[layout.Chunk]:
+        """What a tracer has recorded; nothing from then on if that fails."""
         if probe in self._broken:
-            return
+            return []
         try:
             chunks = probe.drain()
             if probe is self._system:
                 self._note_counters(chunks)
-            self._file.add(chunks, now)
         except Exception as error:
             self._broken.append(probe)
             report.report(error, f"flushing {type(probe).__name__}")
+            return []
+        return chunks
 
     def _note_counters(self, chunks: list[layout.Chunk]) -> None:
         values: dict[str, list[float]] = {}

@@ -40,7 +40,7 @@ class RingFile:
         self._header = header
         self._span_ns = span_ns
         self._most_bytes = most_bytes
-        self._records: deque[tuple[int, int, int]] = deque()  # when it was added, its place, its size
+        self._records: deque[tuple[int, int, int]] = deque()  # of each write: when, its place, its size
         self._file: BinaryIO = path.open("w+b", buffering=0)
         self._size = 0
         self._fails = False
@@ -53,9 +53,9 @@ class RingFile:
         return sum(size for _, _, size in self._records)
 
     def add(self, chunks: list[layout.Chunk], now_ns: int) -> None:
-        """Appends chunks, and forgets those that are too old."""
-        for chunk in chunks:
-            self._append(layout.chunk(chunk), now_ns, len(chunk.name))
+        """Appends chunks, in one write, and forgets those that are too old."""
+        if chunks:
+            self._append(b"".join(map(layout.chunk, chunks)), now_ns, sum(len(chunk.name) for chunk in chunks))
         self._forget_old(now_ns)
 
     def content(self) -> bytes:

@@ -76,7 +76,7 @@ class RingSampler(StackSampler):
         """The seconds until the next sample, which comes soon while the open step is overdue."""
         regular_s = min(max(self._interval_s, self._cost.sample_interval_s(self._cost_s)), _LONGEST_S)
         since, usual_ns = self._steps.open_since_ns, self._steps.usual.median_ns
-        overdue_ns = _OVERDUE * usual_ns + _OVERDUE_LEAST_NS
+        overdue_ns = max(_OVERDUE * usual_ns + _OVERDUE_LEAST_NS, self._steps.usual.high_ns)
         if not since or not usual_ns or self._clock() - since < overdue_ns:
             self._burst = 0
             return regular_s

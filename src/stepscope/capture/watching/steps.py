@@ -1,8 +1,9 @@
 """Follows the steps of the training loop, on its own thread: how long each takes, and what the thread did meanwhile.
 
-A step lasts from its start to the start of the next one.  A step that is about as long as usual costs the training a
-reading of the clock and an append: everything else is done later, in batches, by a thread of the watch.  Now and then,
-and after each longer step, the system's counters for this thread are read; how often depends on what that takes here.
+A step lasts from its start to the start of the next one.  A step that is not longer than usual steps may be costs the
+training a reading of the clock and an append: everything else is done later, in batches, by a thread of the watch.  Now
+and then, and after each longer step, the system's counters for this thread are read; how often depends on what that
+takes here.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _LEAST_FRESH_NS, _MOST_FRESH_NS = 20_000_000, 200_000_000  # between two reading
 _SHARE_OF_READING = 0.001  # of the time
 _LONGEST_HOOK_NS = 1_000_000  # what took longer was interrupted
 _SMOOTH = 0.1
+_CLEAR_EXTRA_NS = 500_000
 _QUICK_HOOK_NS = 15_000  # measured between steps that had used the caches meanwhile; alone, it takes a tenth of that
-_LONG = 1.5  # times the usual length: such a step may be slow
 _MOST_WAITING = 50_000  # steps, if nobody takes them
 
 QuickStep = tuple[int, int, int]
@@ -174,6 +175,7 @@ class StepFollower:
         self._quick_until_ns = self._quick_length_ns = 0
         self._spent_ns = self._hooks = 0
         self._hook_ns = 0.0
+        self._queued_part = 0.0  # of what steps take longer than the median, the part of such waits
         self._queue_rate = 0.0  # the usual part of the time in which the thread waits for a processor
 
     @property
@@ -243,7 +245,7 @@ class StepFollower:
             quick, full = self._quick[:], self._full[:]
             del self._quick[: len(quick)], self._full[: len(full)]
         if quick:
-            self.usual.add([end - start for _, start, end in quick])
+            self.usual.add([end - start for _, start, end in quick], self._queued_part)
         return quick, full
 
     # -- on the thread of the steps ------------------------------------------------------------------------------------
@@ -314,7 +316,7 @@ class StepFollower:
             self.look_closely()
             return
         self._quick_source = self.source
-        self._quick_length_ns = round(_LONG * self.usual.median_ns)
+        self._quick_length_ns = self.usual.never_slow_ns
         fresh_ns = round(self._hook_ns / _SHARE_OF_READING)
         self._quick_until_ns = now_ns + min(max(fresh_ns, _LEAST_FRESH_NS), _MOST_FRESH_NS)
 
@@ -335,12 +337,18 @@ class StepFollower:
         start = self._counters_at(since, start, end)
         profiled = self._began_profiled or self._is_profiled()
         slow = not profiled and self.usual.judge(end.at_ns - since, end.queued_ns - start.queued_ns)
+        self._note_queue(end.at_ns - since - usual_ns, end.queued_ns - start.queued_ns)
         self.last_end_ns, self.queued_ns = end.at_ns, end.queued_ns
         self.count += 1
         step = StepRecord(self.number, start, end, slow, usual_ns, profiled)
         self._full.append(step)
         self._on_step(step)
         return end
+
+    def _note_queue(self, extra_ns: int, queued_ns: int) -> None:
+        """A step took longer than the median by this, and waited for a processor for that."""
+        if extra_ns > _CLEAR_EXTRA_NS:
+            self._queued_part += _SMOOTH * (min(queued_ns / extra_ns, 1.0) - self._queued_part)
 
     def _counters_at(self, since_ns: int, last: Usage, end: Usage) -> Usage:
         """What the thread had used when its step started, which is after the last reading if quick steps lie between:

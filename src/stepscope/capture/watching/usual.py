@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
 
@@ -27,9 +26,13 @@ class UsualLength:
 
     Attributes:
         median_ns: of the last steps; 0 until there are enough.
+        high_ns: nineteen in twenty are shorter.
+        never_slow_ns: no step up to this length is slow, whatever it waited for; 0 until there are enough.
     """
 
     def __init__(self, slow_factor: float, least_ns: int) -> None:
+        self._slow_factor, self._least_ns = slow_factor, least_ns
+        self.high_ns = self.never_slow_ns = 0
         self._whole = _Window(slow_factor, least_ns)
         self._own = _Window(slow_factor, least_ns)
         self._judged: deque[bool] = deque(maxlen=_JUDGED)
@@ -46,11 +49,16 @@ class UsualLength:
         with self._lock:
             return self._judge(length_ns, queued_ns)
 
-    def add(self, lengths_ns: Sequence[int]) -> None:
-        """Notes the lengths of steps that were about as long as usual, and did not wait for a processor for long."""
+    def add(self, lengths_ns: Sequence[int], queued_part: float) -> None:
+        """Notes the lengths of steps that were not slow, and were not measured but for that.
+
+        Args:
+            queued_part: of what they took longer than the median, the part in which steps usually wait for a processor.
+        """
         with self._lock:
             self._judged.extend([False] * min(len(lengths_ns), _JUDGED))
-            self._waiting += [(length, 0) for length in lengths_ns]
+            median = self.median_ns
+            self._waiting += [(length, round(queued_part * max(length - median, 0))) for length in lengths_ns]
             self._add_waiting()
 
     def _judge(self, length_ns: int, queued_ns: int) -> bool:
@@ -75,7 +83,7 @@ class UsualLength:
         self._own.forget()
         self._judged.clear()
         self._waiting.clear()
-        self.median_ns = 0
+        self.median_ns = self.high_ns = self.never_slow_ns = 0
 
     def _add_waiting(self) -> None:
         """Adds the lengths of several steps at once, which is cheaper."""
@@ -85,39 +93,37 @@ class UsualLength:
         self._waiting.clear()
         self._whole.update()
         self._own.update()
-        self.median_ns = self._whole.median_ns
+        self.median_ns, self.high_ns = self._whole.median_ns, self._whole.high_ns
+        if self.median_ns:
+            self.never_slow_ns = max(round(self._slow_factor * self.median_ns), self.median_ns + self._least_ns)
 
 
 class _Window:
-    """The last lengths, sorted.
+    """The last lengths.
 
     Attributes:
-        median_ns, limit_ns: of the last lengths; 0 until there are enough.
+        median_ns, high_ns, limit_ns: of the last lengths; 0 until there are enough.
     """
 
     def __init__(self, slow_factor: float, least_ns: int) -> None:
         self._slow_factor = slow_factor
         self._least_ns = least_ns
-        self._order: deque[int] = deque()
-        self._sorted: list[int] = []
-        self.median_ns = self.limit_ns = 0
+        self._order: deque[int] = deque(maxlen=_WINDOW)
+        self.median_ns = self.high_ns = self.limit_ns = 0
 
     def forget(self) -> None:
         self._order.clear()
-        self._sorted.clear()
-        self.median_ns = self.limit_ns = 0
+        self.median_ns = self.high_ns = self.limit_ns = 0
 
     def add(self, length_ns: int) -> None:
         self._order.append(length_ns)
-        insort(self._sorted, length_ns)
-        if len(self._order) > _WINDOW:
-            del self._sorted[bisect_left(self._sorted, self._order.popleft())]
 
     def update(self) -> None:
-        count = len(self._sorted)
+        count = len(self._order)
         if count < _FEWEST:
             return
-        self.median_ns = median = self._sorted[count // 2]
-        high = self._sorted[min(count - 1, int(_HIGH * count))]
+        lengths = sorted(self._order)
+        self.median_ns = median = lengths[count // 2]
+        self.high_ns = high = lengths[min(count - 1, int(_HIGH * count))]
         noise = high + _TIMES_ABOVE * (high - median)
         self.limit_ns = max(round(self._slow_factor * median), median + self._least_ns, noise)

@@ -54,7 +54,7 @@ STATED = [
     ("serving.md", f"At most {listener.MOST_CONNECTIONS} connections are open"),
     ("serving.md", f"a request has {listener.LONGEST_REQUEST_SECONDS:g} seconds to arrive"),
     ("scale.md", f"several hosts of {session_work.WORTH_PROCESSES_BYTES // MIB} MB together or more"),
-    ("scale.md", f"ranges of {remote.RANGE_BYTES // MIB} MB"),
+    ("scale.md", f"ranges of {remote.RANGE_BYTES // MIB} to {remote.MOST_RANGE_BYTES // MIB} MB"),
     ("sql.md", f"`--memory SIZE`, {database.MEMORY_BYTES // GIB} GB by default"),
     ("sql.md", f"for {ServerLimits().seconds:g} s and {ServerLimits().memory_bytes // GIB} GB at most"),
     ("sql.md", f"an answer has at most {sql._MOST_SHOWN:,} rows"),

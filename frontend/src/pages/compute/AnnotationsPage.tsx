@@ -5,6 +5,7 @@ import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { fieldOf, type RowOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
+import { hint } from "../../ui/hint";
 import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
@@ -30,7 +31,7 @@ function Annotations({ report, sections }: ToolAnswer<"annotations", Annotations
   const several = report.hosts.length > 1;
   return (
     <>
-      <Findings lines={[rangeSentence(rows)]} />
+      <Findings lines={[rangeSentence(rows)]} meaning={hint("Time of the range", fieldOf(section, "total_ms").doc)} />
       {rows.length > 1 && (
         <Card title="Time by range" note="each leads to its longest run">
           <RankedBars

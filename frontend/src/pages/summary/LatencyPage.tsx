@@ -4,6 +4,7 @@ import { CATEGORY_COLOUR } from "../../design/colours";
 import { duration } from "../../format";
 import { docOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
+import { hint } from "../../ui/hint";
 import { type BarPart, StackedBars, type StackedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { useRowLinks } from "../shared/intervals";
@@ -29,7 +30,10 @@ function Latency({ report, sections }: ToolAnswer<"inference", LatencyReport>) {
   const links = useRowLinks(slowest, report.hosts.length > 1);
   return (
     <>
-      <Findings lines={[latencySentence(kinds)]} />
+      <Findings
+        lines={[latencySentence(kinds)]}
+        meaning={hint("Latency", docOf(tableOf(sections, "rows"), "p50_ms"))}
+      />
       <Card title="Latency" note="median, and what slower runs take on top of it">
         <StackedBars
           label="Latency of each kind of run"

@@ -44,7 +44,12 @@ function GraphView({ report, sections }: ToolAnswer<"graph-viewer", Report>) {
   const programs = useResource<readonly ProgramEntry[]>(hloAddress(session, "programs", { host: from }));
   return (
     <>
-      {programs.state === "ready" && <Findings lines={[pathSentence(programs.data)]} />}
+      {programs.state === "ready" && (
+        <Findings
+          lines={[pathSentence(programs.data)]}
+          meaning={hint("Time of the program", "self time of its instructions, over all of its runs")}
+        />
+      )}
       {programs.state === "loading" && <Loading what="Listing the programs" />}
       {programs.state === "failed" && <Failed error={programs.error} retry={programs.retry} />}
       {programs.state === "ready" && (

@@ -2,6 +2,7 @@
 import type { Report, ToolAnswer } from "../../api";
 import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
+import { hint } from "../../ui/hint";
 import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
@@ -32,7 +33,10 @@ function Hlo({ report, sections }: ToolAnswer<"hlo-stats", HloReport>) {
   );
   return (
     <>
-      <Findings lines={[workSentence(longest)]} />
+      <Findings
+        lines={[workSentence(longest)]}
+        meaning={hint("Share of the device time", fieldOf(rows, "self_percent").doc)}
+      />
       <Card title="Self time by instruction" note="each leads to its longest run">
         <RankedBars label="Self time by instruction" field={fieldOf(rows, "self_us")} rows={barsOf(longest)} />
       </Card>

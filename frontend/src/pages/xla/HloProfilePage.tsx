@@ -2,6 +2,7 @@
 import type { Report, ToolAnswer } from "../../api";
 import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
+import { hint } from "../../ui/hint";
 import { RankedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
@@ -38,7 +39,10 @@ function HloProfile({ report, sections }: ToolAnswer<"op-profile", ProfileReport
   );
   return (
     <>
-      <Findings lines={[workSentence(longest)]} />
+      <Findings
+        lines={[workSentence(longest)]}
+        meaning={hint("Share of the device time", fieldOf(section, "self_percent").doc)}
+      />
       {longest.length > 0 && (
         <Card title="Device time by category">
           <RankedBars label="Device time by category" field={fieldOf(section, "self_us")} rows={barsOf(longest)} />

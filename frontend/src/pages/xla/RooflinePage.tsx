@@ -7,12 +7,13 @@ import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { linkTo, route, setParams } from "../../router";
-import { figuresOf, type RowOf, tableOf } from "../../sections";
+import { docOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
 import { Card, Empty, FigureRow, Segmented } from "../../ui/basics";
+import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
@@ -51,7 +52,10 @@ function limitsSentence(rows: readonly RowOf<"roofline", "rows">[]): string {
 function RooflineView({ report, sections }: ToolAnswer<"roofline", RooflineReport>) {
   return (
     <>
-      <Findings lines={[limitsSentence(report.rows ?? [])]} />
+      <Findings
+        lines={[limitsSentence(report.rows ?? [])]}
+        meaning={hint("Share of the ops’ time", docOf(tableOf(sections, "rows"), "bound_by"))}
+      />
       <RooflineCard report={report} sections={sections} />
       <TableCard
         section={tableOf(sections, "rows")}

@@ -30,7 +30,7 @@ from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
 from stepscope.formats.xspace.reader import read
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, PlaneKind
 
 
 @pytest.fixture(autouse=True)
@@ -108,9 +108,10 @@ def trace_of(path: Path | None) -> HostTrace:
 
 
 def names(path: Path | None) -> list[str]:
-    """The names of all events but the system's counters."""
+    """The names of all events but those that are sampled, or counted."""
     trace = trace_of(path)
-    measured = ~np.isin(trace.events.kind, (EventKind.COUNTER, EventKind.PYTHON_CALL))  # the rest is sampled
+    measured = ~np.isin(trace.events.kind, (EventKind.COUNTER, EventKind.PYTHON_CALL))
+    measured &= trace.planes.kind[trace.lines.plane[trace.events.line]] != PlaneKind.CUSTOM_DEVICE
     return [trace.name_of(row) for row in np.flatnonzero(measured)]
 
 

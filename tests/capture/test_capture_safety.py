@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -530,7 +531,8 @@ print(profiler.stop().name)
     assert "No space left on device" in complaints
     trace = the_profile(logdir)
     assert steps_in(trace) == list(range(100))
-    assert trace.recorder_messages == ("20,000 events of Stepscope's own tracers were lost because the disk was full",)
+    (message,) = trace.recorder_messages  # the processor time that was read at the end is lost, too
+    assert re.fullmatch(r"20,00\d events of Stepscope's own tracers were lost because the disk was full", message)
 
 
 def test_a_profile_of_pytorch_tells_that_its_end_held_the_program_up(logdir):

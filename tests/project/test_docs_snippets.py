@@ -37,6 +37,9 @@ WORKERS = re.compile(r"worker-0:6009(?:,worker-1:6009)?")
 # Commands that serve until somebody ends them, or need a job that runs; their words are checked, and not run.
 WAITING = ("open", "capture", "mcp", "serve")
 
+# What a command says that needs a store, a large session or several ranks; it is read, too.
+NEEDING = ("://", "huge", "--balance-ranks")
+
 # What the snippets take for granted: something to train.
 STAND_INS = """
 import itertools, threading, time
@@ -112,7 +115,7 @@ def snippets(page: str) -> list[str]:
 
 def is_only_read(command: str) -> bool:
     """True for a command that waits, or that needs a store, a cluster or a file of gigabytes."""
-    return command.split()[1] in WAITING or "://" in command or "huge" in command
+    return command.split()[1] in WAITING or any(word in command for word in NEEDING)
 
 
 EVERY_COMMAND = sorted({command for page in PAGES for command in commands(page)})

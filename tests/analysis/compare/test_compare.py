@@ -579,7 +579,7 @@ CAUSES = {
     "tf_schedule_argument": "compiling fell",
     "torch_python_dataset": "input fell",
     "torch_memory_bank": "computation on the host fell",
-    "torch_reduce_each_tensor": "Python of the loop fell",  # a wait for Gloo's thread, which the account does not see
+    "torch_reduce_each_tensor": "communication fell",
 }
 UNCHANGED = ("jax_dense", "tf_convnet", "torch_transformer")
 

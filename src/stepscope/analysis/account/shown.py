@@ -52,9 +52,20 @@ SENTENCE_OF: dict[str, str] = {
 
 
 def account_shown(accounts: Sequence[StepAccount | None]) -> StepAccount | None:
-    """The account that stands for a session: that of the host with the longest median step; None without any."""
+    """The account that stands for a session: that of the host with the longest median step; None without any.
+
+    Of hosts whose steps are as long, within the noise, the one that communicates least: the others wait for it.
+    """
     known = [account for account in accounts if account is not None and account.step_ps > 0]
-    return max(known, key=lambda account: account.step_ps, default=None)
+    longest = max(known, key=lambda account: account.step_ps, default=None)
+    if longest is None:
+        return None
+    least_ps = longest.step_ps * (1 - longest.noise_percent.get("communication", 0.0) / 100)
+    return max((each for each in known if each.step_ps >= least_ps), key=_own_ps)
+
+
+def _own_ps(account: StepAccount) -> int:
+    return account.step_ps - sum(row.ps for row in account.rows if row.cause == "communication")
 
 
 def account_json(account: StepAccount | None) -> list[dict[str, object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -44,10 +45,11 @@ class TensorFlowTracings:
 
         @functools.wraps(self._original)
         def trace_and_note(function_type: Any, context: Any, graph: Any, options: Any) -> Any:
-            begin = clock()
+            begin, is_inner = clock(), _is_tracing()
             made = self._original(function_type, context, graph, options)
             with suppress(Exception):  # a note is worth no failure
-                self._note(function_type, options, begin)
+                if not is_inner:  # otherwise it is part of what is being traced, such as the body of a loop
+                    self._note(function_type, options, begin)
             return made
 
         self._watching = trace_and_note
@@ -73,6 +75,12 @@ class TensorFlowTracings:
         makes_no_variables = options.scope_type.name == "NO_VARIABLE_CREATION"
         why = _find_reason(code, bool(earlier), makes_no_variables and not changes)
         self._notes.append(CompileNote(str(options.name), _place_of(code), begin_ns, self._clock(), 0, why, changes))
+
+
+def _is_tracing() -> bool:
+    """Whether this thread makes a graph of a function at this moment."""
+    inside = getattr(sys.modules.get("tensorflow"), "inside_function", None)
+    return bool(inside is not None and inside())
 
 
 def _find_reason(code: CodeType | None, has_earlier: bool, is_second: bool) -> str:

@@ -99,6 +99,7 @@ def test_a_server_that_ends_in_the_middle_is_told_in_place_and_what_is_there_sta
             expect(alert).to_be_visible()
             page.get_by_role("link", name="Summary").click()
             expect(page.locator(".verdict").first).to_have_text(verdict, use_inner_text=True)
+            page.close()  # so that no request fails later
             assert all("ERR_" in problem or "Failed to" in problem for problem in page_problems), page_problems
             page_problems.clear()
 

@@ -643,7 +643,8 @@ WANTED = [
 
 @pytest.mark.parametrize(("framework", "options", "imported", "chosen"), WANTED)
 def test_the_options_choose_the_tracers(monkeypatch, framework, options, imported, chosen):
-    monkeypatch.delitem(sys.modules, "multiprocessing.process", raising=False)
+    for name in ("multiprocessing.process", "torch", "tensorflow", "orbax.checkpoint"):  # other tests import them
+        monkeypatch.delitem(sys.modules, name, raising=False)
     for name in imported:
         monkeypatch.setitem(sys.modules, name, SimpleNamespace())
     monkeypatch.setattr(cupti, "available", lambda: "cupti" in imported)

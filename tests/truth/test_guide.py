@@ -164,8 +164,8 @@ def test_the_input_pipeline_analyzer(profile_of):
 def test_the_input_pipeline_analyzer_and_the_summary_agree(profile_of, snippet):
     overview, analyzer = (profile_of(snippet).overview().to_dict(), profile_of(snippet).input_pipeline().to_dict())
 
-    verdicts = {analyzer["verdict"], overview["verdict"]}
-    assert len(verdicts) == 1 or "input_bound" not in verdicts or "contention_bound" in verdicts  # of a busy machine
+    # The analyzer calls a share of input a bottleneck that need not be the largest one.
+    assert analyzer["verdict"] == "input_bound" or overview["verdict"] != "input_bound"
     of_step = sum(row["percent"] for row in overview["account"] if row["cause"] == "input")
     assert analyzer["median_step_percent"] == pytest.approx(of_step, abs=0.01)
 

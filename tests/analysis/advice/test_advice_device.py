@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import MagicMock
 
 import pytest
 from draw import MS, Sort, draw, traces
@@ -461,7 +461,7 @@ TAKES = {
 def test_recompilation_names_the_argument_of_a_program_that_changes(takes: str, told: str, first_action: str) -> None:
     taken = [SimpleNamespace(parameters=[("x", shape) for shape in shapes]) for shapes in TAKES[takes]]
     entries = [SimpleNamespace(module="jit_move", number=number) for number in range(len(taken))]
-    known = Mock(entries=entries, module=taken.__getitem__)
+    known = MagicMock(entries=entries, module=taken.__getitem__)  # a list of no programs that can be read
     trace = draw("host main | M0--------M1--------\nhost main | PX--a-----PX--a-----", {**COMPILES, "P": PJIT})
     trace.derived("xla programs", lambda _: known)
     (item,) = said(trace, framework="jax")

@@ -79,7 +79,8 @@ function times(factor: number): string {
 const WIDE = 2.5;
 
 function rangeText(least: number, most: number): string {
-  return most > WIDE * least ? `at least ${times(least)}×` : `likely ${times(least)}× to ${times(most)}×`;
+  if (most > WIDE * least) return `at least ${times(least)}×`;
+  return times(least) === times(most) ? `likely ${times(least)}×` : `likely ${times(least)}× to ${times(most)}×`;
 }
 
 function Gain({ advice }: { advice: Advice }) {

@@ -8,8 +8,8 @@ add up to the step. Making a part shorter makes the step shorter, at most by tha
 longest.
 
 A step lasts from its start to the start of the next one. The parts and the events are those of the median step, on the
-host where it takes longest; the table of steps lists every step of every host. Where no steps were found, the path is
-that of the whole capture.
+host where it takes longest (of several as long the one that the others wait for); the table of steps lists every step
+of every host. Where no steps were found, the path is that of the whole capture.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.every_step import CausesOfStep, EveryStep, causes_of_steps, every_step
 from stepscope.analysis.account.pieces import OWN, Pieces
-from stepscope.analysis.account.shown import cause_sentence, cause_words
+from stepscope.analysis.account.shown import account_shown, cause_sentence, cause_words
 from stepscope.analysis.steps.session_steps import StepsOfHost, hosts_with_steps, steps_of_host, warn_of_missing_steps
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.origin import Origin, header, origin_of
@@ -223,11 +223,12 @@ def _count_events(group: I32, event: I64, groups: int) -> I64:
 
 
 def merge(partials: Sequence[Partial]) -> CriticalPathReport:
-    """The path of the longest median step of all hosts with steps."""
+    """The path of the median step of the host that stands for the session."""
     hosts = [part.stepping for part in partials]
     taking = hosts_with_steps(hosts)
     own = [part for part in partials if any(part.stepping is host for host in taking) and part.median is not None]
-    chosen = max(own, key=_median_ps, default=None)
+    shown = account_shown([part.account for part in own])
+    chosen = next((part for part in own if part.account is shown), max(own, key=_median_ps, default=None))
     warnings = [*warn_of_missing_steps(hosts, taking), *([] if chosen is None else _warn_of_unlisted(chosen))]
     head = header([part.origin for part in partials], warnings)
     steps = sorted(((part.origin.host, step) for part in own for step in part.steps), key=lambda item: item[1].number)

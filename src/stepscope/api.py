@@ -254,7 +254,7 @@ class LoadedProfile:
         clocks: tuple[dict[str, Any], ...] = self.report("distributed").to_dict()["clocks"]
         return clocks
 
-    def with_clock_set(self, trace: HostTrace) -> HostTrace:
+    def correct_clock(self, trace: HostTrace) -> HostTrace:
         """A host's trace with its clock set right, if it is known to be wrong by more than the uncertainty of that."""
         ahead = {row["host"]: row["ahead_ms"] for row in self.clocks() if abs(row["ahead_ms"]) > row["uncertainty_ms"]}
         if trace.start_unix_ns is None or trace.host not in ahead:

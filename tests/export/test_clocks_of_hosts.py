@@ -38,7 +38,7 @@ def last_ends_ms(traces: list[HostTrace]) -> list[float]:
 def test_collectives_end_together_once_clocks_are_set(logdir: Path) -> None:
     profile = stepscope.load(logdir)
     recorded = [profile.trace(name) for name in profile.hosts]
-    wrong, right = last_ends_ms(recorded), last_ends_ms([profile.with_clock_set(trace) for trace in recorded])
+    wrong, right = last_ends_ms(recorded), last_ends_ms([profile.correct_clock(trace) for trace in recorded])
 
     assert len(wrong) == len(right) == HOSTS
     assert max(wrong) - min(wrong) > 5
@@ -50,7 +50,7 @@ def test_the_correction_is_that_of_the_truth(logdir: Path) -> None:
     profile = stepscope.load(logdir)
     for at, row in enumerate(profile.clocks()):
         trace = profile.trace(row["host"])
-        moved = (profile.with_clock_set(trace).start_unix_ns or 0) - (trace.start_unix_ns or 0)
+        moved = (profile.correct_clock(trace).start_unix_ns or 0) - (trace.start_unix_ns or 0)
         middle = sorted(skew)[HOSTS // 2 - 1 : HOSTS // 2 + 1]
         assert -moved == pytest.approx(skew[at] - sum(middle) / 2, abs=100_000)
 
@@ -59,7 +59,7 @@ def test_one_host_keeps_its_clock(logdir: Path) -> None:
     profile = stepscope.load(logdir, host="host0001")
     trace = profile.trace()
     assert profile.clocks() == ()
-    assert profile.with_clock_set(trace) is trace
+    assert profile.correct_clock(trace) is trace
 
 
 def test_the_command_shows_the_correction_and_how_sure_it_is(

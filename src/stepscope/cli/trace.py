@@ -45,7 +45,7 @@ def trace(
         raise UsageError("a trace cannot be shown in a terminal", hint="give --output FILE, or write to a pipe")
     with working() as progress:
         profile = load_profile(path, run, host, progress)
-        traces = (profile.with_clock_set(profile.trace(name)) for name in profile.hosts)
+        traces = (profile.correct_clock(profile.trace(name)) for name in profile.hosts)
         written = export.pieces(traces, len(profile.hosts))
         if to_stdout:
             size = sum(map(sys.stdout.buffer.write, written))

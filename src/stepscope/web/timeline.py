@@ -69,7 +69,7 @@ def get_tracks(site: Site, request: Request, session: str) -> Answer:
 
 def _groups(site: Site, session: str, trace: HostTrace, own_code: bool) -> tuple[tracks.Group, ...]:
     with site.opened(session).working():
-        return projection.with_projections(trace, tracks.groups_of(trace, own_code))
+        return projection.add_projections(trace, tracks.groups_of(trace, own_code))
 
 
 def get_names(site: Site, request: Request, session: str, page: int) -> Answer:

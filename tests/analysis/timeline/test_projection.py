@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from draw import MS, SORTS, draw
 
-from stepscope.analysis.timeline.projection import find_projected, projection_of, with_projections
+from stepscope.analysis.timeline.projection import add_projections, find_projected, projection_of
 from stepscope.analysis.timeline.tracks import all_groups, groups_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
@@ -115,7 +115,7 @@ def test_without_ranges_or_their_work_there_are_no_rows(picture):
     trace = draw(picture)
 
     assert projected(trace) == []
-    assert with_projections(trace, groups_of(trace)) == groups_of(trace)
+    assert add_projections(trace, groups_of(trace)) == groups_of(trace)
 
 
 def test_a_projected_track_stands_above_its_stream_and_its_slices_name_the_range():
@@ -124,7 +124,7 @@ def test_a_projected_track_stands_above_its_stream_and_its_slices_name_the_range
         host main |  L1 L2
         gpu0 s    |      K1--K2
     """)
-    (device,) = (group for group in all_groups(with_projections(trace, groups_of(trace))) if group.kind == "device")
+    (device,) = (group for group in all_groups(add_projections(trace, groups_of(trace))) if group.kind == "device")
 
     assert [(track.id, track.kind, track.detail) for track in device.tracks] == [
         (f"t{len(trace.lines)}", "projected", "s"),

@@ -117,9 +117,9 @@ class Finder:
         if frame >= 0:
             name, file, line = place_of(self._trace.name_of(frame))
             return Culprit(name, file, line, op, self._layer(rows), calls, ps, self._inside(rows, frame))
-        return self._traced_line(rows) or self._of_op(rows, op, op_rows)
+        return self._traced_line(rows) or self._make_op_culprit(rows, op, op_rows)
 
-    def _of_op(self, rows: I64, op: str | None, op_rows: I64) -> Culprit:
+    def _make_op_culprit(self, rows: I64, op: str | None, op_rows: I64) -> Culprit:
         name = op if op is not None else self._longest_name(rows)
         if op is None:
             op_rows = rows[self._names(rows) == name]

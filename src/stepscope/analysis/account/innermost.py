@@ -50,10 +50,10 @@ def innermost_events(trace: HostTrace, line: int, begin_ps: int, end_ps: int) ->
     )  # fmt: skip
     high = np.minimum(high[:count], end_ps)
     kept = high > low[:count]
-    return _without_gaps(low[:count][kept], high[kept], event[:count][kept], begin_ps, end_ps)
+    return _fill_gaps(low[:count][kept], high[kept], event[:count][kept], begin_ps, end_ps)
 
 
-def _without_gaps(low: I64, high: I64, event: I64, begin_ps: int, end_ps: int) -> tuple[I64, I64, I64]:
+def _fill_gaps(low: I64, high: I64, event: I64, begin_ps: int, end_ps: int) -> tuple[I64, I64, I64]:
     """The same stretches with what lies between them, in which nothing is recorded."""
     starts, ends = np.append(begin_ps, high), np.append(low, end_ps)
     gap = ends > starts

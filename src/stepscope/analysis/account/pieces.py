@@ -72,12 +72,12 @@ def way_through(graph: Graph, step: int, start_ps: I64, end_ps: I64) -> Way:
 
 def pieces_of_step(trace: HostTrace, graph: Graph, step: int) -> Pieces:
     """The pieces of a step, from its end back to its start."""
-    return _by_event(trace, graph, _uncut_pieces(graph, step))
+    return _cut_at_events(trace, graph, _uncut_pieces(graph, step))
 
 
 def pieces_of_steps(trace: HostTrace, graph: Graph) -> Pieces:
     """The pieces of all steps; which of them each belongs to, its times tell."""
-    return _by_event(trace, graph, _joined([_uncut_pieces(graph, step) for step in range(len(graph.steps))]))
+    return _cut_at_events(trace, graph, _joined([_uncut_pieces(graph, step) for step in range(len(graph.steps))]))
 
 
 def _uncut_pieces(graph: Graph, step: int) -> Pieces:
@@ -91,7 +91,7 @@ def _joined(parts: list[Pieces]) -> Pieces:
     return Pieces(*(np.concatenate(column) for column in columns))
 
 
-def _by_event(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
+def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
     """The same with the own time of threads cut wherever the innermost event changes."""
     on_thread = (pieces.edge == OWN) & (graph.kind[pieces.node] != NodeKind.WORK) & (graph.line[pieces.node] >= 0)
     kept = np.flatnonzero(~on_thread)

@@ -80,27 +80,27 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
                 name, change = _OTHERWISE[cause]
                 changes.append((name, [change(model, part)]))
     if is_device_work(model.trace).any():
-        changes += [(name, [change]) for name, change in _of_events(model) if change.part.own_ps.sum() >= least]
-        changes.append(("waits", _without_waits(model)))
+        changes += [(name, [change]) for name, change in _change_events(model) if change.part.own_ps.sum() >= least]
+        changes.append(("waits", _remove_waits(model)))
     return changes
 
 
 # What else can be done about a cause than removing it.
 _OTHERWISE: Mapping[Cause, tuple[str, Callable[..., Intervention]]] = {
     Cause.INPUT: ("workers", lambda model, part: Move(part, WORKERS)),
-    Cause.LAUNCH: ("graph", lambda model, part: ReplayAsGraph(_without_long_stretches(part))),
+    Cause.LAUNCH: ("graph", lambda model, part: ReplayAsGraph(_drop_long_stretches(part))),
     Cause.COMMUNICATION: ("overlap", lambda model, part: Overlap(part)),
 }
 
 
-def _without_long_stretches(part: Part) -> Part:
+def _drop_long_stretches(part: Part) -> Part:
     """The part without what takes so long between two launches that it waits or computes: that stays however the work
     is launched."""
     blocked = part.own_ps.sum_by_node() >= LONG_CALL_PS
     return replace(part, own_ps=part.own_ps.select_nodes(~blocked))
 
 
-def _without_waits(model: StepModel) -> list[Intervention]:
+def _remove_waits(model: StepModel) -> list[Intervention]:
     """No calls that wait for a device, and none that copy or wait for long."""
     rows = events_of_kind(model.trace, EventKind.RUNTIME_CALL)
     rows = rows[model.trace.events.duration_ps[rows] >= LONG_CALL_PS]
@@ -109,7 +109,7 @@ def _without_waits(model: StepModel) -> list[Intervention]:
     return [*waits, Scale(part_of_events(model, rows))] if len(rows) else waits
 
 
-def _of_events(model: StepModel) -> list[tuple[str, Intervention]]:
+def _change_events(model: StepModel) -> list[tuple[str, Intervention]]:
     """Changes of some device work, or of some calls."""
     found: list[tuple[str, Intervention]] = []
     for name, rows in work_by_kind(model.trace).items():

@@ -68,7 +68,7 @@ def find_projected(
     return replace(window, event=found.event[window.event])
 
 
-def with_projections(trace: HostTrace, groups: Sequence[Group]) -> tuple[Group, ...]:
+def add_projections(trace: HostTrace, groups: Sequence[Group]) -> tuple[Group, ...]:
     """The groups of a trace, with a track for each projected line above the stream to which it belongs."""
     found = projection_of(trace)
     own: dict[int, list[Track]] = {}
@@ -92,7 +92,7 @@ def _make_track(trace: HostTrace, found: Projection, at: int) -> Track:
 
 
 def _project(trace: HostTrace) -> Projection:
-    parts = [_of_annotations(trace), _of_modules(trace)]
+    parts = [_lay_annotations(trace), _lay_modules(trace)]
     what = np.repeat([ANNOTATIONS, MODULES], [len(part.event) for part in parts])
     event, stream, start, end = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("event", "stream", "start", "end")
@@ -106,7 +106,7 @@ def _project(trace: HostTrace) -> Projection:
     return Projection(lines // 2, lines % 2, event[order].astype(np.int32), index)
 
 
-def _of_annotations(trace: HostTrace) -> _Ranges:
+def _lay_annotations(trace: HostTrace) -> _Ranges:
     marks = events_of_kind(trace, EventKind.STEP_MARK)
     ranges = np.union1d(user_ranges(trace), marks[is_thread_event(trace)[marks]])
     return _lay_onto_streams(trace, ranges, ~_has_annotations(trace))
@@ -120,7 +120,7 @@ def _has_annotations(trace: HostTrace) -> Mask:
     return found
 
 
-def _of_modules(trace: HostTrace) -> _Ranges:
+def _lay_modules(trace: HostTrace) -> _Ranges:
     return _lay_onto_streams(trace, module_calls(trace), np.ones(len(trace.lines), np.bool_))
 
 

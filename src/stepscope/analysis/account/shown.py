@@ -52,19 +52,13 @@ SENTENCE_OF: dict[str, str] = {
 
 
 def account_shown(accounts: Sequence[StepAccount | None]) -> StepAccount | None:
-    """The account that stands for a session: that of the host with the longest median step; None without any.
-
-    Of hosts whose steps are as long, within the noise, the one that communicates least: the others wait for it.
-    """
+    """The account that stands for a session: that of the host that sets the pace, which is busy longest in a step,
+    communication not counted, since there it waits for others; None without any account."""
     known = [account for account in accounts if account is not None and account.step_ps > 0]
-    longest = max(known, key=lambda account: account.step_ps, default=None)
-    if longest is None:
-        return None
-    least_ps = longest.step_ps * (1 - longest.noise_percent.get("communication", 0.0) / 100)
-    return max((each for each in known if each.step_ps >= least_ps), key=_own_ps)
+    return max(known, key=lambda account: (_busy_ps(account), account.step_ps), default=None)
 
 
-def _own_ps(account: StepAccount) -> int:
+def _busy_ps(account: StepAccount) -> int:
     return account.step_ps - sum(row.ps for row in account.rows if row.cause == "communication")
 
 

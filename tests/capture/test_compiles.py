@@ -85,9 +85,12 @@ def test_a_function_is_a_row_with_its_cost(profile, framework):
 def test_the_advice_says_what_changes_and_where(profile, framework):
     found = stepscope.load(profile).advice().to_dict()["advice"]
     places = {name: f"{compile_programs.__file__}:{line_of(text)}" for name, text in DECORATORS.items()}
-    # Which of TensorFlow's two functions costs more depends on the machine.
+    # Which of the two functions of TensorFlow, or arguments of PyTorch, costs more depends on the machine.
     expected = {
-        "torch": (f"argument x of torch_step ({places['torch']}) changes: float32[4,2], then float32[5,2]",),
+        "torch": (
+            f"argument x of torch_step ({places['torch']}) changes: float32[4,2], then float32[5,2]",
+            f"argument rate of torch_step ({places['torch']}) changes: ",
+        ),
         "tensorflow": (
             f"argument batch['x'] of tf_step ({places['tensorflow']}) changes: float32[4,2], then float32[5,2]",
             f"made_anew ({compile_programs.__file__}:{line_of('def made_anew')}) is made a new function each time",

@@ -95,6 +95,11 @@ function intoView(button: HTMLButtonElement | null): void {
   button?.scrollIntoView({ block: "nearest" });
 }
 
+/** Likewise: a list that is drawn again leaves the focus where it is. */
+function takeFocus(box: HTMLInputElement | null): void {
+  box?.focus({ preventScroll: true });
+}
+
 export function SessionList({ chosen, onPick, onEdit }: SessionListProps) {
   const [text, setText] = useState("");
   const found = useMemo(() => matching(listedSessions.value, text), [listedSessions.value, allWords.value, text]);
@@ -108,7 +113,7 @@ export function SessionList({ chosen, onPick, onEdit }: SessionListProps) {
           aria-label="Search sessions"
           placeholder="Search sessions"
           value={text}
-          ref={(box) => box?.focus({ preventScroll: true })}
+          ref={takeFocus}
           onInput={(event) => setText(event.currentTarget.value)}
         />
         <button

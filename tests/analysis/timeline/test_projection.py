@@ -136,7 +136,7 @@ def test_a_projected_track_stands_above_its_stream_and_its_slices_name_the_range
 
 
 def scoped_kernels(*works: tuple[str, int, int], laid: bool = False) -> HostTrace:
-    """Kernels of one stream: the path of the op of each, and its start and end in ms; a copy where the path is empty."""
+    """Kernels of one stream: the path of each one's op, its start and end in ms; a copy where the path is empty."""
     builder = TraceBuilder("host")
     plane = builder.plane("/device:GPU:0", PlaneKind.GPU)
     stream = builder.line(plane, "s", 7, LineKind.STREAM)
@@ -192,7 +192,10 @@ def test_scopes_that_the_profiler_wrote_as_rows_are_not_laid_twice():
 def test_a_track_of_scopes_says_what_it_is_and_its_slices_bear_the_names_of_scopes():
     trace = scoped_kernels(*NET)
     (device,) = (group for group in all_groups(add_projections(trace, groups_of(trace))) if group.kind == "device")
-    assert [(track.name, track.kind, track.rows) for track in device.tracks] == [("Scopes", "scoped", 3), ("s", "stream", 1)]
+    assert [(track.name, track.kind, track.rows) for track in device.tracks] == [
+        ("Scopes", "scoped", 3),
+        ("s", "stream", 1),
+    ]
 
     found = find_projected(trace, 0, 20 * MS, [0], 2_000, 100)
 

@@ -106,7 +106,8 @@ def _number_scopes(ops: Sequence[str]) -> tuple[I32, tuple[str, ...], I64]:
 def _is_scoped_work(trace: HostTrace, found: Attribution) -> Mask:
     """The work whose path is known, without copies: bool of shape (work,).
 
-    An instruction that XLA made up, such as a fusion of reductions, may have no path.  Devices on which the profiler wrote rows of scopes itself are left out.
+    An instruction that XLA made up, such as a fusion of reductions, may have no path.  Devices on which the profiler
+    wrote rows of scopes itself are left out.
     """
     lines = trace.lines
     derived = np.flatnonzero((lines.kind == LineKind.DERIVED) & (lines.event_end > lines.event_begin)).tolist()

@@ -82,6 +82,7 @@ from stepscope.report import (
     Role,
     Rows,
     Section,
+    duration_text,
     fields_named,
     number_text,
     percent,
@@ -630,7 +631,7 @@ def _findings(
     name = _name(parts[worst])
     said = (
         f"{name} is the straggler: it comes last to {accounts[worst].last} collectives, in which each of the others "
-        f"waits {number_text(held_up / 1e9)} ms in total ({share:.1f} % of the time, "
+        f"waits {duration_text(held_up / 1e9)} in total ({share:.1f} % of the time, "
         f"{100 * held_up / whole:.0f} % of all waiting)"
     )
     return name, [said, *_culprit_text(parts, worst), *told]
@@ -651,7 +652,7 @@ def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
     culprit = next(row.culprit for row in own.rows if row.cause == cause)
     name = f", most of it {culprit.name}" if culprit and culprit.name else ""
     return [
-        f"in its median step {_name(parts[worst])} spends {number_text(more[cause] / 1e9)} ms more than the others on "
+        f"in its median step {_name(parts[worst])} spends {duration_text(more[cause] / 1e9)} more than the others on "
         f"{cause_words(cause)}{name}"
     ]
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import worker_programs
+from calm import taking_a_turn
 from program_runs import profiles_below, read_profile, run_command, step_marks
 
 import stepscope
@@ -35,7 +36,8 @@ def profile(program, tmp_path_factory) -> Path:
         pytest.importorskip({"loader": "torch"}.get(program, program))
     folder = tmp_path_factory.mktemp(program)
     options = ["-q", "--logdir", "logs", *OPTIONS.get(program, [])]
-    done = run_command(["-m", "stepscope", "run", *options, worker_programs.__file__, program], folder)
+    with taking_a_turn():
+        done = run_command(["-m", "stepscope", "run", *options, worker_programs.__file__, program], folder)
     assert done.returncode == 0, done.stderr[-3000:]
     (path,) = profiles_below(folder / "logs")
     return path

@@ -20,6 +20,7 @@ import framework_programs
 import numpy as np
 import pytest
 import torch_programs
+from calm import record_calmly
 from warm_python import WARM
 
 TIMEOUT_S = 300  # of a machine that does other things as well
@@ -34,12 +35,14 @@ class FrameworkCapture:
     Attributes:
         logdir: the folder that the framework was told to write to.
         paths: the profile files below it (`*.xplane.pb`, or `*.pt.trace.json`), sorted.
-        step_ms: what the loop's own clock said for every profiled step, in order.
+        step_ms: what the loop's own clock said for every profiled step, in order, read around its mark.
+        least_ms: the same, read inside the mark; empty where a loop has no such clock.
     """
 
     logdir: Path
     paths: tuple[Path, ...]
     step_ms: tuple[float, ...]
+    least_ms: tuple[float, ...] = ()
 
     @property
     def is_regular(self) -> bool:
@@ -49,7 +52,19 @@ class FrameworkCapture:
         return bool(high - low <= median / 3 and sum(usual) >= 0.8 * len(usual))
 
 
-def _capture(name: str, framework: str, logdir: Path, programs: ModuleType = framework_programs) -> FrameworkCapture:
+def _capture(
+    name: str,
+    framework: str,
+    logdir: Path,
+    programs: ModuleType = framework_programs,
+    is_calm: Callable[[FrameworkCapture], bool] = lambda capture: True,
+) -> FrameworkCapture:
+    """One program's capture; `is_calm` says whether a busy machine left it what it is meant to show."""
+    return record_calmly(lambda: _record(name, framework, logdir, programs), is_calm)
+
+
+def _record(name: str, framework: str, logdir: Path, programs: ModuleType) -> FrameworkCapture:
+    shutil.rmtree(logdir, ignore_errors=True)
     words = [str(programs.__file__), name, str(logdir)]
     done = WARM.run(framework, words, os.environ, TIMEOUT_S)
     if done.returncode != 0:
@@ -58,13 +73,8 @@ def _capture(name: str, framework: str, logdir: Path, programs: ModuleType = fra
 
 
 def _with_rhythm(name: str, framework: str, logdir: Path) -> FrameworkCapture:
-    """A capture whose steps need a rhythm to be what they are meant to be: again if a busy machine gave them none."""
-    capture = _capture(name, framework, logdir)
-    for _ in range(2):
-        if not capture.is_regular:
-            shutil.rmtree(logdir)
-            capture = _capture(name, framework, logdir)
-    return capture
+    """A capture whose steps need a rhythm to be what they are meant to be."""
+    return _capture(name, framework, logdir, is_calm=lambda capture: capture.is_regular)
 
 
 def skip_unless_regular(capture: FrameworkCapture) -> None:
@@ -73,11 +83,11 @@ def skip_unless_regular(capture: FrameworkCapture) -> None:
         pytest.skip(f"the machine is too busy for a regular loop: its steps took {capture.step_ms} ms")
 
 
-def _found(logdir: Path, step_ms: list[float]) -> FrameworkCapture:
+def _found(logdir: Path, clock: dict[str, list[float]]) -> FrameworkCapture:
     paths = sorted([*logdir.rglob("*.xplane.pb"), *logdir.rglob("*.pt.trace.json")])
     if not paths:
         raise RuntimeError(f"the framework wrote no profile below {logdir}")
-    return FrameworkCapture(logdir, tuple(paths), tuple(step_ms))
+    return FrameworkCapture(logdir, tuple(paths), tuple(clock["step_ms"]), tuple(clock.get("least_ms", ())))
 
 
 def tf_slow_map(logdir: Path) -> FrameworkCapture:
@@ -155,12 +165,12 @@ def _once(factory: pytest.TempPathFactory, record: Callable[[Path], FrameworkCap
     """The capture of `record`, made by whichever worker asks first."""
     folder = _shared_folder(factory) / "captures" / record.__name__
     folder.mkdir(parents=True, exist_ok=True)
-    clock, logdir = folder / "step_ms.json", folder / "logdir"
+    clock, logdir = folder / "clock.json", folder / "logdir"
     with _locked(folder / "lock"):
         if clock.exists():
             return _found(logdir, json.loads(clock.read_text()))
         capture = record(logdir)
-        clock.write_text(json.dumps(capture.step_ms))
+        clock.write_text(json.dumps({"step_ms": capture.step_ms, "least_ms": capture.least_ms}))
         return capture
 
 

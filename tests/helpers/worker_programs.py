@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-SLOW_S = 0.01
+SLOW_S = 0.02  # far longer than all else that a worker does for a row, also on a busy machine
 ROWS, BATCH = 4, 20
 
 

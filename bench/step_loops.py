@@ -88,20 +88,12 @@ class TorchLoops:
             self.optimizer.step()
             mark()
 
-    def evaluate_between(self, mark: Mark) -> None:
-        """An evaluation after every fourth update."""
+    def train_and(self, extra: Step, every: int, mark: Mark) -> None:
+        """Something else after some updates."""
         for step in range(12):
             self.train()
-            if step % 4 == 3:
-                self.evaluate()
-            mark()
-
-    def save_between(self, mark: Mark) -> None:
-        """A checkpoint after every third update."""
-        for step in range(12):
-            self.train()
-            if step % 3 == 2:
-                self.save()
+            if step % every == every - 1:
+                extra()
             mark()
 
     def update_by_hand(self, mark: Mark) -> None:
@@ -126,10 +118,14 @@ def torch_loops() -> dict[str, Loop]:
     """The loops of PyTorch by name."""
     loops = TorchLoops()
     return _identical(loops.train) | {
-        "accumulation": loops.accumulate, "two optimizers": loops.step_two_optimizers,
-        "adversaries": loops.train_adversaries, "evaluation": loops.evaluate_between, "checkpoints": loops.save_between,
-        "update by hand": loops.update_by_hand, "loader": loops.load_batches,
-    }  # fmt: skip
+        "accumulation": loops.accumulate,
+        "two optimizers": loops.step_two_optimizers,
+        "adversaries": loops.train_adversaries,
+        "evaluation": functools.partial(loops.train_and, loops.evaluate, 4),
+        "checkpoints": functools.partial(loops.train_and, loops.save, 3),
+        "update by hand": loops.update_by_hand,
+        "loader": loops.load_batches,
+    }
 
 
 def _identical(step: Step) -> dict[str, Loop]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import framework_programs
 import numpy as np
@@ -174,67 +175,24 @@ def _once(factory: pytest.TempPathFactory, record: Callable[[Path], FrameworkCap
         return capture
 
 
-@pytest.fixture(scope="session")
-def tf_slow_map_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `tf_slow_map`."""
-    return _once(tmp_path_factory, tf_slow_map)
+def _fixture(record: Callable[[Path], FrameworkCapture]) -> Any:
+    """The fixture of a capture; its name is that of the function that records it, and `_capture`."""
+
+    @pytest.fixture(scope="session", name=f"{record.__name__}_capture")
+    def capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+        return _once(tmp_path_factory, record)
+
+    return capture
 
 
-@pytest.fixture(scope="session")
-def tf_healthy_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `tf_healthy`."""
-    return _once(tmp_path_factory, tf_healthy)
-
-
-@pytest.fixture(scope="session")
-def tf_unmarked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `tf_unmarked`."""
-    return _once(tmp_path_factory, tf_unmarked)
-
-
-@pytest.fixture(scope="session")
-def tf_keras_fit_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `tf_keras_fit`."""
-    return _once(tmp_path_factory, tf_keras_fit)
-
-
-@pytest.fixture(scope="session")
-def jax_marked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `jax_marked`."""
-    return _once(tmp_path_factory, jax_marked)
-
-
-@pytest.fixture(scope="session")
-def jax_unmarked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `jax_unmarked`."""
-    return _once(tmp_path_factory, jax_unmarked)
-
-
-@pytest.fixture(scope="session")
-def torch_marked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `torch_marked`."""
-    return _once(tmp_path_factory, torch_marked)
-
-
-@pytest.fixture(scope="session")
-def torch_ddp_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `torch_ddp`."""
-    return _once(tmp_path_factory, torch_ddp)
-
-
-@pytest.fixture(scope="session")
-def torch_loader_alone_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `torch_loader_alone`."""
-    return _once(tmp_path_factory, torch_loader_alone)
-
-
-@pytest.fixture(scope="session")
-def torch_loader_workers_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `torch_loader_workers`."""
-    return _once(tmp_path_factory, torch_loader_workers)
-
-
-@pytest.fixture(scope="session")
-def torch_epoch_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `torch_epoch`."""
-    return _once(tmp_path_factory, torch_epoch)
+tf_slow_map_capture = _fixture(tf_slow_map)
+tf_healthy_capture = _fixture(tf_healthy)
+tf_unmarked_capture = _fixture(tf_unmarked)
+tf_keras_fit_capture = _fixture(tf_keras_fit)
+jax_marked_capture = _fixture(jax_marked)
+jax_unmarked_capture = _fixture(jax_unmarked)
+torch_marked_capture = _fixture(torch_marked)
+torch_ddp_capture = _fixture(torch_ddp)
+torch_loader_alone_capture = _fixture(torch_loader_alone)
+torch_loader_workers_capture = _fixture(torch_loader_workers)
+torch_epoch_capture = _fixture(torch_epoch)

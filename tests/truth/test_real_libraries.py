@@ -13,7 +13,7 @@ from typing import Any
 import library_programs
 import pytest
 from calm import contention_percent, is_calm, record_calmly
-from program_runs import run_command
+from program_runs import UNHURRIED, run_command
 
 import stepscope
 
@@ -90,9 +90,10 @@ def program(library, tmp_path_factory) -> tuple[str, Found]:
 def record(library: str, folder: Path) -> tuple[str, Found]:
     """Runs one library's program below `folder`."""
     script = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"] * (library == "distributed")
-    words = ["--logdir", "run", "--steps", "6", "--skip", "3", *script, library_programs.__file__, library, str(folder)]
+    options = ["--logdir", "run", "--steps", "6", "--skip", "3", *UNHURRIED, *script]
+    words = ["-m", "stepscope", "run", *options, library_programs.__file__, library, str(folder)]
     # More threads than one would wait for processors that other tests use.
-    done = run_command(["-m", "stepscope", "run", *words], folder, {"OMP_NUM_THREADS": "1"})
+    done = run_command(words, folder, {"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stderr, {way: overview_of(folder / way) for way in LIBRARIES[library].ways}
 

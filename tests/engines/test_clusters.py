@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ports import free_port
 from waiting import await_until
 
 import stepscope
@@ -20,12 +21,6 @@ from stepscope.report.export import to_json
 sessions = pytest.importorskip("bench.sessions", reason="the bench is in the checkout alone")
 
 BIN = Path(sys.executable).parent
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def answers(port: int) -> bool:

@@ -146,7 +146,7 @@ def build_call_tree(
     tree, node = _merge_callees(parent, name, inside, own)
     if inverted:
         tree = _merge_callers(tree, np.bincount(node[own > 0], minlength=len(tree.parent)))
-    return _without_smallest(replace(tree, name=names[tree.name].astype(np.int32)))
+    return _drop_smallest(replace(tree, name=names[tree.name].astype(np.int32)))
 
 
 def _shown_types(trace: HostTrace, hidden: Sequence[str]) -> Mask:
@@ -253,7 +253,7 @@ def _sum_nodes(parents: I64, names: I64, node: I64, inside: I64, own: I64) -> Ca
     return CallTree(parents.astype(np.int32), names.astype(np.int32), events, total, self_ps, 0)
 
 
-def _without_smallest(tree: CallTree) -> CallTree:
+def _drop_smallest(tree: CallTree) -> CallTree:
     """The tree with its nodes of most time; a parent has at least the time of each of its children."""
     n = len(tree.parent)
     if n <= MOST_NODES:

@@ -85,7 +85,7 @@ def pipeline_time(trace: HostTrace, collectives: Collectives, work: I64, start: 
         return None
     busy = spans_of(trace, np.setdiff1d(work, rows[passes])) | spans_of(trace, rows[~passes])
     groups = Counter(collectives.groups[collectives.group[at]] for at in np.flatnonzero(passes).tolist())
-    return PipelineTime(groups.most_common(1)[0][0], int(passes.sum()), _left_by(busy, start, end).tolist())
+    return PipelineTime(groups.most_common(1)[0][0], int(passes.sum()), _time_outside(busy, start, end).tolist())
 
 
 def _passes_on(of: Collectives, at: int) -> bool:
@@ -95,7 +95,7 @@ def _passes_on(of: Collectives, at: int) -> bool:
     return parallelism_of(of.purposes[of.group[at]], [PIPELINE_OPERATION]) == PIPELINE
 
 
-def _left_by(busy: Spans, start: I64, end: I64) -> I64:
+def _time_outside(busy: Spans, start: I64, end: I64) -> I64:
     left: I64 = end - start - busy.overlap_ps(start, end)
     return left
 

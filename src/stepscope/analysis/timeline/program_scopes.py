@@ -9,6 +9,7 @@ path is unknown does not end it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -80,8 +81,10 @@ def find_scope_ranges(trace: HostTrace) -> ScopeRanges:
         named = scope[first] >= 0
         first, last = first[named], last[named]
         parts.append((rows[first], line[first], start[first], last, np.full(len(first), level), name_of[scope[first]]))
-    columns = [np.concatenate(part) for part in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 6
-    return ScopeRanges(*columns, names=names)
+    if not parts:
+        return replace(_no_ranges(), names=names)
+    event, stream, begin, until, depth, name = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return ScopeRanges(event, stream, begin, until, depth, name, names)
 
 
 def _no_ranges() -> ScopeRanges:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -124,7 +125,7 @@ def _make_track(trace: HostTrace, found: Projection, at: int) -> Track:
 
 def _project(trace: HostTrace) -> Projection:
     ranges, scopes = [_lay_annotations(trace), _lay_modules(trace)], find_scope_ranges(trace)
-    parts = [*ranges, scopes]
+    parts: list[Any] = [*ranges, scopes]
     what = np.repeat([ANNOTATIONS, MODULES, SCOPES], [len(part.event) for part in parts])
     event, stream, start, end = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("event", "stream", "start", "end")

@@ -306,12 +306,32 @@ def test_a_thread_of_gloo_waits_for_the_call_that_hands_the_next_collective_over
     assert "unknown" not in causes(trace)
 
 
+def test_an_op_that_saves_state_is_a_checkpoint_and_no_launch():
+    trace = draw(
+        """
+        host main | M0------------M1------------
+        host main | FFFF  E-------FFFF  E-------
+        host main |       S------       S------
+        """,
+        {
+            "F": Sort(K.OP, "train_step"),
+            "E": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: SaveV2"),
+            "S": Sort(K.EAGER_EXECUTE, "EagerKernelExecute"),
+        },
+    )
+    assert causes(trace) == {"checkpoint": 8, "host_compute": 4, "python": 2}
+    culprit = account(trace).rows[0].culprit
+    assert culprit is not None
+    assert culprit.name == "EagerLocalExecute: SaveV2"  # and not what TensorFlow calls inside it
+
+
 def test_the_host_that_is_busy_longest_without_communication_stands_for_the_session():
     def host(name: str, *parts: tuple[str, int]) -> StepAccount:
         total = sum(ms for _, ms in parts)
         rows = [AccountRow(cause, ms * MS, None, None, None) for cause, ms in parts]
         shown = account(draw("host main | M0---M1---"))
-        return replace(shown, host=name, step_ps=total * MS, rows=rows)
+        own_ps = sum(ms for cause, ms in parts if cause != "communication") * MS
+        return replace(shown, host=name, step_ps=total * MS, rows=rows, own_ps=own_ps)
 
     waiting, late = host("a", ("communication", 80), ("python", 21)), host("b", ("python", 95), ("communication", 5))
     longer_by_chance = host("c", ("communication", 95), ("python", 20))

@@ -131,6 +131,15 @@ def test_without_steps_there_is_no_account():
     assert account_of(draw("host main | a--b--c")) is None
 
 
+def test_steps_that_end_with_an_update_and_have_no_marks_have_an_account():
+    step = "aaaa  bb-U-"
+    trace = draw(f"host main | {step * 6}", {"U": Sort(K.ANNOTATION, "Optimizer.step#SGD.step")})
+
+    # From the end of an update to the end of the next one.
+    assert causes(trace) == {"host_compute": 7, "python": 4}
+    assert account(trace).replay_error_percent == pytest.approx(0, abs=1)
+
+
 def test_the_median_step_stands_for_the_steps():
     trace = draw("host main | M0--M1--------M2---M3---M4----\nhost main | a---a---------a----a----a-----")
 

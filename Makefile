@@ -20,7 +20,7 @@ setup = $(if $(STARTER),$(STARTER) scripts/bootstrap.py $(1) --python "$(PYTHON)
 help:
 	@echo "make demo     set up, train a small model under the profiler, show where its time went;"
 	@echo "              in a terminal the page stays open until Ctrl-C, unless DEMO_ONCE=1"
-	@echo "make test     set up, check style and types, run every test"
+	@echo "make test     set up, check style and types, run every test, and those that fail once more"
 	@echo "make test-checked  the tests of reading, on loops that check every index, under sanitizers"
 	@echo "make fuzz     break files on purpose until Ctrl-C; FUZZ=trace_json for the other format"
 	@echo "make fuzz-nightly  damaged files through both readers and all tools; goes on where the last run ended"
@@ -34,11 +34,14 @@ demo:
 	@$(call setup,demo)
 	@$(BIN)/stepscope demo
 
+# Many tests record real programs, beside other tests that keep all cores busy.  What fails there runs a second time, one
+# test after the other; only what fails twice fails, and the log shows both.
+TEST_AGAIN = $(BIN)/python -m pytest --last-failed --last-failed-no-failures=none -n=0
 test:
 	@$(call setup,test)
 	@$(MAKE) --no-print-directory check
 	$(BIN)/python scripts/frontend.py test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest || { [ $$? -eq 1 ] && $(TEST_AGAIN); }
 
 .PHONY: test-checked
 test-checked:

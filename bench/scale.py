@@ -52,6 +52,9 @@ class Run:
         )
 
 
+OPEN_RAY = {"RAY_AUTH_MODE": "disabled"}  # the cluster of a measurement asks nobody for a token
+
+
 def command(words: Sequence[str], look: Callable[[int], None] = lambda _: None, **environment: str) -> Run:
     """Runs `stepscope WORDS --format json`."""
     out = Path(os.environ.get("TMPDIR", "/tmp")) / f"scale-{os.getpid()}.json"
@@ -146,7 +149,7 @@ def ray_cluster(workers: int) -> Iterator[str]:
     words = ["start", "--head", f"--port={port}", f"--num-cpus={workers}", "--include-dashboard=false", "--block"]
     words += ["--object-store-memory=200000000", "--disable-usage-stats"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    head = subprocess.Popen([BIN / "ray", *words], **quiet, start_new_session=True)
+    head = subprocess.Popen([BIN / "ray", *words], env=os.environ | OPEN_RAY, **quiet, start_new_session=True)
     _await_port(port)
     try:
         yield f"127.0.0.1:{port}"
@@ -202,7 +205,7 @@ def engines(folder: Path, count: int, steps: int) -> Iterator[str]:
         runs = []
         for workers in (1, 2):
             with cluster(workers) as address:
-                runs.append(command(["overview", str(logdir)], STEPSCOPE_ENGINE=f"{name}={address}", **off))
+                runs.append(command(["overview", str(logdir)], STEPSCOPE_ENGINE=f"{name}={address}", **OPEN_RAY, **off))
             assert runs[-1].answer == expected.answer, f"{name} answers otherwise"
             yield f"| {name} | {workers} | {runs[-1].row} | {runs[0].seconds / runs[-1].seconds:.2f} |"
     yield "\nProcessor time of workers that a cluster started is not in these figures. All answers are equal.\n"

@@ -7,6 +7,7 @@ Every loop of the framework is recorded below LOGDIR/NAME.  Tests take the marks
 
 from __future__ import annotations
 
+import functools
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,154 +17,176 @@ from typing import Any
 
 Mark = Callable[[], object]
 """Ends a step, and starts the next one."""
+Step = Callable[[], object]
+Loop = Callable[[Mark], object]
 
 
-def torch_loops() -> dict[str, Callable[[Mark], None]]:
-    """PyTorch on a CPU."""
-    import torch
+def repeat(step: Step, count: int, mark: Mark) -> None:
+    """The plain loop."""
+    for _ in range(count):
+        step()
+        mark()
 
-    torch.set_num_threads(1)
-    networks = [torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 32)) for _ in "ab"]
-    model, other = networks
-    optimizer, second = (torch.optim.Adam(network.parameters(), 1e-4) for network in networks)
-    x = torch.randn(64, 32)
 
-    def train(rounds: int = 1) -> None:
-        optimizer.zero_grad()
+class TorchLoops:
+    """PyTorch on a CPU: two small networks with an optimizer each, and loops over one batch."""
+
+    def __init__(self) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        self.torch = torch
+        self.model, self.other = (
+            torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 32)) for _ in range(2)
+        )
+        self.optimizer, self.second = (
+            torch.optim.Adam(network.parameters(), 1e-4) for network in (self.model, self.other)
+        )
+        self.x = torch.randn(64, 32)
+
+    def train(self, rounds: int = 1) -> None:
+        """One update, of the gradients of so many batches."""
+        self.optimizer.zero_grad()
         for _ in range(rounds):
-            model(x).square().mean().backward()
-        optimizer.step()
+            self.model(self.x).square().mean().backward()
+        self.optimizer.step()
 
-    def evaluate() -> None:
-        with torch.no_grad():
+    def evaluate(self) -> None:
+        """Eight forward passes."""
+        with self.torch.no_grad():
             for _ in range(8):
-                model(x).argmax(-1)
+                self.model(self.x).argmax(-1)
 
-    def save() -> None:
+    def save(self) -> None:
+        """A checkpoint."""
         with tempfile.TemporaryFile() as file:
-            torch.save(model.state_dict(), file)
+            self.torch.save(self.model.state_dict(), file)
 
-    def simple(count: int) -> Callable[[Mark], None]:
-        def loop(mark: Mark) -> None:
-            for _ in range(count):
-                train()
-                mark()
+    def accumulate(self, mark: Mark) -> None:
+        """Gradients of four batches for each update."""
+        repeat(functools.partial(self.train, rounds=4), 10, mark)
 
-        return loop
-
-    def accumulation(mark: Mark) -> None:
+    def step_two_optimizers(self, mark: Mark) -> None:
+        """Two networks in a row, each with its optimizer."""
         for _ in range(10):
-            train(rounds=4)
-            mark()
-
-    def two_optimizers(mark: Mark) -> None:
-        for _ in range(10):
-            for each in (optimizer, second):
+            for each in (self.optimizer, self.second):
                 each.zero_grad()
-            other(model(x)).square().mean().backward()
-            for each in (optimizer, second):
+            self.other(self.model(self.x)).square().mean().backward()
+            for each in (self.optimizer, self.second):
                 each.step()
             mark()
 
-    def adversaries(mark: Mark) -> None:
+    def train_adversaries(self, mark: Mark) -> None:
+        """Two networks in turn."""
         for _ in range(10):
-            second.zero_grad()
-            (other(x).relu().mean() - other(model(x).detach()).tanh().mean()).backward()
-            second.step()
-            optimizer.zero_grad()
-            other(model(x)).softmax(-1).log().mean().backward()
-            optimizer.step()
+            self.second.zero_grad()
+            made = self.model(self.x).detach()
+            (self.other(self.x).relu().mean() - self.other(made).tanh().mean()).backward()
+            self.second.step()
+            self.optimizer.zero_grad()
+            self.other(self.model(self.x)).softmax(-1).log().mean().backward()
+            self.optimizer.step()
             mark()
 
-    def evaluation(mark: Mark) -> None:
+    def train_and(self, extra: Step, every: int, mark: Mark) -> None:
+        """Something else after some updates."""
         for step in range(12):
-            train()
-            if step % 4 == 3:
-                evaluate()
+            self.train()
+            if step % every == every - 1:
+                extra()
             mark()
 
-    def checkpoints(mark: Mark) -> None:
-        for step in range(12):
-            train()
-            if step % 3 == 2:
-                save()
-            mark()
-
-    def update_by_hand(mark: Mark) -> None:
+    def update_by_hand(self, mark: Mark) -> None:
+        """No optimizer."""
         for _ in range(10):
-            loss = model(x).square().mean()
-            gradients = torch.autograd.grad(loss, list(model.parameters()))
-            with torch.no_grad():
-                for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+            loss = self.model(self.x).square().mean()
+            gradients = self.torch.autograd.grad(loss, list(self.model.parameters()))
+            with self.torch.no_grad():
+                for parameter, gradient in zip(self.model.parameters(), gradients, strict=True):
                     parameter -= 1e-4 * gradient
             mark()
 
-    def loader(mark: Mark) -> None:
-        for _ in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(640, 32)), batch_size=64):
-            train()
+    def load_batches(self, mark: Mark) -> None:
+        """Batches of a DataLoader."""
+        data = self.torch.utils.data
+        for _ in data.DataLoader(data.TensorDataset(self.torch.randn(640, 32)), batch_size=64):
+            self.train()
             mark()
 
-    counts = {f"{count} identical": simple(count) for count in (5, 12, 40)}
-    return counts | {
-        "accumulation": accumulation, "two optimizers": two_optimizers, "adversaries": adversaries,
-        "evaluation": evaluation, "checkpoints": checkpoints, "update by hand": update_by_hand, "loader": loader,
-    }  # fmt: skip
+
+def torch_loops() -> dict[str, Loop]:
+    """The loops of PyTorch by name."""
+    loops = TorchLoops()
+    return _identical(loops.train) | {
+        "accumulation": loops.accumulate,
+        "two optimizers": loops.step_two_optimizers,
+        "adversaries": loops.train_adversaries,
+        "evaluation": functools.partial(loops.train_and, loops.evaluate, 4),
+        "checkpoints": functools.partial(loops.train_and, loops.save, 3),
+        "update by hand": loops.update_by_hand,
+        "loader": loops.load_batches,
+    }
 
 
-def jax_loops() -> dict[str, Callable[[Mark], None]]:
-    """JAX on a CPU."""
-    import jax
-    import jax.numpy as jnp
+def _identical(step: Step) -> dict[str, Loop]:
+    """Plain loops of several lengths."""
+    return {f"{count} identical": functools.partial(repeat, step, count) for count in (5, 12, 40)}
 
-    @jax.jit
-    def train_step(w: Any, x: Any) -> Any:
-        return w - 1e-3 * jax.grad(lambda w: jnp.square(jnp.tanh(x @ w) @ w).mean())(w)
 
-    @jax.jit
-    def evaluate(w: Any, x: Any) -> Any:
-        return jnp.square(x @ w).mean()
+class JaxLoops:
+    """JAX on a CPU: three jitted functions, compiled already, and loops over one batch."""
 
-    @jax.jit
-    def loss_of(w: Any, x: Any) -> Any:
-        return jnp.tanh(x @ w).mean()
+    def __init__(self) -> None:
+        import jax
+        import jax.numpy as jnp
 
-    w, x = jnp.ones((128, 128)) * 0.01, jnp.ones((64, 128))
-    for function in (train_step, evaluate, loss_of):
-        jax.block_until_ready(function(w, x))
+        @jax.jit
+        def train_step(w: Any, x: Any) -> Any:
+            return w - 1e-3 * jax.grad(lambda w: jnp.square(jnp.tanh(x @ w) @ w).mean())(w)
 
-    def simple(count: int) -> Callable[[Mark], None]:
-        def loop(mark: Mark) -> None:
-            now = w
-            for _ in range(count):
-                now = train_step(now, x)
-                now.block_until_ready()
-                mark()
+        @jax.jit
+        def evaluate(w: Any, x: Any) -> Any:
+            return jnp.square(x @ w).mean()
 
-        return loop
+        @jax.jit
+        def loss_of(w: Any, x: Any) -> Any:
+            return jnp.tanh(x @ w).mean()
 
-    def evaluation(mark: Mark) -> None:
-        now = w
+        self.train_step, self.evaluate, self.loss_of = train_step, evaluate, loss_of
+        self.w, self.x = jnp.ones((128, 128)) * 0.01, jnp.ones((64, 128))
+        for function in (train_step, evaluate, loss_of):
+            jax.block_until_ready(function(self.w, self.x))
+
+    def train(self) -> None:
+        """One update, waited for."""
+        self.w = self.train_step(self.w, self.x)
+        self.w.block_until_ready()
+
+    def evaluate_between(self, mark: Mark) -> None:
+        """An evaluation after every fourth update."""
         for step in range(12):
-            now = train_step(now, x)
+            self.w = self.train_step(self.w, self.x)
             if step % 4 == 3:
                 for _ in range(3):
-                    evaluate(now, x).block_until_ready()
-            now.block_until_ready()
+                    self.evaluate(self.w, self.x).block_until_ready()
+            self.w.block_until_ready()
             mark()
 
-    def two_functions(mark: Mark) -> None:
-        now = w
+    def call_two_functions(self, mark: Mark) -> None:
+        """A loss that is read before each update."""
         for _ in range(10):
-            float(loss_of(now, x))
-            now = train_step(now, x)
-            now.block_until_ready()
+            float(self.loss_of(self.w, self.x))
+            self.train()
             mark()
 
-    counts = {f"{count} identical": simple(count) for count in (5, 12, 40)}
-    return counts | {"evaluation": evaluation, "two functions": two_functions}
+
+def jax_loops() -> dict[str, Loop]:
+    """The loops of JAX by name."""
+    loops = JaxLoops()
+    return _identical(loops.train) | {"evaluation": loops.evaluate_between, "two functions": loops.call_two_functions}
 
 
-def record_torch(folder: Path, loop: Callable[[Mark], None]) -> None:
+def record_torch(folder: Path, loop: Loop) -> None:
     """Records a loop by PyTorch's profiler, which marks its steps."""
     import torch
 
@@ -174,7 +197,7 @@ def record_torch(folder: Path, loop: Callable[[Mark], None]) -> None:
     profile.export_chrome_trace(str(folder / "host.1.pt.trace.json"))
 
 
-def record_jax(folder: Path, loop: Callable[[Mark], None]) -> None:
+def record_jax(folder: Path, loop: Loop) -> None:
     """Records a loop by JAX's profiler, with a mark around each step."""
     import jax
 

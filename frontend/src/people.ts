@@ -21,6 +21,14 @@ export interface AllWords {
   readonly person: string;
   readonly role: Role;
   readonly can_upload: boolean;
+  /** Whether there is a login, so that a link to share is more than an address. */
+  readonly can_share: boolean;
+}
+
+/** A link to a view, below the server's address; it ends at `expires`, seconds since 1970. */
+export interface SharedLink {
+  readonly link: string;
+  readonly expires: number;
 }
 
 export type Change = Partial<Pick<Words, "title" | "note" | "labels" | "starred" | "deleted">>;
@@ -66,6 +74,15 @@ export function mayCapture(): boolean {
 
 export function mayUpload(): boolean {
   return allWords.value?.can_upload ?? false;
+}
+
+export function mayShare(): boolean {
+  return allWords.value?.can_share ?? false;
+}
+
+/** Makes a link to a view of a session; `view` is the address from its `#` on. */
+export function makeLink(session: string, view: string): Promise<SharedLink> {
+  return send<SharedLink>("POST", `api/sessions/${encodeURIComponent(session)}/share`, { view });
 }
 
 /** Fails with status 409 if somebody else changed it meanwhile; `version` is that of the words that were changed. */

@@ -5,7 +5,7 @@ import { PALETTES } from "../src/design/colours";
 import { operations } from "../src/format";
 import { type GraphNode, type GraphPart, hloAddress, type Picture } from "../src/pages/xla/graphData";
 import { BOX, curve, placePart, placePicture } from "../src/pages/xla/graphLayout";
-import { ownRows } from "../src/pages/xla/ownRows";
+import { ownRows } from "../src/pages/shared/ownRows";
 
 const node = (id: number, more: Partial<GraphNode> = {}): GraphNode => ({
   ...{ id, name: `n${id}`, category: "add", shape: "f32[8]", hops: 0, occurrences: 1, self_us: 1, on_path: false },

@@ -83,6 +83,11 @@ def test_axe_finds_nothing_on_the_pages_of_ranks_and_xla(page, page_server, corp
             assert objections(page) == [], place
 
 
+UNMOVED = """() => document.getAnimations()
+    .filter(each => each.effect.getComputedTiming().iterations !== Infinity)
+    .every(each => each.playState !== 'running')"""
+
+
 def test_axe_finds_nothing_in_what_opens_over_a_page(page, page_server, axe):
     page.goto(f"{page_server.address}#/summary?session={page_server.session('two-hosts')}")
     settle(page)
@@ -90,6 +95,7 @@ def test_axe_finds_nothing_in_what_opens_over_a_page(page, page_server, axe):
     for name in ("Choose a session", "Choose a host", "Compare with", "Bookmarks", "Go to anything", "Help and keys"):
         page.get_by_role("button", name=name).click()
         page.wait_for_timeout(100)
+        page.wait_for_function(UNMOVED)  # what fades in has other colours meanwhile
         assert objections(page) == [], name
         page.keyboard.press("Escape")
 

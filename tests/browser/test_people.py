@@ -158,6 +158,55 @@ def test_profiles_are_uploaded_within_the_quota(page, team, page_problems):
     page_problems.clear()  # the browser reports each refused request
 
 
+def shared_link(page: Any) -> str:
+    """The link in the clipboard, once the page says that it is there."""
+    expect(page.get_by_role("status").filter(has_text="It works for 14 days, until")).to_be_visible()
+    link: str = page.evaluate("navigator.clipboard.readText()")
+    return link
+
+
+def test_a_session_is_shared_by_a_link_that_asks_for_a_login(page, team, browser):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    enter(page, team, Role.SEE)
+    page.get_by_role("button", name="Share second").click()
+    link = shared_link(page)
+    visitor = browser.new_context().new_page()
+    visitor.goto(link)
+    log_in(visitor, Role.SEE)
+    settle(visitor)
+
+    expect(visitor.get_by_role("button", name="Choose a session")).to_contain_text("second")
+    visitor.context.close()
+
+
+def test_a_view_is_shared_with_its_selection_by_keyboard(page, team, browser):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    enter(page, team, Role.SEE)
+    page.get_by_role("button", name="first").last.click()
+    page.goto(f"{page.url.split('#')[0]}#/timeline?{page.url.split('?')[1]}&selected=3")
+    settle(page)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("share this view")
+    expect(page.get_by_role("option").first).to_contain_text("Share this view by a link that ends")
+    page.keyboard.press("Enter")
+    link = shared_link(page)
+    page.context.clear_cookies()
+    page.goto(link)
+    log_in(page, Role.SEE)
+    settle(page)
+
+    assert "selected=3" in page.url and "#/timeline?" in page.url
+
+
+def test_a_server_without_a_login_offers_no_links_that_end(browser, page_server, page_problems):
+    with watched_page(browser, page_server.address, page_problems) as page:
+        page.goto(f"{page_server.address}#/summary?session={page_server.session('drawn')}")
+        settle(page)
+        open_list(page)
+        expect(page.get_by_role("button", name="About drawn")).to_be_visible()
+        expect(page.get_by_role("button", name="Share drawn")).to_have_count(0)
+
+
 def test_who_may_only_look_is_offered_nothing_else(page, team):
     enter(page, team, Role.SEE)
 

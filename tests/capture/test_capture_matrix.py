@@ -16,7 +16,7 @@ import matrix_programs
 import oracle
 import pytest
 from places import ROOT
-from program_runs import profiles_below, run_command, step_marks
+from program_runs import UNHURRIED, profiles_below, run_command, step_marks
 
 DOCS = ROOT / "docs" / "capture.md"
 FRAMEWORKS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch", "python": "plain Python"}
@@ -39,8 +39,8 @@ def program(framework, tmp_path_factory) -> tuple[Path, Said]:
         if importlib.util.find_spec(needed) is None:
             pytest.skip(f"{needed} is not installed, so there is nothing of it to capture")
     folder = tmp_path_factory.mktemp(framework)
-    words = ["-m", "stepscope", "run", "--logdir", "run", "--steps", "4", "--skip", "3", "-q", matrix_programs.__file__]
-    done = run_command([*words, framework, str(folder)], folder, {"KERAS_BACKEND": framework})
+    words = ["run", "--logdir", "run", "--steps", "4", "--skip", "3", "-q", *UNHURRIED, matrix_programs.__file__]
+    done = run_command(["-m", "stepscope", *words, framework, str(folder)], folder, {"KERAS_BACKEND": framework})
     assert done.returncode == 0, done.stderr[-3000:]
     return folder, json.loads(done.stdout.splitlines()[-1])
 

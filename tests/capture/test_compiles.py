@@ -9,7 +9,7 @@ from typing import Any
 
 import compile_programs
 import pytest
-from program_runs import profiles_below, run_command
+from program_runs import UNHURRIED, profiles_below, run_command
 
 import stepscope
 from stepscope.capture.options import ProfilerOptions
@@ -46,7 +46,7 @@ def framework(request) -> str:
 def profile(framework, tmp_path_factory) -> Path:
     """The profile of all steps of a program but the first."""
     folder = tmp_path_factory.mktemp(framework)
-    options = ["--skip", "1", "--steps", str(compile_programs.STEPS - 1), "--logdir", "logs"]
+    options = ["--skip", "1", "--steps", str(compile_programs.STEPS - 1), "--logdir", "logs", *UNHURRIED]
     done = run_command(["-m", "stepscope", "run", "-q", *options, compile_programs.__file__, framework], folder)
     assert done.returncode == 0, done.stderr[-3000:]
     (path,) = profiles_below(folder / "logs")
@@ -85,9 +85,12 @@ def test_a_function_is_a_row_with_its_cost(profile, framework):
 def test_the_advice_says_what_changes_and_where(profile, framework):
     found = stepscope.load(profile).advice().to_dict()["advice"]
     places = {name: f"{compile_programs.__file__}:{line_of(text)}" for name, text in DECORATORS.items()}
-    # Which of TensorFlow's two functions costs more depends on the machine.
+    # Which of the two functions of TensorFlow, or arguments of PyTorch, costs more depends on the machine.
     expected = {
-        "torch": (f"argument x of torch_step ({places['torch']}) changes: float32[4,2], then float32[5,2]",),
+        "torch": (
+            f"argument x of torch_step ({places['torch']}) changes: float32[4,2], then float32[5,2]",
+            f"argument rate of torch_step ({places['torch']}) changes: ",
+        ),
         "tensorflow": (
             f"argument batch['x'] of tf_step ({places['tensorflow']}) changes: float32[4,2], then float32[5,2]",
             f"made_anew ({compile_programs.__file__}:{line_of('def made_anew')}) is made a new function each time",

@@ -28,7 +28,7 @@ def _empty_store() -> Iterator[None]:
 
 
 def test_a_watch_writes_its_series_and_captures_there() -> None:
-    with stepscope.watch(LOGDIR, window_every=0, window_steps=0, series="100s") as handle:
+    with stepscope.watch(LOGDIR, window_every=0, window_steps=0, series="100s", slow_factor=1e6) as handle:
         for number in range(40):
             with stepscope.step(number):
                 pass

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import worker_programs
-from program_runs import profiles_below, read_profile, run_command, step_marks
+from calm import taking_a_turn
+from program_runs import UNHURRIED, profiles_below, read_profile, run_command, step_marks
 
 import stepscope
 from stepscope.capture import workers
@@ -34,8 +35,9 @@ def profile(program, tmp_path_factory) -> Path:
     if program in ("loader", "grain"):
         pytest.importorskip({"loader": "torch"}.get(program, program))
     folder = tmp_path_factory.mktemp(program)
-    options = ["-q", "--logdir", "logs", *OPTIONS.get(program, [])]
-    done = run_command(["-m", "stepscope", "run", *options, worker_programs.__file__, program], folder)
+    options = ["-q", "--logdir", "logs", *UNHURRIED, *OPTIONS.get(program, [])]
+    with taking_a_turn():
+        done = run_command(["-m", "stepscope", "run", *options, worker_programs.__file__, program], folder)
     assert done.returncode == 0, done.stderr[-3000:]
     (path,) = profiles_below(folder / "logs")
     return path

@@ -9,8 +9,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from program_runs import QUIET, profiles_below, run_command, step_numbers
+from program_runs import QUIET, UNHURRIED, profiles_below, run_command, step_numbers
 
+OPTIONS = ["-q", "--logdir", "logs", "--steps", "3", *UNHURRIED]
 STEPS = """
 import os, sys, time, stepscope
 def steps(count=10, at=None, do=lambda: None):
@@ -52,7 +53,7 @@ def test_an_odd_program_runs_as_under_python_and_leaves_its_profile(tmp_path, pr
     (tmp_path / "script.py").write_text(STEPS + PROGRAMS[program] + "\n")
 
     plain = run_bytes(["script.py"], tmp_path)
-    ours = run_bytes(["-m", "stepscope", "run", "-q", "--logdir", "logs", "--steps", "3", "script.py"], tmp_path)
+    ours = run_bytes(["-m", "stepscope", "run", *OPTIONS, "script.py"], tmp_path)
 
     assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout), ours.stderr
     (path,) = profiles_below(tmp_path / "logs")
@@ -80,7 +81,7 @@ def test_the_text_of_a_program_runs_as_under_python(tmp_path):
 
 def test_a_program_on_stdin_is_captured(tmp_path):
     program = textwrap.dedent(STEPS) + "steps()\nprint(__name__, sys.argv)\n"
-    command = [sys.executable, "-m", "stepscope", "run", "-q", "--logdir", "logs", "--steps", "3", "-", "word"]
+    command = [sys.executable, "-m", "stepscope", "run", *OPTIONS, "-", "word"]
 
     done = subprocess.run(command, input=program, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
 
@@ -96,8 +97,7 @@ def test_a_module_of_a_package_runs_as_under_python_and_is_captured(tmp_path):
     (package / "loop.py").write_text(STEPS + "steps(); print(__name__, __package__, sys.argv[1:])\n")
 
     plain = run_command(["-m", "training.loop", "--lr", "1"], tmp_path)
-    command = ["run", "-q", "--logdir", "logs", "--steps", "3", "-m", "training.loop", "--lr", "1"]
-    ours = run_command(["-m", "stepscope", *command], tmp_path)
+    ours = run_command(["-m", "stepscope", "run", *OPTIONS, "-m", "training.loop", "--lr", "1"], tmp_path)
 
     assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout), ours.stderr
     (path,) = profiles_below(tmp_path / "logs")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from ports import free_port
 from waiting import await_until
 
 import stepscope
@@ -20,12 +23,6 @@ from stepscope.report.export import to_json
 sessions = pytest.importorskip("bench.sessions", reason="the bench is in the checkout alone")
 
 BIN = Path(sys.executable).parent
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def answers(port: int) -> bool:
@@ -45,15 +42,21 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ray_address() -> Iterator[str]:
-    """A Ray cluster that runs already; Ray keeps one a machine, so `ray stop` would end others' as well."""
-    pytest.importorskip("ray")
+def ray_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Ray cluster that runs already and demands a token, as Ray does unless told otherwise.
+
+    Ray keeps one cluster a machine, so `ray stop` would end others' as well.
+    """
+    if find_spec("ray") is None:
+        pytest.skip("needs Ray")  # which reads its variables when it is imported
     port = free_port()
     command = [BIN / "ray", "start", "--head", f"--port={port}", "--num-cpus=2", "--include-dashboard=false"]
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    token = tmp_path_factory.mktemp("ray") / "token"
+    token.write_text(secrets.token_hex(32))
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in quiet.items():
-            patch.setenv(name, value)
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+        patch.setenv("RAY_AUTH_MODE", "token")
         head = subprocess.Popen(
             [*command, "--object-store-memory=100000000", "--disable-usage-stats", "--block"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
@@ -191,6 +194,7 @@ print(len(stepscope.load(sys.argv[1], engine="ray").overview().hosts))
 
 def test_a_ray_engine_without_an_address_uses_the_cluster_of_the_environment(logdir: Path, ray_address: str) -> None:
     environment = os.environ | {"RAY_ADDRESS": ray_address, "STEPSCOPE_CACHE": "off"}
+    del environment["RAY_AUTH_MODE"]  # the engine finds out that there is a token
     done = subprocess.run(
         [sys.executable, "-c", LOCAL_RAY, str(logdir)], capture_output=True, text=True, timeout=120, env=environment
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -161,6 +162,68 @@ def test_blocks_keep_what_is_in_them_while_they_grow_and_leave_memory(seed: int)
         capture_output=True, text=True, timeout=300, env=spilling.environment_for_spilling(os.environ),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+WRITERS = """
+import sys, threading
+import numpy as np
+from stepscope.kernels import spill
+assert spill.start("/var/tmp", 64 << 20)
+content = np.arange(1 << 20)
+content.tofile(sys.argv[1])
+wrong = []
+
+def work(seed):
+    for turn in range(10):
+        column = np.empty(1 << 20, np.int64)
+        left = memoryview(column).cast("B")
+        with open(sys.argv[1], "rb", buffering=0) as file:
+            while count := file.readinto(left):
+                left = left[count:]
+        column += seed
+        column *= 3
+        if not np.array_equal(column, (content + seed) * 3):
+            wrong.append((seed, turn))
+
+threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not wrong, wrong
+assert spill.figures()[1] > 0
+"""
+
+
+@can_spill
+def test_threads_and_the_system_write_to_blocks_while_these_leave_memory(tmp_path: Path) -> None:
+    """The process takes more than it may from the start, so blocks leave it all the time."""
+    done = subprocess.run(
+        [sys.executable, "-c", WRITERS, str(tmp_path / "content")],
+        capture_output=True, text=True, timeout=300, env=spilling.environment_for_spilling(os.environ),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+FAULT = """
+import ctypes, faulthandler
+from stepscope.kernels import spill
+assert spill.start("/var/tmp", 64 << 20)
+blocks = [bytearray(5_000_000) for _ in range(40)]
+assert spill.figures()[1] > 0
+faulthandler.enable()
+ctypes.string_at(8)
+"""
+
+
+@can_spill
+def test_a_crash_is_still_a_crash() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FAULT],
+        capture_output=True, text=True, timeout=300, env=spilling.environment_for_spilling(os.environ),
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGSEGV
+    assert "Segmentation fault" in done.stderr
 
 
 def test_a_process_that_was_not_started_for_it_cannot_spill(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from framework_captures import FrameworkCapture
 from hypothesis import given
 from hypothesis import strategies as st
+from places import TORCH_TRACES
 
 from stepscope import api
 from stepscope.engines import host_work
@@ -31,18 +32,6 @@ from stepscope.formats.store import local
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Trait
 
 K = EventKind
-
-CORPUS = (
-    "torch-v100-resnet50-workers0/worker0.1623143089861.pt.trace.json.gz",
-    "torch-v100-resnet50-workers4/worker0.1623212756351.pt.trace.json.gz",
-    "torch-nccl/nccl.pt.trace.json.gz",
-    "torch-multirank/rank0.pt.trace.json.gz",
-    "torch-multirank/rank1.pt.trace.json.gz",
-    "torch-h100-owlv2/owlv2.pt.trace.json.gz",
-    "torch-h100-qwen/qwen.pt.trace.json.gz",
-    "torch-mi300-resnet/resnet_act_checkpoint.pt.trace.json.gz",
-    "torch-sglang-qwen3/sglang_prefilldecode.pt.trace.json.gz",
-)
 
 
 # -- drawing and looking -----------------------------------------------------------------------------------------------
@@ -955,7 +944,7 @@ def _mutated(data: bytes, rng: random.Random) -> bytes:
 
 
 def test_mutations_give_a_sound_trace_or_a_plain_error(corpus: Path) -> None:
-    whole = json.loads(gzip.decompress((corpus / CORPUS[3]).read_bytes()))
+    whole = json.loads(gzip.decompress((corpus / TORCH_TRACES[3]).read_bytes()))
     whole["traceEvents"] = whole["traceEvents"][:60] + whole["traceEvents"][-60:]
     plain = json.dumps(whole).encode()
     packed = gzip.compress(plain, 1)
@@ -987,7 +976,7 @@ def _same(one: HostTrace, other: HostTrace) -> bool:
 
 def test_the_size_of_the_pieces_does_not_matter(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows smaller than an event, and parts of them that hold one or two: all give the same trace."""
-    packed = (corpus / CORPUS[3]).read_bytes()
+    packed = (corpus / TORCH_TRACES[3]).read_bytes()
     whole = load(packed)
     monkeypatch.setattr(text, "_PIECE_BYTES", 1000)
     monkeypatch.setattr(text, "_INPUT_BYTES", 700)
@@ -1045,7 +1034,7 @@ def _device_rows(trace: HostTrace) -> np.ndarray[Any, Any]:
     return np.flatnonzero(np.isin(trace.events.line, trace.lines_of(LineKind.STREAM)))
 
 
-@pytest.mark.parametrize("name", CORPUS)
+@pytest.mark.parametrize("name", TORCH_TRACES)
 def test_a_real_trace_equals_its_json(corpus: Path, name: str) -> None:
     require_equal_to_json(corpus / name)
 
@@ -1097,7 +1086,7 @@ def require_equal_to_json(path: Path) -> None:
     assert trace.stat_ints(("step_num",))[marks].tolist() == [int(trace.name_of(row)[13:]) for row in marks.tolist()]
 
 
-@pytest.mark.parametrize("name", CORPUS)
+@pytest.mark.parametrize("name", TORCH_TRACES)
 def test_links_of_a_real_trace_equal_its_ids(corpus: Path, name: str) -> None:
     trace = load((corpus / name).read_bytes())
     ops: dict[int, str] = {}
@@ -1126,11 +1115,11 @@ def test_links_of_a_real_trace_equal_its_ids(corpus: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "plane", "facts"),
     [
-        (CORPUS[0], "/device:GPU:0", {"gpu_device_name": "Tesla V100-DGXS-32GB", "core_count": 80}),
-        (CORPUS[5], "/device:GPU:0", {"gpu_device_name": "NVIDIA H100 80GB HBM3", "device_vendor": "Nvidia"}),
-        (CORPUS[7], "/device:GPU:2", {"gpu_device_name": "AMD Instinct MI300X", "device_vendor": "AMD"}),
-        (CORPUS[8], "/device:GPU:9", {"memory_size": 206141652992, "core_count": 304}),
-        (CORPUS[3], "/host:CPU", {"rank": 0, "world_size": 128}),
+        (TORCH_TRACES[0], "/device:GPU:0", {"gpu_device_name": "Tesla V100-DGXS-32GB", "core_count": 80}),
+        (TORCH_TRACES[5], "/device:GPU:0", {"gpu_device_name": "NVIDIA H100 80GB HBM3", "device_vendor": "Nvidia"}),
+        (TORCH_TRACES[7], "/device:GPU:2", {"gpu_device_name": "AMD Instinct MI300X", "device_vendor": "AMD"}),
+        (TORCH_TRACES[8], "/device:GPU:9", {"memory_size": 206141652992, "core_count": 304}),
+        (TORCH_TRACES[3], "/host:CPU", {"rank": 0, "world_size": 128}),
     ],
 )
 def test_facts_of_real_devices(corpus: Path, name: str, plane: str, facts: dict[str, Any]) -> None:
@@ -1143,7 +1132,7 @@ def test_facts_of_real_devices(corpus: Path, name: str, plane: str, facts: dict[
 def test_precision_of_real_kernels(corpus: Path) -> None:
     """By time on the device: the H100 model runs in bfloat16, the V100 and A100 models in single precision."""
     share = {}
-    for name in (CORPUS[0], CORPUS[2], CORPUS[5], CORPUS[7]):
+    for name in (TORCH_TRACES[0], TORCH_TRACES[2], TORCH_TRACES[5], TORCH_TRACES[7]):
         trace = load((corpus / name).read_bytes())
         kernels = trace.events.kind == K.KERNEL
         narrow = kernels & ((trace.events.traits & np.uint8(Trait.COMPUTES_16BIT)) != 0)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ports import free_port
 from program_runs import run_command
 from waiting import await_until
 
@@ -51,9 +52,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    port = free_port()
     log = tmp_path_factory.mktemp("moto") / "log"
     with pytest.MonkeyPatch.context() as patch, log.open("w") as output:
         for name, value in {

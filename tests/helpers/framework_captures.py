@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import framework_programs
 import numpy as np
 import pytest
 import torch_programs
+from calm import record_calmly
 from warm_python import WARM
 
 TIMEOUT_S = 300  # of a machine that does other things as well
@@ -34,12 +36,14 @@ class FrameworkCapture:
     Attributes:
         logdir: the folder that the framework was told to write to.
         paths: the profile files below it (`*.xplane.pb`, or `*.pt.trace.json`), sorted.
-        step_ms: what the loop's own clock said for every profiled step, in order.
+        step_ms: what the loop's own clock said for every profiled step, in order, read around its mark.
+        least_ms: the same, read inside the mark; empty where a loop has no such clock.
     """
 
     logdir: Path
     paths: tuple[Path, ...]
     step_ms: tuple[float, ...]
+    least_ms: tuple[float, ...] = ()
 
     @property
     def is_regular(self) -> bool:
@@ -49,7 +53,19 @@ class FrameworkCapture:
         return bool(high - low <= median / 3 and sum(usual) >= 0.8 * len(usual))
 
 
-def _capture(name: str, framework: str, logdir: Path, programs: ModuleType = framework_programs) -> FrameworkCapture:
+def _capture(
+    name: str,
+    framework: str,
+    logdir: Path,
+    programs: ModuleType = framework_programs,
+    is_calm: Callable[[FrameworkCapture], bool] = lambda capture: True,
+) -> FrameworkCapture:
+    """One program's capture; `is_calm` says whether a busy machine left it what it is meant to show."""
+    return record_calmly(lambda: _record(name, framework, logdir, programs), is_calm)
+
+
+def _record(name: str, framework: str, logdir: Path, programs: ModuleType) -> FrameworkCapture:
+    shutil.rmtree(logdir, ignore_errors=True)
     words = [str(programs.__file__), name, str(logdir)]
     done = WARM.run(framework, words, os.environ, TIMEOUT_S)
     if done.returncode != 0:
@@ -58,13 +74,8 @@ def _capture(name: str, framework: str, logdir: Path, programs: ModuleType = fra
 
 
 def _with_rhythm(name: str, framework: str, logdir: Path) -> FrameworkCapture:
-    """A capture whose steps need a rhythm to be what they are meant to be: again if a busy machine gave them none."""
-    capture = _capture(name, framework, logdir)
-    for _ in range(2):
-        if not capture.is_regular:
-            shutil.rmtree(logdir)
-            capture = _capture(name, framework, logdir)
-    return capture
+    """A capture whose steps need a rhythm to be what they are meant to be."""
+    return _capture(name, framework, logdir, is_calm=lambda capture: capture.is_regular)
 
 
 def skip_unless_regular(capture: FrameworkCapture) -> None:
@@ -73,11 +84,11 @@ def skip_unless_regular(capture: FrameworkCapture) -> None:
         pytest.skip(f"the machine is too busy for a regular loop: its steps took {capture.step_ms} ms")
 
 
-def _found(logdir: Path, step_ms: list[float]) -> FrameworkCapture:
+def _found(logdir: Path, clock: dict[str, list[float]]) -> FrameworkCapture:
     paths = sorted([*logdir.rglob("*.xplane.pb"), *logdir.rglob("*.pt.trace.json")])
     if not paths:
         raise RuntimeError(f"the framework wrote no profile below {logdir}")
-    return FrameworkCapture(logdir, tuple(paths), tuple(step_ms))
+    return FrameworkCapture(logdir, tuple(paths), tuple(clock["step_ms"]), tuple(clock.get("least_ms", ())))
 
 
 def tf_slow_map(logdir: Path) -> FrameworkCapture:
@@ -155,76 +166,33 @@ def _once(factory: pytest.TempPathFactory, record: Callable[[Path], FrameworkCap
     """The capture of `record`, made by whichever worker asks first."""
     folder = _shared_folder(factory) / "captures" / record.__name__
     folder.mkdir(parents=True, exist_ok=True)
-    clock, logdir = folder / "step_ms.json", folder / "logdir"
+    clock, logdir = folder / "clock.json", folder / "logdir"
     with _locked(folder / "lock"):
         if clock.exists():
             return _found(logdir, json.loads(clock.read_text()))
         capture = record(logdir)
-        clock.write_text(json.dumps(capture.step_ms))
+        clock.write_text(json.dumps({"step_ms": capture.step_ms, "least_ms": capture.least_ms}))
         return capture
 
 
-@pytest.fixture(scope="session")
-def tf_slow_map_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `tf_slow_map`."""
-    return _once(tmp_path_factory, tf_slow_map)
+def _fixture(record: Callable[[Path], FrameworkCapture]) -> Any:
+    """The fixture of a capture; its name is that of the function that records it, and `_capture`."""
+
+    @pytest.fixture(scope="session", name=f"{record.__name__}_capture")
+    def capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
+        return _once(tmp_path_factory, record)
+
+    return capture
 
 
-@pytest.fixture(scope="session")
-def tf_healthy_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `tf_healthy`."""
-    return _once(tmp_path_factory, tf_healthy)
-
-
-@pytest.fixture(scope="session")
-def tf_unmarked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `tf_unmarked`."""
-    return _once(tmp_path_factory, tf_unmarked)
-
-
-@pytest.fixture(scope="session")
-def tf_keras_fit_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `tf_keras_fit`."""
-    return _once(tmp_path_factory, tf_keras_fit)
-
-
-@pytest.fixture(scope="session")
-def jax_marked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `jax_marked`."""
-    return _once(tmp_path_factory, jax_marked)
-
-
-@pytest.fixture(scope="session")
-def jax_unmarked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `jax_unmarked`."""
-    return _once(tmp_path_factory, jax_unmarked)
-
-
-@pytest.fixture(scope="session")
-def torch_marked_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `torch_marked`."""
-    return _once(tmp_path_factory, torch_marked)
-
-
-@pytest.fixture(scope="session")
-def torch_ddp_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `torch_ddp`."""
-    return _once(tmp_path_factory, torch_ddp)
-
-
-@pytest.fixture(scope="session")
-def torch_loader_alone_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `torch_loader_alone`."""
-    return _once(tmp_path_factory, torch_loader_alone)
-
-
-@pytest.fixture(scope="session")
-def torch_loader_workers_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `torch_loader_workers`."""
-    return _once(tmp_path_factory, torch_loader_workers)
-
-
-@pytest.fixture(scope="session")
-def torch_epoch_capture(tmp_path_factory: pytest.TempPathFactory) -> FrameworkCapture:
-    """See `torch_epoch`."""
-    return _once(tmp_path_factory, torch_epoch)
+tf_slow_map_capture = _fixture(tf_slow_map)
+tf_healthy_capture = _fixture(tf_healthy)
+tf_unmarked_capture = _fixture(tf_unmarked)
+tf_keras_fit_capture = _fixture(tf_keras_fit)
+jax_marked_capture = _fixture(jax_marked)
+jax_unmarked_capture = _fixture(jax_unmarked)
+torch_marked_capture = _fixture(torch_marked)
+torch_ddp_capture = _fixture(torch_ddp)
+torch_loader_alone_capture = _fixture(torch_loader_alone)
+torch_loader_workers_capture = _fixture(torch_loader_workers)
+torch_epoch_capture = _fixture(torch_epoch)

@@ -2,8 +2,9 @@
 
     python framework_programs.py NAME LOGDIR
 
-writes a profile below LOGDIR and prints one JSON line: the loop's own clock for every profiled step, in ms.  The loops
-are as a framework's guide would write them; nothing of Stepscope is imported.
+writes a profile below LOGDIR and prints one JSON line: what the loop's own clock said of every profiled step, in ms.
+`step_ms` is read around its mark, and `least_ms` inside; the mark's own time lies between the two, however busy the
+machine is.  The loops are as a framework's guide would write them; nothing of Stepscope is imported.
 """
 
 from __future__ import annotations
@@ -21,17 +22,20 @@ WARM_UP = 3
 MAP_SECONDS = 0.06  # far above a train step, also where other programs make that take ten times as long
 
 Mark = Callable[[int], AbstractContextManager[Any]]
+Clock = dict[str, list[float]]
 
 
-def _clocked(mark: Mark, step: Callable[[], object]) -> list[float]:
-    """Runs `step` STEPS times inside `mark(i)`; the wall time of each in ms."""
-    times = []
+def _clocked(mark: Mark, step: Callable[[], object]) -> Clock:
+    """Runs `step` STEPS times inside `mark(i)`."""
+    clock: Clock = {"step_ms": [], "least_ms": []}
     for i in range(STEPS):
-        begin = time.perf_counter()
+        around = time.perf_counter()
         with mark(i):
+            inside = time.perf_counter()
             step()
-        times.append((time.perf_counter() - begin) * 1e3)
-    return times
+            clock["least_ms"].append((time.perf_counter() - inside) * 1e3)
+        clock["step_ms"].append((time.perf_counter() - around) * 1e3)
+    return clock
 
 
 def _no_mark(_: int) -> AbstractContextManager[None]:
@@ -54,7 +58,7 @@ def _tf_train_step(size: int) -> Callable[[Any], Any]:
     return compiled
 
 
-def _tf_loop(logdir: str, dataset: Any, size: int, mark: Mark) -> list[float]:
+def _tf_loop(logdir: str, dataset: Any, size: int, mark: Mark) -> Clock:
     import tensorflow as tf
 
     train_step = _tf_train_step(size)
@@ -66,9 +70,9 @@ def _tf_loop(logdir: str, dataset: Any, size: int, mark: Mark) -> list[float]:
     for _ in range(WARM_UP):
         step()
     tf.profiler.experimental.start(logdir)
-    times = _clocked(mark, step)
+    clock = _clocked(mark, step)
     tf.profiler.experimental.stop()
-    return times
+    return clock
 
 
 def _tf_mark(step: int) -> AbstractContextManager[Any]:
@@ -78,7 +82,7 @@ def _tf_mark(step: int) -> AbstractContextManager[Any]:
     return trace
 
 
-def tf_slow_map(logdir: str) -> list[float]:
+def tf_slow_map(logdir: str) -> Clock:
     """tf.data with a map that takes 60 ms and nothing that would hide it; the train step takes a few."""
     import numpy as np
     import tensorflow as tf
@@ -93,7 +97,7 @@ def tf_slow_map(logdir: str) -> list[float]:
     return _tf_loop(logdir, tf.data.Dataset.range(1000).map(decode), 256, _tf_mark)
 
 
-def tf_healthy(logdir: str) -> list[float]:
+def tf_healthy(logdir: str) -> Clock:
     """All batches are prefetched before the capture starts, so that even a busy machine makes no step wait for one; the
     step is all matrix products."""
     import tensorflow as tf
@@ -102,14 +106,14 @@ def tf_healthy(logdir: str) -> list[float]:
     return _tf_loop(logdir, batches, 768, _tf_mark)
 
 
-def tf_unmarked(logdir: str) -> list[float]:
+def tf_unmarked(logdir: str) -> Clock:
     """As `tf_healthy`, and nobody marks the steps."""
     import tensorflow as tf
 
     return _tf_loop(logdir, tf.data.Dataset.from_tensors(tf.ones((128, 256))).repeat(), 256, _no_mark)
 
 
-def tf_keras_fit(logdir: str) -> list[float]:
+def tf_keras_fit(logdir: str) -> Clock:
     """Model.fit with the marks that Keras 3's TensorBoard callback makes: `Profiled batch`, without `_r`.
 
     That callback itself needs TensorBoard, which a profile does not.
@@ -123,27 +127,29 @@ def tf_keras_fit(logdir: str) -> list[float]:
             if batch == WARM_UP:
                 tf.profiler.experimental.start(logdir)
             if WARM_UP <= batch < WARM_UP + STEPS:
-                self.begin = time.perf_counter()
+                self.around = time.perf_counter()
                 self.mark = tf.profiler.experimental.Trace("Profiled batch", step_num=batch)
                 self.mark.__enter__()
+                self.inside = time.perf_counter()
 
         def on_train_batch_end(self, batch: int, logs: object = None) -> None:
             if WARM_UP <= batch < WARM_UP + STEPS:
+                clock["least_ms"].append((time.perf_counter() - self.inside) * 1e3)
                 self.mark.__exit__(None, None, None)
-                times.append((time.perf_counter() - self.begin) * 1e3)
+                clock["step_ms"].append((time.perf_counter() - self.around) * 1e3)
             if batch == WARM_UP + STEPS - 1:
                 tf.profiler.experimental.stop()
 
-    times: list[float] = []
+    clock: Clock = {"step_ms": [], "least_ms": []}
     model = keras.Sequential([keras.layers.Dense(256, activation="relu"), keras.layers.Dense(10)])
     model.compile(optimizer="sgd", loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     batches = STEPS + 2 * WARM_UP
     features, labels = np.ones((batches * 64, 128), np.float32), np.zeros(batches * 64, np.int64)
     model.fit(features, labels, batch_size=64, epochs=1, verbose=0, callbacks=[Profiled()])
-    return times
+    return clock
 
 
-def _jax_loop(logdir: str, mark: Mark) -> list[float]:
+def _jax_loop(logdir: str, mark: Mark) -> Clock:
     import jax
     import jax.numpy as jnp
 
@@ -151,8 +157,8 @@ def _jax_loop(logdir: str, mark: Mark) -> list[float]:
         return jnp.mean(jnp.square(jnp.tanh(batch @ weights) @ weights))
 
     train_step = jax.jit(lambda weights, batch: weights - 0.01 * jax.grad(loss)(weights, batch))
-    state = {"weights": jax.random.normal(jax.random.key(0), (384, 384)) * 0.01}
-    batch = jnp.ones((256, 384))
+    state = {"weights": jax.random.normal(jax.random.key(0), (768, 768)) * 0.01}
+    batch = jnp.ones((256, 768))  # a step takes far longer than a busy machine keeps a thread waiting
 
     def step() -> None:
         state["weights"] = train_step(state["weights"], batch).block_until_ready()
@@ -160,31 +166,32 @@ def _jax_loop(logdir: str, mark: Mark) -> list[float]:
     for _ in range(WARM_UP):
         step()
     jax.profiler.start_trace(logdir)
-    times = _clocked(mark, step)
+    clock = _clocked(mark, step)
     jax.profiler.stop_trace()
-    return times
+    return clock
 
 
-def jax_marked(logdir: str) -> list[float]:
+def jax_marked(logdir: str) -> Clock:
     """A jitted step inside StepTraceAnnotation."""
     import jax
 
     return _jax_loop(logdir, lambda step: jax.profiler.StepTraceAnnotation("train", step_num=step))
 
 
-def jax_unmarked(logdir: str) -> list[float]:
+def jax_unmarked(logdir: str) -> Clock:
     """The same jitted step, and nobody marks it."""
     return _jax_loop(logdir, _no_mark)
 
 
-def torch_marked(logdir: str) -> list[float]:
+def torch_marked(logdir: str) -> Clock:
     """A small network under torch.profiler with a schedule, which marks steps as ProfilerStep#N."""
     import torch
     from torch.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
 
-    model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+    torch.set_num_threads(1)  # of two threads on a busy core one waits for the other
+    model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    batch, labels = torch.ones(128, 256), torch.zeros(128, dtype=torch.long)
+    batch, labels = torch.ones(512, 512), torch.zeros(512, dtype=torch.long)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -202,10 +209,10 @@ def torch_marked(logdir: str) -> list[float]:
             step()
             times.append((time.perf_counter() - begin) * 1e3)
             profiler.step()
-    return times[WARM_UP:]
+    return {"step_ms": times[WARM_UP:]}
 
 
-PROGRAMS: dict[str, Callable[[str], list[float]]] = {
+PROGRAMS: dict[str, Callable[[str], Clock]] = {
     program.__name__: program
     for program in (
         tf_slow_map,

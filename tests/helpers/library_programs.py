@@ -40,6 +40,20 @@ def torch_profiler(logdir: Path) -> AbstractContextManager[Any]:
     )
 
 
+def record_each_way(train: Callable[..., None], logdir: Path) -> None:
+    """Runs a loop three times: as `stepscope run` finds it, and under Stepscope's and PyTorch's own profiler.
+
+    Args:
+        train: the loop; what it is given is called after each step.
+        logdir: where the profiles go.
+    """
+    train()
+    with profiler.Profile(logdir / "api", schedule=PLAN) as profile:
+        train(profile.step)
+    with torch_profiler(logdir / "own") as own:
+        train(own.step)
+
+
 def rows(count: int, slow_s: float = 0.0) -> Any:
     """A data set of PyTorch whose rows take `slow_s` each to make."""
     import torch
@@ -214,11 +228,7 @@ def closure(logdir: Path) -> None:
             optimizer.step(evaluate)
             after_step()
 
-    train()
-    with profiler.Profile(logdir / "api", schedule=PLAN) as profile:
-        train(profile.step)
-    with torch_profiler(logdir / "own") as own:
-        train(own.step)
+    record_each_way(train, logdir)
 
 
 def compiled(logdir: Path) -> None:
@@ -241,11 +251,7 @@ def compiled(logdir: Path) -> None:
             report()
             after_step()
 
-    train()
-    with profiler.Profile(logdir / "api", schedule=PLAN) as profile:
-        train(profile.step)
-    with torch_profiler(logdir / "own") as own:
-        train(own.step)
+    record_each_way(train, logdir)
 
 
 def distributed(logdir: Path) -> None:
@@ -270,11 +276,7 @@ def distributed(logdir: Path) -> None:
             optimizer.step()
             after_step()
 
-    train()
-    with profiler.Profile(logdir / "api", schedule=PLAN) as profile:
-        train(profile.step)
-    with torch_profiler(logdir / "own") as own:
-        train(own.step)
+    record_each_way(train, logdir)
     dist.barrier()
     dist.destroy_process_group()
 

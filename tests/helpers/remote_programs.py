@@ -12,13 +12,14 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from ports import free_port
 
 import stepscope as profiler
 
@@ -89,12 +90,6 @@ def _train(step: Step, clock: Path) -> None:
                 step()
                 least = time.perf_counter_ns() - inside
             file.write(f"{number} {least} {time.perf_counter_ns() - around}\n")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

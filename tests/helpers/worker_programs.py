@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-SLOW_S = 0.01
+SLOW_S = 0.02  # far longer than all else that a worker does for a row, also on a busy machine
 ROWS, BATCH = 4, 20
 
 
@@ -57,8 +57,10 @@ def steps(pool: Any) -> None:
 
 
 def pool() -> None:
-    """A pool of processes that start afresh."""
-    with multiprocessing.get_context("spawn").Pool(2) as made:
+    """A pool of processes that start afresh.  They wait for each other: on a busy machine one starts long before the
+    other, and would do all of the work meanwhile."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(2, initializer=context.Barrier(2).wait) as made:
         steps(made)
 
 

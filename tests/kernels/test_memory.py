@@ -13,13 +13,21 @@ import pytest
 from stepscope.kernels import memory
 
 _PROGRAM = """
+import mmap
 from stepscope.kernels import memory
+def large_pages_kb():
+    kept = [line.split()[1] for line in open("/proc/self/smaps") if line.startswith("AnonHugePages:")]
+    return sum(map(int, kept))
 assert memory.prefer_large_heap() and memory.prefer_large_heap()
 view = memoryview(memory.Memory(40 << 20))
 view[:] = bytes(len(view))
 del view
-kept = [line.split()[1] for line in open("/proc/self/smaps") if line.startswith("AnonHugePages:")]
-print(sum(map(int, kept)))
+print(large_pages_kb())
+asked = mmap.mmap(-1, 40 << 20)
+asked.madvise(mmap.MADV_HUGEPAGE)
+before = large_pages_kb()
+asked.write(bytes(len(asked)))
+print(large_pages_kb() - before)
 """
 
 
@@ -31,7 +39,10 @@ def test_the_heap_keeps_what_is_freed_in_large_pages() -> None:
 
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
 
-    assert int(done.stdout) >= 36 << 10  # in KB
+    in_heap, on_demand = map(int, done.stdout.split())
+    if on_demand < 36 << 10:
+        pytest.skip("this system has no large pages left, whoever asks for them")
+    assert in_heap >= 36 << 10  # in KB
 
 
 @pytest.mark.parametrize("size", [0, 1, 5 << 20])

@@ -15,6 +15,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_notebook
 from planted_programs import write_programs
+from traitlets.config import Config
 
 import stepscope
 from stepscope.errors import UsageError
@@ -39,7 +40,9 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def execute(*cells: str) -> Any:
     """The notebook after its cells ran in a kernel of their own."""
     notebook = new_notebook(cells=[new_code_cell(cell) for cell in cells])
-    client = NotebookClient(notebook, timeout=240, kernel_name="python3")
+    # By files: of ports, another test might take one before the kernel does.
+    config = Config(KernelManager={"transport": "ipc"})
+    client = NotebookClient(notebook, timeout=240, startup_timeout=240, kernel_name="python3", config=config)
     return client.execute(env=dict(os.environ))
 
 

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 from places import ROOT
+from ports import free_port
 from program_runs import run_command
 
 from stepscope.cli.commands import app
@@ -163,10 +163,8 @@ def test_a_command_that_runs_a_script_leaves_its_profile(command, folder):
 def test_the_python_of_a_page_runs_and_records_what_it_says(page, folder):
     if "profiler.keras" in "".join(snippets(page)) and importlib.util.find_spec("keras") is None:
         pytest.skip("keras is not installed, and the page shows the callback for it")
-    with socket.create_server(("localhost", 0)) as free:
-        port = free.getsockname()[1]
     program = STAND_INS + (JOB if page == "docs/capture-remote.md" else "") + "\n".join(snippets(page))
-    program = LOGDIR.sub("logs", WORKERS.sub("localhost:6009", program)).replace("6009", str(port))
+    program = LOGDIR.sub("logs", WORKERS.sub("localhost:6009", program)).replace("6009", str(free_port()))
 
     done = run_command(["-c", program.replace("duration_ms=None", "duration_ms=300")], folder)
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+import tempfile
+from pathlib import Path
+from typing import Any
 
 import pytest
+from calm import is_calm, record_calmly
 from places import ROOT
 from program_runs import profiles_below, run_command
 
+import stepscope
 import tutorials
 
 NAMES = ["hugging-face", "jax", "keras", "lightning", "plain-python", "pytorch", "tensorflow"]
@@ -41,15 +46,23 @@ def test_the_program_of_a_tutorial_runs_and_its_summary_names_what_is_slow(name,
     missing = [module for module in needed if importlib.util.find_spec(module) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} is not installed, and the tutorial trains with it")
-    (tmp_path / tutorials.SCRIPT).write_text(tutorial.program)
 
-    done = run_command(["-m", *shlex.split(tutorial.commands[0])], tmp_path, tutorials.QUIET)
+    said, logdir, overview = record_calmly(
+        lambda: run_tutorial(tutorial, Path(tempfile.mkdtemp(dir=tmp_path))), lambda recorded: is_calm(recorded[2])
+    )
 
+    assert "stepscope: captured steps " in said
+    assert tutorial.culprit in (said if is_calm(overview) else f"{said}{overview['account']}")
+    assert ">step " in tutorials.draw_steps(logdir, logdir.parent)
+
+
+def run_tutorial(tutorial: tutorials.Tutorial, folder: Path) -> tuple[str, Path, dict[str, Any]]:
+    """What the program's first command said, its logdir, and the overview of its profile."""
+    (folder / tutorials.SCRIPT).write_text(tutorial.program)
+    done = run_command(["-m", *shlex.split(tutorial.commands[0])], folder, tutorials.QUIET)
     assert done.returncode == 0, done.stderr
-    assert "stepscope: captured steps " in done.stderr
-    assert tutorial.culprit in done.stderr
-    profile = profiles_below(tmp_path / tutorials.LOGDIR)[-1]  # on a slow machine, a window before it
-    assert ">step " in tutorials.draw_steps(profile.parents[3], tmp_path)
+    profile = profiles_below(folder / tutorials.LOGDIR)[-1]  # on a slow machine, a window before it
+    return done.stderr, profile.parents[3], stepscope.load(profile).overview().to_dict()
 
 
 def test_what_the_change_removes_must_be_in_the_program():

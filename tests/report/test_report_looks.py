@@ -23,6 +23,7 @@ from stepscope.report import (
     Rows,
     Section,
     clean,
+    duration_text,
     number_text,
     shorten_name,
     size_text,
@@ -92,6 +93,17 @@ def test_bytes_tell_their_unit():
 )
 def test_a_number_alone_is_not_zero_unless_it_is(value: float, shown: str):
     assert number_text(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"),
+    [
+        (0.000593, "593 ns"), (0.0009996, "1 us"), (0.0123, "12.3 us"), (0.5902, "590 us"), (0.9996, "1.00 ms"),
+        (37.8149, "37.81 ms"), (9_999.99, "9,999.99 ms"), (12_345.6, "12.35 s"), (-0.0123, "-12.3 us"), (0.0, "0 ms"),
+    ],
+)  # fmt: skip
+def test_a_duration_alone_has_the_unit_that_suits_it(ms: float, shown: str):
+    assert duration_text(ms) == shown
 
 
 @pytest.mark.parametrize(

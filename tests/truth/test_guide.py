@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 from conftest import _shared_or_skip
 from draw import Sort, draw
 from places import ROOT
+from ports import free_port
 from program_runs import run_command, run_warm
 
 import stepscope
@@ -68,10 +68,8 @@ def programs(tmp_path_factory):
     def ran(framework: str) -> tuple[Path, dict[str, Any]]:
         if framework not in known:
             folder = tmp_path_factory.mktemp(framework)
-            with socket.create_server(("localhost", 0)) as free:
-                port = free.getsockname()[1]
             words = [guide_programs.__file__, framework, str(folder)]
-            environment = {"GUIDE_PORT": str(port), "KERAS_BACKEND": "tensorflow"}
+            environment = {"GUIDE_PORT": str(free_port()), "KERAS_BACKEND": "tensorflow"}
             if framework == "python":
                 done = run_command(words, folder, environment)
             else:
@@ -342,7 +340,7 @@ def test_a_running_server_is_found_without_its_address():
 SELF_CAPTURE = """
 import stepscope
 from stepscope.capture.running_servers import find_running_servers
-found = next(server for server in find_running_servers() if server.program == "train.py")
+found = next(server for server in find_running_servers() if server.program == "captures_itself.py")
 # With the token of the note, and once the window that `run` captures of a program without steps is over.
 stepscope.client.trace(found.address, "asked", 100, num_tracing_attempts=20)
 print(stepscope.server.start(0) is not None)  # the program's own server takes its place
@@ -351,8 +349,9 @@ print(found.address in [server.address for server in find_running_servers()])
 
 
 def test_a_program_under_stepscope_run_is_found_and_captured_without_its_address(tmp_path):
-    (tmp_path / "train.py").write_text(SELF_CAPTURE)
-    done = run_command(["-m", "stepscope", "run", "--logdir", "logs", "--seconds", "0.1", "train.py"], tmp_path)
+    script = "captures_itself.py"  # as no program of another test is called
+    (tmp_path / script).write_text(SELF_CAPTURE)
+    done = run_command(["-m", "stepscope", "run", "--logdir", "logs", "--seconds", "0.1", script], tmp_path)
 
     assert done.stdout.split() == ["True", "False"], done.stderr
     assert list((tmp_path / "asked").rglob("*.xplane.pb"))

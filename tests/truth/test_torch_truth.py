@@ -11,20 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from places import TORCH_TRACES
 
 import stepscope
-
-TRACES = (
-    "torch-v100-resnet50-workers0/worker0.1623143089861.pt.trace.json.gz",
-    "torch-v100-resnet50-workers4/worker0.1623212756351.pt.trace.json.gz",
-    "torch-nccl/nccl.pt.trace.json.gz",
-    "torch-multirank/rank0.pt.trace.json.gz",
-    "torch-multirank/rank1.pt.trace.json.gz",
-    "torch-h100-owlv2/owlv2.pt.trace.json.gz",
-    "torch-h100-qwen/qwen.pt.trace.json.gz",
-    "torch-mi300-resnet/resnet_act_checkpoint.pt.trace.json.gz",
-    "torch-sglang-qwen3/sglang_prefilldecode.pt.trace.json.gz",
-)
 
 
 def events_of(path: Path) -> list[dict[str, Any]]:
@@ -48,7 +37,7 @@ def near(sums: dict[str, tuple[int, float]]) -> dict[str, tuple[int, Any]]:
     return {name: (count, pytest.approx(total, abs=1e-3)) for name, (count, total) in sums.items()}
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", TORCH_TRACES)
 def test_kernels_copies_loaders_and_steps(corpus: Path, name: str) -> None:
     events, profile = events_of(corpus / name), stepscope.load(corpus / name)
     by_category: dict[str, list[dict[str, Any]]] = {}

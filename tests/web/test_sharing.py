@@ -119,6 +119,24 @@ def test_who_has_not_come_in_logs_in_first_and_then_sees_with_the_own_role(serve
     assert server.ask(link, None).status_code == 401
 
 
+def test_a_long_view_survives_the_login(server: Server) -> None:
+    view = f"#/timeline?session={server.session}&hidden={'%2C'.join(f't{at}' for at in range(150))}"
+    turned = Client(server.app).get(server.share(view=view)["link"], headers={"Accept": "text/html"})
+    goal = parse_qs(urlsplit(turned.headers["Location"]).query)["next"][0]
+
+    assert len(view) > 600
+    assert goal in server.ask(turned.headers["Location"], None).text.replace("&amp;", "&")
+    assert server.ask(goal).headers["Location"] == f"/{view}"
+
+
+def test_only_a_server_with_a_login_offers_links(server: Server, folder: Path) -> None:
+    open_server = Server(folder, shared=False)
+
+    assert server.ask("/api/words").json["can_share"] is True
+    assert open_server.ask("/api/words").json["can_share"] is False
+    open_server.site.close()
+
+
 def test_a_link_ends(server: Server) -> None:
     key = server.site.words.link_key()
     mark, expires = sign_link(key, "s", "#/", 2, now=1000.0)

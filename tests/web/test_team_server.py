@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from browsing import DRAWN, store_profile
 from draw import draw
+from ports import free_port
 from werkzeug.test import Client, TestResponse
 
 from stepscope.errors import UsageError
@@ -593,7 +594,6 @@ http {{
 
 def test_behind_nginx_below_a_path(tmp_path):
     import shutil
-    import socket
     import urllib.error
     import urllib.request
 
@@ -607,8 +607,7 @@ def test_behind_nginx_below_a_path(tmp_path):
         str(tmp_path / "logs"), "--prefix", "/prof", "--behind-proxy", "127.0.0.1",
         "--identity-header", "X-Forwarded-User", "--no-log", STEPSCOPE_TOKEN=TEXTS[Role.SEE],
     )  # fmt: skip
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     backend = served.address.rpartition(":")[2].partition("/")[0]
     (tmp_path / "nginx.conf").write_text(NGINX.format(folder=tmp_path, port=port, backend=backend))
     proxy = subprocess.Popen(

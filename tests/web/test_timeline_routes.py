@@ -11,7 +11,7 @@ from browsing import DRAWN, store_profile
 from draw import draw
 from werkzeug.test import Client
 
-from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
 from stepscope.web.site import Site, SiteOptions
@@ -160,3 +160,21 @@ def test_ranges_on_streams_are_tracks_like_others_and_stand_for_their_stream_in_
     assert [row["name"] for row in selected["rows"]] == ["kernel"]
     assert timeline.get("window", begin=0, end=9, width=9, tracks=f"t{projected[0]['line'] + 1}").status_code == 404
     assert timeline.get("steps").json["clocks"] == ""
+
+
+def test_scopes_of_a_program_have_names_behind_those_of_the_trace(tmp_path):
+    builder = TraceBuilder("vm")
+    line = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU), "Stream #7", 7, LineKind.STREAM)
+    for at, scope in enumerate(("encoder", "decoder")):
+        stats = {"tf_op": f"jit(step)/{scope}/dot_general:"}
+        line.event(f"kernel {at}", 2 * at * 10**9, 10**9, EventKind.KERNEL, stats)
+    timeline = Timeline(tmp_path, builder.build())
+    tracks = timeline.get("tracks").json
+    (scopes,) = (track for track in tracks["groups"][0]["tracks"] if track["kind"] == "scoped")
+
+    _, columns, _ = timeline.window(begin=0, end=5 * 10**9, width=1000, tracks=scopes["id"])
+    names = timeline.get("names/0").json["names"]
+
+    assert [names[each] for each in columns["type"].tolist()] == ["encoder", "decoder"]
+    assert len(names) == tracks["types"] + 2
+    assert timeline.get("names/1").json["names"] == []

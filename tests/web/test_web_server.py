@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from browsing import DRAWN, running, store_profile
 from draw import draw
+from ports import free_port
 from waiting import await_until
 from werkzeug.test import Client
 
@@ -170,7 +171,7 @@ def test_open_tells_that_it_could_not_have_the_port_it_was_asked_for(logdir, cap
         def run(self) -> None: ...
 
     monkeypatch.setattr(serving, "Server", Server)
-    with serving.bind_socket("127.0.0.1", 0) as other:
+    with serving.bind_socket("127.0.0.1", free_port()) as other:
         port = other.getsockname()[1]
         if not taken:
             other.close()

@@ -2,7 +2,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
 import { bytes, cellText, duration, when } from "../format";
-import { allWords, mayLabel, type Words, wordsOf } from "../people";
+import { shareSession } from "../palette/link";
+import { allWords, mayLabel, mayShare, type Words, wordsOf } from "../people";
 import {
   fact,
   listedSessions,
@@ -16,6 +17,7 @@ import {
 } from "../session";
 import { termText } from "../terms";
 import { LongName } from "../ui/basics";
+import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
 import { UploadButton } from "./Bars";
@@ -95,6 +97,11 @@ function intoView(button: HTMLButtonElement | null): void {
   button?.scrollIntoView({ block: "nearest" });
 }
 
+/** Likewise: a list that is drawn again leaves the focus where it is. */
+function takeFocus(box: HTMLInputElement | null): void {
+  box?.focus({ preventScroll: true });
+}
+
 export function SessionList({ chosen, onPick, onEdit }: SessionListProps) {
   const [text, setText] = useState("");
   const found = useMemo(() => matching(listedSessions.value, text), [listedSessions.value, allWords.value, text]);
@@ -108,7 +115,7 @@ export function SessionList({ chosen, onPick, onEdit }: SessionListProps) {
           aria-label="Search sessions"
           placeholder="Search sessions"
           value={text}
-          ref={(box) => box?.focus({ preventScroll: true })}
+          ref={takeFocus}
           onInput={(event) => setText(event.currentTarget.value)}
         />
         <button
@@ -182,18 +189,41 @@ function WordsLine({ words }: { words: Words }) {
   );
 }
 
-/** The star, which everybody sees, and what only those who may label can do. */
+/** The star, which everybody sees, a link for others, and what only those who may label can do. */
 function RowActions({ info, onEdit }: { info: SessionInfo; onEdit: ((id: string) => void) | undefined }) {
-  const { starred } = wordsOf(info.id);
-  const star = <Icon name="star" size={16} />;
-  if (!onEdit || !mayLabel())
-    return starred ? (
-      <span class="star on" role="img" aria-label="Starred">
-        {star}
-      </span>
-    ) : null;
+  const mayChange = onEdit && mayLabel();
+  if (!mayChange && !wordsOf(info.id).starred && !(onEdit && mayShare())) return null;
   return (
     <span class="row-actions">
+      {mayChange ? <Changes info={info} onEdit={onEdit} /> : <Star id={info.id} />}
+      {onEdit && mayShare() && (
+        <button
+          type="button"
+          class="icon-button small"
+          aria-label={`Share ${titleOf(info)}`}
+          onClick={() => void shareSession(info.id)}
+          {...hint("Share", "copies a link that ends; whoever opens it needs a login")}
+        >
+          <Icon name="link" size={16} />
+        </button>
+      )}
+    </span>
+  );
+}
+
+function Star({ id }: { id: string }) {
+  if (!wordsOf(id).starred) return null;
+  return (
+    <span class="star on" role="img" aria-label="Starred">
+      <Icon name="star" size={16} />
+    </span>
+  );
+}
+
+function Changes({ info, onEdit }: { info: SessionInfo; onEdit: (id: string) => void }) {
+  const { starred } = wordsOf(info.id);
+  return (
+    <>
       <button
         type="button"
         class={`icon-button small star ${starred ? "on" : ""}`}
@@ -201,7 +231,7 @@ function RowActions({ info, onEdit }: { info: SessionInfo; onEdit: ((id: string)
         aria-pressed={starred}
         onClick={() => void toggleStar(info.id)}
       >
-        {star}
+        <Icon name="star" size={16} />
       </button>
       <button
         type="button"
@@ -211,7 +241,7 @@ function RowActions({ info, onEdit }: { info: SessionInfo; onEdit: ((id: string)
       >
         <Icon name="edit" size={16} />
       </button>
-    </span>
+    </>
   );
 }
 

@@ -5,12 +5,13 @@ import { captureOpen, helpOpen } from "../frame/dialogs";
 import { openSessionNamed } from "../frame/openSession";
 import { findInTimeline } from "../links";
 import { shortKernel, shortPath } from "../pages/shared/names";
+import { mayShare } from "../people";
 import type { View } from "../questions";
 import { go, parseHash, route, setParams, toTool } from "../router";
 import { answerAddress, config, listedSessions, otherId, session, sessionId, titleOf } from "../session";
 import { questions } from "../tools";
 import { addBookmark, bookmarks } from "./bookmarks";
-import { copyLink } from "./link";
+import { copyLink, shareSession } from "./link";
 import type { Command } from "./search";
 import { startTour } from "./tour";
 
@@ -43,9 +44,11 @@ function actionCommands(): Command[] {
     ...{ id: `action ${text}`, kind: "Action", text, run },
     ...(keys ? { keys } : {}),
   });
+  const shared = sessionId.value;
   return [
     ...(config.value?.capture ? [action("Capture a profile", () => (captureOpen.value = true), "c")] : []),
     action("Copy the link to this view", copyLink),
+    ...(shared && mayShare() ? [action("Share this view by a link that ends", () => void shareSession(shared))] : []),
     action("Bookmark this view", addBookmark),
     action("Switch between light and dark", toggleTheme, "t"),
     ...(otherId.value ? [action("Stop comparing", () => setParams({ with: null, withSteps: null }, "push"))] : []),

@@ -3,7 +3,7 @@ import { effect, useSignalEffect } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { palette, theme } from "../design/theme";
 import { Icon } from "../ui/icons";
-import { type Item, isProjected, visibleItems } from "./layout";
+import { type Item, isProjected, isScoped, visibleItems } from "./layout";
 import type { Model, Region } from "./model";
 import { nearestActivity } from "./nearest";
 import {
@@ -26,7 +26,7 @@ import { Painter } from "./paint-colours";
 import { sliceAt } from "./slices";
 import { duration } from "./ticks";
 import { around, clamp, pan, type Span, toTime, toX, zoomAt } from "./viewport";
-import type { LaneSlices } from "./wire";
+import type { LaneSlices, TrackInfo } from "./wire";
 
 const DRAG = 4;
 const WHEEL_ZOOM = 0.0016;
@@ -172,7 +172,7 @@ function Label({ item, model }: { item: Item; model: Model }) {
       ? `${item.track.events.toLocaleString("en-US")} events in ${item.track.rows} rows`
       : "",
     item.track?.kind === "steps" ? (model.steps.value?.clocks ?? "") : "",
-    item.track && isProjected(item.track) ? "From the first to the last piece of work launched in each range" : "",
+    item.track ? aboutProjected(item.track) : "",
     emptyOnes(item),
   ]
     .filter(Boolean)
@@ -223,6 +223,11 @@ function Label({ item, model }: { item: Item; model: Model }) {
       </span>
     </div>
   );
+}
+
+function aboutProjected(track: TrackInfo): string {
+  if (isScoped(track)) return "Named scopes of the compiled program, by the op that each kernel belongs to";
+  return isProjected(track) ? "From the first to the last piece of work launched in each range" : "";
 }
 
 function groupDetail(item: Item): string {
@@ -558,9 +563,11 @@ class Frame {
     this.hover(x, y);
     const hit = model.hover.peek()?.hit;
     const found = under(model);
-    const stays = hit?.item.track ? isProjected(hit.item.track) : false;
-    if (found && hit?.item.track?.kind === "query") model.show(around(spanOf(found), model.whole));
-    else if (found && found.lane.count[found.at] === 1) void model.select(found.lane.event[found.at] as number, stays);
+    const track = hit?.item.track;
+    const stays = track ? isProjected(track) : false;
+    const isOne = found && found.lane.count[found.at] === 1 && !(track && isScoped(track));
+    if (found && track?.kind === "query") model.show(around(spanOf(found), model.whole));
+    else if (found && isOne) void model.select(found.lane.event[found.at] as number, stays);
     else if (found) this.open(found);
     else if (hit?.item.group) model.toggle("collapsed", hit.item.id);
     else {
@@ -569,7 +576,7 @@ class Frame {
     }
   }
 
-  /** A click on a merged slice shows what is in it. */
+  /** A click on a merged slice, or on a scope, shows what is in it. */
   private open({ lane, at }: Under): void {
     const { model } = this;
     const item = model.hover.peek()?.hit.item;

@@ -1,7 +1,7 @@
 /** The tooltip of what is under the mouse. */
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { bytes, percent, words } from "../format";
-import { isProjected } from "./layout";
+import { isProjected, isScoped } from "./layout";
 import type { Hover, Model } from "./model";
 import { type Under, under } from "./Stage";
 import { duration, moment } from "./ticks";
@@ -48,7 +48,10 @@ function linesOf(model: Model, hover: Hover, found: Under | null): Lines | null 
   const count = lane.count[at] as number;
   const kind = words(model.kinds.get(lane.kind[at] as number) ?? "");
   if (count === 1 && item.track && isProjected(item.track))
-    return { name, value: duration(lane.busy[at] as number), note: `work launched in it, on ${item.track.detail}` };
+    return {
+      ...{ name, value: duration(lane.busy[at] as number) },
+      note: isScoped(item.track) ? `scope of the program, on ${item.track.detail}` : `launched here, on ${item.track.detail}`,
+    };
   if (count === 1) return { name, value: duration(lane.busy[at] as number), note: kind === "other" ? "" : kind };
   const extent = ((lane.end[at] as number) - (lane.start[at] as number)) * lane.unit;
   const busy = Math.min(100, ((lane.busy[at] as number) / Math.max(1, extent)) * 100);

@@ -78,9 +78,14 @@ function deviceTracks(groups: readonly GroupInfo[]): ReadonlySet<string> {
   return new Set(devices.flatMap((group) => group.tracks.filter((track) => !isProjected(track)).map(({ id }) => id)));
 }
 
-/** Whether a track holds ranges of the host, laid onto a stream: a click leads to the range and stays where it is. */
+/** Whether a track holds ranges laid onto a stream: those of the host, to which a click leads, or scopes of programs. */
 export function isProjected(track: TrackInfo): boolean {
-  return track.kind === "projected";
+  return track.kind === "projected" || isScoped(track);
+}
+
+/** Whether a track holds scopes of compiled programs: no events, so a click shows the work that is in them. */
+export function isScoped(track: TrackInfo): boolean {
+  return track.kind === "scoped";
 }
 
 function trackItem(track: TrackInfo, depth: number, choices: Choices, devices: ReadonlySet<string>): Omit<Item, "top"> {

@@ -84,7 +84,7 @@ class Answers:
             "verdict_text": report.verdict,
             "advice": items,
             "warnings": list(report.warnings),
-            "next": _after_advice(session, items),
+            "next": _next_calls_of_advice(session, items),
         }
 
     def describe(self, session: str, tool: str = "") -> Description:
@@ -309,7 +309,7 @@ def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool
     return [*following, _call("timeline", "see two steps", session=session)]
 
 
-def _after_advice(session: str, items: Sequence[Mapping[str, Any]]) -> list[Call]:
+def _next_calls_of_advice(session: str, items: Sequence[Mapping[str, Any]]) -> list[Call]:
     following = []
     for item in items[:1]:
         following.append(_call("rows", "the evidence in rows", session=session, tool=item["tool"]))

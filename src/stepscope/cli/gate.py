@@ -21,7 +21,29 @@ from stepscope.report.export import write_file
 if TYPE_CHECKING:
     from stepscope.analysis.gate.gate_report import GateReport
 
+_Before = Annotated[str, typer.Argument(metavar="BEFORE", help="The baseline: a profile, a session or a logdir.")]
+_After = Annotated[str, typer.Argument(metavar="AFTER", help="The profile to judge.")]
+_Budget = Annotated[
+    Path, typer.Option("--budget", metavar="FILE", help="The budgets: TOML, JSON, or a pyproject.toml.")
+]
 _Files = list[str] | None
+_Baselines = Annotated[_Files, typer.Option("--baseline", metavar="PATH", help="A further session before; repeatable.")]
+_Again = Annotated[_Files, typer.Option("--again", metavar="PATH", help="A further run of what is judged; repeatable.")]
+_Last = Annotated[
+    int, typer.Option("--last", min=1, help="Take the newest N sessions below each baseline.", metavar="N")
+]
+_Host = Annotated[str | None, typer.Option("--host", help="The host to read on both sides (default: all hosts).")]
+_Strict = Annotated[bool, typer.Option("--strict", help="Fail for a difference within the noise, too.")]
+_AcceptOther = Annotated[
+    bool, typer.Option("--accept-other", help="Compare with a baseline of another model or device all the same.")
+]
+_Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")]
+_Sarif = Annotated[
+    Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF: findings with file and line.")
+]
+_Markdown = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown for a pull request.")
+]
 _SKIPPED = frozenset({"node_modules", "__pycache__", "build", "dist", "venv", "site-packages"})
 _MOST_FOLDERS = 20_000
 
@@ -32,34 +54,18 @@ def register(app: typer.Typer) -> None:
 
 
 def gate(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help="The baseline: a profile, a session or a logdir.")],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="The profile to judge.")],
-    budget: Annotated[
-        Path, typer.Option("--budget", metavar="FILE", help="The budgets: TOML, JSON, or a pyproject.toml.")
-    ],
-    baseline: Annotated[
-        _Files, typer.Option("--baseline", metavar="PATH", help="A further session before; repeatable.")
-    ] = None,
-    again: Annotated[
-        _Files, typer.Option("--again", metavar="PATH", help="A further run of what is judged; repeatable.")
-    ] = None,
-    last: Annotated[
-        int, typer.Option("--last", min=1, help="Take the newest N sessions below each baseline.", metavar="N")
-    ] = 1,
-    host: Annotated[
-        str | None, typer.Option("--host", help="The host to read on both sides (default: all hosts).")
-    ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail for a difference within the noise, too.")] = False,
-    accept_other: Annotated[
-        bool, typer.Option("--accept-other", help="Compare with a baseline of another model or device all the same.")
-    ] = False,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")] = None,
-    sarif: Annotated[
-        Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF: findings with file and line.")
-    ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown for a pull request.")
-    ] = None,
+    before: _Before,
+    after: _After,
+    budget: _Budget,
+    baseline: _Baselines = None,
+    again: _Again = None,
+    last: _Last = 1,
+    host: _Host = None,
+    strict: _Strict = False,
+    accept_other: _AcceptOther = False,
+    junit: _Junit = None,
+    sarif: _Sarif = None,
+    markdown: _Markdown = None,
     form: Format = OutputFormat.TABLE,
     output: Output = None,
     top: Top = None,

@@ -32,6 +32,31 @@ from stepscope.errors import UsageError, counted
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
 _MOST_NAMED = 8
 
+_Script = Annotated[
+    str, typer.Argument(metavar="SCRIPT", help="The script; with -m a module, with -c code; - reads stdin.")
+]
+_Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The arguments of the script.")]
+_Logdir = Annotated[str, typer.Option("--logdir", help="The folder for the profile.")]
+_Steps = Annotated[int, typer.Option("--steps", min=1, help="How many steps to capture.")]
+_Skip = Annotated[int, typer.Option("--skip", min=0, help="How many steps to skip first.")]
+_Seconds = Annotated[float, typer.Option("--seconds", min=0.001, help="How long to capture if no step is found.")]
+_Patience = Annotated[
+    float, typer.Option("--patience", min=0, help="Seconds to wait for steps once a framework is imported.")
+]
+_StopAfter = Annotated[bool, typer.Option("--stop-after", help="End the program after the capture.")]
+_Watch = Annotated[
+    bool, typer.Option("--watch", help="Watch all the time, and capture when something happens; see docs/watch.md.")
+]
+_WatchWith = Annotated[
+    str, typer.Option("--watch-options", metavar="NAME=VALUE,...", help="Watch with these options, such as ring=60s.")
+]
+_StackSamples = Annotated[
+    int, typer.Option("--stack-samples-hz", min=0, max=1000, help="How many samples of the Python stacks a second.")
+]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")]
+_AsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in python -m.")]
+_AsCode = Annotated[bool, typer.Option("-c", help="SCRIPT is the text of a program, as in python -c.")]
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command; its own options end before the script's name."""
@@ -41,37 +66,23 @@ def register(app: typer.Typer) -> None:
 
 def run(
     context: typer.Context,
-    script: Annotated[
-        str, typer.Argument(metavar="SCRIPT", help="The script; with -m a module, with -c code; - reads stdin.")
-    ],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The arguments of the script.")] = None,
-    logdir: Annotated[str, typer.Option("--logdir", help="The folder for the profile.")] = "stepscope-logs",
-    steps: Annotated[int, typer.Option("--steps", min=1, help="How many steps to capture.")] = Settings.steps,
-    skip: Annotated[int, typer.Option("--skip", min=0, help="How many steps to skip first.")] = Settings.skip,
-    seconds: Annotated[
-        float, typer.Option("--seconds", min=0.001, help="How long to capture if no step is found.")
-    ] = Settings.seconds,
-    patience: Annotated[
-        float, typer.Option("--patience", min=0, help="Seconds to wait for steps once a framework is imported.")
-    ] = Settings.patience,
-    stop_after: Annotated[bool, typer.Option("--stop-after", help="End the program after the capture.")] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Watch all the time, and capture when something happens; see docs/watch.md.")
-    ] = False,
-    watch_options: Annotated[
-        str,
-        typer.Option("--watch-options", metavar="NAME=VALUE,...", help="Watch with these options, such as ring=60s."),
-    ] = "",
+    script: _Script,
+    arguments: _Arguments = None,
+    logdir: _Logdir = "stepscope-logs",
+    steps: _Steps = Settings.steps,
+    skip: _Skip = Settings.skip,
+    seconds: _Seconds = Settings.seconds,
+    patience: _Patience = Settings.patience,
+    stop_after: _StopAfter = False,
+    watch: _Watch = False,
+    watch_options: _WatchWith = "",
     host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
     device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
     python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
-    stack_samples_hz: Annotated[
-        int,
-        typer.Option("--stack-samples-hz", min=0, max=1000, help="How many samples of the Python stacks a second."),
-    ] = ProfilerOptions.stack_samples_hz,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")] = False,
-    as_module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in python -m.")] = False,
-    as_code: Annotated[bool, typer.Option("-c", help="SCRIPT is the text of a program, as in python -c.")] = False,
+    stack_samples_hz: _StackSamples = ProfilerOptions.stack_samples_hz,
+    quiet: _Quiet = False,
+    as_module: _AsModule = False,
+    as_code: _AsCode = False,
 ) -> None:
     """Runs a script as Python would, captures a few of its steps, and shows at the end where their time went.
 

@@ -37,6 +37,7 @@ _LOOK_SECONDS = 0.1  # between two looks at the memory of a child that works
 _JOB_VARIABLE = "STEPSCOPE_LOGDIR"  # has training jobs recorded, and a child is none
 _MEMORY_VARIABLE = "STEPSCOPE_CHILD_MEMORY"  # bytes
 _MOST_ANSWER = 1 << 40
+_BRIEFLY_MORE = 128 << 20  # bytes: what a process writes to before large columns leave it for the disk
 
 
 class ChildLostError(Exception):
@@ -71,9 +72,10 @@ class Child:
             ChildLostError: the process is gone, also because another thread called `kill`.
         """
         process = self._running(spills, memory_bytes)
+        most = memory_bytes + max(memory_bytes // 4, _BRIEFLY_MORE) if self._spills else memory_bytes
         try:
             _send(process.stdin, content)
-            return self._wait(process, seconds, memory_bytes)
+            return self._wait(process, seconds, most)
         except (OSError, EOFError) as error:
             raise ChildLostError(self._explain_end(process)) from error
         except BaseException:

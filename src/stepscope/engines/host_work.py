@@ -73,17 +73,17 @@ class HostWork:
     def trace(self, file: HostFile) -> HostTrace:
         """A host's trace, from the shelf if it is there.  Raises InputError."""
         expected = max(1, memory_of(file))
-        return self.shelf.get((self._identity(file), file.host), lambda: self._decode(file), expected)
+        return self.shelf.get((self.identity(file), file.host), lambda: self._decode(file), expected)
 
     def is_decoded(self, file: HostFile) -> bool:
         """Whether a host's trace is in memory, so that `trace` returns at once."""
-        return (self._identity(file), file.host) in self.shelf
+        return (self.identity(file), file.host) in self.shelf
 
     def trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
         """A host's trace with only some of its steps, given by their places."""
         from stepscope.analysis.steps.step_range import take_steps
 
-        key = self._identity(file), file.host, rows
+        key = self.identity(file), file.host, rows
         return self.shelf.get(key, lambda: take_steps(self.trace(file), rows))
 
     def key(self, file: HostFile) -> str | None:
@@ -95,7 +95,7 @@ class HostWork:
 
     def know(self, file: HostFile) -> KnownFile:
         """What another process need not find out again.  Raises NotFoundError, AccessError."""
-        identity = self._identity(file)
+        identity = self.identity(file)
         return KnownFile(identity, cache_key([identity], file.host) if self.cache.is_on else None)
 
     def kept_partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any | None:
@@ -119,7 +119,8 @@ class HostWork:
         """One host's part of a report on some of its steps.  Not cached: there are too many ranges."""
         return tool.partial(self.trace_of_steps(file, rows))
 
-    def _identity(self, file: HostFile) -> store.Identity:
+    def identity(self, file: HostFile) -> store.Identity:
+        """That of a host's file.  Raises NotFoundError, AccessError."""
         known = self._known.get(file.host)
         return known.identity if known else store.identity(file.path)
 

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from stepscope.engines import worker
@@ -110,11 +111,21 @@ class RayEngine:
 def _import_ray() -> Any:
     # Ray asks about a variable at its import and warns when it is not set.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # `ray start` demands a token by default, but its clients send theirs only when told so; an open cluster ignores it.
+    if _has_token():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
         return importlib.import_module("ray")
     except ImportError as error:
         hint = 'pip install "stepscope[ray]"'
         raise EngineError("the engine ray needs Ray, which is not installed", code="no-engine", hint=hint) from error
+
+
+def _has_token() -> bool:
+    """Whether Ray would find a token of this user: in a variable, in the file that another one names, or at home."""
+    named = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    token = Path(named) if named else Path("~/.ray/auth_token").expanduser()
+    return bool(os.environ.get("RAY_AUTH_TOKEN")) or token.is_file()
 
 
 def _check_reachable(address: str) -> None:
@@ -131,8 +142,8 @@ def _check_reachable(address: str) -> None:
 def _no_cluster(address: str, error: BaseException) -> EngineError:
     return EngineError(
         f"there is no Ray cluster at {address} that can be used: {_first_line(error)}",
-        hint="start one with: ray start --head; or let --engine ray start one for this command; where the cluster asks "
-        "for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN",
+        hint="start one with: ray start --head; or let --engine ray start one for this command; where the cluster "
+        "demands a token, it is read from RAY_AUTH_TOKEN or from ~/.ray/auth_token",
     )
 
 

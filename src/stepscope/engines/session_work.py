@@ -280,7 +280,7 @@ class SessionWork:
         if len(files) < _MANY_HOSTS or selection.rows is not None or not self.host.cache.is_on:
             return None
         try:
-            identities = [self.host.know(file).identity for file in files]
+            identities = [self.host.identity(file) for file in files]
         except InputError:  # a file is gone by now: its host will be named
             return None
         return cache_key(identities, "hosts", [file.host for file in files])

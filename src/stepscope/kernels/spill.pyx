@@ -1,10 +1,14 @@
-"""Large blocks of memory in files, so that a process keeps within a set size.
+"""Large blocks of memory that go into files where needed, so that a process keeps within a set size.
 
 The module is also a library that is loaded before all others (`LD_PRELOAD`).  Then its `malloc` is that of the whole
 process: of numpy, of the loops here, and of Python.  Until `start` is called it passes everything on.  From then on a
-block of a megabyte or more is a file that has no name and is mapped into memory.  Whenever the process takes more memory
-than it may, such blocks leave it; what they hold stays in the system's cache of files or on the disk, and comes back when
-it is touched.  No analysis knows of this, so results are the same.
+block of a megabyte or more is memory of its own.  Whenever the process takes more than it may, chunks of the oldest
+blocks are written to a file that has no name, which is mapped in their place; what they hold stays in the system's cache
+of files or on the disk, and comes back when it is touched.  No analysis knows of this, so results are the same.
+
+Most blocks are freed before they have to leave and never cost a file.  To put every block into a file from the start took
+two thirds of a command's processor time: the file system is asked for each page of 4 KB that is written to for the first
+time, and memory comes in pages of 2 MB.
 
 Works with glibc on Linux; elsewhere `is_possible` says no.
 """
@@ -22,12 +26,15 @@ cdef extern from *:
     #include <errno.h>
     #include <fcntl.h>
     #include <pthread.h>
+    #include <signal.h>
     #include <stddef.h>
     #include <stdint.h>
     #include <stdio.h>
+    #include <stdlib.h>
     #include <string.h>
     #include <sys/mman.h>
     #include <sys/resource.h>
+    #include <sys/socket.h>
     #include <sys/stat.h>
     #include <sys/syscall.h>
     #include <unistd.h>
@@ -41,26 +48,34 @@ cdef extern from *:
     extern void __libc_free(void*);
 
     #define SPILL_EXPORT __attribute__((visibility("default")))
-    enum { SPILL_PAGE = 4096, SPILL_LEAST = 1 << 20, SPILL_LOOK_US = 5000, SPILL_CLOSE_LOOK_US = 500,
+    enum { SPILL_PAGE = 4096, SPILL_LARGE_PAGE = 2 << 20, SPILL_LEAST = 1 << 20, SPILL_PIECE = 1 << 20,
+           SPILL_LEAST_CHUNK = 8 << 20, SPILL_MOST_CHUNKS = 3900, SPILL_LOOK_US = 5000, SPILL_CLOSE_LOOK_US = 500,
            SPILL_RESERVE = 256 << 20 };
 
-    /* Lies in the page before the memory that the caller gets. */
+    /* Lies in the page before the memory that the caller gets.  A chunk is what is written to the file at once; its place
+       in the file is that in the block. */
     typedef struct spill_block {
         struct spill_block *next, *previous;
         size_t mapped;  /* bytes, with this page */
         size_t wanted;
-        int file;
+        size_t chunk;
+        size_t in_file;  /* bytes of chunks that lie in the file */
+        int file;  /* -1 until a chunk has to leave */
+        int is_view;
+        unsigned char has_left[SPILL_MOST_CHUNKS];  /* whether a chunk lies in the file */
     } spill_block;
+    _Static_assert(sizeof(spill_block) <= SPILL_PAGE, "a page has room for what is known of a block");
 
     static pthread_mutex_t spill_lock = PTHREAD_MUTEX_INITIALIZER;
-    static spill_block spill_all = {&spill_all, &spill_all, 0, 0, -1};    /* in use, the newest first */
-    static spill_block spill_spare = {&spill_spare, &spill_spare, 0, 0, -1};  /* freed, to be used again */
+    static spill_block spill_all = {&spill_all, &spill_all};        /* in use, the newest first */
+    static spill_block spill_spare = {&spill_spare, &spill_spare};  /* freed, to be used again; nothing of them has left */
     static volatile int spill_on = 0, spill_used = 0, spill_watched = 0;
     static char spill_folder[4096];
     static size_t spill_limit = 0;
     static size_t spill_seen = 0;  /* bytes in memory at the last look */
     static volatile long long spill_bytes = 0, spill_evictions = 0;
     static size_t spill_spare_bytes = 0;
+    static struct sigaction spill_usual;  /* what else happens when memory may not be touched */
 
     static size_t spill_rounded(size_t size) {
         return (size + 2 * SPILL_PAGE - 1) & ~(size_t)(SPILL_PAGE - 1);
@@ -81,13 +96,13 @@ cdef extern from *:
     static void spill_enter(spill_block* block) {
         pthread_mutex_lock(&spill_lock);
         spill_link(&spill_all, block);
-        spill_bytes += block->mapped;
+        spill_bytes += block->in_file;
         pthread_mutex_unlock(&spill_lock);
     }
 
     static void spill_leave(spill_block* block) {
         spill_unlink(block);
-        spill_bytes -= block->mapped;
+        spill_bytes -= block->in_file;
     }
 
     /* The block of an address, taken out of the list; NULL for memory of the C library. */
@@ -122,37 +137,204 @@ cdef extern from *:
         return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
     }
 
-    static size_t spill_evict_from(spill_block* list, size_t resident, size_t goal) {
+    /* Where a chunk starts; that of the first is behind the page with the block. */
+    static char* spill_chunk(spill_block* block, size_t number) {
+        size_t at = number * block->chunk;
+        return (char*)block + (at < SPILL_PAGE ? SPILL_PAGE : at > block->mapped ? block->mapped : at);
+    }
+
+    static size_t spill_chunks(spill_block* block) {
+        return (block->mapped + block->chunk - 1) / block->chunk;
+    }
+
+    /* ---- a chunk leaves ---- */
+
+    static void spill_evict_files(size_t resident, size_t goal);
+
+    /* Whether anything was ever written to up to a piece of memory.  `pages` is the file in which the system says so,
+       also of pages that were swapped out; without it everything counts. */
+    static int spill_is_there(int pages, char* start, size_t size) {
+        enum { SWAPPED_OR_PRESENT = 62 };
+        uint64_t known[SPILL_PIECE / SPILL_PAGE + 1];
+        size_t page, count = (size + SPILL_PAGE - 1) / SPILL_PAGE;
+        if (pread(pages, known, count * 8, (off_t)((uintptr_t)start / SPILL_PAGE * 8)) != (ssize_t)(count * 8))
+            return 1;
+        for (page = 0; page < count; page++)
+            if (known[page] >> SWAPPED_OR_PRESENT)
+                return 1;
+        return 0;
+    }
+
+    static size_t spill_piece(char* at, char* stop) {
+        return stop - at < SPILL_PIECE ? (size_t)(stop - at) : SPILL_PIECE;
+    }
+
+    static int spill_write(spill_block* block, char* at, char* stop) {
+        ssize_t done;
+        for (; at < stop; at += done) {
+            done = pwrite(block->file, at, (size_t)(stop - at), at - (char*)block);
+            if (done <= 0 && errno != EINTR)
+                return 0;
+            done = done < 0 ? 0 : done;
+        }
+        return 1;
+    }
+
+    /* Space is reserved: where the disk is full later, touching a page would end the process. */
+    static int spill_open(spill_block* block) {
+        if (block->file >= 0)
+            return 1;
+        block->file = open(spill_folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+        if (block->file < 0)
+            return 0;
+        if (!posix_fallocate(block->file, 0, (off_t)block->mapped))
+            return 1;
+        close(block->file);
+        block->file = -1;
+        return 0;
+    }
+
+    /* Writes a chunk to the file and maps the file in its place.  Who writes to the chunk meanwhile waits for the lock
+       in `spill_fault`.  A full file cache makes writing slow; what others touch of files meanwhile leaves again. */
+    static int spill_move(spill_block* block, size_t number) {
+        char *start = spill_chunk(block, number), *stop = spill_chunk(block, number + 1), *at;
+        int pages = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), whole = 1;
+        for (at = start; at < stop && !spill_is_there(pages, at, spill_piece(at, stop)); at += spill_piece(at, stop))
+            ;
+        if (at == stop || !spill_open(block) || mprotect(start, (size_t)(stop - start), PROT_READ)) {
+            close(pages);
+            return 0;
+        }
+        for (at = start; at < stop && whole; at += spill_piece(at, stop)) {
+            if (spill_is_there(pages, at, spill_piece(at, stop)))
+                whole = spill_write(block, at, at + spill_piece(at, stop));
+            spill_evict_files(spill_resident(), spill_limit - spill_limit / 8);
+        }
+        close(pages);
+        if (!whole || mmap(start, (size_t)(stop - start), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, block->file,
+                           start - (char*)block) == MAP_FAILED) {
+            mprotect(start, (size_t)(stop - start), PROT_READ | PROT_WRITE);
+            return 0;
+        }
+        block->has_left[number] = 1;
+        block->in_file += (size_t)(stop - start);
+        spill_bytes += stop - start;
+        return 1;
+    }
+
+    /* Whether somebody writes to a block of ours, of which a chunk has just been moved.  Then it works the second time. */
+    static int spill_was_moved(const void* memory) {
         spill_block* at;
-        for (at = list->previous; at != list && resident > goal; at = at->previous) {
-            madvise((char*)at + SPILL_PAGE, at->mapped - SPILL_PAGE, MADV_DONTNEED);
+        int found = 0;
+        if (!spill_used)
+            return 0;
+        pthread_mutex_lock(&spill_lock);
+        for (at = spill_all.next; at != &spill_all && !found; at = at->next)
+            found = !at->is_view && (char*)memory >= (char*)at && (char*)memory < (char*)at + at->mapped;
+        pthread_mutex_unlock(&spill_lock);
+        return found;
+    }
+
+    /* A fault of another kind comes again after this, first to whoever else takes it, who may give it back. */
+    static void spill_fault(int number, siginfo_t* info, void* context) {
+        static volatile int given_up = 0;
+        struct sigaction end;
+        int kept = errno;
+        (void)context;
+        if (info->si_code <= 0 || !spill_was_moved(info->si_addr)) {
+            memset(&end, 0, sizeof end);
+            end.sa_handler = SIG_DFL;
+            sigaction(number, given_up ? &end : &spill_usual, NULL);
+            given_up = 1;
+        }
+        errno = kept;
+    }
+
+    /* Others may have asked for the signal since the last time. */
+    static void spill_expect_faults(void) {
+        struct sigaction now;
+        if (sigaction(SIGSEGV, NULL, &now) || now.sa_sigaction == spill_fault)
+            return;
+        spill_usual = now;
+        memset(&now, 0, sizeof now);
+        now.sa_sigaction = spill_fault;
+        now.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+        sigaction(SIGSEGV, &now, NULL);
+    }
+
+    /* ---- the oldest blocks leave ---- */
+
+    static size_t spill_evict_block(spill_block* block, size_t resident, size_t goal, int moves) {
+        size_t first, stop, count = spill_chunks(block);
+        for (first = 0; first < count && resident > goal; first = stop) {
+            for (stop = first; stop < count && (block->is_view || block->has_left[stop]); stop++)
+                ;
+            if (stop > first)
+                madvise(spill_chunk(block, first), (size_t)(spill_chunk(block, stop) - spill_chunk(block, first)),
+                        MADV_DONTNEED);
+            else if (!(moves && spill_move(block, stop++))) {
+                stop = first + 1;
+                continue;
+            }
             resident = spill_resident();
         }
         return resident;
     }
 
-    /* The oldest blocks first: young ones are what an analysis works on, and to write to them costs much more if they
-       come back page by page. */
-    static void spill_evict(size_t resident, size_t goal) {
+    static size_t spill_evict_all(size_t resident, size_t goal, int moves) {
+        spill_block* at;
+        for (at = spill_all.previous; at != &spill_all && resident > goal; at = at->previous)
+            resident = spill_evict_block(at, resident, goal, moves);
+        return resident;
+    }
+
+    static void spill_evict_files(size_t resident, size_t goal) {
+        if (resident > goal)
+            spill_evict_all(resident, goal, 0);
+    }
+
+    static void spill_drop(spill_block* block) {
+        int file = block->file;
+        munmap(block, block->mapped);
+        if (file >= 0)
+            close(file);
+    }
+
+    static void spill_drop_oldest_spare(void) {
+        spill_block* at = spill_spare.previous;
+        spill_unlink(at);
+        spill_spare_bytes -= at->mapped;
+        spill_drop(at);
+    }
+
+    /* Freed blocks first, since nothing has to be written.  Then the oldest: young ones are what an analysis works on,
+       and to write to them costs much more if they come back page by page. */
+    static void spill_evict(size_t goal) {
+        size_t resident;
         pthread_mutex_lock(&spill_lock);
-        resident = spill_evict_from(&spill_all, resident, goal);
-        spill_evict_from(&spill_spare, resident, goal);
+        spill_expect_faults();
+        for (resident = spill_resident(); resident > goal && spill_spare_bytes; resident = spill_resident())
+            spill_drop_oldest_spare();
+        spill_evict_all(resident, goal, 1);
         spill_evictions += 1;
         pthread_mutex_unlock(&spill_lock);
     }
 
     /* It grows until the next look, so what is kept is less.  A loop that reads here and there brings back 64 KB with
        each page that it touches: 300 MB in 5 ms were seen. */
-    static void spill_keep(void) {
+    static void spill_keep(size_t coming) {
         size_t reserve = spill_limit / 2 < SPILL_RESERVE ? spill_limit / 2 : SPILL_RESERVE;
         size_t most = spill_limit - (reserve < spill_limit / 4 ? spill_limit / 4 : reserve);
+        size_t goal = coming < most / 3 ? most / 3 * 2 : coming < most / 3 * 2 ? most - coming : most / 3;
         spill_seen = spill_resident();
-        if (spill_seen > most)
-            spill_evict(spill_seen, most / 3 * 2);
+        if (spill_seen + (coming < most ? coming : most) > most && spill_seen > goal)
+            spill_evict(goal);
     }
 
-    /* A freed block of about that size.  Its pages are there, so it costs a fraction of a new file; an analysis makes
-       and frees columns of the same few sizes all the time. */
+    /* ---- blocks ---- */
+
+    /* A freed block of about that size.  Its pages are there, so it costs a fraction of new ones; an analysis makes and
+       frees columns of the same few sizes all the time. */
     static spill_block* spill_reuse(size_t mapped) {
         spill_block* at;
         pthread_mutex_lock(&spill_lock);
@@ -167,69 +349,61 @@ cdef extern from *:
         return NULL;
     }
 
+    /* Memory that starts with a large page, as its place in a file does, so that large pages of the file fit as well. */
+    static char* spill_map(size_t mapped) {
+        size_t slack = mapped < SPILL_LARGE_PAGE ? 0 : SPILL_LARGE_PAGE, before;
+        char* start = (char*)mmap(NULL, mapped + slack, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (start == (char*)MAP_FAILED)
+            return NULL;
+        if (!slack)
+            return start;
+        before = -(uintptr_t)start & (SPILL_LARGE_PAGE - 1);
+        if (before)
+            munmap(start, before);
+        munmap(start + before + mapped, slack - before);
+        madvise(start + before, mapped, MADV_HUGEPAGE);
+        return start + before;
+    }
+
     static void* spill_new(size_t size, int zeros) {
         size_t mapped = spill_rounded(size);
         spill_block* block;
-        int file;
         if (mapped < size)
             return NULL;
-        spill_keep();
+        spill_keep(size);
         block = spill_reuse(mapped);
         if (block) {
             block->wanted = size;
             spill_enter(block);
             return zeros ? memset((char*)block + SPILL_PAGE, 0, size) : (char*)block + SPILL_PAGE;
         }
-        file = open(spill_folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
-        if (file < 0)
+        block = (spill_block*)spill_map(mapped);
+        if (!block)
             return NULL;
-        /* Space is reserved: where the disk is full later, touching a page would end the process. */
-        if (posix_fallocate(file, 0, (off_t)mapped)) {
-            close(file);
-            return NULL;
-        }
-        block = (spill_block*)mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        if (block == MAP_FAILED) {
-            close(file);
-            return NULL;
-        }
         block->mapped = mapped;
         block->wanted = size;
-        block->file = file;
+        block->file = -1;
+        for (block->chunk = SPILL_LEAST_CHUNK; spill_chunks(block) > SPILL_MOST_CHUNKS / 2; block->chunk *= 2)
+            ;
         spill_used = 1;
         spill_enter(block);
         return (char*)block + SPILL_PAGE;
     }
 
-    static void spill_drop(spill_block* block) {
-        int file = block->file;
-        munmap(block, block->mapped);
-        close(file);
-    }
-
-    /* Keeps a freed block for later; the oldest make room for it. */
+    /* Keeps a freed block for later; the oldest make room for it.  One with a file is no faster than a new one. */
     static void spill_put_aside(spill_block* block) {
         size_t most = spill_limit / 4;
-        spill_block dropped = {&dropped, &dropped, 0, 0, -1}, *at;
-        if (!spill_on || block->mapped > most) {
+        if (!spill_on || block->mapped > most || block->file >= 0) {
             spill_drop(block);
             return;
         }
         pthread_mutex_lock(&spill_lock);
         spill_link(&spill_spare, block);
         spill_spare_bytes += block->mapped;
-        while (spill_spare_bytes > most) {
-            at = spill_spare.previous;
-            spill_unlink(at);
-            spill_spare_bytes -= at->mapped;
-            spill_link(&dropped, at);
-        }
+        while (spill_spare_bytes > most)
+            spill_drop_oldest_spare();
         pthread_mutex_unlock(&spill_lock);
-        while (dropped.next != &dropped) {
-            at = dropped.next;
-            spill_unlink(at);
-            spill_drop(at);
-        }
     }
 
     /* A file that is there already, to be read: nothing of it is copied, and its pages leave as those of others do. */
@@ -246,6 +420,8 @@ cdef extern from *:
         block->mapped = mapped;
         block->wanted = size;
         block->file = -1;
+        block->is_view = 1;
+        block->chunk = mapped;
         spill_used = 1;
         spill_enter(block);
         return (char*)block + SPILL_PAGE;
@@ -283,20 +459,66 @@ cdef extern from *:
         errno = kept;
     }
 
-    static void* spill_grow(spill_block* block, size_t size) {
+    static int spill_map_at(char* start, size_t size) {
+        int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+        return mmap(start, size, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED;
+    }
+
+    /* Moves a part of a block, all of it in the file or nothing, to another address: its pages, or where the system
+       refuses that, its bytes.  Returns whether it was the pages. */
+    static int spill_carry(char* from, char* to, size_t size, int as_bytes) {
+        if (!as_bytes && mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED)
+            return 1;
+        if (!spill_map_at(to, size))
+            abort();  /* the block is in two places by now */
+        memcpy(to, from, size);
+        munmap(from, size);
+        return 0;
+    }
+
+    /* Moves a block to where it has more room, by runs of chunks that are alike.  The last chunk becomes longer, so it
+       must not be in the file. */
+    static void spill_carry_all(spill_block* block, char* room) {
+        size_t first, stop, at, size, count = spill_chunks(block), chunk = block->chunk;
+        spill_block known = *block, *moved = (spill_block*)room;
+        char *start, *end;
+        spill_carry((char*)block, room, SPILL_PAGE, 1);
+        for (first = 0; first < count; first = stop) {
+            for (stop = first + 1; stop < count - 1 && known.has_left[stop] == known.has_left[first]; stop++)
+                ;
+            start = (char*)block + (first ? first * chunk : SPILL_PAGE);
+            end = (char*)block + (stop < count ? stop * chunk : known.mapped);
+            size = (size_t)(end - start);
+            if (spill_carry(start, room + (start - (char*)block), size, known.has_left[first] && stop == count)
+                    || !known.has_left[first])
+                continue;
+            for (at = first; at < stop; at++)
+                moved->has_left[at] = 0;
+            moved->in_file -= size;
+        }
+    }
+
+    static spill_block* spill_grow(spill_block* block, size_t size) {
         size_t mapped = spill_rounded(size);
-        void* moved;
+        char* room;
         if (mapped >= size && mapped <= block->mapped) {
             block->wanted = size;
             return block;
         }
-        if (mapped < size || posix_fallocate(block->file, 0, (off_t)mapped))
+        if (mapped < size || (mapped + block->chunk - 1) / block->chunk > SPILL_MOST_CHUNKS
+                || (block->file >= 0 && posix_fallocate(block->file, 0, (off_t)mapped)))
             return NULL;
-        moved = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, block->file, 0);  /* the same file, larger */
-        if (moved == MAP_FAILED)
+        spill_keep(size - block->wanted);
+        room = spill_map(mapped);
+        if (!room)
             return NULL;
-        munmap(block, block->mapped);
-        block = (spill_block*)moved;
+        if (block->file >= 0
+                || mremap(block, block->mapped, mapped, MREMAP_MAYMOVE | MREMAP_FIXED, room) == MAP_FAILED) {
+            if (!spill_map_at(room, mapped))  /* a move that failed may have taken it */
+                return NULL;
+            spill_carry_all(block, room);
+        }
+        block = (spill_block*)room;
         block->mapped = mapped;
         block->wanted = size;
         return block;
@@ -324,12 +546,16 @@ cdef extern from *:
             return copied;
         }
         if (size >= SPILL_LEAST) {
-            moved = (spill_block*)spill_grow(block, size);
+            moved = spill_grow(block, size);
             spill_enter(moved ? moved : block);
             if (moved)
                 return (char*)moved + SPILL_PAGE;
-            errno = ENOMEM;
-            return NULL;
+            copied = malloc(size);  /* the disk is full, or this is too long for one file */
+            if (!copied)
+                return NULL;
+            memcpy(copied, memory, size < block->wanted ? size : block->wanted);
+            free(memory);
+            return copied;
         }
         copied = size ? __libc_malloc(size) : NULL;
         if (size && !copied) {
@@ -342,13 +568,40 @@ cdef extern from *:
         return copied;
     }
 
+    /* The system refuses to write to a chunk that is being moved, and sends no signal. */
+    #define SPILL_TRY_AGAIN(call, memory) \
+        ssize_t got; \
+        do \
+            got = (call); \
+        while (got < 0 && errno == EFAULT && spill_was_moved(memory)); \
+        return got;
+
+    SPILL_EXPORT ssize_t read(int file, void* memory, size_t size) {
+        SPILL_TRY_AGAIN(syscall(SYS_read, file, memory, size), memory)
+    }
+
+    /* The headers may have given one of these names to the other. */
+    SPILL_EXPORT ssize_t spill_pread64(int, void*, size_t, int64_t) __asm__("pread64");
+    SPILL_EXPORT ssize_t spill_pread64(int file, void* memory, size_t size, int64_t at) {
+        SPILL_TRY_AGAIN(syscall(SYS_pread64, file, memory, size, at), memory)
+    }
+
+    SPILL_EXPORT ssize_t spill_pread(int, void*, size_t, off_t) __asm__("pread");
+    SPILL_EXPORT ssize_t spill_pread(int file, void* memory, size_t size, off_t at) {
+        return spill_pread64(file, memory, size, at);
+    }
+
+    SPILL_EXPORT ssize_t recv(int socket, void* memory, size_t size, int flags) {
+        SPILL_TRY_AGAIN(syscall(SYS_recvfrom, socket, memory, size, flags, NULL, NULL), memory)
+    }
+
     static void* spill_watch(void* nothing) {
         (void)nothing;
         setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -20);  /* where that is allowed */
         for (;;) {
             usleep(spill_seen > spill_limit / 4 ? SPILL_CLOSE_LOOK_US : SPILL_LOOK_US);
             if (spill_used)
-                spill_keep();
+                spill_keep(0);
         }
         return NULL;
     }

@@ -14,6 +14,7 @@ from stepscope.analysis.timeline.tracks import Group, Track, all_groups, groups_
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
+from stepscope.report import duration_text
 from stepscope.report.drawing import Box, Drawing, Line, Word, colour_of, fit_text, ticks_between
 
 WIDTH = 960
@@ -196,7 +197,7 @@ def _slice_boxes(trace: HostTrace, window: Window, first: int, last: int, scale:
             continue
         name, size = short_name(trace, kind), max(high - low, 0.7)
         more = f" and {count - 1:,} more" if count > 1 else ""
-        hint = f"{name}{more}: {busy / _MS:.3f} ms" if size >= _LEAST_HINT else ""
+        hint = f"{name}{more}: {duration_text(busy / _MS)}" if size >= _LEAST_HINT else ""
         yield Box(low, y + at * _ROW, size, _ROW - 1, colour_of(name), "" if count > 1 else name, hint)
 
 

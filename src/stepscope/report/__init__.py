@@ -4,7 +4,7 @@ from stepscope.report import forms
 from stepscope.report.base import Report
 from stepscope.report.comparable import Comparable
 from stepscope.report.fields import Cell, Field, Role, amount, fields_named
-from stepscope.report.looks import clean, number_text, shorten_name, size_text, value_with_unit
+from stepscope.report.looks import clean, duration_text, number_text, shorten_name, size_text, value_with_unit
 from stepscope.report.sections import (
     Figures,
     Part,
@@ -20,8 +20,8 @@ from stepscope.report.sections import (
 
 __all__ = [
     "Cell", "Comparable", "Field", "Figures", "Part", "Prose", "Report", "Role", "Row", "Rows", "Section",
-    "amount", "clean", "fields_named", "number_text", "percent", "round_6", "round_ms", "round_us", "shorten_name",
-    "size_text", "value_with_unit",
+    "amount", "clean", "duration_text", "fields_named", "number_text", "percent", "round_6", "round_ms", "round_us",
+    "shorten_name", "size_text", "value_with_unit",
 ]  # fmt: skip
 
 forms.register_form("text", "stepscope.report.terminal", "render_text")

@@ -21,6 +21,8 @@ _IN_CELLS = frozenset({"bytes"})  # units shown in each cell
 _FEW_DECIMALS = {"percent": 1, "ratio": 2}
 _DIGITS = 5
 _MOST_DECIMALS = 3
+_MANY_MS = 10_000.0  # from here on a duration alone is in seconds
+_ALMOST_ONE = 0.9995  # rounded to three digits it is one of the next unit
 
 # Characters that move the cursor, colour the screen or change the direction of the text: names in profiles may hold
 # any text that a program wrote.
@@ -110,6 +112,22 @@ def number_text(value: float) -> str:
     ('37.81', '0.00125')
     """
     return f"{value:,.2f}" if abs(value) >= 0.1 or not value else f"{value:.3g}"
+
+
+def duration_text(ms: float) -> str:
+    """A single duration in the unit that suits it, for sentences; JSON and tables keep their unit.
+
+    >>> [duration_text(ms) for ms in (37.8149, 0.5902, 0.000593, 12_345.6, 0)]
+    ['37.81 ms', '590 us', '593 ns', '12.35 s', '0 ms']
+    """
+    size = abs(ms)
+    if size >= _MANY_MS:
+        return f"{number_text(ms / 1e3)} s"
+    if size >= _ALMOST_ONE:
+        return f"{number_text(ms)} ms"
+    if size >= _ALMOST_ONE / 1e3:
+        return f"{ms * 1e3:.3g} us"
+    return f"{ms * 1e6:.3g} ns" if ms else "0 ms"
 
 
 def value_with_unit(field: Field, value: Cell) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.errors import StepscopeError
 from stepscope.pictures.timeline import draw_window, usual_window
-from stepscope.report import Figures, Report, Rows, clean, shorten_name, value_with_unit
+from stepscope.report import Figures, Report, Rows, clean, duration_text, shorten_name, value_with_unit
 from stepscope.report.charts import Bar, Stack, choose_colours, draw_bars, draw_columns, draw_curve
 from stepscope.report.drawing import Drawing, to_svg
 from stepscope.report.html import render_section
@@ -99,7 +99,7 @@ def _account(overview: OverviewReport) -> Iterator[str]:
 
 def _bar_text(row: Mapping[str, Any]) -> str:
     culprit = f"  {row['place'] or ''} {row['culprit']}"[:70] if row["culprit"] else ""
-    return f"{_number(row['percent']):.1f} %, {_number(row['ms']):,.2f} ms{culprit}"
+    return f"{_number(row['percent']):.1f} %, {duration_text(_number(row['ms']))}{culprit}"
 
 
 def _advice(profile: LoadedProfile, advice: AdviceReport, overview: OverviewReport) -> Iterator[str]:

@@ -18,6 +18,14 @@ _OPTIMIZER = Pattern(
     re.IGNORECASE,
 )
 _WRAPPERS = frozenset({"gradient_tape", "gradients", "StatefulPartitionedCall"})
+# What JAX and TensorFlow put into a path where a program loops, branches, calls or recomputes.
+_CONTROL = Pattern(
+    r"while|body|cond|scan|branch_\d+_fun|closed_call|core_call|custom_(?:jvp|vjp)_call|shard_map|pjit|checkpoint"
+    r"|remat(?:2|ted_computation)?|(?:Stateful)?PartitionedCall|gradient_tape|gradients"
+)
+# TensorFlow names the transfer of an op's result `OP/_13`.
+_TRANSFER = Pattern(r"_\d+")
+BACKWARD = "backward"
 _PACKAGES = Pattern(r"/(?:site|dist)-packages/|/lib/python3")
 _HOST_TRANSFER = Pattern(r":XlaSendToHost|:XlaRecvFromHost")
 UNKNOWN = "unknown"
@@ -81,6 +89,21 @@ def scopes_of(op_name: str) -> list[str]:
         if part and not (match and match["what"] in _PROGRAM_WRAPPERS):
             found.append(part)
     return found or [op_name]
+
+
+def named_scopes(op_name: str) -> tuple[str, ...]:
+    """The scopes that the program names around an op, the outermost first; those of a gradient are inside `backward`.
+
+    >>> named_scopes("jit(step)/transpose(jvp(encoder))/while/body/layer_1/dot_general")
+    ('backward', 'encoder', 'layer_1')
+    >>> named_scopes("gradient_tape/model/dense/MatMul/_13"), named_scopes("jit(step)/dot_general")
+    (('backward', 'model', 'dense'), ())
+    """
+    *scopes, last = scopes_of(op_name)
+    if _TRANSFER.fullmatch(last):
+        scopes = scopes[:-1]
+    named = tuple(scope for scope in scopes if not _CONTROL.fullmatch(scope))
+    return (BACKWARD, *named) if is_gradient(op_name) else named
 
 
 def _split_path(path: str) -> Iterator[str]:

@@ -78,6 +78,7 @@ def all_words(site: Site, request: Request) -> Answer:
             "person": visitor.name,
             "role": visitor.role.name.lower(),
             "can_upload": site.uploads.is_available and visitor.role >= Role.LABEL,
+            "can_share": site.options.is_shared,
         }
     )
 

@@ -73,10 +73,12 @@ def _groups(site: Site, session: str, trace: HostTrace, own_code: bool) -> tuple
 
 
 def get_names(site: Site, request: Request, session: str, page: int) -> Answer:
-    """Answers with the names of `NAMES_A_PAGE` event types, from `page * NAMES_A_PAGE` on."""
+    """Answers with the names of `NAMES_A_PAGE` event types, from `page * NAMES_A_PAGE` on; after them come scopes."""
     trace = requested_trace(site, request, session)
-    first, last = page * NAMES_A_PAGE, min((page + 1) * NAMES_A_PAGE, len(trace.event_types))
-    return json_answer({"first": first, "names": [details.short_name(trace, at) for at in range(first, last)]})
+    first, own = page * NAMES_A_PAGE, len(trace.event_types)
+    names = [details.short_name(trace, at) for at in range(first, min(first + NAMES_A_PAGE, own))]
+    further = (projection.scope_name(trace, at) for at in range(max(first, own), first + NAMES_A_PAGE))
+    return json_answer({"first": first, "names": names + [name for name in further if name is not None]})
 
 
 def get_steps(site: Site, request: Request, session: str) -> Answer:
@@ -123,7 +125,8 @@ def get_window(site: Site, request: Request, session: str) -> Answer:
     if projected:
         above = projection.find_projected(trace, begin, end, projected, width, room - share)
         first_row = projection.projection_of(trace).index.first_row
-        columns = _add_rows(columns, _slices(trace, above, first_row, first << level, unit), len(trace.lines))
+        more = _slices(trace, above.window, first_row, first << level, unit)
+        columns = _add_rows(columns, {**more, "type": above.type, "kind": above.kind}, len(trace.lines))
     columns |= _loads(trace, groups, first << level, cells, level)
     columns |= _counters(trace, counters, first << level, cells, level)
     head = {"begin_ps": first << level, "level": level, "cells": cells, "unit_ps": unit}

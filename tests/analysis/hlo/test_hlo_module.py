@@ -77,7 +77,7 @@ def test_instructions_and_their_links() -> None:
     dot, fused, both = (module.row_of(name) for name in ("dot.1", "add_fusion", "both"))
     assert [names(module)[row] for row in module.operands.linked(dot)] == ["x", "w"]
     assert [names(module)[row] for row in module.users.linked(module.row_of("x"))] == ["dot.1", "add_fusion"]
-    assert module.called.linked(fused) == [1]
+    assert module.callees.linked(fused) == [1]
     assert module.roots.tolist() == [2, 4, both]
     assert module.fusion_kind_of(fused) == "kLoop"
     assert not module.damaged
@@ -166,7 +166,7 @@ def test_links_to_what_is_not_there() -> None:
     everything(module)
 
     assert module.operands.linked(0) == []
-    assert module.called.linked(1) == []
+    assert module.callees.linked(1) == []
 
 
 @pytest.mark.parametrize("data", [b"", b"\x0a", b"\xff" * 50, program(Computation("main"))])
@@ -267,7 +267,7 @@ def test_real_programs_are_what_protobuf_reads(corpus: Path, session: str, tmp_p
             module.shapes.dims_of(row),
             len(module.shapes.children_of(row)),
             module.operands.linked(row),
-            module.called.linked(row),
+            module.callees.linked(row),
             module.target_of(row),
             module.fusion_kind_of(row),
             sources[row].op_name,

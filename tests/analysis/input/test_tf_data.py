@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pipeline_programs
 import pytest
+from calm import taking_a_turn
 from draw import Sort, draw
 from every_form import exercise
 from pipeline_programs import SLOW
@@ -394,7 +395,8 @@ def recorded_pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def record_pipelines(folder: Path, *names: str) -> None:
     """Records the pipelines of these names, all if there is none."""
     words = [str(pipeline_programs.__file__), str(folder), *names]
-    done = WARM.run("tensorflow", words, os.environ, timeout=300)
+    with taking_a_turn():
+        done = WARM.run("tensorflow", words, os.environ, timeout=300)
     if done.returncode != 0:
         raise RuntimeError(f"the pipelines could not be recorded:\n{done.stderr[-3000:]}")
 
@@ -408,12 +410,12 @@ def names_slow_stage(found: TfDataReport, name: str) -> bool:
 @pytest.mark.parametrize("name", SLOW)
 def test_the_slow_stage_of_a_real_pipeline_is_named(name: str, recorded_pipelines: Path) -> None:
     found = stepscope.load(recorded_pipelines / name).tf_data()
-    if not names_slow_stage(found, name):
+    for again in ("again", "once more"):
         # The tool looks at the slowest call.  Something else on the machine may have held up one of a fast stage, which
-        # is then the slowest in truth; it does not happen to the same pipeline again.
-        again = recorded_pipelines / "again"
-        record_pipelines(again, name)
-        found = stepscope.load(again / name).tf_data()
+        # is then the slowest in truth; it hardly happens to the same pipeline again and again.
+        if not names_slow_stage(found, name):
+            record_pipelines(recorded_pipelines / again, name)
+            found = stepscope.load(recorded_pipelines / again / name).tf_data()
     assert names_slow_stage(found, name), (found.bottleneck, found.graph)
     assert [row["name"] for row in found.pipelines] == ["Host:0"]
     assert_is_whole(found)
@@ -439,4 +441,5 @@ def test_steps_and_pipeline_of_a_real_capture_agree_on_the_waiting_time(recorded
     calls = profile.tf_data().pipelines[0]
     waits = profile.input_pipeline().waiting_ms
     assert calls["calls"] == profile.input_pipeline().step_time_ms["count"]
-    assert calls["mean_us"] / 1e3 == pytest.approx(waits["mean"], rel=0.05)
+    # The wait is around the call; a busy machine may take the processor away in between.
+    assert 0.8 * waits["mean"] <= calls["mean_us"] / 1e3 <= 1.01 * waits["mean"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from draw import MS, SORTS, draw
 
-from stepscope.analysis.timeline.projection import add_projections, find_projected, projection_of
+from stepscope.analysis.timeline.projection import add_projections, find_projected, projection_of, scope_name
 from stepscope.analysis.timeline.tracks import all_groups, groups_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
@@ -24,10 +24,10 @@ def projected(trace: HostTrace) -> list[tuple[str, str, str, float, float]]:
     for row in range(index.n_rows):
         places = index.rows.order[index.rows.begin[row] : index.rows.begin[row + 1]].tolist()
         at = int(line[row])
-        stream, what = trace.line_label(int(found.stream[at])), "AM"[int(found.what[at])]
+        stream, what = trace.line_label(int(found.stream[at])), "AMS"[int(found.what[at])]
         for place in places:
             start, length = int(index.rows.start[place]), int(index.rows.duration[place])
-            name = trace.name_of(int(found.event[place]))
+            name = scope_name(trace, int(found.type[place])) or trace.name_of(int(found.event[place]))
             ranges.append((stream, what, name, start / MS, (start + length) / MS))
     return ranges
 
@@ -130,6 +130,75 @@ def test_a_projected_track_stands_above_its_stream_and_its_slices_name_the_range
         (f"t{len(trace.lines)}", "projected", "s"),
         (device.tracks[1].id, "stream", ""),
     ]
-    window = find_projected(trace, 0, 20 * MS, [0], 2_000, 100)
+    window = find_projected(trace, 0, 20 * MS, [0], 2_000, 100).window
     assert [trace.name_of(int(event)) for event in window.event] == ["forward"]
     assert trace.events.kind[window.event[0]] == EventKind.ANNOTATION
+
+
+def scoped_kernels(*works: tuple[str, int, int], laid: bool = False) -> HostTrace:
+    """Kernels of one stream: the path of each one's op, its start and end in ms; a copy where the path is empty."""
+    builder = TraceBuilder("host")
+    plane = builder.plane("/device:GPU:0", PlaneKind.GPU)
+    stream = builder.line(plane, "s", 7, LineKind.STREAM)
+    for path, start, end in works:
+        kind = EventKind.KERNEL if path else EventKind.COPY_HOST_TO_DEVICE
+        stream.event(f"k{start}", start * MS, (end - start) * MS, kind, {"tf_op": path} if path else {})
+    if laid:
+        rows = builder.line(plane, "Framework Name Scope", 8, LineKind.DERIVED)
+        rows.event("net", 0, MS, EventKind.SCOPE)
+    return builder.build()
+
+
+NET = (
+    ("jit(step)/jvp(net)/dense/dot_general:", 0, 2),
+    ("", 2, 3),
+    ("jit(step)/jvp(net)/dense/add:", 3, 4),
+    ("jit(step)/jvp(net)/while/body/act/max:", 5, 6),
+    ("jit(step)/transpose(jvp(net))/dense/dot_general:", 7, 9),
+    ("jit(step)/mul:", 9, 10),
+)
+
+
+def test_scopes_of_a_program_are_rows_of_its_stream_the_inner_below_the_outer():
+    assert projected(scoped_kernels(*NET)) == [
+        ("s", "S", "net", 0, 6),
+        ("s", "S", "backward", 7, 9),
+        ("s", "S", "dense", 0, 4),
+        ("s", "S", "act", 5, 6),
+        ("s", "S", "net", 7, 9),
+        ("s", "S", "dense", 7, 9),
+    ]
+
+
+def test_a_scope_ends_with_its_step():
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 1)
+    stream = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU), "s", 7, LineKind.STREAM)
+    for step in range(3):
+        main.event("train", step * 10 * MS, 10 * MS, EventKind.STEP_MARK, {"step_num": step})
+        main.event("launch", step * 10 * MS + MS, MS, EventKind.RUNTIME_CALL, {"correlation_id": step + 1})
+        work = {"correlation_id": step + 1, "tf_op": "net/MatMul:MatMul"}
+        stream.event("k", step * 10 * MS + 3 * MS, 6 * MS, EventKind.KERNEL, work)
+
+    scopes = [each for each in projected(builder.build()) if each[1] == "S"]
+
+    assert scopes == [("s", "S", "net", step * 10 + 3, step * 10 + 9) for step in range(3)]
+
+
+def test_scopes_that_the_profiler_wrote_as_rows_are_not_laid_twice():
+    assert projected(scoped_kernels(*NET, laid=True)) == []
+
+
+def test_a_track_of_scopes_says_what_it_is_and_its_slices_bear_the_names_of_scopes():
+    trace = scoped_kernels(*NET)
+    (device,) = (group for group in all_groups(add_projections(trace, groups_of(trace))) if group.kind == "device")
+    assert [(track.name, track.kind, track.rows) for track in device.tracks] == [
+        ("Scopes", "scoped", 3),
+        ("s", "stream", 1),
+    ]
+
+    found = find_projected(trace, 0, 20 * MS, [0], 2_000, 100)
+
+    assert [scope_name(trace, int(each)) for each in found.type] == ["net", "backward"]
+    assert set(found.kind.tolist()) == {EventKind.SCOPE}
+    assert scope_name(trace, 0) is None and scope_name(trace, 10**6) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 from draw import Sort, draw
 
 from stepscope.analysis.workers import distributed_tool as distributed
+from stepscope.formats.kineto.reader import read
 from stepscope.model import EventKind, HostTrace
 
 PICTURE = {
@@ -89,3 +91,52 @@ def test_without_sends_there_is_no_pipeline() -> None:
     found = report(stage(0, picture="host main | M0------\ngpu0 s7   | k-N---"))
     assert found.pipeline == ()
     assert not any("pipeline" in each for each in found.findings)
+
+
+# ---- groups that a recording describes -------------------------------------------------------------------------------
+
+GROUPS = [
+    {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", "ranks": [], "group_size": 4},
+    {"pg_name": "1", "pg_desc": "mesh_tp", "backend_config": "cuda:nccl", "ranks": [0, 1], "pg_size": 2},
+    {"pg_name": "2", "pg_desc": "undefined", "ranks": [0, 2]},
+]
+
+
+def recorded(groups: object, **args: object) -> distributed.DistributedReport:
+    """One all-reduce of a rank whose recording describes its groups."""
+    kernel = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", "pid": 0, "tid": 7}
+    op = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 9, "tid": 9, "ts": 1, "dur": 2}
+    job = {"backend": "nccl", "rank": 0, "world_size": 4, "pg_config": groups}
+    event = kernel | {"ts": 5, "dur": 8, "args": {"device": 0, "stream": 7, "correlation": 5, **args}}
+    data = json.dumps({"schemaVersion": 1, "distributedInfo": job, "traceEvents": [op, event]}).encode()
+    return report(read(data, "x", "machine"))
+
+
+def test_what_a_collective_leaves_out_of_its_group_comes_from_the_recording() -> None:
+    found = recorded(GROUPS, **{"Process Group Name": "1"})
+    assert dict(found.groups[0]) == {
+        "group": "1", "description": "mesh_tp", "parallelism": "tensor", "members": "[0, 1]", "ranks": 2,
+        "operations": "all_reduce", "count": 1, "total_us": 8.0,
+    }  # fmt: skip
+    assert [(row["ranks"], row["group"]) for row in found.collectives] == [(2, "1 [0, 1]")]
+
+
+def test_groups_in_which_nothing_ran_are_listed_as_well() -> None:
+    rows = recorded(GROUPS, **{"Process Group Name": "1"}).groups[1:]
+    assert [(row["group"], row["description"], row["members"], row["ranks"]) for row in rows] == [
+        ("0", "default_pg", None, 4),
+        ("2", None, "[0, 2]", 2),
+    ]
+    assert {(row["operations"], row["count"], row["total_us"]) for row in rows} == {(None, 0, 0.0)}
+
+
+@pytest.mark.parametrize(("groups", "named"), [(GROUPS, None), (GROUPS[:1], "0")])
+def test_a_collective_without_a_group_is_of_the_only_one(groups: object, named: str | None) -> None:
+    assert recorded(groups).collectives[0]["group"] == named
+
+
+@pytest.mark.parametrize(
+    "groups", ["no list", [1, None], [{"pg_name": None}], [{"pg_name": "", "ranks": "all"}], {"pg_name": "0"}]
+)
+def test_groups_that_are_described_otherwise_are_unknown(groups: object) -> None:
+    assert recorded(groups).groups == ()

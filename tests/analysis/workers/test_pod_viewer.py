@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import oracle
 import pytest
-from draw import draw
+from draw import Sort, draw
 from framework_captures import FRESH, FrameworkCapture
 
 import stepscope
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.workers import pod_viewer_tool as pod_viewer
-from stepscope.model import HostTrace
+from stepscope.model import EventKind, HostTrace
 from stepscope.report import Cell
 
 SECOND_NS = 10**9
@@ -262,6 +262,22 @@ UNNUMBERED = """
     host main | M-------- M-------- M--------
     host main | I-b------ I-b------ I-b------
 """
+
+
+TRAINING = """
+    host main | M0-------- M1-------- M2--------
+    gpu0 s7   |  k---N----  k---N----  k---N----
+"""
+REDUCES = {"N": Sort(EventKind.COLLECTIVE, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "correlation_id")}
+
+
+def test_clocks_are_set_right_by_the_collectives_that_end_together() -> None:
+    noon = 1_700_000_000 * SECOND_NS
+    first = draw(TRAINING, REDUCES, host="a", start_unix_ns=noon)
+    report = viewed(first, draw(TRAINING, REDUCES, host="b", start_unix_ns=noon + 3 * SECOND_NS))
+    assert table(report.workers, "host", "start_offset_ms") == [("a", 0.0), ("b", 0.0)]
+    assert report.findings[-1] == "the hosts' clocks differ, and were set right by up to 1,500.00 ms"
+    assert not [said for said in report.warnings if "clock" in said]
 
 
 def test_steps_without_numbers_are_matched_by_the_clocks() -> None:

@@ -4,7 +4,7 @@ import type { Report, ToolAnswer } from "../../api";
 import type { Slice } from "../../charts/pie";
 import { CATEGORY_COLOUR, categoryOf, mix, type Palette, shades } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { decimal } from "../../format";
+import { duration } from "../../format";
 import { findInTimeline } from "../../links";
 import { setParams } from "../../router";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -161,5 +161,5 @@ function slicesOf(report: KernelReport, look: Palette): Slice[] {
 }
 
 function shareText(us: number, occurrences: number): string {
-  return `${decimal(us, us < 100 ? 2 : 0)} µs, ${occurrences.toLocaleString("en-US")} times`;
+  return `${duration(us / 1e3)}, ${occurrences.toLocaleString("en-US")} times`;
 }

@@ -4,7 +4,7 @@ import type { Report, ToolAnswer } from "../../api";
 import type { Slice } from "../../charts/pie";
 import { CATEGORY_COLOUR, categoryOfOp, mix, type Palette, shades } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { decimal } from "../../format";
+import { duration } from "../../format";
 import { findInTimeline } from "../../links";
 import { formatHash, route, setParams, withParams } from "../../router";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -264,7 +264,7 @@ function slicesOf(
     value: share.self_us ?? 0,
     percent: idle ? share.percent_with_idle : share.percent,
     colour,
-    text: `${decimal(share.self_us ?? 0, (share.self_us ?? 0) < 100 ? 2 : 0)} µs`,
+    text: duration((share.self_us ?? 0) / 1e3),
   });
   const rest = shown
     .filter((share) => isRest(share.name))

@@ -4,7 +4,7 @@ import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { CATEGORY_COLOUR, type Category, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { duration, percent, short } from "../../format";
+import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { formatHash, route, withParams } from "../../router";
 import { figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -181,7 +181,7 @@ function HostSide({ report, sections }: { report: InputReport; sections: Section
                   <span class="hbar-track">
                     <span style={{ width: `${(100 * ms) / largest}%`, background: colour }} />
                   </span>
-                  <span class="hbar-value">{`${short(ms)} ms`}</span>
+                  <span class="hbar-value">{duration(ms)}</span>
                   <span class="hbar-share">{percent((100 * ms) / total)}</span>
                 </a>
                 {longest.has(stage.key) && (

@@ -8,15 +8,15 @@ import { bytes, duration, percent } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { docOf, fieldOf, type Sections, tableOf } from "../../sections";
-import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
-import { type Rows, useRows } from "../../table/rows";
+import type { Rows } from "../../table/rows";
 import { Table } from "../../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { StackedBars } from "../shared/Bars";
 import { More } from "../shared/More";
+import { useOwnRows } from "../shared/ownRows";
 import { findLinks } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { mostOf, type Purpose, partsOf, sumsOf } from "./purposes";
@@ -49,58 +49,93 @@ function keyOf(memory: Memory): string {
 function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryReport>) {
   const memories = report.memories ?? [];
   const chosen = memories.find((memory) => keyOf(memory) === route.value.params.memory) ?? fullest(memories);
-  const events = useOwnRows(tableOf(sections, "timeline"), chosen);
-  const fills = useOwnRows(tableOf(sections, "breakdown"), chosen);
-  const holds = useOwnRows(tableOf(sections, "purposes"), chosen);
-  const stays = useOwnRows(tableOf(sections, "staying"), chosen);
   if (!chosen) return null;
   return (
     <>
       <Card title="Memory" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
         <Peak memory={chosen} meaning={docOf(tableOf(sections, "peak"), "in_use_bytes")} />
       </Card>
-      <OverTime memory={chosen} rows={events} manyHosts={report.hosts.length > 1} />
-      <OwnRows
-        id="purposes"
-        columns={usualOf(tableOf(sections, "purposes"))}
-        title="What fills the memory at its peak, by purpose, layer and line"
-        rows={holds}
-        empty="no known allocation at the peak"
-        main
-      />
-      <More title="By op" tables={["breakdown"]}>
-        <OwnRows
-          id="breakdown"
-          columns={usualOf(tableOf(sections, "breakdown"))}
-          title="What fills the memory at its peak, by op"
-          rows={fills}
-          empty="no known allocation at the peak"
-        />
-      </More>
-      <More title="What stays from step to step" tables={["staying"]}>
-        <OwnRows
-          id="staying"
-          columns={usualOf(tableOf(sections, "staying"))}
-          title="What stays from step to step"
-          rows={stays}
-          empty="no allocation of several steps stays"
-        />
-      </More>
+      <OverTime memory={chosen} section={tableOf(sections, "timeline")} manyHosts={report.hosts.length > 1} />
+      {TABLES.map((each) => (
+        <MemoryTable key={each.id} {...each} section={tableOf(sections, each.of)} memory={chosen} />
+      ))}
       <More title="Figures">
         <Card>
           <PeakFigures memory={chosen} sections={sections} />
         </Card>
       </More>
-      <More title="Allocations and deallocations" tables={["events"]}>
-        <OwnRows
-          id="events"
-          columns={usualOf(tableOf(sections, "timeline"))}
-          title="Allocations and deallocations"
-          rows={events}
-          links={momentLink}
-        />
-      </More>
     </>
+  );
+}
+
+interface Declared {
+  readonly id: string;
+  /** The table of the report that it shows a part of. */
+  readonly of: "purposes" | "breakdown" | "staying" | "timeline";
+  readonly title: string;
+  readonly empty: string;
+  /** What opens it; without, it is always shown. */
+  readonly opener?: string;
+  readonly links?: (data: TableData, row: number) => RowLink[];
+}
+
+/** The tables of a memory, in their order; each without the columns that say which memory it is. */
+const TABLES: readonly Declared[] = [
+  {
+    ...{ id: "purposes", of: "purposes" },
+    title: "What fills the memory at its peak, by purpose, layer and line",
+    empty: "no known allocation at the peak",
+  },
+  {
+    ...{ id: "breakdown", of: "breakdown", opener: "By op" },
+    title: "What fills the memory at its peak, by op",
+    empty: "no known allocation at the peak",
+  },
+  {
+    ...{ id: "staying", of: "staying", opener: "What stays from step to step" },
+    title: "What stays from step to step",
+    empty: "no allocation of several steps stays",
+  },
+  {
+    ...{ id: "events", of: "timeline", opener: "Allocations and deallocations" },
+    title: "Allocations and deallocations",
+    empty: "no allocation was recorded",
+    links: momentLink,
+  },
+];
+
+interface MemoryTableProps extends Declared {
+  section: TableSection;
+  memory: Memory;
+}
+
+function MemoryTable(props: MemoryTableProps) {
+  const { opener, id } = props;
+  if (!opener) return <TableOfMemory {...props} main />;
+  return (
+    <More title={opener} tables={[id]}>
+      <TableOfMemory {...props} />
+    </More>
+  );
+}
+
+function TableOfMemory({ id, title, empty, links, section, memory, main = false }: MemoryTableProps & { main?: boolean }) {
+  const rows = useOwnRows("memory-profile", section, ownOf(memory));
+  const isKnown = (name: string) =>
+    rows.state === "ready" && (rows.data.columns[name] ?? []).some((value) => value !== null);
+  return (
+    <Card title={title} class="table-card">
+      {rows.state === "loading" && <Loading what="Fetching the rows" />}
+      {rows.state === "failed" && <Failed error={rows.error} />}
+      {rows.state === "ready" && (
+        <Table
+          {...{ id, title, empty, main }}
+          columns={usualOf(section).filter(isKnown)}
+          data={rows.data}
+          links={(row) => [...(links?.(rows.data, row) ?? []), ...findLinks(row, rows.data)]}
+        />
+      )}
+    </Card>
   );
 }
 
@@ -187,7 +222,14 @@ function PeakFigures({ memory, sections }: { memory: Memory; sections: Sections<
   );
 }
 
-function OverTime({ memory, rows, manyHosts }: { memory: Memory; rows: Rows; manyHosts: boolean }) {
+interface OverTimeProps {
+  memory: Memory;
+  section: TableSection;
+  manyHosts: boolean;
+}
+
+function OverTime({ memory, section, manyHosts }: OverTimeProps) {
+  const rows = useOwnRows("memory-profile", section, ownOf(memory));
   const events = useMemo(() => toEvents(rows), [rows]);
   const withFree = route.value.params.free === "in";
   const look = palette.value;
@@ -291,35 +333,6 @@ function MemoryLegend({ events, withFree }: { events: readonly MemoryEvent[]; wi
   );
 }
 
-interface OwnRowsProps {
-  id: string;
-  columns: readonly string[];
-  title: string;
-  rows: Rows;
-  empty?: string;
-  main?: boolean;
-  links?: (data: TableData, row: number) => RowLink[];
-}
-
-function OwnRows({ rows, links, columns, ...rest }: OwnRowsProps) {
-  const isKnown = (name: string) =>
-    rows.state !== "ready" || (rows.data.columns[name] ?? []).some((value) => value !== null);
-  return (
-    <Card title={rest.title} class="table-card">
-      {rows.state === "loading" && <Loading what="Fetching the rows" />}
-      {rows.state === "failed" && <Failed error={rows.error} />}
-      {rows.state === "ready" && (
-        <Table
-          {...rest}
-          columns={columns.filter(isKnown)}
-          data={rows.data}
-          links={(row) => [...(links?.(rows.data, row) ?? []), ...findLinks(row, rows.data)]}
-        />
-      )}
-    </Card>
-  );
-}
-
 function momentLink(data: TableData, row: number): RowLink[] {
   const at = data.columns.time_ms?.[row];
   return typeof at === "number"
@@ -327,29 +340,12 @@ function momentLink(data: TableData, row: number): RowLink[] {
     : [];
 }
 
-const ITS_NAME = ["memory", "host"];
-
-function usualOf({ usual, fields }: TableSection): string[] {
-  return (usual ?? fields.map((field) => field.name)).filter((name) => !ITS_NAME.includes(name));
+function ownOf(memory: Memory): Readonly<Record<"memory" | "host", string>> {
+  return { memory: memory.id, host: memory.host };
 }
 
-/** The rows of one memory out of the table of all, without the columns that name it. */
-function useOwnRows(section: TableSection | null, memory: Memory | undefined): Rows {
-  const all = useRows(section, (suffix) => answerAddress("memory-profile", suffix));
-  return useMemo(() => {
-    if (all.state !== "ready" || !memory) return all;
-    const { columns, rowCount, fields } = all.data;
-    const own = Array.from({ length: rowCount }, (_, row) => row).filter(
-      (row) => columns.memory?.[row] === memory.id && (columns.host?.[row] ?? memory.host) === memory.host,
-    );
-    const picked = Object.fromEntries(
-      Object.entries(columns).map(([name, values]) => [name, own.map((row) => values[row] ?? null)]),
-    );
-    return {
-      state: "ready",
-      data: { fields: fields.filter((field) => !ITS_NAME.includes(field.name)), columns: picked, rowCount: own.length },
-    };
-  }, [all, memory]);
+function usualOf({ usual, fields }: TableSection): string[] {
+  return (usual ?? fields.map((field) => field.name)).filter((name) => name !== "memory" && name !== "host");
 }
 
 /** The rows of the timeline as events, for the chart. */

@@ -12,9 +12,9 @@ import type { Rows } from "../../table/rows";
 import { Table, type TableProps } from "../../table/Table";
 import { Card, Failed, Figure, Loading, Segmented } from "../../ui/basics";
 import { hint } from "../../ui/hint";
+import { useOwnRows } from "../shared/ownRows";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import { useOwnRows } from "./ownRows";
 import "./xla.css";
 
 type Program = RowOf<"memory-viewer", "programs">;

@@ -37,10 +37,10 @@ def build_graph(trace: HostTrace) -> Graph | None:
     producers = producers_of(trace, threads, zero)
     contacts = contacts_of(trace, threads, queues, bounds, producers)
     host = _host_nodes(contacts, threads.lines)
-    nodes = _with_work(host, queues, producers, bounds)
+    nodes = _join_nodes(host, queues, producers, bounds)
     batches = len(host) + len(queues)
     finder = NodeFinder(host.line, host.start_ps, host.end_ps)
-    edges = Edges.joined(
+    edges = Edges.join(
         [
             *_launch_edges(trace, finder, queues, len(host)),
             *contacts.edges(finder, len(host)),
@@ -78,7 +78,7 @@ def _host_nodes(contacts: Contacts, lines: list[int]) -> Nodes:
     return nodes
 
 
-def _with_work(host: Nodes, queues: Queues, producers: Producers, bounds: StepBounds) -> Nodes:
+def _join_nodes(host: Nodes, queues: Queues, producers: Producers, bounds: StepBounds) -> Nodes:
     count = len(bounds.time_ps)
     kinds = ((len(queues), NodeKind.WORK), (len(producers), NodeKind.BATCH), (count, NodeKind.BOUND))
     return Nodes(

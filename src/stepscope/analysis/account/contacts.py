@@ -73,7 +73,7 @@ def contacts_of(
     call = distinct(np.concatenate([launching, waits.call]))
     start = trace.events.start_ps[call]
     line = trace.events.line[call]
-    cuts = _Marks.joined(
+    cuts = _Marks.join(
         [
             _Marks(line, start),
             _Marks(line, start + trace.events.duration_ps[call]),
@@ -113,7 +113,7 @@ class _Marks:
     time_ps: I64
 
     @staticmethod
-    def joined(parts: list[_Marks]) -> _Marks:
+    def join(parts: list[_Marks]) -> _Marks:
         """All of several."""
         return _Marks(
             np.concatenate([part.line for part in parts]).astype(np.int32),

@@ -74,7 +74,7 @@ class Edges:
         )
 
     @staticmethod
-    def joined(parts: list[Edges]) -> Edges:
+    def join(parts: list[Edges]) -> Edges:
         """All edges of several tables."""
         columns = zip(*(vars(part).values() for part in parts), strict=True)
         return Edges(*(np.concatenate(column) for column in columns))

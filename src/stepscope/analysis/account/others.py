@@ -75,7 +75,7 @@ def _lengths_by_step(trace: HostTrace, graph: Graph, parts: _Parts, steps: I64) 
     fresh = np.append(True, np.diff(name) != 0)[: len(name)]
     begins = np.flatnonzero(fresh | np.append(True, np.diff(step) != 0)[: len(name)])
     nth = np.arange(len(events)) - np.repeat(begins, np.diff(np.append(begins, len(events))))
-    usual = _as_often_as_usual(np.cumsum(fresh) - 1, step, len(steps))
+    usual = _has_usual_count(np.cumsum(fresh) - 1, step, len(steps))
     events, step, nth, group = events[usual], step[usual], nth[usual], np.cumsum(fresh)[usual]
     pair = group * (int(nth.max(initial=0)) + 1) + nth
     order = np.argsort(pair, kind="stable")
@@ -87,7 +87,7 @@ def _lengths_by_step(trace: HostTrace, graph: Graph, parts: _Parts, steps: I64) 
     return lengths, row[parts.event]
 
 
-def _as_often_as_usual(name: I64, step: I64, steps: int) -> Mask:
+def _has_usual_count(name: I64, step: I64, steps: int) -> Mask:
     """Which events have a name that is as frequent in their step as in the median step: bool of shape (n,)."""
     counts = np.zeros((int(name.max(initial=-1)) + 1, steps), np.int64)
     np.add.at(counts, (name, step), 1)

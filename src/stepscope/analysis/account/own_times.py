@@ -52,7 +52,7 @@ class OwnTimes:
         """The times with one cause: float64 of shape (nodes,)."""
         return self._columns[cause] if cause in self._columns else np.zeros(self._nodes)
 
-    def rows(self, nodes: I64) -> F64:
+    def take(self, nodes: I64) -> F64:
         """The times of some nodes: float64 of shape (n, causes)."""
         found = np.zeros((len(nodes), len(Cause)))
         for cause, column in self._columns.items():

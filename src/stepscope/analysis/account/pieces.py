@@ -77,7 +77,7 @@ def pieces_of_step(trace: HostTrace, graph: Graph, step: int) -> Pieces:
 
 def pieces_of_steps(trace: HostTrace, graph: Graph) -> Pieces:
     """The pieces of all steps; which of them each belongs to, its times tell."""
-    return _cut_at_events(trace, graph, _joined([_uncut_pieces(graph, step) for step in range(len(graph.steps))]))
+    return _cut_at_events(trace, graph, _join_pieces([_uncut_pieces(graph, step) for step in range(len(graph.steps))]))
 
 
 def _uncut_pieces(graph: Graph, step: int) -> Pieces:
@@ -86,7 +86,7 @@ def _uncut_pieces(graph: Graph, step: int) -> Pieces:
     return Pieces(way.start_ps, way.end_ps, way.node, way.edge, graph.event[way.node].astype(np.int64))
 
 
-def _joined(parts: list[Pieces]) -> Pieces:
+def _join_pieces(parts: list[Pieces]) -> Pieces:
     columns = zip(*(vars(part).values() for part in parts), strict=True)
     return Pieces(*(np.concatenate(column) for column in columns))
 
@@ -100,7 +100,7 @@ def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
     for each in numbers_in(line[on_thread]):
         rows = np.flatnonzero(on_thread & (line == each))
         parts.append(_line_pieces(trace, each, pieces, rows[np.argsort(pieces.start_ps[rows])]))
-    return _joined(parts)
+    return _join_pieces(parts)
 
 
 def _line_pieces(trace: HostTrace, line: int, pieces: Pieces, rows: I64) -> Pieces:

@@ -62,7 +62,7 @@ def queues_of(trace: HostTrace, zero_ps: int) -> Queues:
     rows = _outer_work(trace)
     call = forest(trace).cause[rows].astype(np.int64)
     line = trace.events.line[rows]
-    start, shifted = _on_host_clock(trace, rows, call)
+    start, shifted = _align_starts(trace, rows, call)
     end = start + trace.events.duration_ps[rows]
     reached = _reached(line, end)
     previous = np.where(np.diff(line, prepend=-1) == 0, np.arange(len(rows)) - 1, -1)
@@ -87,7 +87,7 @@ def _outer_work(trace: HostTrace) -> I64:
     return rows[~inner]
 
 
-def _on_host_clock(trace: HostTrace, rows: I64, call: I64) -> tuple[I64, int]:
+def _align_starts(trace: HostTrace, rows: I64, call: I64) -> tuple[I64, int]:
     """Starts of device work, later by as much as any work of its device starts before its call."""
     start, shifted = trace.events.start_ps[rows].copy(), 0
     plane = trace.lines.plane[trace.events.line[rows]]

@@ -111,5 +111,5 @@ def spent_on(graph: Graph, threads: Threads, own_ps: OwnTimes, whole_ps: F64 | I
     node = way.node[own]
     whole = whole_ps[node]
     part = np.divide(length[own], whole, out=np.zeros(len(node)), where=whole > 0)
-    total: F64 = spent + part @ own_ps.rows(node)
+    total: F64 = spent + part @ own_ps.take(node)
     return total

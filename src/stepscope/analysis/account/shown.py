@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from stepscope.analysis.account.account import AccountRow, StepAccount
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.report import Cell, Field, Role, clean, number_text, percent, round_ms, shorten_name
+from stepscope.report import Cell, Field, Role, clean, duration_text, percent, round_ms, shorten_name
 
 _LONGEST_NAME = 80
 _WORTH_NAMING = 0.05  # of a cause's time
@@ -143,9 +143,9 @@ def describe_culprit(culprit: Culprit, share: str = "") -> str:
 
 def _calls_text(culprit: Culprit) -> str:
     if culprit.calls is None:
-        return f"{number_text(round_ms(culprit.ps))} ms by samples of the stack"
-    each = number_text(round_ms(culprit.ps / max(culprit.calls, 1)))
-    return f"{culprit.calls} calls of {each} ms" if culprit.calls != 1 else f"1 call of {each} ms"
+        return f"{duration_text(round_ms(culprit.ps))} by samples of the stack"
+    each = duration_text(round_ms(culprit.ps / max(culprit.calls, 1)))
+    return f"{culprit.calls} calls of {each}" if culprit.calls != 1 else f"1 call of {each}"
 
 
 def _inside_text(culprit: Culprit) -> str:

@@ -211,7 +211,7 @@ def queue_edges(trace: HostTrace, queues: Queues, first: int) -> Edges:
     source, target = _sources_by_time(queues, ready, np.flatnonzero(late))
     rest = queues.start_ps[target] - queues.end_ps[source]
     lag = int(np.median(rest)) if len(rest) else 0
-    return Edges.joined([known, Edges.of(first + source, first + target, lag, EdgeKind.QUEUE, True)])
+    return Edges.join([known, Edges.of(first + source, first + target, lag, EdgeKind.QUEUE, True)])
 
 
 def _usual_lag(queues: Queues, ready: I64, waits: StreamWaits) -> int:

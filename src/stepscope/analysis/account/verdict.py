@@ -88,7 +88,9 @@ def judge_account(account: StepAccount) -> Verdict:
         gain = f"without it a step would be only {_gain_percent(first, account):.1f} % shorter"
         words = f"{label}: {sentence}; {gain}, as {cause_words(rival.cause)} then takes most of that time"
         return Verdict(first.verdict, share, threshold, words, (first.verdict, verdict))
-    words = f"{_label(first)}{_whole_share(first, account)}: {sentence}{_longer_cause(first, account)}"
+    words = (
+        f"{_label(first)}{_describe_whole_share(first, account)}: {sentence}{_describe_longer_cause(first, account)}"
+    )
     return Verdict(first.verdict, share, threshold, words)
 
 
@@ -176,13 +178,13 @@ def _label(limit: _Limit) -> str:
     return f"{'highly' if limit.threshold == HIGHLY_INPUT_BOUND else 'moderately'} {name}"
 
 
-def _whole_share(limit: _Limit, account: StepAccount) -> str:
+def _describe_whole_share(limit: _Limit, account: StepAccount) -> str:
     """The share of all its causes, if the longest is not nearly all of it."""
     alone = 100.0 * max(ps for _, ps in limit.parts) / account.step_ps
     return f" ({limit.percent:.1f} % of each step)" if limit.percent - alone >= _WORTH_SAYING else ""
 
 
-def _longer_cause(first: _Limit, account: StepAccount) -> str:
+def _describe_longer_cause(first: _Limit, account: StepAccount) -> str:
     """The longest cause of all, if it is another one."""
     longest = account.rows[0]
     if any(row is longest for row, _ in first.parts):

@@ -65,7 +65,7 @@ class StepBounds:
         """What the bounds wait for: the thread of the marks, and the work of the steps before."""
         target = first_bound + np.arange(len(self.time_ps))
         if self.mark_line < 0:
-            return self._of_first_work(finder, queues, first_work, first_bound)
+            return self._first_work_edges(finder, queues, first_work, first_bound)
         line = np.full(len(self.time_ps), self.mark_line)
         starts, ends = finder.starting_at(line, self.mark_ps), finder.ending_by(line, self.mark_ps)
         done = finder.ending_by(self.last_line, self.last_ps)
@@ -77,7 +77,7 @@ class StepBounds:
             Edges.of(done, first_bound + self.last_bound, 0, EdgeKind.BOUND, False),
         ]
 
-    def _of_first_work(self, finder: NodeFinder, queues: Queues, first_work: int, first_bound: int) -> list[Edges]:
+    def _first_work_edges(self, finder: NodeFinder, queues: Queues, first_work: int, first_bound: int) -> list[Edges]:
         """Steps without marks start with the first thing that starts then: an event of a thread, else device work."""
         bound = first_bound + np.arange(len(self.time_ps))
         if self.host_line >= 0:

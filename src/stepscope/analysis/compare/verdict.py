@@ -9,7 +9,7 @@ from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.compare.differences import amount, percent_of
 from stepscope.analysis.compare.welch import Sample, half_width
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Role, number_text, round_6
+from stepscope.report import Cell, Field, Role, duration_text, number_text, round_6
 
 _TWICE = 2.0  # the sentence states the ratio of step times from this ratio on
 
@@ -115,4 +115,4 @@ def _cause_text(change_ms: float, breakdown: Sequence[Mapping[str, Cell]]) -> st
     change = amount(most["difference_ms"]) if most else 0.0
     if most is None or direction * change <= 0:
         return ""
-    return f"{cause_words(str(most['cause']))} {'fell' if change < 0 else 'rose'} by {number_text(abs(change))} ms"
+    return f"{cause_words(str(most['cause']))} {'fell' if change < 0 else 'rose'} by {duration_text(abs(change))}"

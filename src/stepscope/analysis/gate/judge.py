@@ -129,7 +129,7 @@ def _check(before: Sequence[Session], after: Sequence[Session], budget: Budget) 
 
 
 def _check_absolute(before: _Side, after: _Side, budget: Budget, limit: float, is_least: bool) -> Check:
-    check = _within(before, after, budget, limit, is_least)
+    check = _check_limit(before, after, budget, limit, is_least)
     if check.state == KEPT:
         return check
     return _judge(check, _noise_of_value(after, budget), budget)
@@ -144,7 +144,7 @@ def _noise_of_value(side: _Side, budget: Budget) -> float | None:
 
 def _check_relative(before: _Side, after: _Side, budget: Budget, factor: float, is_least: bool) -> Check:
     """The limit is a multiple of the figure before, and so is its noise."""
-    check = _within(before, after, budget, factor * (before.mean or 0.0), is_least)
+    check = _check_limit(before, after, budget, factor * (before.mean or 0.0), is_least)
     if check.state == KEPT:
         return check
     runs = [factor * value for value in before.values], after.values
@@ -154,7 +154,7 @@ def _check_relative(before: _Side, after: _Side, budget: Budget, factor: float, 
     return _judge(check, noise_of_difference(*steps, *runs), budget)
 
 
-def _within(before: _Side, after: _Side, budget: Budget, limit: float, is_least: bool) -> Check:
+def _check_limit(before: _Side, after: _Side, budget: Budget, limit: float, is_least: bool) -> Check:
     """The check as kept or, for now, as broken; rounding errors break nothing."""
     value, field = after.mean or 0.0, after.readings[0].field
     beyond = limit - value if is_least else value - limit

@@ -236,7 +236,7 @@ class Module:
         return Links(offsets_of(counts), links.owner[known][order])
 
     @cached_property
-    def called(self) -> Links:
+    def callees(self) -> Links:
         """The computations that an instruction calls: a fusion's body, a loop's condition and body, a reducer."""
         offsets = np.append(0, self._column(kernels.hlo.CALLED_STOP))
         return Links(offsets, find_ids(self.computation_ids, self.called_ids))
@@ -256,7 +256,7 @@ class Module:
         """Instructions that run as a part of another: in a fusion or in a reducer: bool of shape (instructions,)."""
         inside = np.zeros(len(self.computation_names) + 1, np.bool_)
         starts_others = self.is_opcode("while", "conditional", "call", "async-start")
-        links = self.called
+        links = self.callees
         inside[links.rows[~starts_others[links.owner]]] = True
         for _ in range(len(self.computation_names)):  # a reducer in a fusion calls on
             more = links.rows[inside[self.computation[links.owner]]]

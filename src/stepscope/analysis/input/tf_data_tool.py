@@ -47,7 +47,7 @@ from stepscope.report import (
     Row,
     Rows,
     Section,
-    number_text,
+    duration_text,
     round_ms,
     round_us,
 )
@@ -230,7 +230,7 @@ def _compare_bottlenecks(before: TfDataReport, after: TfDataReport) -> tuple[str
 def _bottleneck_text(report: TfDataReport) -> str:
     if report.bottleneck is None:
         return "none (no call was slow)"
-    return f"{report.bottleneck['iterator']}, {number_text(float(str(report.bottleneck['self_us'])))} us self time"
+    return f"{report.bottleneck['iterator']}, {duration_text(float(str(report.bottleneck['self_us'])) / 1e3)} self time"
 
 
 COMPARABLES = (
@@ -385,20 +385,16 @@ def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] 
     slow = sum(pipeline.slow_calls > 0 for _, pipeline in found)
     yield f"{slow} of {len(found)} input pipeline{'s' * (len(found) != 1)} had calls longer than 50 us"
     if bottleneck is None:
-        yield "the input is not a bottleneck: its slowest call took " + _time_text(worst.max_ps)
+        yield "the input is not a bottleneck: its slowest call took " + duration_text(worst.max_ps / 1e9)
         return
     place = f"{worst.name} on {host}" if n_hosts == 1 else f"{worst.name} on {host}, the most input-bound host,"
-    slowest = f"the slowest took {_time_text(worst.max_ps)}"
+    slowest = f"the slowest took {duration_text(worst.max_ps / 1e9)}"
     yield f"{place} is the slowest: {worst.slow_calls:,} of {worst.calls:,} calls were slow, {slowest}"
     yield (
         f"its bottleneck is {bottleneck['iterator']} ({bottleneck['long_name']}): {worst.bottleneck_percent:.0f} % of "
         "the time for which the slow calls waited"
     )
     yield f"what to do: {bottleneck['suggestion']}"
-
-
-def _time_text(ps: int) -> str:
-    return f"{ps / 1e9:,.2f} ms" if ps >= 1e9 else f"{ps / 1e6:,.1f} us"
 
 
 def _warnings(partials: Sequence[Partial]) -> Iterator[str]:

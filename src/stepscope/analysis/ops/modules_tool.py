@@ -229,7 +229,7 @@ class _Sums(NamedTuple):
         """The sum of both."""
         return _Sums(*(getattr(self, name) + getattr(other, name) for name in _Sums._fields))
 
-    def with_inner(self, inner: _Sums) -> _Sums:
+    def add_inner(self, inner: _Sums) -> _Sums:
         """Adds the device work of an inner module; its calls and host time are already included."""
         return self._replace(
             device_ps=self.device_ps + inner.device_ps,
@@ -244,7 +244,7 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
     whole = dict(own)
     for path in sorted(own, key=len, reverse=True):
         if path[:-1] in whole:
-            whole[path[:-1]] = whole[path[:-1]].with_inner(whole[path])
+            whole[path[:-1]] = whole[path[:-1]].add_inner(whole[path])
     left_out = sum(part.left_out for part in partials)
     framework = framework_of([part.origin for part in partials])
     warnings = [] if own else [_empty(framework)]

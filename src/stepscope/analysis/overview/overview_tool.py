@@ -42,6 +42,7 @@ from stepscope.report import (
     Rows,
     Section,
     clean,
+    duration_text,
     number_text,
     percent,
     round_ms,
@@ -303,7 +304,7 @@ class OverviewReport(Report):
         error = self._replay_error()
         quality = "" if error is None else f"; a replay of the model is {number_text(error)} % off the recorded step"
         step = f"step {self.account.step}" + (f" on {self.account.host}" if len(self.hosts) > 1 else "")
-        first = f"The median of {steps} is {step}: {number_text(round_ms(self.account.step_ps))} ms to the next step"
+        first = f"The median of {steps} is {step}: {duration_text(round_ms(self.account.step_ps))} to the next step"
         return (f"{first}{quality}.", *map(_outlier_text, filter(None, [self._outliers()])), *self._culprit_lines())
 
     def _outliers(self) -> tuple[dict[str, Cell], ...]:
@@ -335,7 +336,7 @@ class OverviewReport(Report):
                 return ", cost of profiling within the noise"
             return f", {self.profiling.percent:+.1f} % from profiling, within the noise"
         if self.profiling.percent < 0:  # profiling does not speed a job up: it was slower before for another reason
-            return f", {number_text(self.profiling.ms_before)} ms before the capture"
+            return f", {duration_text(self.profiling.ms_before)} before the capture"
         return f", {self.profiling.percent:+.1f} % from profiling"
 
     def _steps_lines(self) -> list[str]:
@@ -455,7 +456,7 @@ def _outlier_text(rows: Sequence[Mapping[str, Cell]]) -> str:
     """Steps that last much longer than the others: how many, and the longest."""
     longest = max(rows, key=lambda row: _number_value(row["duration_ms"]))
     are = "1 step takes" if len(rows) == 1 else f"{len(rows)} steps take"
-    most = f"step {longest['step']} {number_text(_number_value(longest['duration_ms']))} ms"
+    most = f"step {longest['step']} {duration_text(_number_value(longest['duration_ms']))}"
     return f"{are} more than {OUTLIER:g} times as long as the median: {most}"
 
 
@@ -614,8 +615,8 @@ def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
         steps = "the first step" if one else f"the first {len(session.warm_up)} steps"
         takes, compiles = ("takes", "it traces and compiles") if one else ("take", "they trace and compile")
         yield (
-            f"{steps} of the capture {takes} up to {number_text(_number_value(longest['max']))} ms, the others"
-            f" {number_text(_number_value(usual['mean']))} ms on average, because {compiles}: verdict and advice"
+            f"{steps} of the capture {takes} up to {duration_text(_number_value(longest['max']))}, the others"
+            f" {duration_text(_number_value(usual['mean']))} on average, because {compiles}: verdict and advice"
             " leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
         )
 
@@ -626,7 +627,7 @@ def _disturbed_warning(partials: Sequence[Partial]) -> Iterator[str]:
     if cost is not None and cost.is_clear and cost.ms_inside >= DISTURBED * cost.ms_before:
         yield (
             f"recording disturbed the job: a step takes {number_text(cost.ms_inside / cost.ms_before)} times as long as"
-            f" before the capture ({number_text(cost.ms_before)} ms), so the shares are those of the disturbed steps;"
+            f" before the capture ({duration_text(cost.ms_before)}), so the shares are those of the disturbed steps;"
             " record less: a lower python_tracer_level or host_tracer_level, no memory or stacks"
         )
 

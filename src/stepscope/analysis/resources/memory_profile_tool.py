@@ -372,13 +372,13 @@ def _memory_sentence(memory: dict[str, Any], several: bool) -> str:
     return f"{name}: {size_text(peak['in_use_bytes'])}{capacity} at {peak['time_ms']:,.3f} ms{step}: {largest}"
 
 
-def _whole(value: Cell) -> int:
+def _round_bytes(value: Cell) -> int:
     return round(value) if isinstance(value, int | float) else 0
 
 
 def _growth_sentence(row: dict[str, Cell], staying: Sequence[dict[str, Cell]]) -> str:
     own = next((each for each in staying if (each["memory"], each["host"]) == (row["memory"], row["host"])), None)
-    slope, first, last = (_whole(row[name]) for name in ("bytes_per_step", "first_bytes", "last_bytes"))
+    slope, first, last = (_round_bytes(row[name]) for name in ("bytes_per_step", "first_bytes", "last_bytes"))
     text = (
         f"{row['memory']} grows by {size_text(slope)} per step over {row['steps']} steps, from {size_text(first)} to"
         f" {size_text(last)}"
@@ -386,7 +386,7 @@ def _growth_sentence(row: dict[str, Cell], staying: Sequence[dict[str, Cell]]) -
     if own is None:
         return text
     where = f" in {own['place']}" if own["place"] else ""
-    stays = size_text(_whole(own["bytes_per_step"]))
+    stays = size_text(_round_bytes(own["bytes_per_step"]))
     return f"{text}: {stays} per step stays of {_end_of_path(str(own['op'] or 'an unknown op'))}{where}"
 
 

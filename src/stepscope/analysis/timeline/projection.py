@@ -1,8 +1,9 @@
-"""Ranges of the host laid onto the streams of devices: when the work that an annotation or a module launched ran there.
+"""Ranges laid onto the streams of devices: when the work of an annotation, a module or a scope of a program ran there.
 
-A range is on a stream from the start of the first to the end of the last piece of work that was launched inside it and
-ran on that stream.  Work belongs to a range by its launching call, whatever framework recorded the two.  Each stream
-with such work gets a line of its own above it.  These lines are numbered on from the lines of the trace.
+A range of the host is on a stream from the start of the first to the end of the last piece of work that was launched
+inside it and ran on that stream.  Work belongs to a range by its launching call, whatever framework recorded the two.
+Scopes of compiled programs are no ranges of the host; `program_scopes` finds them.  Each stream with such work gets
+lines of its own above it.  These lines are numbered on from the lines of the trace.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.timeline.index import Index, Window, cut_window, lay_out
+from stepscope.analysis.timeline.program_scopes import find_scope_ranges
 from stepscope.analysis.timeline.tracks import Group, Track
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
 from stepscope.analysis.trace.module_calls import module_calls
 from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, U8, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_annotations
 
-ANNOTATIONS, MODULES = 0, 1
-_NAMES = ("Annotations", "Modules")
+ANNOTATIONS, MODULES, SCOPES = 0, 1, 2
+_NAMES = ("Annotations", "Modules", "Scopes")
+_KINDS = ("projected", "projected", "scoped")
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,35 @@ class Projection:
 
     Attributes:
         stream: int64 of shape (lines,), the line of the trace on which the work of each projected line ran.
-        what: int64 of shape (lines,), `ANNOTATIONS` or `MODULES`.
-        event: int32 of shape (ranges,), the range on the host.
+        what: int64 of shape (lines,), `ANNOTATIONS`, `MODULES` or `SCOPES`.
+        event: int32 of shape (ranges,), the range on the host; of a scope its first piece of work.
+        type: int32 of shape (ranges,), the range's type of event; scopes are numbered on from the types of the trace.
+        kind: uint8 of shape (ranges,), the kind of event, `SCOPE` for scopes.
         index: rows and levels of the lines; what it calls events are places in `event`.
+        scopes: the names of the scopes.
     """
 
     stream: I64
     what: I64
     event: I32
+    type: I32
+    kind: U8
     index: Index
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ProjectedWindow:
+    """Slices of projected lines.
+
+    Attributes:
+        window: the slices; their events are those of `Projection.event`.
+        type, kind: int32 and uint8 of shape (slices,), see `Projection`.
+    """
+
+    window: Window
+    type: I32
+    kind: U8
 
 
 @dataclass(frozen=True)
@@ -61,11 +84,18 @@ def projection_of(trace: HostTrace) -> Projection:
 
 def find_projected(
     trace: HostTrace, begin_ps: int, end_ps: int, rows: Sequence[int] | I64, width: int, most: int
-) -> Window:
-    """The slices of rows of the projection; see `index.find_slices`.  Their events are the ranges on the host."""
+) -> ProjectedWindow:
+    """The slices of rows of the projection; see `index.find_slices`."""
     found = projection_of(trace)
     window = cut_window(found.index, begin_ps, end_ps, rows, width, most)
-    return replace(window, event=found.event[window.event])
+    place = window.event
+    return ProjectedWindow(replace(window, event=found.event[place]), found.type[place], found.kind[place])
+
+
+def scope_name(trace: HostTrace, number: int) -> str | None:
+    """The name of a type that is numbered on from the types of the trace; None if there is none of that number."""
+    names, at = projection_of(trace).scopes, number - len(trace.event_types)
+    return names[at] if 0 <= at < len(names) else None
 
 
 def add_projections(trace: HostTrace, groups: Sequence[Group]) -> tuple[Group, ...]:
@@ -88,22 +118,31 @@ def _insert_tracks(group: Group, own: dict[int, list[Track]]) -> Group:
 def _make_track(trace: HostTrace, found: Projection, at: int) -> Track:
     line = len(trace.lines) + at
     rows, events = found.index.row_count(at), found.index.event_count(at)
-    return Track(f"t{line}", _NAMES[int(found.what[at])], "", "projected", line, rows, events)
+    what = int(found.what[at])
+    return Track(f"t{line}", _NAMES[what], "", _KINDS[what], line, rows, events)
 
 
 def _project(trace: HostTrace) -> Projection:
-    parts = [_lay_annotations(trace), _lay_modules(trace)]
-    what = np.repeat([ANNOTATIONS, MODULES], [len(part.event) for part in parts])
+    ranges, scopes = [_lay_annotations(trace), _lay_modules(trace)], find_scope_ranges(trace)
+    parts = [*ranges, scopes]
+    what = np.repeat([ANNOTATIONS, MODULES, SCOPES], [len(part.event) for part in parts])
     event, stream, start, end = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("event", "stream", "start", "end")
     )
-    order = np.lexsort((event, -(end - start), start, what, stream))
-    key = stream[order] * 2 + what[order]
+    is_scope = what == SCOPES
+    types, kind, inner = trace.events.type[event], trace.events.kind[event], event.copy()
+    types[is_scope], kind[is_scope] = len(trace.event_types) + scopes.name, EventKind.SCOPE
+    inner[is_scope] = scopes.level
+    order = np.lexsort((inner, -(end - start), start, what, stream))
+    key = stream[order] * len(_NAMES) + what[order]
     lines, first = np.unique(key, return_index=True)
     bounds = np.append(first, len(key)).astype(np.int64)
     drawn = np.ones(len(key), np.bool_)
     index = lay_out(start[order], (end - start)[order], drawn, bounds[:-1].copy(), bounds[1:].copy())
-    return Projection(lines // 2, lines % 2, event[order].astype(np.int32), index)
+    return Projection(
+        lines // len(_NAMES), lines % len(_NAMES), event[order].astype(np.int32), types[order], kind[order], index,
+        scopes.names,
+    )  # fmt: skip
 
 
 def _lay_annotations(trace: HostTrace) -> _Ranges:

@@ -143,9 +143,10 @@ def build_call_tree(
     names, name = _unique(trace.event_types.name[trace.events.type[rows]].astype(np.int64), len(trace.strings))
     children = np.bincount(parent[parent >= 0], inside[parent >= 0], minlength=len(rows)).astype(np.int64)
     own = np.maximum(inside - children, 0)
-    build = _merge_callers if inverted else _merge_callees
-    tree = build(parent, name, inside, own)
-    return _without_smallest(replace(tree, name=names[tree.name].astype(np.int32)))
+    tree, node = _merge_callees(parent, name, inside, own)
+    if inverted:
+        tree = _merge_callers(tree, np.bincount(node[own > 0], minlength=len(tree.parent)))
+    return _drop_smallest(replace(tree, name=names[tree.name].astype(np.int32)))
 
 
 def _shown_types(trace: HostTrace, hidden: Sequence[str]) -> Mask:
@@ -166,7 +167,8 @@ def _nearest_parents(trace: HostTrace, rows: I64) -> I32:
     return place[at]
 
 
-def _merge_callees(parent: I32, name: I64, inside: I64, own: I64) -> CallTree:
+def _merge_callees(parent: I32, name: I64, inside: I64, own: I64) -> tuple[CallTree, I64]:
+    """The tree from callers to callees, and the node of each event in it."""
     depth = _depths(parent)
     order = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[order], np.arange(int(depth.max(initial=-1)) + 2))
@@ -184,7 +186,7 @@ def _merge_callees(parent: I32, name: I64, inside: I64, own: I64) -> CallTree:
     none = np.empty(0, np.int64)
     parents = np.concatenate([none, *(above for above, _ in parts)])
     names = np.concatenate([none, *(names for _, names in parts)])
-    return _sum_nodes(parents, names, node, inside, own)
+    return _sum_nodes(parents, names, node, inside, own), node
 
 
 _MOST_SPARSE = 1 << 20
@@ -214,27 +216,34 @@ def _depths(parent: I32) -> I64:
     return depth
 
 
-def _merge_callers(parent: I32, name: I64, inside: I64, own: I64) -> CallTree:
-    """Each event with own time starts at its own name and goes up through its callers."""
-    n_names = int(name.max(initial=0)) + 1
-    at = np.flatnonzero(own > 0)
-    weight, above = own[at], np.full(len(at), -1, np.int64)
+def _merge_callers(tree: CallTree, working: I64) -> CallTree:
+    """The inverted tree: each node with own time starts at its own name and goes up through its callers.
+
+    Events with equal callers are one node of the tree already, so this looks at nodes, of which there are few.
+
+    Args:
+        tree: from callers to callees.
+        working: int64 of shape (nodes,), the events of each node that have time of their own.
+    """
+    n_names = int(tree.name.max(initial=0)) + 1
+    at = np.flatnonzero(tree.self_ps > 0)
+    weight, events, above = tree.self_ps[at], working[at], np.full(len(at), -1, np.int64)
     parts: list[tuple[I64, I64, I64, I64, I64]] = []
     first = 0
     for depth in range(DEEPEST_CALLERS):
         if not len(at):
             break
-        keys, place = _unique((above + 1) * n_names + name[at], (first + 1) * n_names)
-        time = np.bincount(place, weight, minlength=len(keys)).astype(np.int64)
+        keys, place = _unique((above + 1) * n_names + tree.name[at], (first + 1) * n_names)
+        count, time = (np.bincount(place, sums, minlength=len(keys)).astype(np.int64) for sums in (events, weight))
         self_time = time if depth == 0 else np.zeros(len(keys), np.int64)
-        parts.append((keys // n_names - 1, keys % n_names, np.bincount(place, minlength=len(keys)), time, self_time))
-        above, at = first + place, parent[at].astype(np.int64)
+        parts.append((keys // n_names - 1, keys % n_names, count, time, self_time))
+        above, at = first + place, tree.parent[at].astype(np.int64)
         first += len(keys)
         going = at >= 0
-        at, above, weight = at[going], above[going], weight[going]
+        at, above, weight, events = at[going], above[going], weight[going], events[going]
     columns = [np.concatenate(part) for part in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
-    parents, names, events, total, self_time = columns
-    return CallTree(parents.astype(np.int32), names.astype(np.int32), events, total, self_time, 0)
+    parents, names, count, total, self_time = columns
+    return CallTree(parents.astype(np.int32), names.astype(np.int32), count, total, self_time, 0)
 
 
 def _sum_nodes(parents: I64, names: I64, node: I64, inside: I64, own: I64) -> CallTree:
@@ -244,7 +253,7 @@ def _sum_nodes(parents: I64, names: I64, node: I64, inside: I64, own: I64) -> Ca
     return CallTree(parents.astype(np.int32), names.astype(np.int32), events, total, self_ps, 0)
 
 
-def _without_smallest(tree: CallTree) -> CallTree:
+def _drop_smallest(tree: CallTree) -> CallTree:
     """The tree with its nodes of most time; a parent has at least the time of each of its children."""
     n = len(tree.parent)
     if n <= MOST_NODES:

@@ -43,8 +43,8 @@ from stepscope.report import (
     Role,
     Rows,
     Section,
+    duration_text,
     fields_named,
-    number_text,
     percent,
     round_us,
 )
@@ -358,7 +358,7 @@ def _findings(rows: Sequence[SyncRow], steps: int, share: float | None) -> list[
     count, in_steps, time = (sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps"))
     cost = f"; this is {share:.1f} % of the step time" if share is not None else ""
     often = _frequency_text(count, in_steps, steps)
-    return [f"the host waits for a device {often}, {number_text(time / 1e9)} ms in total{cost}"]
+    return [f"the host waits for a device {often}, {duration_text(time / 1e9)} in total{cost}"]
 
 
 def _frequency_text(count: int, in_steps: int, steps: int) -> str:

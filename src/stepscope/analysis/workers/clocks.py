@@ -18,6 +18,9 @@ from stepscope.records import dataclass
 ENDS_TOGETHER = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
 """Operations that no rank leaves before all have come.  The root of a broadcast may leave early."""
 
+WORTH_NAMING_CLOCK_PS = 1e9
+"""Smaller differences are not a finding."""
+
 LEAST_COLLECTIVES = 3
 """With fewer, nothing is known of the uncertainty."""
 
@@ -37,6 +40,11 @@ class ClockOffset:
     offset_ps: float
     uncertainty_ps: float
     collectives: int
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the clock differs by more than the uncertainty of that."""
+        return abs(self.offset_ps) > self.uncertainty_ps
 
 
 def clock_offsets(

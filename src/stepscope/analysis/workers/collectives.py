@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -27,6 +27,26 @@ K = EventKind
 
 _MOST_CLIMB = 32  # calls around a launch
 _MOST_RANKS, _MOST_ELEMENTS = 1 << 31, 1 << 48  # more is garbage
+_MOST_GROUPS = 1000  # of one host
+_LONGEST_NAME, _LONGEST_RANKS = 200, 1000  # characters; the size of a larger group says enough
+_NO_PURPOSE = frozenset({"undefined"})  # what PyTorch writes for a group that the program does not describe
+
+
+@dataclass(frozen=True)
+class DeclaredGroup:
+    """A process group as the recording of a host describes it.
+
+    Attributes:
+        name: as the library numbers it.
+        purpose: what the program calls it; empty if unknown.
+        ranks: its ranks as a JSON list; empty if unknown.
+        size: how many these are; 0 if unknown.
+    """
+
+    name: str
+    purpose: str
+    ranks: str
+    size: int
 
 
 @dataclass(frozen=True)
@@ -42,6 +62,7 @@ class Collectives:
         start_ps, duration_ps: from the start of the host's session.
         bytes: data that a rank contributes or receives, whichever is more; 0 if unknown.
         size: ranks that take part; 0 if unknown.
+        declared: the process groups that the host says it belongs to, whether or not they were used.
     """
 
     names: list[str]
@@ -56,6 +77,7 @@ class Collectives:
     duration_ps: list[int]
     bytes: list[int]
     size: list[int]
+    declared: list[DeclaredGroup]
 
 
 def collective_rows(trace: HostTrace) -> I64:
@@ -80,7 +102,8 @@ def collectives_of(trace: HostTrace) -> Collectives:
     """The collectives of a host."""
     rows = collective_rows(trace)
     rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
-    facts = _Facts(trace, rows)
+    declared = declared_groups(trace)
+    facts = _Facts(trace, rows, declared)
     names, name = _numbered([operation_of(text) for text in facts.names()])
     groups, group = _numbered(facts.groups())
     purposes = dict(zip(reversed(group), reversed(facts.purposes()), strict=True))
@@ -99,6 +122,35 @@ def collectives_of(trace: HostTrace) -> Collectives:
         duration_ps=trace.events.duration_ps[rows].tolist(),
         bytes=facts.bytes([names[at] == "all_gather" for at in name]),
         size=facts.sizes(),
+        declared=declared,
+    )
+
+
+def declared_groups(trace: HostTrace) -> list[DeclaredGroup]:
+    """The process groups that a recording of PyTorch describes; groups of more than a job can have are left out."""
+    stated = trace.stats_of_plane(0).get(stat_names.GROUPS[0]) if len(trace.planes) else None
+    try:
+        entries = json.loads(stated) if isinstance(stated, str) else []
+    except (ValueError, RecursionError):
+        return []
+    named = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    groups = (_declared_group(entry) for entry in named[:_MOST_GROUPS])
+    return list({group.name: group for group in groups if group.name}.values())
+
+
+def _declared_group(entry: dict[str, object]) -> DeclaredGroup:
+    """One group of the list.  PyTorch leaves the ranks of a group of all ranks out, and newer versions say its size."""
+    ranks = entry.get("ranks")
+    known = isinstance(ranks, list) and ranks and all(isinstance(rank, int) for rank in ranks)
+    members = json.dumps(ranks) if known else ""
+    sizes = (entry.get("group_size"), entry.get("pg_size"), len(ranks) if isinstance(ranks, list) and known else 0)
+    size = next((size for size in sizes if isinstance(size, int) and 0 < size <= _MOST_RANKS), 0)
+    purpose = entry.get("pg_desc")
+    return DeclaredGroup(
+        name=str(entry.get("pg_name") or "")[:_LONGEST_NAME],
+        purpose=purpose[:_LONGEST_NAME] if isinstance(purpose, str) and purpose not in _NO_PURPOSE else "",
+        ranks=members if len(members) <= _LONGEST_RANKS else "",
+        size=size,
     )
 
 
@@ -111,9 +163,10 @@ def _numbered(texts: list[str]) -> tuple[list[str], list[int]]:
 class _Facts:
     """Facts recorded with collectives, or with the calls around their launches."""
 
-    def __init__(self, trace: HostTrace, rows: I64) -> None:
+    def __init__(self, trace: HostTrace, rows: I64, declared: Sequence[DeclaredGroup]) -> None:
         self._trace = trace
         self._rows = rows
+        self._declared = {group.name: group for group in declared}
         self._chain = _calls_around(trace, rows)
 
     def _first(self, column: I64, missing: int) -> I64:
@@ -147,22 +200,35 @@ class _Facts:
 
     def groups(self) -> list[str]:
         """Name and ranks of each collective's process group."""
-        parts = (self._texts(stat_names.GROUP_NAME).tolist(), self._texts(stat_names.GROUP_RANKS).tolist())
         text = self._trace.strings
-        return [
-            f"{text[name]}|{text[ranks]}" if max(name, ranks) > 0 else "" for name, ranks in zip(*parts, strict=True)
-        ]
+        ranks = [text[row] if row > 0 else "" for row in self._texts(stat_names.GROUP_RANKS).tolist()]
+        members = [own or group.ranks for own, group in zip(ranks, self._groups, strict=True)]
+        return [f"{name}|{of}" if name or of else "" for name, of in zip(self._group_names, members, strict=True)]
+
+    @cached_property
+    def _group_names(self) -> list[str]:
+        """The name of each collective's group; where the host belongs to one group alone, it is that."""
+        rows = self._texts(stat_names.GROUP_NAME).tolist()
+        only = next(iter(self._declared)) if len(self._declared) == 1 else ""
+        return [self._trace.strings[row] if row > 0 else only for row in rows]
+
+    @cached_property
+    def _groups(self) -> list[DeclaredGroup]:
+        """What is declared of each collective's group."""
+        unknown = DeclaredGroup("", "", "", 0)
+        return [self._declared.get(name, unknown) for name in self._group_names]
 
     def purposes(self) -> list[str]:
         """What the program calls each collective's process group, empty if unknown."""
         rows = self._texts(stat_names.GROUP_DESCRIPTION).tolist()
-        return [self._trace.strings[row] if row > 0 else "" for row in rows]
+        texts = [self._trace.strings[row] if row > 0 else "" for row in rows]
+        return [own or group.purpose for own, group in zip(texts, self._groups, strict=True)]
 
     def sizes(self) -> list[int]:
         """Number of participating ranks, 0 if unknown."""
-        stated = self._ints(stat_names.GROUP_SIZE, 0)
-        sizes: list[int] = np.where(stated > 0, stated, _world_size(self._trace)).tolist()
-        return sizes
+        stated = self._ints(stat_names.GROUP_SIZE, 0).tolist()
+        world = _world_size(self._trace)
+        return [own if own > 0 else group.size or world for own, group in zip(stated, self._groups, strict=True)]
 
     def bytes(self, gathers: Sequence[bool]) -> list[int]:
         """Bytes of each collective, 0 if unknown; `gathers` marks those whose input is one rank's share."""

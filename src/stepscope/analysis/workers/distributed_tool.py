@@ -37,7 +37,6 @@ from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.session_steps import (
     StepsOfHost,
-    align,
     hosts_with_steps,
     steps_of_host,
     warn_of_missing_steps,
@@ -47,7 +46,7 @@ from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers import bandwidth
-from stepscope.analysis.workers.clocks import ENDS_TOGETHER, ClockOffset, clock_offsets
+from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
 from stepscope.analysis.workers.collectives import Collectives, collective_rows, collectives_of
 from stepscope.analysis.workers.many_ranks import (
     ALIKE_FIELDS,
@@ -59,6 +58,13 @@ from stepscope.analysis.workers.many_ranks import (
     alike_rows,
     describe_group,
     spread_rows,
+)
+from stepscope.analysis.workers.matching import (
+    Matched,
+    StepKey,
+    estimate_clocks,
+    match_collectives,
+    match_steps,
 )
 from stepscope.analysis.workers.parallel_groups import (
     GROUP_FIELDS,
@@ -82,6 +88,7 @@ from stepscope.report import (
     Role,
     Rows,
     Section,
+    duration_text,
     fields_named,
     number_text,
     percent,
@@ -92,7 +99,6 @@ from stepscope.report import (
 K = EventKind
 
 WORTH_NAMING_PERCENT = 3.0  # of the ranks' time; less waiting is not a finding
-WORTH_NAMING_CLOCK_PS = 1e9
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
 _RANK_NUMBER = re.compile(r"[0-9]{1,9}")
@@ -286,16 +292,13 @@ def rank_of(trace: HostTrace) -> int:
 
 # -- all ranks -----------------------------------------------------------------------------------------------------
 
-_Step = tuple[int, int]  # equal for the same step of different ranks; ascending in the order of the steps
-_NO_STEP: _Step = (-1, -1)
-
 
 @dataclass
 class _Account:
     """The comparison's figures of one rank, by step where that is said."""
 
-    waiting_by_step: Counter[_Step] = field(default_factory=Counter)
-    held_up_by_step: dict[_Step, float] = field(default_factory=lambda: defaultdict(float))
+    waiting_by_step: Counter[StepKey] = field(default_factory=Counter)
+    held_up_by_step: dict[StepKey, float] = field(default_factory=lambda: defaultdict(float))
     held_up_ps: float = 0.0
     last: int = 0
 
@@ -328,12 +331,13 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     groups: dict[_Key, _Group] = {}
     for part in ordered:
         _count_collectives(part, groups)
-    steps = _match_steps(ordered)
-    matched, uneven = _match_collectives(ordered, steps)
+    hosts, columns = [part.stepping for part in ordered], [part.collectives for part in ordered]
+    steps = match_steps(hosts)
+    matched, uneven = match_collectives(hosts, columns, steps)
     for step, rows in matched:
         _compare_collective(ordered, accounts, groups, step, rows)
     compared = any(group.compared for group in groups.values())
-    clocks = _clocks(ordered, [rows for _, rows in matched])
+    clocks = estimate_clocks(hosts, columns, [rows for _, rows in matched])
     figures = _rank_figures(ordered, accounts, compared)
     alike = tuple(alike_rows(figures))
     slowest, findings = _findings(ordered, accounts, compared, alike)
@@ -347,7 +351,7 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         spread=tuple(spread_rows(figures)),
         collectives=tuple(_collective_rows(groups)),
         bandwidth=tuple(bandwidth.bandwidth_rows(_transfers(ordered, [rows for _, rows in matched]))),
-        groups=tuple(group_rows([part.collectives for part in ordered])),
+        groups=tuple(group_rows(columns)),
         pipeline=tuple(pipeline),
         clocks=tuple(_clock_rows(ordered, clocks)),
         steps=tuple(_step_rows(ordered, steps, accounts, compared)),
@@ -366,41 +370,6 @@ def _name(part: Partial) -> str:
     return f"rank {part.rank}" if part.rank >= 0 else part.origin.host
 
 
-def _match_steps(parts: Sequence[Partial]) -> list[list[_Step]]:
-    """For each rank, the keys of its steps; empty for a rank without steps if others have some."""
-    hosts = [part.stepping for part in parts]
-    taking = hosts_with_steps(hosts)
-    if not all(host.numbered for host in taking):
-        return _match_by_clock(hosts)
-    return [_number_steps(host) if any(host is each for each in taking) else [] for host in hosts]
-
-
-def _number_steps(host: StepsOfHost) -> list[_Step]:
-    """The key of each step: how many earlier steps have its number, and the number."""
-    seen: Counter[int] = Counter()
-    steps = []
-    for row in host.rows:
-        steps.append((seen[row.number], row.number))
-        seen[row.number] += 1
-    return steps
-
-
-def _match_by_clock(hosts: Sequence[StepsOfHost]) -> list[list[_Step]]:
-    """The index of each step among the steps of all hosts, counted from the first step on any host."""
-    aligned = align(hosts)
-    together = dict(zip(aligned.hosts, zip(*aligned.steps, strict=True), strict=False))
-    first = {
-        host.host: next((at for at, row in enumerate(host.rows) if row is together[host.host][0]), 0)
-        for host in hosts
-        if host.host in together
-    }
-    before = max(first.values(), default=0)
-    return [
-        [(0, at - first.get(host.host, 0) + before) for at in range(len(host.rows) * (host.host in aligned.hosts))]
-        for host in hosts
-    ]
-
-
 def _keys(part: Partial) -> list[_Key]:
     of = part.collectives
     return [
@@ -416,51 +385,12 @@ def _count_collectives(part: Partial, groups: dict[_Key, _Group]) -> None:
         group.total_ps += duration
 
 
-_Matched = dict[int, int]
-"""The place of one collective among those of each rank that took part."""
-
-
-def _match_collectives(
-    parts: Sequence[Partial], steps: Sequence[Sequence[_Step]]
-) -> tuple[list[tuple[_Step, _Matched]], int]:
-    """The same collectives on different ranks with their steps, and how many could not be matched."""
-    places: dict[tuple[_Step, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for rank, part in enumerate(parts):
-        of, own = part.collectives, steps[rank]
-        if part.steps and not own:
-            continue
-        for at, (row, name, group) in enumerate(zip(of.step, of.name, of.group, strict=True)):
-            step = own[row] if row >= 0 else _NO_STEP
-            places[step, of.names[name], of.groups[group]][rank].append(at)
-    matched: list[tuple[_Step, _Matched]] = []
-    uneven = 0
-    for (step, _, _), found in places.items():
-        if len(found) < 2:
-            continue
-        for same in _by_bytes(parts, found):
-            if len(same) < len(found) or len({len(rows) for rows in same.values()}) > 1:
-                uneven += max(map(len, same.values()))
-                continue
-            for rows in zip(*same.values(), strict=True):
-                matched.append((step, dict(zip(same, rows, strict=True))))
-    return matched, uneven
-
-
-def _by_bytes(parts: Sequence[Partial], found: dict[int, list[int]]) -> Iterable[dict[int, list[int]]]:
-    """The collectives of each rank, split by their sizes: what moves different amounts of data is not the same."""
-    split: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for rank, rows in found.items():
-        for at in rows:
-            split[parts[rank].collectives.bytes[at]][rank].append(at)
-    return split.values()
-
-
 def _compare_collective(
     parts: Sequence[Partial],
     accounts: Sequence[_Account],
     groups: dict[_Key, _Group],
-    step: _Step,
-    rows: _Matched,
+    step: StepKey,
+    rows: Matched,
 ) -> None:
     """Compares one collective; `rows` is its index on each participating rank."""
     durations = {rank: parts[rank].collectives.duration_ps[at] for rank, at in rows.items()}
@@ -505,7 +435,7 @@ def _rank_row(part: Partial, account: _Account, compared: bool) -> dict[str, Cel
 
 
 def _step_rows(
-    parts: Sequence[Partial], steps: Sequence[Sequence[_Step]], accounts: Sequence[_Account], compared: bool
+    parts: Sequence[Partial], steps: Sequence[Sequence[StepKey]], accounts: Sequence[_Account], compared: bool
 ) -> list[dict[str, Cell]]:
     rows = [
         (key, part, account, step)
@@ -560,7 +490,7 @@ def _rank_figures(parts: Sequence[Partial], accounts: Sequence[_Account], compar
     ]
 
 
-def _transfers(parts: Sequence[Partial], matched: Sequence[_Matched]) -> Iterable[bandwidth.Transfer]:
+def _transfers(parts: Sequence[Partial], matched: Sequence[Matched]) -> Iterable[bandwidth.Transfer]:
     """The collectives with their transfer times; without several ranks, with all of their time."""
     if len(parts) == 1:
         matched = [{0: at} for at in range(len(parts[0].collectives.name))]
@@ -570,19 +500,6 @@ def _transfers(parts: Sequence[Partial], matched: Sequence[_Matched]) -> Iterabl
         time_ps = min(parts[each].collectives.duration_ps[place] for each, place in rows.items())
         operation, algorithm = of.names[of.name[at]], of.algorithms[of.algorithm[at]]
         yield bandwidth.Transfer(operation, algorithm, of.bytes[at], of.size[at], time_ps)
-
-
-def _clocks(parts: Sequence[Partial], matched: Sequence[_Matched]) -> list[ClockOffset | None]:
-    ends = []
-    for rows in matched:
-        rank, at = next(iter(rows.items()))
-        if parts[rank].collectives.names[parts[rank].collectives.name[at]] in ENDS_TOGETHER:
-            ends.append({each: _end_ps(parts[each].collectives, place) for each, place in rows.items()})
-    return clock_offsets([part.stepping.start_unix_ns for part in parts], ends)
-
-
-def _end_ps(of: Collectives, at: int) -> int:
-    return of.start_ps[at] + of.duration_ps[at]
 
 
 def _clock_rows(parts: Sequence[Partial], clocks: Sequence[ClockOffset | None]) -> Iterable[dict[str, Cell]]:
@@ -630,7 +547,7 @@ def _findings(
     name = _name(parts[worst])
     said = (
         f"{name} is the straggler: it comes last to {accounts[worst].last} collectives, in which each of the others "
-        f"waits {number_text(held_up / 1e9)} ms in total ({share:.1f} % of the time, "
+        f"waits {duration_text(held_up / 1e9)} in total ({share:.1f} % of the time, "
         f"{100 * held_up / whole:.0f} % of all waiting)"
     )
     return name, [said, *_culprit_text(parts, worst), *told]
@@ -651,7 +568,7 @@ def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
     culprit = next(row.culprit for row in own.rows if row.cause == cause)
     name = f", most of it {culprit.name}" if culprit and culprit.name else ""
     return [
-        f"in its median step {_name(parts[worst])} spends {number_text(more[cause] / 1e9)} ms more than the others on "
+        f"in its median step {_name(parts[worst])} spends {duration_text(more[cause] / 1e9)} more than the others on "
         f"{cause_words(cause)}{name}"
     ]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Role, number_text, round_ms
+from stepscope.report import Cell, Field, Role, duration_text, round_ms
 
 F64 = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ def describe_group(row: dict[str, Cell], first: dict[str, Cell]) -> str:
         return f"{row['ranks']} ranks behave alike: {who}"
     more, part = row["differs_ms"], str(row["differs_in"]).replace("_", " ")
     assert isinstance(more, float)
-    amount = f"{number_text(abs(more))} ms {'more' if more > 0 else 'less'}"
+    amount = f"{duration_text(abs(more))} {'more' if more > 0 else 'less'}"
     return f"{who} {'differ' if many else 'differs'} from these most in {part}: {amount}"
 
 

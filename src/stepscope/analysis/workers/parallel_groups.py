@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
 import numpy as np
 
 from stepscope.analysis.trace.spans import Spans, spans_of
-from stepscope.analysis.workers.collectives import Collectives, collective_rows
+from stepscope.analysis.workers.collectives import Collectives, DeclaredGroup, collective_rows
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -36,7 +36,7 @@ GROUP_FIELDS: tuple[Field, ...] = (
     ),
     Field("members", "text", "its ranks, if recorded", "str", role=Role.LABEL),
     Field("ranks", "count", "its number of ranks; unknown if not recorded", "int"),
-    Field("operations", "text", "its operations, the most frequent first", "str", role=Role.LABEL),
+    Field("operations", "text", "its operations, the most frequent first; unknown if none ran", "str", role=Role.LABEL),
     Field("count", "count", "runs of them, summed over the recorded ranks", "int"),
     Field("total_us", "us", "their time, summed over the recorded ranks"),
 )
@@ -85,7 +85,7 @@ def pipeline_time(trace: HostTrace, collectives: Collectives, work: I64, start: 
         return None
     busy = spans_of(trace, np.setdiff1d(work, rows[passes])) | spans_of(trace, rows[~passes])
     groups = Counter(collectives.groups[collectives.group[at]] for at in np.flatnonzero(passes).tolist())
-    return PipelineTime(groups.most_common(1)[0][0], int(passes.sum()), _left_by(busy, start, end).tolist())
+    return PipelineTime(groups.most_common(1)[0][0], int(passes.sum()), _time_outside(busy, start, end).tolist())
 
 
 def _passes_on(of: Collectives, at: int) -> bool:
@@ -95,7 +95,7 @@ def _passes_on(of: Collectives, at: int) -> bool:
     return parallelism_of(of.purposes[of.group[at]], [PIPELINE_OPERATION]) == PIPELINE
 
 
-def _left_by(busy: Spans, start: I64, end: I64) -> I64:
+def _time_outside(busy: Spans, start: I64, end: I64) -> I64:
     left: I64 = end - start - busy.overlap_ps(start, end)
     return left
 
@@ -112,7 +112,7 @@ class _Group:
 
 
 def group_rows(ranks: Sequence[Collectives]) -> Iterator[dict[str, Cell]]:
-    """A row for each process group that was recorded, the one with most time first."""
+    """A row for each process group, the one with most time first; those without any operation come last."""
     groups: dict[str, _Group] = {}
     for of in ranks:
         for at, group in enumerate(of.group):
@@ -122,6 +122,8 @@ def group_rows(ranks: Sequence[Collectives]) -> Iterator[dict[str, Cell]]:
                 found.size = max(found.size, of.size[at])
                 found.total_ps += of.duration_ps[at]
                 found.operations[of.names[of.name[at]]] += 1
+    for text, declared in _unused_groups(ranks, groups).items():
+        groups[text] = _Group(declared.purpose, declared.size)
     for text, found in sorted(groups.items(), key=lambda item: -item[1].total_ps):
         name, _, members = text.partition("|")
         yield {
@@ -130,10 +132,21 @@ def group_rows(ranks: Sequence[Collectives]) -> Iterator[dict[str, Cell]]:
             "parallelism": parallelism_of(found.purpose, [*found.operations]),
             "members": members or None,
             "ranks": found.size or None,
-            "operations": ", ".join(operation for operation, _ in found.operations.most_common()),
+            "operations": ", ".join(operation for operation, _ in found.operations.most_common()) or None,
             "count": found.operations.total(),
             "total_us": round_us(found.total_ps),
         }
+
+
+def _unused_groups(ranks: Sequence[Collectives], used: Iterable[str]) -> dict[str, DeclaredGroup]:
+    """The groups that ranks declare and that ran nothing, by name and ranks.
+
+    Recorded collectives may leave out the ranks of their group, or list only some of them, so a group with the name of
+    a used one counts as that.
+    """
+    names = {text.partition("|")[0] for text in used}
+    declared = {f"{group.name}|{group.ranks}": group for of in ranks for group in of.declared}
+    return {text: group for text, group in declared.items() if group.name not in names}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ without the communication in its account; of several devices of a host, and of a
 the step without its time in collectives. Where there is no communication, that is the one whose step takes longest.
 
 Steps of different hosts are the same step if the program numbered them so. Where it did not, they are laid side by side
-by the hosts' clocks. Steps that are not on every host are named and left out.
+by the hosts' clocks. Clocks that differ are set right first, where collectives that end on all hosts together say how
+far they do. Steps that are not on every host are named and left out.
 
 The columns of categories are the step-time breakdown as the guide defines it. The bottleneck is the longest cause in
 the account of the step on that worker, which lasts to the start of the next step: of a host, what its step waits for;
@@ -22,6 +23,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.account.every_step import CausesOfStep, causes_by_device, causes_of_steps
@@ -32,6 +34,9 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
 from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.workers.balance import balance_ranks
+from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS
+from stepscope.analysis.workers.collectives import Collectives, collectives_of
+from stepscope.analysis.workers.matching import correct_clocks
 from stepscope.analysis.workers.slow_workers import (
     HostStep,
     Lateness,
@@ -46,7 +51,7 @@ from stepscope.analysis.workers.slow_workers import (
 )
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, percent, round_ms
+from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, number_text, percent, round_ms
 
 ALL = "all"
 HOST = ""  # in place of a device
@@ -118,19 +123,25 @@ WORKER_FIELDS: tuple[Field, ...] = (
     Field("slowest_count", "count", "steps in which it is the slowest host, or the slowest device", "int"),
     Field("bottleneck", "text", "the longest cause in the account of its median step", "str", role=Role.TERM),
     Field("bottleneck_ms", "ms", "time of that cause in that step"),
-    Field("start_offset_ms", "ms", "start of the same steps relative to the first host, by the clocks; median"),
+    Field(
+        "start_offset_ms",
+        "ms",
+        "start of the same steps relative to the first host, by clocks that are set right where collectives say how "
+        "far they differ; median",
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Partial:
-    """The part of one host: its steps, the name of its device if it has one, the steps of several devices, and the
-    accounts of the host and of these devices."""
+    """The part of one host: its steps, the name of its device if it has one, the steps of several devices, the
+    accounts of the host and of these devices, and the collectives that say how far its clock is wrong."""
 
     steps: StepsOfHost
     device: str
     devices: list[DeviceSteps]
     accounts: dict[str, list[CausesOfStep]]
+    collectives: Collectives
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +221,7 @@ def partial(trace: HostTrace) -> Partial:
         device=device_name(trace, working[0]) if len(working) == 1 else ALL if working else "CPU",
         devices=device_steps(trace),
         accounts={} if steps_of(trace).source == "none" else _accounts(trace, len(working)),
+        collectives=collectives_of(trace),
     )
 
 
@@ -223,9 +235,9 @@ def _accounts(trace: HostTrace, devices: int) -> dict[str, list[CausesOfStep]]:
 
 def merge(partials: Sequence[Partial]) -> PodViewerReport:
     """Compares the steps of all workers."""
-    hosts = [part.steps for part in partials]
+    hosts, corrected_ps = correct_clocks([part.steps for part in partials], [part.collectives for part in partials])
     aligned = align(hosts)
-    of_host = {part.steps.host: part for part in partials}
+    of_host = {host.host: replace(part, steps=host) for host, part in zip(hosts, partials, strict=True)}
     taking = [of_host[host] for host in aligned.hosts]
     stepping = [part.steps for part in taking]
     offsets = start_offsets(stepping, aligned)
@@ -238,8 +250,17 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
         rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
         slowest=tuple(_slowest(each) for each in steps),
         workers=tuple(_workers(complete_steps(steps), _median_causes(taking), offsets)),
-        findings=(*_findings(complete_steps(steps)), *_gain_of_balance(taking)),
+        findings=(
+            *_findings(complete_steps(steps)),
+            *_gain_of_balance(taking),
+            *_describe_correction(corrected_ps),
+        ),
     )
+
+
+def _describe_correction(corrected_ps: float | None) -> Iterator[str]:
+    if corrected_ps is not None and corrected_ps > WORTH_NAMING_CLOCK_PS:
+        yield f"the hosts' clocks differ, and were set right by up to {number_text(corrected_ps / 1e9)} ms"
 
 
 def _side_by_side(taking: Sequence[Partial], aligned: Aligned) -> list[list[HostStep]]:

@@ -193,7 +193,7 @@ def _count_rare_flops(module: Module, row: int) -> float:
 def _add_called_flops(module: Module, own: F64) -> F64:
     """Operations with those of the computations that are called: a fusion's body once, a reducer once an element."""
     times = _count_calls(module)
-    links = module.called
+    links = module.callees
     counts = (links.rows >= 0) & (times[links.owner] > 0)
     owner, called = links.owner[counts], links.rows[counts]
     flops = own.copy()
@@ -246,7 +246,7 @@ def _find_matrix_rows(module: Module, own: F64) -> I64:
     matrix = np.full(len(module), -1, np.int64)
     rows = np.flatnonzero(module.is_opcode("dot", "convolution") | (module.is_opcode("custom-call") & (own > 0)))
     matrix[rows] = rows
-    links = module.called
+    links = module.callees
     bodies = module.is_opcode("fusion", "async-start")
     for _ in range(_DEEPEST_CALLS):
         known = np.flatnonzero(matrix >= 0)
@@ -309,7 +309,7 @@ def _count_fusion_bytes(module: Module, size: F64, slices: Mask, nbytes: F64) ->
         weights=_count_parameter_reads(module, size, slices),
         minlength=len(module.computation_names),
     )
-    links = module.called
+    links = module.callees
     at = np.flatnonzero(module.is_opcode("fusion")[links.owner] & (links.rows >= 0))
     fusion, body = links.owner[at], links.rows[at]
     written = size[fusion].copy()

@@ -21,8 +21,8 @@ from stepscope.analysis.hlo.programs import WHY_NONE, programs_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.costs import program_costs
 from stepscope.analysis.xla.graph import edges_among, expensive_path, neighbourhood, search
-from stepscope.analysis.xla.op_time import op_runs, op_time, rows_of_ops
-from stepscope.analysis.xla.ops import category_of, known
+from stepscope.analysis.xla.op_time import find_instruction_rows, op_runs, op_time
+from stepscope.analysis.xla.ops import category_of, number_or_none
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
@@ -268,7 +268,7 @@ def _find_times(trace: HostTrace) -> dict[int, Times]:
     for program, place in enumerate(places):
         if place >= 0:
             ops = np.flatnonzero(done.program == program)
-            rows = rows_of_ops(programs, done, place, ops)
+            rows = find_instruction_rows(programs, done, place, ops)
             known = rows >= 0
             found[place] = Times(rows[known], self_ps[ops[known]], runs[ops[known]])
     return found
@@ -312,8 +312,8 @@ def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[i
         Node(
             row, module.instruction_name(row), category_of(module, row), module.shapes.text(row, layout=True), hop,
             int(runs[row]), int(self_ps[row]), row in path,
-            next((module.computation_names[each] for each in module.called.linked(row)), ""),
-            source.op_name, source.line, known(costs.flops[row]), known(costs.nbytes[row]),
+            next((module.computation_names[each] for each in module.callees.linked(row)), ""),
+            source.op_name, source.line, number_or_none(costs.flops[row]), number_or_none(costs.nbytes[row]),
         )
         for row, hop, source in zip(rows, hops, sources, strict=True)
     ]  # fmt: skip

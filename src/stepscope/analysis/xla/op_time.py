@@ -297,7 +297,7 @@ def _count_runs(trace: HostTrace, done: OpTime) -> I64:
     return np.where(runs == np.iinfo(np.int64).max, 0, runs)
 
 
-def rows_of_ops(programs: Programs, done: OpTime, place: int, ops: I64) -> I64:
+def find_instruction_rows(programs: Programs, done: OpTime, place: int, ops: I64) -> I64:
     """The instructions of ops of one program: int64 of shape (ops,), -1 for what the program does not hold.
 
     Args:

@@ -18,8 +18,8 @@ from stepscope.analysis.trace.origin import Origin, origin_of
 from stepscope.analysis.xla.compiled import Compiled, compiled_programs
 from stepscope.analysis.xla.costs import first_operands, program_costs
 from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
-from stepscope.analysis.xla.op_time import OpTime, op_runs, op_time, rows_of_ops
-from stepscope.analysis.xla.step_time import StepTime, in_steps, step_time
+from stepscope.analysis.xla.op_time import OpTime, find_instruction_rows, op_runs, op_time
+from stepscope.analysis.xla.step_time import StepTime, op_share_in_steps, step_time
 from stepscope.analysis.xla.text import instruction_text
 from stepscope.model import HostTrace, LineKind, stat_names
 from stepscope.model.arrays import F64, I32, I64, Mask, number_pairs
@@ -158,7 +158,7 @@ class _OpTable:
         size = len(done)
         self.total, self.self_ps = _sums(done.op, done.time_ps, size), _sums(done.op, done.self_ps, size)
         self.runs = op_runs(trace, done)
-        self.in_steps = in_steps(trace, done)
+        self.in_steps = op_share_in_steps(trace, done)
         self.first = np.zeros(size, np.int64)
         self.first[done.op[::-1]] = done.rows[::-1]
         self.place = np.array(programs.find_all(done.programs), np.int64)
@@ -183,7 +183,7 @@ class _OpTable:
         place = int(self.place[program])
         module = self.programs.module(place) if place >= 0 else None
         if module is not None:
-            self.row[ops] = rows_of_ops(self.programs, self.done, place, ops)
+            self.row[ops] = find_instruction_rows(self.programs, self.done, place, ops)
             known = ops[self.row[ops] >= 0]
             costs = program_costs(self.programs, place)
             self.flops[known] = costs.flops[self.row[known]] * self.runs[known]
@@ -276,8 +276,9 @@ class _OpTable:
             rows.append(
                 OpRow(
                     program, name, self.category_names[int(self.category[op])], int(self.runs[op]),
-                    int(self.total[op]), int(self.self_ps[op]), known(self.flops[op]), known(self.bytes[op]),
-                    float(self.in_steps[op]), *precision, source.op_name, source.line, list(source.stack), text,
+                    int(self.total[op]), int(self.self_ps[op]), number_or_none(self.flops[op]),
+                    number_or_none(self.bytes[op]), float(self.in_steps[op]), *precision, source.op_name, source.line,
+                    list(source.stack), text,
                     rematerialized=is_rematerialized(name, source.op_name),
                     outside_compilation=is_host_transfer(source.op_name) or "is_host_transfer=true" in text,
                     inside=inside,
@@ -311,7 +312,7 @@ class _OpTable:
         flops = program_costs(self.programs, place).flops
         body = [
             each
-            for called in module.called.linked(row)
+            for called in module.callees.linked(row)
             for each in range(*module.computation_offsets[called : called + 2].tolist())
         ]
         body = [each for each in body if module.opcode_of(each) not in ("parameter", "constant", "tuple")]
@@ -319,7 +320,12 @@ class _OpTable:
         sources = module.sources.read(body) if body else []
         runs = int(self.runs[op])
         return [
-            Inside(module.instruction_name(each), module.opcode_of(each), source.op_name, known(flops[each] * runs))
+            Inside(
+                module.instruction_name(each),
+                module.opcode_of(each),
+                source.op_name,
+                number_or_none(flops[each] * runs),
+            )
             for each, source in zip(body, sources, strict=True)
         ]
 
@@ -333,8 +339,8 @@ class _OpTable:
         return [
             OpRow(
                 program, OTHERS, self.category_names[int(self.category[ops[first[at]]])], int(times[0][at]),
-                int(times[1][at]), int(times[2][at]), known(sums[0][at]), known(sums[1][at]), float(inside[at]), "",
-                False, "", "", [], "", False, False, [], int(counts[at]),
+                int(times[1][at]), int(times[2][at]), number_or_none(sums[0][at]), number_or_none(sums[1][at]),
+                float(inside[at]), "", False, "", "", [], "", False, False, [], int(counts[at]),
             )
             for at in range(len(first))
         ]  # fmt: skip
@@ -363,7 +369,7 @@ def _category(opcode: str, kind: str) -> str:
     return f"{FUSION_KINDS[kind]} fusion" if opcode == "fusion" and kind in FUSION_KINDS else opcode
 
 
-def known(value: float) -> float | None:
+def number_or_none(value: float) -> float | None:
     """A number, None where it is unknown."""
     return None if np.isnan(value) else float(value)
 

@@ -100,7 +100,7 @@ def draw_path(trace: HostTrace, program: str, opened: Collection[int] = ()) -> P
     module = programs_of(trace).module(place)
     self_ps = _self_times(trace, place)
     path = expensive_path(module, self_ps)
-    shown = _longest(path, self_ps)
+    shown = _take_longest(path, self_ps)
     at = [path.index(row) for row in shown]
     edges = [
         Edge(path[one], path[other], int(module.shapes.nbytes[path[other - 1]]), other - one - 1)
@@ -116,7 +116,7 @@ def draw_around(trace: HostTrace, program: str, node: str, hops: int, opened: Co
     module = programs_of(trace).module(place)
     self_ps = _self_times(trace, place)
     path = expensive_path(module, self_ps)
-    seeds = seeds_of(module, node) or _slowest(module, self_ps)
+    seeds = seeds_of(module, node) or _find_slowest(module, self_ps)
     around = neighbourhood(module, seeds, hops)
     nodes = nodes_of(trace, place, around.rows, around.hops, set(path))
     part = Part(nodes, _edges(module, around.rows), around.cut)
@@ -135,14 +135,14 @@ def _self_times(trace: HostTrace, place: int) -> I64:
     return times.column(times.self_ps, len(programs_of(trace).module(place)))
 
 
-def _longest(path: Sequence[int], self_ps: I64) -> list[int]:
+def _take_longest(path: Sequence[int], self_ps: I64) -> list[int]:
     """The instructions of a path that take most time, in its order."""
     times = self_ps[list(path)]
     kept = np.sort(np.argsort(-times, kind="stable")[:MOST_ON_PATH])
     return [path[at] for at in kept.tolist() if times[at] > 0]
 
 
-def _slowest(module: Module, self_ps: I64) -> list[int]:
+def _find_slowest(module: Module, self_ps: I64) -> list[int]:
     if not len(module):
         return []
     return [int(np.argmax(self_ps)) if self_ps.any() else int(max(module.roots[module.entry], 0))]
@@ -157,7 +157,9 @@ def _picture(
 ) -> Picture:
     entry, module = programs_of(trace).entries[place], programs_of(trace).module(place)
     self_ps = _self_times(trace, place)
-    inside = {row: _inside(trace, place, row) for row in opened if 0 <= row < len(module) and module.called.linked(row)}
+    inside = {
+        row: _inside(trace, place, row) for row in opened if 0 <= row < len(module) and module.callees.linked(row)
+    }
     path_ps = int(self_ps[list(path)].sum())
     return Picture(entry.label, len(module), int(self_ps.sum()), path_ps, centre, part, inside)
 
@@ -167,7 +169,7 @@ def _inside(trace: HostTrace, place: int, row: int) -> Part:
     module = programs_of(trace).module(place)
     rows = [
         each
-        for called in module.called.linked(row)
+        for called in module.callees.linked(row)
         for each in range(*module.computation_offsets[called : called + 2].tolist())
     ]
     shown = rows[:MOST_INSIDE]

@@ -186,10 +186,10 @@ def _all_ops(part: Partial) -> list[UsedOp]:
     """All ops of a host, with the share of them that lies in steps."""
     peaks = _peaks(part)
     xla = [UsedOp(op, part.xla.programs[op.program].label, "", peaks) for op in part.xla.ops]
-    return [*xla, *(UsedOp(_as_row(op), None, op.shapes, peaks) for op in part.framework)]
+    return [*xla, *(UsedOp(_make_row(op), None, op.shapes, peaks) for op in part.framework)]
 
 
-def _as_row(op: FrameworkOp) -> OpRow:
+def _make_row(op: FrameworkOp) -> OpRow:
     return OpRow(
         -1, op.name, op.type, op.runs, op.time_ps, op.time_ps, op.flops, op.bytes, op.in_steps, op.precision, op.matrix,
         "", "", [], "", False, False, [],

@@ -43,6 +43,6 @@ def share_in_steps(trace: HostTrace, rows: I64, op: I64, size: int) -> F64:
     return np.bincount(op, weights=inside, minlength=size) / np.maximum(every, 1)
 
 
-def in_steps(trace: HostTrace, done: OpTime) -> F64:
+def op_share_in_steps(trace: HostTrace, done: OpTime) -> F64:
     """`share_in_steps` of instructions."""
     return share_in_steps(trace, done.rows, done.op, len(done))

@@ -35,7 +35,7 @@ def _attributes(module: Module, row: int, opcode: str) -> str:
         parts.append(f"index={int(module.tuple_index[row])}")
     if opcode == "custom-call":
         parts.append(f'custom_call_target="{module.target_of(row)}"')
-    called = [f"%{module.computation_names[each]}" for each in module.called.linked(row)]
+    called = [f"%{module.computation_names[each]}" for each in module.callees.linked(row)]
     if called:
         parts.append(f"calls={', '.join(called)}" if opcode == "fusion" else f"to_apply={', '.join(called)}")
     return "".join(f", {part}" for part in parts)

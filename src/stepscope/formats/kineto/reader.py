@@ -22,7 +22,7 @@ from stepscope.formats.kineto.document import Raw, decode
 from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classify_rows, keep_events
 from stepscope.formats.kineto.lines import Layout, lay_out, time_order
 from stepscope.formats.kineto.links import Extra, canonical_names, link, unescape
-from stepscope.formats.kineto.threads import in_runs
+from stepscope.formats.kineto.threads import run_in_parts
 from stepscope.formats.xspace import classify as xspace
 from stepscope.kernels import trace_events
 from stepscope.model import (
@@ -263,7 +263,7 @@ def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64, names: I32) -> 
             names, extra_offsets, columns, offsets, stats.name, stats.tag, stats.value,
         )  # fmt: skip
 
-    in_runs(len(kept), move)
+    run_in_parts(len(kept), move)
     return stats
 
 

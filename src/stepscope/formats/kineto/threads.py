@@ -18,7 +18,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def in_runs(count: int, work: Callable[[int, int], None]) -> None:
+def run_in_parts(count: int, work: Callable[[int, int], None]) -> None:
     """Calls `work(first, last)` for runs that together cover `count` events, on several threads if there are many."""
     threads = min(cores(), MOST_THREADS, max(1, count // _WORTH_A_THREAD))
     bounds = [count * part // threads for part in range(threads + 1)]

@@ -42,6 +42,7 @@ WAITS_SECONDS = (0.2, 1.0, 4.0)
 
 _PASSING = (ConnectionError, TimeoutError)
 _LASTING = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+_REFUSALS = (401, 403)  # the HTTP status of what these credentials may not do
 _SERVER_FAILED = 500  # the first HTTP status by which a server says that it failed itself
 
 T = TypeVar("T")
@@ -271,11 +272,17 @@ def _store_error(path: str, error: Exception) -> AccessError:
         hint = "paths that can be read: local ones, and those of fsspec such as gs://, s3://, abfs://, https://"
         return AccessError(f"the scheme {scheme}:// is unknown", path=path, hint=hint)
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    if isinstance(error, PermissionError):
+    if _is_refusal(error):
         hint = "check that your credentials for this store are valid and may read this place"
         return AccessError(f"the store does not let you read it: {lines[0][:300]}", path=path, hint=hint)
     hint = "check the address, the network and your credentials for this store"
     return AccessError(f"the store refused or failed: {lines[0][:300]}", path=path, hint=hint)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the credentials are not good enough; gcsfs says so with a plain OSError, or the status of the answer."""
+    status = getattr(error, "status", None) or getattr(error, "code", None)
+    return isinstance(error, PermissionError) or status in _REFUSALS or str(error).startswith("Forbidden:")
 
 
 def _no_driver(path: str, error: ImportError) -> AccessError:

@@ -63,26 +63,26 @@ class Door:
         if request.path == "/logout" and request.method == "POST":
             _refuse_other_sites(request)
             return _go(f"{request.script_root}/login", _cookie(request, "", 0))
-        visitor = self._named_by_proxy(request) or self._with_token(request) or self._with_cookie(request)
+        visitor = self._find_by_proxy(request) or self._find_by_token(request) or self._find_by_cookie(request)
         return visitor or self._turn_away(request)
 
     # -- who is it? ------------------------------------------------------------------------------------------------
 
-    def _named_by_proxy(self, request: Request) -> Visitor | None:
+    def _find_by_proxy(self, request: Request) -> Visitor | None:
         # `outside` has removed the header if it came from somebody else.
         name = request.environ.get(self.options.proxies.identity_key, "").strip()
         if not self.options.proxies.identity_header or not name:
             return None
         return Visitor(name[:LONGEST_NAME], self.options.identity_role, _address(request))
 
-    def _with_token(self, request: Request) -> Visitor | None:
+    def _find_by_token(self, request: Request) -> Visitor | None:
         header = request.headers.get("Authorization", "")
         if not header.startswith(_BEARER):
             return None
         token = self._check(request, header.removeprefix(_BEARER).strip())
         return visitor_with(token, _address(request)) if token else None
 
-    def _with_cookie(self, request: Request) -> Visitor | None:
+    def _find_by_cookie(self, request: Request) -> Visitor | None:
         token = self._tokens.read_cookie(request.cookies.get(COOKIE, ""))
         return visitor_with(token, _address(request)) if token else None
 

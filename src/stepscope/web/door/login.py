@@ -7,8 +7,9 @@ import re
 
 from stepscope.web.answers import Answer
 
-# A path of this site: no other site, no scheme, nothing that a browser would take for one.
-_NEXT = re.compile(r"/(?![/\\])[\w./~%?&=#-]{0,500}", re.ASCII)
+# A path of this site: no other site, no scheme, nothing that a browser would take for one.  A shared link quotes its
+# view, which has up to 1,000 characters.
+_NEXT = re.compile(r"/(?![/\\])[\w./~%?&=#-]{0,4000}", re.ASCII)
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Stepscope: log in</title>

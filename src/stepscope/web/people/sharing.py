@@ -15,7 +15,7 @@ from stepscope.web.answers import Refused
 
 LONGEST_DAYS = 90
 DEFAULT_DAYS = 14
-LONGEST_VIEW = 300
+LONGEST_VIEW = 1000
 
 _DAY_SECONDS = 86_400
 _PURPOSE = b"stepscope link 1"

@@ -122,7 +122,7 @@ def _is_mostly_last(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
     """Whether a worker is the slowest in most common steps; workers that take turns are not stragglers."""
     _, spent = side_by_side({host.host: host.steps for host in (slow, *others)})
     own = own_work_of_steps(spent)
-    last, steps = int((own[0] == own.max(axis=0)).sum()), own.shape[1]
+    last, steps = int((own[0] == own.max(axis=0)).sum()), len(own[0])
     return steps < SEVERAL_STEPS or last >= _MOSTLY_LAST * steps
 
 

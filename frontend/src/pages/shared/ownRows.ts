@@ -1,16 +1,16 @@
-/** The rows of one program out of a table of all. */
+/** The rows of one program, one memory out of a table of all. */
 import { useMemo } from "preact/hooks";
 import type { TableSection } from "../../api";
 import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import { type Rows, useRows } from "../../table/rows";
 
-/** The rows whose columns have these values, without these columns. */
+/** The rows whose columns have these values, without these columns.  A table without such a column is about all. */
 export function ownRows(data: TableData, own: Readonly<Record<string, string>>): TableData {
   const { columns, rowCount, fields } = data;
   const wanted = Object.entries(own);
   const rows = Array.from({ length: rowCount }, (_, row) => row).filter((row) =>
-    wanted.every(([name, value]) => columns[name]?.[row] === value),
+    wanted.every(([name, value]) => !columns[name] || columns[name][row] === value),
   );
   return {
     fields: fields.filter((field) => !(field.name in own)),
@@ -21,7 +21,7 @@ export function ownRows(data: TableData, own: Readonly<Record<string, string>>):
   };
 }
 
-export function useOwnRows(tool: string, section: TableSection, own: Readonly<Record<string, string>>): Rows {
+export function useOwnRows(tool: string, section: TableSection | null, own: Readonly<Record<string, string>>): Rows {
   const all = useRows(section, (suffix) => answerAddress(tool, suffix));
   const key = JSON.stringify(own);
   return useMemo(() => (all.state === "ready" ? { state: "ready", data: ownRows(all.data, own) } : all), [all, key]);

@@ -1,0 +1,132 @@
+"""The same steps and collectives on different ranks, and what they say about the ranks' clocks.
+
+A step is told by its number, and by its place among the steps of that number; where a program numbers none, by the
+clocks.  A collective is told by its step, its process group, its operation, its size, and its place among those.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from stepscope.analysis.steps.session_steps import StepsOfHost, align, hosts_with_steps
+from stepscope.analysis.workers.clocks import ENDS_TOGETHER, ClockOffset, clock_offsets
+from stepscope.analysis.workers.collectives import Collectives
+
+StepKey = tuple[int, int]
+"""Equal for the same step of different ranks; ascending in the order of the steps."""
+
+Matched = dict[int, int]
+"""The place of one collective among those of each rank that took part."""
+
+_NO_STEP: StepKey = (-1, -1)
+
+
+def match_steps(hosts: Sequence[StepsOfHost]) -> list[list[StepKey]]:
+    """For each rank, the keys of its steps; empty for a rank without steps if others have some."""
+    taking = hosts_with_steps(hosts)
+    if not all(host.numbered for host in taking):
+        return _match_by_clock(hosts)
+    return [_number_steps(host) if any(host is each for each in taking) else [] for host in hosts]
+
+
+def _number_steps(host: StepsOfHost) -> list[StepKey]:
+    """The key of each step: how many earlier steps have its number, and the number."""
+    seen: Counter[int] = Counter()
+    steps = []
+    for row in host.rows:
+        steps.append((seen[row.number], row.number))
+        seen[row.number] += 1
+    return steps
+
+
+def _match_by_clock(hosts: Sequence[StepsOfHost]) -> list[list[StepKey]]:
+    """The index of each step among the steps of all hosts, counted from the first step on any host."""
+    aligned = align(hosts)
+    together = dict(zip(aligned.hosts, zip(*aligned.steps, strict=True), strict=False))
+    first = {
+        host.host: next((at for at, row in enumerate(host.rows) if row is together[host.host][0]), 0)
+        for host in hosts
+        if host.host in together
+    }
+    before = max(first.values(), default=0)
+    return [
+        [(0, at - first.get(host.host, 0) + before) for at in range(len(host.rows) * (host.host in aligned.hosts))]
+        for host in hosts
+    ]
+
+
+def match_collectives(
+    hosts: Sequence[StepsOfHost], collectives: Sequence[Collectives], steps: Sequence[Sequence[StepKey]]
+) -> tuple[list[tuple[StepKey, Matched]], int]:
+    """The same collectives on different ranks with their steps, and how many could not be matched.
+
+    Args:
+        hosts, collectives, steps: of each rank its steps, its collectives, and the keys of its steps.
+    """
+    places: dict[tuple[StepKey, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for rank, of in enumerate(collectives):
+        own = steps[rank]
+        if hosts[rank].rows and not own:
+            continue
+        for at, (row, name, group) in enumerate(zip(of.step, of.name, of.group, strict=True)):
+            step = own[row] if row >= 0 else _NO_STEP
+            places[step, of.names[name], of.groups[group]][rank].append(at)
+    matched: list[tuple[StepKey, Matched]] = []
+    uneven = 0
+    for (step, _, _), found in places.items():
+        if len(found) < 2:
+            continue
+        for same in _by_bytes(collectives, found):
+            if len(same) < len(found) or len({len(rows) for rows in same.values()}) > 1:
+                uneven += max(map(len, same.values()))
+                continue
+            for rows in zip(*same.values(), strict=True):
+                matched.append((step, dict(zip(same, rows, strict=True))))
+    return matched, uneven
+
+
+def _by_bytes(collectives: Sequence[Collectives], found: dict[int, list[int]]) -> Iterable[dict[int, list[int]]]:
+    """The collectives of each rank, split by their sizes: what moves different amounts of data is not the same."""
+    split: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for rank, rows in found.items():
+        for at in rows:
+            split[collectives[rank].bytes[at]][rank].append(at)
+    return split.values()
+
+
+def estimate_clocks(
+    hosts: Sequence[StepsOfHost], collectives: Sequence[Collectives], matched: Sequence[Matched]
+) -> list[ClockOffset | None]:
+    """How far each rank's clock is ahead, from matched collectives; None where it is not known."""
+    ends = []
+    for rows in matched:
+        rank, at = next(iter(rows.items()))
+        if collectives[rank].names[collectives[rank].name[at]] in ENDS_TOGETHER:
+            ends.append({each: _end_ps(collectives[each], place) for each, place in rows.items()})
+    return clock_offsets([host.start_unix_ns for host in hosts], ends)
+
+
+def _end_ps(of: Collectives, at: int) -> int:
+    return of.start_ps[at] + of.duration_ps[at]
+
+
+def correct_clocks(
+    hosts: Sequence[StepsOfHost], collectives: Sequence[Collectives]
+) -> tuple[list[StepsOfHost], float | None]:
+    """The steps of all hosts by clocks that are set right where they are known to be wrong.
+
+    Returns:
+        The steps, in the same order, and the largest correction in ps; None if no clock is known to be wrong.
+    """
+    matched, _ = match_collectives(hosts, collectives, match_steps(hosts))
+    clocks = estimate_clocks(hosts, collectives, [rows for _, rows in matched])
+    ahead = [clock.offset_ps if clock and clock.is_wrong else 0.0 for clock in clocks]
+    corrected = [
+        host
+        if host.start_unix_ns is None or not by
+        else replace(host, start_unix_ns=host.start_unix_ns - round(by / 1000))
+        for host, by in zip(hosts, ahead, strict=True)
+    ]
+    return corrected, max(map(abs, ahead), default=0.0) or None

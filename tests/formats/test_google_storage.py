@@ -1,0 +1,102 @@
+"""Profiles in Google Cloud Storage, read with gcsfs from a server that answers as Google's does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gcs_server import GcsServer, serve_gcs
+
+import stepscope
+from stepscope.errors import AccessError, NotFoundError
+from stepscope.formats import store
+from stepscope.formats.store import remote
+from stepscope.report.export import to_json
+
+gcsfs = pytest.importorskip("gcsfs")
+config = pytest.importorskip("fsspec.config")
+sessions = pytest.importorskip("bench.sessions", reason="the bench is in the checkout alone")
+
+LOGS = "gs://profiles/logs"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[GcsServer]:
+    with serve_gcs() as running, pytest.MonkeyPatch.context() as patch:
+        options = {"token": "anon", "endpoint_url": running.address, "project": "none"}
+        patch.setitem(config.conf, "gs", options)
+        patch.setenv("FSSPEC_GS", json.dumps(options))  # for processes that are started
+        gcsfs.GCSFileSystem.clear_instance_cache()
+        yield running
+        gcsfs.GCSFileSystem.clear_instance_cache()
+
+
+@pytest.fixture(autouse=True)
+def without_cache(server: GcsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("STEPSCOPE_CACHE", "off")
+    gcsfs.GCSFileSystem.clear_instance_cache()
+    yield
+    server.refuse(None)
+
+
+@pytest.fixture(scope="module")
+def logdir(server: GcsServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session of four hosts on this machine, and in the bucket."""
+    folder = tmp_path_factory.mktemp("session")
+    sessions.make_session(folder, sessions.Scenario(hosts=4))
+    for path in (folder / "plugins").rglob("*"):
+        if path.is_file():
+            server.objects["profiles", f"logs/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
+    return folder
+
+
+def overview(profile: stepscope.api.LoadedProfile) -> bytes:
+    return re.sub(rb"[^\"\[\] ]*/plugins/", b"", to_json(profile.report("overview")))
+
+
+@pytest.mark.parametrize("engine", [None, "local=2"])
+def test_a_session_in_a_bucket_is_read_where_it_is_analysed(logdir: Path, engine: str | None) -> None:
+    assert overview(stepscope.load(LOGS, engine=engine)) == overview(stepscope.load(logdir))
+
+
+def test_a_listing_of_several_pages_is_read_to_its_end(
+    server: GcsServer, logdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "page", 1)
+    assert stepscope.load(LOGS).hosts == stepscope.load(logdir).hosts
+
+
+@pytest.mark.parametrize("read", ["bytes", "buffer", "pieces"])
+def test_a_large_file_is_fetched_in_ranges(server: GcsServer, monkeypatch: pytest.MonkeyPatch, read: str) -> None:
+    content = bytes(range(256)) * 4000
+    server.objects["profiles", "large"] = content
+    monkeypatch.setattr(remote, "RANGE_BYTES", 100_000)
+    server.requests.clear()
+    found = getattr(store, f"read_{read}")("gs://profiles/large")
+    assert (b"".join(found) if read == "pieces" else bytes(found)) == content
+    sent = [request for request in server.requests if request.startswith("/download")]
+    assert len(sent) == 8
+    assert all("bytes=" in request for request in sent)
+
+
+def test_a_bucket_without_permission_is_named(server: GcsServer, logdir: Path) -> None:
+    server.refuse(403)
+    with pytest.raises(AccessError, match="gs://profiles/logs: the store does not let you read it") as raised:
+        stepscope.load(LOGS)
+    assert "credentials" in str(raised.value)
+
+
+def test_hosts_behind_an_expired_credential_are_left_out_and_named(server: GcsServer, logdir: Path) -> None:
+    profile = stepscope.load(LOGS)
+    server.refuse(401, after=2)
+    report = profile.overview()
+    assert 0 < len(report.hosts) < 4
+    assert any("the store does not let you read it" in warning for warning in report.warnings)
+
+
+def test_what_is_not_there_is_named(logdir: Path) -> None:
+    with pytest.raises(NotFoundError, match="gs://profiles/nothing"):
+        stepscope.load("gs://profiles/nothing")

@@ -131,6 +131,15 @@ def test_without_steps_there_is_no_account():
     assert account_of(draw("host main | a--b--c")) is None
 
 
+def test_steps_that_end_with_an_update_and_have_no_marks_have_an_account():
+    step = "aaaa  bb-U-"
+    trace = draw(f"host main | {step * 6}", {"U": Sort(K.ANNOTATION, "Optimizer.step#SGD.step")})
+
+    # From the end of an update to the end of the next one.
+    assert causes(trace) == {"host_compute": 7, "python": 4}
+    assert account(trace).replay_error_percent == pytest.approx(0, abs=1)
+
+
 def test_the_median_step_stands_for_the_steps():
     trace = draw("host main | M0--M1--------M2---M3---M4----\nhost main | a---a---------a----a----a-----")
 
@@ -306,12 +315,32 @@ def test_a_thread_of_gloo_waits_for_the_call_that_hands_the_next_collective_over
     assert "unknown" not in causes(trace)
 
 
+def test_an_op_that_saves_state_is_a_checkpoint_and_no_launch():
+    trace = draw(
+        """
+        host main | M0------------M1------------
+        host main | FFFF  E-------FFFF  E-------
+        host main |       S------       S------
+        """,
+        {
+            "F": Sort(K.OP, "train_step"),
+            "E": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: SaveV2"),
+            "S": Sort(K.EAGER_EXECUTE, "EagerKernelExecute"),
+        },
+    )
+    assert causes(trace) == {"checkpoint": 8, "host_compute": 4, "python": 2}
+    culprit = account(trace).rows[0].culprit
+    assert culprit is not None
+    assert culprit.name == "EagerLocalExecute: SaveV2"  # and not what TensorFlow calls inside it
+
+
 def test_the_host_that_is_busy_longest_without_communication_stands_for_the_session():
     def host(name: str, *parts: tuple[str, int]) -> StepAccount:
         total = sum(ms for _, ms in parts)
         rows = [AccountRow(cause, ms * MS, None, None, None) for cause, ms in parts]
         shown = account(draw("host main | M0---M1---"))
-        return replace(shown, host=name, step_ps=total * MS, rows=rows)
+        own_ps = sum(ms for cause, ms in parts if cause != "communication") * MS
+        return replace(shown, host=name, step_ps=total * MS, rows=rows, own_ps=own_ps)
 
     waiting, late = host("a", ("communication", 80), ("python", 21)), host("b", ("python", 95), ("communication", 5))
     longer_by_chance = host("c", ("communication", 95), ("python", 20))

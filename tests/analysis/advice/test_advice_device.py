@@ -367,19 +367,29 @@ def test_collectives_beside_kernels_cost_nothing() -> None:
     assert [item.kind for item in said(trace)] == ["none"]
 
 
-def test_a_worker_whose_device_works_longer_is_a_straggler() -> None:
-    slow, fast = worker("a", "kkkkkkkkkN"), worker("b", "kkkkkN----")
+def rank(name: str, host: str, stream: str) -> HostTrace:
+    """Six steps of one of several workers, whose host waits for the device at their ends."""
+    marks = "".join(f"M{step}{'-' * (len(host) - 2)}" for step in range(6))
+    rows = [("host main", host), ("gpu0 s", stream)]
+    lines = [f"{where} | {''.join(renumber(row, 2 * step) for step in range(6))}" for where, row in rows]
+    gather = Sort(K.COLLECTIVE, "ncclDevKernel_AllReduce_Sum_f32", "correlation_id")
+    return draw("\n".join([f"host main | {marks}", *lines]), SORTS | {"N": gather}, host=name)
 
-    assert first(slow, fast)[:2] == ("straggler", "straggler")
+
+def test_a_worker_whose_device_works_longer_is_a_straggler() -> None:
+    slow = rank("a", "L1L2s--------", "  K1------N2 ")
+    fast = rank("b", "L1L2s--------", "  K1--N2---- ")
+
+    item = said(slow, fast)[0]
+
+    # 11 and 7 ms until the collective, which the slow worker needs 2 for.
+    assert (item.id, item.step_time_ms, item.predicted_step_time_ms) == ("straggler", 13.0, 11.0)
 
 
 def test_a_worker_whose_device_works_longer_is_a_straggler_however_long_its_host_takes() -> None:
-    def steps(name: str, mark: str, stream: str) -> HostTrace:
-        marks = "".join(f"M{step}{mark}" for step in range(6))
-        return draw(f"host main | {marks}\nhost main | {'a' * 60}\ngpu0 s | {stream * 6}", SORTS, host=name)
-
-    # The host of the slow device takes less of each step than the other, which says nothing of the device.
-    slow, fast = steps("a", "------- ", "kkkkkkkkkN"), steps("b", "--------", "kkkkkN----")
+    # The host of the fast device works more, beside the device: that says nothing of how long the worker takes.
+    slow = rank("a", "L1L2s--------", "  K1------N2 ")
+    fast = rank("b", "L1L2a---s----", "  K1--N2---- ")
 
     assert first(slow, fast)[:2] == ("straggler", "straggler")
 

@@ -387,13 +387,7 @@ def share_of(body: dict[str, Any], category: str) -> float:
     return 100 * float(body["breakdown_ms"][category]) / float(body["step_time_ms"]["mean"])
 
 
-# The account does not show the limit yet: a burst of reads by callbacks is no checkpoint to it.
-NOT_SEEN = {
-    "tf_save_every_step": pytest.mark.xfail(reason="a burst of reads by callbacks is dispatching to the account"),
-}
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=NOT_SEEN.get(name, ())) for name in BOTTLENECKS])
+@pytest.mark.parametrize("name", BOTTLENECKS)
 def test_the_bottleneck_of_a_slow_program_is_its_verdict(bottleneck_captures: Path, name: str) -> None:
     slow, fixed = (captured(bottleneck_captures, name, variant) for variant in ("slow", "fixed"))
     verdict, category = BOTTLENECKS[name]

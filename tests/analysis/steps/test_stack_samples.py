@@ -7,6 +7,7 @@ from draw import MS, K, draw
 
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.shown import account_sentence
+from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.steps.stack_samples import input_spans, main_function
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace, PlaneKind, TraceBuilder
@@ -82,3 +83,46 @@ def test_too_little_time_says_nothing_and_neither_does_a_trace_without_samples()
     assert main_function(sampled(("$train.py:9 report", 4, 20)), 0, short) is None
     assert main_function(draw("host main | M0--M1--"), 0, the_gaps()) is None
     assert input_spans(draw("host main | M0--M1--"), 0) is None
+
+
+def sampled_beside_short_input() -> HostTrace:
+    """Steps of 60 ms that wait 10 ms for a batch; the samples, 10 ms apart, meet its function in five of six steps, and
+    place it 5 ms too early."""
+    builder = TraceBuilder("host")
+    builder.framework = "jax"
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "thread 7 (python)", 7)
+    samples = builder.line(
+        builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE), "MainThread", 7
+    )
+    samples.event("$train.py:45 step", 0, (60 * STEPS + 10) * MS, K.PYTHON_CALL)
+    for step in range(STEPS):
+        start = 60 * step + 10
+        main.event("train", start * MS, 60 * MS, K.STEP_MARK, {"step_num": step})
+        main.event("load batch", start * MS, 10 * MS, K.INPUT_WAIT)
+        main.event("PjitFunction(train_step)", (start + 10) * MS, 50 * MS, K.OP)
+        if step > 0:
+            samples.event("$data.py:33 batches", (start - 5) * MS, 10 * MS, K.PYTHON_CALL)
+            samples.event("$data.py:24 prepare", (start - 5) * MS, 10 * MS, K.PYTHON_CALL)
+    return builder.build()
+
+
+def test_the_function_that_makes_short_input_is_named_and_not_the_loop_around_it():
+    account = account_of(sampled_beside_short_input())
+
+    assert account is not None
+    culprit = next(row.culprit for row in account.rows if row.cause == "input")
+    assert culprit is not None
+    assert (culprit.name, culprit.file, culprit.line) == ("prepare", "data.py", 24)
+
+
+def test_advice_on_sampled_input_does_not_say_that_nothing_was_recorded():
+    report = overview.merge([overview.partial(sampled_beside_short_input())])
+    assert isinstance(report, overview.OverviewReport)
+
+    first = report.advice[0]
+
+    assert first.kind.startswith("input")
+    assert first.culprit is not None
+    assert first.culprit.file == "data.py"
+    assert "not recorded is whether in Python or in compiled code" in first.evidence
+    assert "how the input is prepared was not recorded" not in first.evidence

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause, causes_of
+from stepscope.analysis.account.causes import Cause, causes_of, own_work_of_steps
 from stepscope.analysis.account.culprits import Culprit, Finder
 from stepscope.analysis.account.devices import devices_text, idle_ps
+from stepscope.analysis.account.every_step import steps_among_others
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
 from stepscope.analysis.account.graph import NodeKind
 from stepscope.analysis.account.model import StepModel, model_of, spent_in_step
@@ -84,6 +85,8 @@ class StepAccount:
             standard errors of the median over some usual steps, 9 at most.
         mean_percent: for each cause its share of the time of these steps; something that only some steps do, such as
             saving, is in it.
+        own_ps: the mean time of these steps, or of all usual ones where hosts meet in collectives, without
+            communication; the host with the largest sets the pace of a session.
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
             line stands behind that cause.
     """
@@ -102,6 +105,7 @@ class StepAccount:
     rivals: list[Rival]
     noise_percent: dict[str, float]
     mean_percent: dict[str, float]
+    own_ps: int
     to_record: str | None = None
 
 
@@ -135,6 +139,7 @@ def _account(trace: HostTrace) -> StepAccount | None:
         rivals=_rivals(model, rows),
         noise_percent=_noise_percent(*some),
         mean_percent=_mean_percent(*some),
+        own_ps=_mean_own_ps(trace, some[0]),
         to_record=_to_record(trace, rows),
     )
 
@@ -210,3 +215,9 @@ def _noise_percent(spent: F64, step_ps: I64) -> dict[str, float]:
 def _mean_percent(spent: F64, step_ps: I64) -> dict[str, float]:
     mean = (100.0 * spent.sum(axis=0) / max(int(step_ps.sum()), 1)).tolist()
     return {cause.name.lower(): mean[cause] for cause in Cause if mean[cause] > 0}
+
+
+def _mean_own_ps(trace: HostTrace, spent: F64) -> int:
+    usual = [step.own_ps for step in steps_among_others(trace) if step.usual]
+    own = np.array(usual) if usual else own_work_of_steps(spent.astype(np.int64))
+    return round(float(own.mean())) if len(own) else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from stepscope import kernels
@@ -11,10 +13,11 @@ from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import is_any_kind, is_call_with
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind
 from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
 
 K, E = EventKind, EdgeKind
@@ -117,6 +120,22 @@ def edge_causes(graph: Graph, threads: Threads) -> U8:
     return cause
 
 
+def own_work_ps(spent_ps: Sequence[int]) -> int:
+    """The time of a step without communication, in which a worker waits for the others; the worker with most of it sets
+    the pace of a session.
+
+    Args:
+        spent_ps: the time by cause.
+    """
+    return sum(spent_ps) - spent_ps[Cause.COMMUNICATION]
+
+
+def own_work_of_steps(spent_ps: I64) -> I64:
+    """The same of many steps, with the causes in the last axis."""
+    own: I64 = spent_ps.sum(axis=-1) - spent_ps[..., Cause.COMMUNICATION]
+    return own
+
+
 def causes_of_work(trace: HostTrace) -> U8:
     """The cause of device work by its kind: uint8 of shape (256,)."""
     return _table(_OF_DEVICE, Cause.COPY)
@@ -160,6 +179,7 @@ def _enclosing_causes(trace: HostTrace, cause: U8) -> U8:
     level[list(_AROUND)] = [2 << said.index(each) for each in _AROUND.values()]
     bits = level[trace.events.kind]
     bits[blocking_calls(trace)] = 1
+    bits[_dispatched_saves(trace)] = 2 << said.index(Cause.CHECKPOINT)
     bits |= _makes_input(trace) * _IN_FUNCTION
     kernels.nesting.around(bits, forest(trace).parent, np.arange(256).astype(np.uint8), bits)
     by_bits = np.zeros(256, np.uint8)
@@ -167,6 +187,13 @@ def _enclosing_causes(trace: HostTrace, cause: U8) -> U8:
         by_bits[(np.arange(256) & (1 << at)) > 0] = each
     makes_input = (bits == _IN_FUNCTION) & (cause == Cause.PYTHON)
     return np.where(makes_input, np.uint8(Cause.INPUT), by_bits[bits])
+
+
+def _dispatched_saves(trace: HostTrace) -> I64:
+    """Dispatches of ops that save or restore state, such as TensorFlow's `SaveV2`: rows of events."""
+    rows = events_of_kind(trace, K.EAGER_EXECUTE)
+    saves: I64 = rows[has_trait(trace, trace.events.type[rows], CallTrait.SAVES_STATE)]
+    return saves
 
 
 def _makes_input(trace: HostTrace) -> Mask:

@@ -22,11 +22,11 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
-from stepscope.vocabulary.lookup import type_names
+from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.python import place_of
 from stepscope.vocabulary.tf_data import plain_name
 from stepscope.vocabulary.torch import MODULE_PREFIX
-from stepscope.vocabulary.traits import CodeTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
 K = EventKind
 
@@ -213,10 +213,16 @@ class Finder:
         return np.where(at >= 0, self._trace.event_names(at), -1).astype(np.int64)
 
     def _op_events(self, rows: I64) -> I64:
-        """The innermost op around each piece of a thread, -1 without one."""
+        """The innermost op around each piece of a thread, -1 without one; of what TensorFlow does to start an op the
+        event that has the op's name."""
         is_op = np.zeros(256, np.uint8)
         is_op[list(_OPS)] = 1
-        return around_by_kind(self._trace, self._event[rows], is_op, 1)
+        found: I64 = around_by_kind(self._trace, self._event[rows], is_op, 1)
+        starting = np.flatnonzero(kinds_of(self._trace, found) == K.EAGER_EXECUTE)
+        if len(starting):
+            named = self._trace.derived("nearest dispatches", _nearest_dispatches)[found[starting]]
+            found[starting] = np.where(named >= 0, named, found[starting])
+        return found
 
     def _names(self, rows: I64) -> np.ndarray:
         return np.array([self._trace.name_of(event) for event in self._event[rows].tolist()], object)
@@ -325,6 +331,11 @@ def _nearest_users(trace: HostTrace) -> I32:
 def _nearest_frames(trace: HostTrace) -> I32:
     """The nearest Python call of any file around each event, itself included: int32 of shape (events,)."""
     return _nearest(trace, is_call_with(trace, CodeTrait.IS_CODE))
+
+
+def _nearest_dispatches(trace: HostTrace) -> I32:
+    """The nearest dispatch of a named op or function around each event, itself included: int32 of shape (events,)."""
+    return _nearest(trace, has_trait(trace, trace.events.type, CallTrait.DISPATCHES))
 
 
 def _nearest(trace: HostTrace, counts: Mask) -> I32:

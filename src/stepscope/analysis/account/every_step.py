@@ -9,20 +9,22 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.build import build_graph, graph_of
-from stepscope.analysis.account.causes import Cause, causes_of, causes_of_work
+from stepscope.analysis.account.causes import Cause, causes_of, causes_of_work, own_work_ps
 from stepscope.analysis.account.devices import busy_by_device
 from stepscope.analysis.account.graph import Graph
-from stepscope.analysis.account.model import median_step
+from stepscope.analysis.account.model import median_step, usual_steps
 from stepscope.analysis.account.pieces import Pieces, pieces_of_steps
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
-from stepscope.model import HostTrace
+from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, U8, Mask
 from stepscope.records import dataclass
 
+_MEETINGS = (EventKind.COLLECTIVE, EventKind.COLLECTIVE_CALL)
 _FIRST_ON_DEVICES = {Cause.DEVICE_COMPUTE, Cause.COMMUNICATION}
 
 
@@ -81,12 +83,15 @@ class EveryStep:
 class CausesOfStep:
     """The account of one step without culprits: ps by cause, in the order of Cause.
 
-    `place` is the step's among all steps of the host.
+    Attributes:
+        place: the step's among all steps of the host.
+        usual: it is complete and no warm-up, or no step is.
     """
 
     number: int
     place: int
     complete: bool
+    usual: bool
     is_median: bool
     start_ps: int
     causes_ps: list[int]
@@ -95,6 +100,11 @@ class CausesOfStep:
     def step_ps(self) -> int:
         """How long the step took, to the start of the next one."""
         return sum(self.causes_ps)
+
+    @property
+    def own_ps(self) -> int:
+        """The part of it in which the host does not wait for other hosts."""
+        return own_work_ps(self.causes_ps)
 
 
 def every_step(trace: HostTrace) -> EveryStep | None:
@@ -108,6 +118,11 @@ def causes_of_steps(trace: HostTrace) -> list[CausesOfStep]:
     if found is None:
         return []
     return _as_steps(trace, found, found.causes_ps())
+
+
+def steps_among_others(trace: HostTrace) -> list[CausesOfStep]:
+    """The same of a host that takes part in collectives; empty for one that works alone."""
+    return causes_of_steps(trace) if is_any_kind(trace.events.kind, _MEETINGS).any() else []
 
 
 def causes_by_device(trace: HostTrace) -> dict[str, list[CausesOfStep]]:
@@ -150,6 +165,7 @@ def _as_steps(trace: HostTrace, found: EveryStep, causes_ps: I64) -> list[Causes
         steps.number[rows].tolist(),
         rows.tolist(),
         steps.complete[rows].tolist(),
+        np.isin(np.arange(len(rows)), usual_steps(trace, found.graph)).tolist(),
         (np.arange(len(rows)) == found.median).tolist(),
         found.graph.end_ps[found.graph.bounds[:-1]].tolist(),
         causes_ps.tolist(),

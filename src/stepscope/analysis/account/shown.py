@@ -52,14 +52,10 @@ SENTENCE_OF: dict[str, str] = {
 
 
 def account_shown(accounts: Sequence[StepAccount | None]) -> StepAccount | None:
-    """The account that stands for a session: that of the host that sets the pace, which is busy longest in a step,
-    communication not counted, since there it waits for others; None without any account."""
+    """The account that stands for a session: that of the host that sets the pace, which is busy longest, communication
+    not counted, since there it waits for others; None without any account."""
     known = [account for account in accounts if account is not None and account.step_ps > 0]
-    return max(known, key=lambda account: (_busy_ps(account), account.step_ps), default=None)
-
-
-def _busy_ps(account: StepAccount) -> int:
-    return account.step_ps - sum(row.ps for row in account.rows if row.cause == "communication")
+    return max(known, key=lambda account: (account.own_ps, account.step_ps), default=None)
 
 
 def account_json(account: StepAccount | None) -> list[dict[str, object]]:

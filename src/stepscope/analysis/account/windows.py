@@ -131,17 +131,19 @@ def _starting_thread(trace: HostTrace, time: I64) -> int:
 
 
 def _mark_times(trace: HostTrace, steps: HostSteps, count: int) -> I64:
-    """When the thread of the marks is at each bound."""
+    """When the thread of the marks is at each bound; a step without a mark, as one that an update ends, starts there
+    when it starts."""
     if steps.line < 0:
         return np.empty(0, np.int64)
     rows = np.arange(int(trace.lines.event_begin[steps.line]), int(trace.lines.event_end[steps.line]))
     rows = rows[(trace.events.kind[rows] == EventKind.STEP_MARK) & (steps.label[rows] >= 0)]
     start = np.full(len(steps.number), np.iinfo(np.int64).max)
     np.minimum.at(start, steps.label[rows], trace.events.start_ps[rows])
+    start = np.where(start == np.iinfo(np.int64).max, steps.start_ps, start)
     if count > len(start):
         last = rows[steps.label[rows] == len(start) - 1]
         ends = trace.events.start_ps[last] + trace.events.duration_ps[last]
-        start = np.append(start, ends.max(initial=steps.start_ps[-1]))
+        start = np.append(start, ends.max(initial=steps.start_ps[-1] if len(last) else steps.end_ps[-1]))
     return start[:count]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from stepscope.analysis.account.account import StepAccount
+from stepscope.analysis.account.shown import account_shown
 from stepscope.analysis.advice.items import Interval
 from stepscope.analysis.advice.reading import Read, read_nothing
 from stepscope.analysis.facts.changes import Changes
@@ -85,9 +87,15 @@ class Context:
 
     @cached_property
     def pace(self) -> HostFacts | None:
-        """The host that sets the pace: its loop is busy longest, waits for other hosts not counted."""
-        looped = [host for host in self.hosts if host.loop is not None]
-        return max(looped, key=lambda host: busy_ps(host.loop), default=None) if looped else None
+        """The host that sets the pace, which the account stands for; the first one with a loop if none has an
+        account."""
+        shown = account_shown([host.account for host in self.hosts])
+        paced = (host for host in self.hosts if host.account is shown and shown is not None)
+        return next(paced, next((host for host in self.hosts if host.loop is not None), None))
+
+    def of_host(self, host: HostFacts) -> Context:
+        """The same for one host alone."""
+        return replace(self, hosts=(host,))
 
     @property
     def loop(self) -> LoopFacts | None:
@@ -107,9 +115,8 @@ class Context:
 
     @property
     def account(self) -> StepAccount | None:
-        """The account of the host that sets the pace, or of the first host with one."""
-        paced = (self.pace,) if self.pace else ()
-        return next((host.account for host in (*paced, *self.hosts) if host.account is not None), None)
+        """The account of the host that sets the pace."""
+        return self.pace.account if self.pace else None
 
     @property
     def is_disturbed(self) -> bool:
@@ -119,8 +126,8 @@ class Context:
 
     @property
     def changes(self) -> Changes | None:
-        """What changes give the host of `account`."""
-        return next((host.changes for host in self.hosts if host.account is self.account), None)
+        """What changes give the host that sets the pace."""
+        return self.pace.changes if self.pace else None
 
     @property
     def first_calls(self) -> FirstCalls | None:
@@ -139,6 +146,11 @@ class Context:
         """Time from the start of one step to the start of the next, gaps included."""
         loop = self.loop
         return loop.observed_ps / loop.steps / MS if loop else self.step_ms
+
+    @property
+    def own_ms(self) -> float:
+        """Time per step of the host that sets the pace in which it does not wait for others; 0 without an account."""
+        return self.account.own_ps / MS if self.account else 0.0
 
     def part_ms(self, *activities: Activity) -> float:
         """Time per step of activities.  Time in which a device computes does not count."""
@@ -212,10 +224,3 @@ class Context:
             Interval(self.pace.host, span.name, round(span.start_ps / MS, 6), round(span.end_ps / MS, 6))
             for span in spans
         )
-
-
-def busy_ps(loop: LoopFacts | None) -> float:
-    """Time per step in which a loop is not waiting for other hosts."""
-    if loop is None:
-        return 0.0
-    return (loop.observed_ps - loop.activity_ps.get(Activity.COLLECTIVE.name.lower(), 0)) / loop.steps

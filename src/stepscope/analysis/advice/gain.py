@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stepscope.analysis.advice.context import MS, Context, busy_ps
+from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.records import dataclass
@@ -278,20 +278,17 @@ def _drop_immeasurable(recording: float, period: float) -> float:
 def _other_workers_bound(context: Context, parts: Sequence[Activity]) -> Bound:
     """The bound set by the other workers, which the change does not speed up: their work without the same activities.
 
-    There is none with devices: then the hosts' loops do not show how long a worker works.
+    There is none with devices: there the replay of the host that sets the pace says what a change gives.
     """
     if context.has_device:
         return Bound(0.0, "")
     rest = [
-        (
-            host.host,
-            (busy_ps(loop) - sum(loop.activity_ps.get(part.name.lower(), 0) for part in parts) / loop.steps) / MS,
-        )
+        Bound(other.own_ms - other.part_ms(*parts), f"the work of {host.host}")
         for host in context.hosts
-        if host is not context.pace and (loop := host.loop) is not None
+        if host is not context.pace
+        for other in [context.of_host(host)]
     ]
-    host, time = max(rest, key=lambda each: each[1], default=("", 0.0))
-    return Bound(time, f"the work of {host}")
+    return max(rest, key=lambda bound: bound.ms, default=Bound(0.0, ""))
 
 
 def _reasoning(

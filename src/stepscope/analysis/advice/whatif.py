@@ -17,9 +17,9 @@ from stepscope.analysis.account.interventions import Intervention, Move, Overlap
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.selection import CAUSE_OF_CLASS, CAUSES, Selection, select_part, similar_names
 from stepscope.analysis.account.shown import SENTENCE_OF
-from stepscope.analysis.advice.balance import balance_ranks
 from stepscope.analysis.advice.items import CLASSES
 from stepscope.analysis.steps.breakdown import CATEGORIES
+from stepscope.analysis.workers.balance import balance_ranks
 from stepscope.errors import InputError, UsageError, counted
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, percent, round_ms

@@ -7,6 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.every_step import CausesOfStep, steps_among_others
 from stepscope.analysis.facts.augmentation import AugmentationFacts, augmentation_of
 from stepscope.analysis.facts.changes import Changes, changes_of
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
@@ -39,6 +40,7 @@ class HostFacts:
         copies_in_ps: time in all steps in which data is copied to a device and nothing more important happens.
         warm_up: number of warm-up steps, which all these facts leave out.
         account: where the time of the median step goes, with the culprit of each cause; None without steps.
+        steps: the account of every step, of a host that takes part in collectives; else empty.
         changes: what changes give that step, by the replay of its model; None without steps.
         wrapper: how PyTorch trains the model in parallel: "ddp", "fsdp", or "" for neither.
         first_calls: the capture holds first calls only; None if it holds more.
@@ -58,6 +60,7 @@ class HostFacts:
     copies_in_ps: int
     warm_up: int = 0
     account: StepAccount | None = None
+    steps: tuple[CausesOfStep, ...] = ()
     changes: Changes | None = None
     wrapper: str = ""
     first_calls: FirstCalls | None = None
@@ -80,6 +83,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         copies_in_ps=_copy_in_time(trace),
         warm_up=count_warm_up_steps(trace),
         account=account_of(trace),
+        steps=tuple(steps_among_others(trace)),
         changes=changes_of(trace),
         wrapper=_wrapper_of(trace),
         first_calls=first_calls_of(trace),

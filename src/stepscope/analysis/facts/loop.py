@@ -76,7 +76,6 @@ class LoopFacts:
         steps: number of steps.
         observed_ps: the observed time (`find_steps.observed_time`), which `activity_ps` adds up to.
         activity_ps: time by activity, keyed in lower case.
-        busy: time of each step outside collectives, by step number.
         spans: the longest intervals of each activity.
         calls: number of outermost events of each activity.
         input_from_python_ps: time of Python functions that count as input because of their names.
@@ -101,7 +100,6 @@ class LoopFacts:
     steps: int
     observed_ps: int
     activity_ps: dict[str, int]
-    busy: dict[int, int]
     spans: dict[str, list[Span]]
     calls: dict[str, int]
     input_from_python_ps: int
@@ -143,7 +141,6 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
         steps=len(steps.number),
         observed_ps=seen.total,
         activity_ps={activity.name.lower(): spans.total for activity, spans in parts.items()},
-        busy=_busy_by_step(steps, parts[Activity.COLLECTIVE]),
         spans={activity.name.lower(): _longest_spans(loop, spans, activity) for activity, spans in parts.items()},
         calls={activity.name.lower(): len(loop.outer_events(activity)) for activity in parts},
         input_from_python_ps=from_python.total,
@@ -166,11 +163,6 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
 
 
 # -- what was recorded -------------------------------------------------------------------------------------------
-
-
-def _busy_by_step(steps: HostSteps, waiting: Spans) -> dict[int, int]:
-    busy = steps.end_ps - steps.start_ps - waiting.overlap_ps(steps.start_ps, steps.end_ps)
-    return dict(zip(steps.number.tolist(), busy.tolist(), strict=True))
 
 
 def _count_recorded(loop: Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorded]:

@@ -2,6 +2,9 @@
 
 A frame that two consecutive samples show counts as running all the time between them, so short calls are not seen and
 the number of calls is unknown.  What takes a large part of the time of all steps together is seen.
+
+A frame starts and ends up to half an interval of the sampling too early or too late.  So a function that runs mostly in
+some short intervals counts as running there also where its frames reach a little beyond them.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
 _MOST_OF = 0.5  # a function with this share of the time is where to look
-_LEAST_PS = 50_000_000_000  # five samples at the rate of `stepscope run`: of less time nothing is said
+_INTERVAL_PS = 10_000_000_000  # between samples, at the rate of `stepscope run`
+_LEAST_PS = 5 * _INTERVAL_PS  # of less time nothing is said
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,8 @@ def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction 
     rows = sampled_frames(trace, line)
     if not len(rows) or spans.total < _LEAST_PS:
         return None
-    start = trace.events.start_ps[rows]
-    held = spans.overlap_ps(start, start + trace.events.duration_ps[rows])
-    inner = _innermost(trace, rows, held, spans.total, CodeTrait.IS_CODE)
-    users = _innermost(trace, rows, held, spans.total, CodeTrait.OF_USER)
+    inner = _innermost(trace, rows, spans, CodeTrait.IS_CODE)
+    users = _innermost(trace, rows, spans, CodeTrait.OF_USER)
     if users is None or inner is None:
         return users or inner
     differs = trace.events.type[inner.frame] != trace.events.type[users.frame]
@@ -103,19 +105,25 @@ def _line_rows(trace: HostTrace, line: int) -> I64:
     return np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
 
 
-def _innermost(trace: HostTrace, rows: I64, held: I64, total: int, whose: CodeTrait) -> SampledFunction | None:
+def _innermost(trace: HostTrace, rows: I64, spans: Spans, whose: CodeTrait) -> SampledFunction | None:
     """The function that holds most of the time and is inside the others that do."""
-    chosen = np.flatnonzero(has_trait(trace, trace.events.type[rows], whose) & (held > 0))
-    functions, first, of_frame = np.unique(trace.events.type[rows[chosen]], return_index=True, return_inverse=True)
-    sums, lengths = np.zeros(len(functions), np.int64), np.zeros(len(functions), np.int64)
-    np.add.at(sums, of_frame, held[chosen])
-    np.add.at(lengths, of_frame, trace.events.duration_ps[rows[chosen]])
-    enough = np.flatnonzero(sums >= _MOST_OF * total)
+    rows = rows[has_trait(trace, trace.events.type[rows], whose)]
+    start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
+    wider = Spans.union(spans.start - _INTERVAL_PS // 2, spans.end + _INTERVAL_PS // 2)
+    near = wider.overlap_ps(start, end) > 0
+    rows, start, end = rows[near], start[near], end[near]
+    functions, first, of_frame = np.unique(trace.events.type[rows], return_index=True, return_inverse=True)
+    held, reach, length = np.zeros((3, len(functions)), np.int64)
+    np.add.at(held, of_frame, spans.overlap_ps(start, end))
+    np.add.at(reach, of_frame, wider.overlap_ps(start, end))
+    np.add.at(length, of_frame, end - start)
+    sums = np.where(held >= _MOST_OF * length, reach, held)
+    enough = np.flatnonzero(sums >= _MOST_OF * spans.total)
     if not len(enough):
         return None
     # An inner function takes no longer than an outer one, and comes after it.
-    best = enough[np.lexsort((-first[enough], lengths[enough], sums[enough]))[0]]
-    return SampledFunction(int(rows[chosen[first[best]]]), min(float(sums[best] / total), 1.0))
+    best = enough[np.lexsort((-first[enough], length[enough], held[enough]))[0]]
+    return SampledFunction(int(rows[first[best]]), min(float(sums[best] / spans.total), 1.0))
 
 
 def input_spans(trace: HostTrace, line: int) -> Spans | None:

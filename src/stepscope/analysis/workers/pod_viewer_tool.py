@@ -5,8 +5,9 @@ as a whole. The row of a device holds what that device does, and what the host d
 step ends there with the device's last work for it.
 
 Workers that train together wait for each other in collective operations, so their steps take equally long whoever is to
-blame. The slowest worker is therefore the one that is busy longest: the step without its time in collectives. Where
-there are none, that is the one whose step takes longest.
+blame. The slowest worker is therefore the one that is busy longest: of hosts, the step to the start of the next one
+without the communication in its account; of several devices of a host, and of a step whose next one was not recorded,
+the step without its time in collectives. Where there is no communication, that is the one whose step takes longest.
 
 Steps of different hosts are the same step if the program numbered them so. Where it did not, they are laid side by side
 by the hosts' clocks. Clocks that differ are set right first, where collectives that end on all hosts together say how
@@ -32,6 +33,7 @@ from stepscope.analysis.steps.device_steps import DeviceSteps, device_name, devi
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
 from stepscope.analysis.steps.steps_tool import step_warnings
+from stepscope.analysis.workers.balance import balance_ranks
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS
 from stepscope.analysis.workers.collectives import Collectives, collectives_of
 from stepscope.analysis.workers.matching import correct_clocks
@@ -96,7 +98,7 @@ SLOWEST_FIELDS: tuple[Field, ...] = (
     Field("host", "text", "the host that is busy longest", "str", role=Role.HOST),
     Field("device", "text", "its busiest device", "str", role=Role.PLACE),
     Field("duration_ms", "ms", "duration of the step on this worker: the host, or the device if there is one host"),
-    Field("busy_ms", "ms", "duration without collectives, in which workers wait for each other"),
+    Field("busy_ms", "ms", "time in which it does not wait for others: the step without communication"),
     Field("bottleneck", "text", "the longest cause in its account but communication", "str", role=Role.TERM),
     Field("bottleneck_ms", "ms", "time of that cause"),
     Field("behind_ms", "ms", "how much longer it is busy than the median of the other workers"),
@@ -117,7 +119,7 @@ WORKER_FIELDS: tuple[Field, ...] = (
     Field("mean_ms", "ms", "mean duration of these steps"),
     Field("min_ms", "ms", "the shortest step"),
     Field("max_ms", "ms", "the longest step"),
-    Field("busy_ms", "ms", "mean time of these steps outside collectives"),
+    Field("busy_ms", "ms", "mean time of these steps in which it does not wait for others"),
     Field("slowest_count", "count", "steps in which it is the slowest host, or the slowest device", "int"),
     Field("bottleneck", "text", "the longest cause in the account of its median step", "str", role=Role.TERM),
     Field("bottleneck_ms", "ms", "time of that cause in that step"),
@@ -248,7 +250,11 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
         rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
         slowest=tuple(_slowest(each) for each in steps),
         workers=tuple(_workers(complete_steps(steps), _median_causes(taking), offsets)),
-        findings=(*_findings(complete_steps(steps)), *_describe_correction(corrected_ps)),
+        findings=(
+            *_findings(complete_steps(steps)),
+            *_gain_of_balance(taking),
+            *_describe_correction(corrected_ps),
+        ),
     )
 
 
@@ -261,14 +267,17 @@ def _side_by_side(taking: Sequence[Partial], aligned: Aligned) -> list[list[Host
     places = [{id(row): place for place, row in enumerate(part.steps.rows)} for part in taking]
     devices = [_devices_by_place(part) for part in taking]
     causes = [_causes_by_place(part) for part in taking]
-    return [
-        [
-            _host_step(part, row, rows[0].number, devices[at].get(place, ()), causes[at].get(place, {}))
-            for at, (part, row) in enumerate(zip(taking, rows, strict=True))
-            for place in [places[at][id(row)]]
-        ]
-        for rows in aligned.steps
-    ]
+    found = []
+    for rows in aligned.steps:
+        place = [places[at][id(row)] for at, row in enumerate(rows)]
+        accounts = [causes[at].get(each, {}) for at, each in enumerate(place)]
+        known = all(HOST in account for account in accounts)
+        working = [devices[at].get(each, ()) for at, each in enumerate(place)]
+        found.append([
+            _host_step(*columns, rows[0].number, known)
+            for columns in zip(taking, rows, working, accounts, strict=True)
+        ])  # fmt: skip
+    return found
 
 
 def _causes_by_place(part: Partial) -> dict[int, dict[str, list[int]]]:
@@ -292,13 +301,15 @@ def _devices_by_place(part: Partial) -> dict[int, list[tuple[DeviceSteps, int]]]
 def _host_step(
     part: Partial,
     row: StepRow,
-    number: int,
     devices: Sequence[tuple[DeviceSteps, int]],
     causes: Mapping[str, list[int]],
+    number: int,
+    by_account: bool,
 ) -> HostStep:
-    host = part.steps.host
+    """A step on one host; `by_account` if every host has an account of it, so that these can be compared."""
+    host, own = part.steps.host, list(causes.get(HOST, ()))
     return HostStep(
-        WorkerStep(number, host, part.device, row.duration_ps, row.parts_ps, row.complete, list(causes.get(HOST, ()))),
+        WorkerStep(number, host, part.device, row.duration_ps, row.parts_ps, row.complete, own, by_account),
         tuple(
             WorkerStep(
                 *(number, host, of.device, of.duration_ps[at], of.parts_ps[at], row.complete),
@@ -424,6 +435,16 @@ def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
     more = [statistics.fmean(column) for column in zip(*known, strict=True)]
     if extra := longest_cause(more):
         yield f"its largest extra time is {max(more) / 1e9:,.3f} ms per step of {cause_words(extra)}"
+
+
+def _gain_of_balance(parts: Sequence[Partial]) -> Iterable[str]:
+    """What a step would take with balanced hosts, if that is worth naming."""
+    found = balance_ranks({part.steps.host: part.accounts.get(HOST, []) for part in parts})
+    if found is not None and 100 * (found.now_ps - found.then_ps) >= ALIKE_PERCENT * found.now_ps:
+        yield (
+            f"with the same amount of work on every host the median step would take {found.then_ps / 1e9:,.3f} ms "
+            f"instead of {found.now_ps / 1e9:,.3f} ms (`stepscope whatif --balance-ranks`)"
+        )
 
 
 def _share(late: Sequence[Lateness]) -> float:

@@ -1,7 +1,9 @@
 """The same step on all workers, and which worker is the straggler.
 
 Workers that train together wait for each other in collective operations, so a step takes equally long on all of them
-whoever is to blame.  What tells them apart is how long they are busy: the step without its time in collectives.
+whoever is to blame.  What distinguishes hosts is how long they are busy: the step without the communication in its
+account.  The account of a device holds what the step waits for while the device idles, so devices of one host are
+distinguished by how long their own step lasts without collectives; so are hosts in a step that has no account.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
-from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.causes import Cause, own_work_ps
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.session_steps import Aligned, StepsOfHost, numbered_alike
 from stepscope.records import dataclass
@@ -23,7 +25,7 @@ class WorkerStep:
     """One step on one worker: a device or a whole host.
 
     `parts_ps` is in the order of CATEGORIES.  `causes_ps` is its account, in the order of Cause; empty where none is
-    known, as of a step whose next one was not recorded.
+    known, as of a step whose next one was not recorded.  `by_account` says that it tells how long the worker is busy.
     """
 
     number: int
@@ -33,10 +35,13 @@ class WorkerStep:
     parts_ps: list[int]
     complete: bool
     causes_ps: list[int]
+    by_account: bool = False
 
     @property
     def busy_ps(self) -> int:
-        """Time outside collectives."""
+        """Time in which it does not wait for other workers."""
+        if self.by_account:
+            return own_work_ps(self.causes_ps)
         return self.duration_ps - self.parts_ps[_WAITING]
 
     @property

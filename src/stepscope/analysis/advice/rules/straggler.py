@@ -2,52 +2,57 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from stepscope.analysis.advice.context import MS, Context, busy_ps
-from stepscope.analysis.advice.gain import Bound, predict_without
+from stepscope.analysis.account.causes import Cause, own_work_of_steps
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.host_facts import HostFacts
-from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.loop_time import SEVERAL_STEPS
+from stepscope.analysis.workers.balance import balance_ranks, relieve_rank, side_by_side
+from stepscope.errors import counted
+from stepscope.model.arrays import F64
 from stepscope.vocabulary.torch import machine_of
 
 _MOSTLY = 0.5
 _MOSTLY_LAST = 0.7  # of the steps: two workers that take turns are each last in about half of them
 _MORE_WORK = 1.05  # times that of the others
 _MORE_OPS = 1.05  # times the ops of the others: the slow worker has extra work
+_BESIDE_OPS = [Cause.PYTHON, Cause.CHECKPOINT, Cause.INPUT]  # work that is no op
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
-    busy = {host.host: time for host in context.hosts if (time := _busy_ms(context, host)) is not None}
-    if len(busy) < 2 or not any(map(_communicates, context.hosts)):
+    working = [host for host in context.hosts if host.steps and _shows_its_work(context, host)]
+    if len(working) < 2:
         return None
-    working = [host for host in context.hosts if host.host in busy]
-    slow = max(working, key=lambda host: busy[host.host])
+    slow = max(working, key=_busy_ms)
     others = [host for host in working if host is not slow]
-    usual = _median(busy[host.host] for host in others)
-    behind = busy[slow.host] - usual
-    if context.percent(behind) < threshold or not (context.has_device or _is_mostly_last(slow, others)):
+    behind = _busy_ms(slow) - _median([_busy_ms(host) for host in others])
+    if context.percent(behind) < threshold or not _is_mostly_last(slow, others):
         return None
-    ops = _ops_per_step(slow)
-    usual_ops = _median(_ops_per_step(host) for host in others)
-    extra = ops > _MORE_OPS * usual_ops or _extra_host_work_ms(slow, others) >= _MOSTLY * behind
+    more_ms = _extra_by_cause_ms(slow, others)
+    extra = _runs_more_ops(slow, others) or float(more_ms[_BESIDE_OPS].sum()) >= _MOSTLY * behind
     if not extra and _shares_its_cores(slow, others):
         return None
-    removed = behind if extra else busy[slow.host] - math.fsum(busy.values()) / len(busy)
-    what = f"work that only {slow.host} does" if extra else f"work of {slow.host} beyond its share"
-    more = _describe_extra_work(ops, usual_ops, extra)
-    rows = tuple(Row("pod-viewer", host, round(time, 3)) for host, time in busy.items())
-    advised = predict_without(context, removed, what, [Bound(usual, "the work of the others")], computes=True).advice(
+    gain = _foretell(working, slow, extra)
+    if gain is None:
+        return None
+    advised = _advise(gain, slow, others, extra)
+    return name_culprit(context, advised, *_causes_of_lag(more_ms), account=slow.account)
+
+
+def _advise(gain: Gain, slow: HostFacts, others: Sequence[HostFacts], extra: bool) -> Advice:
+    return gain.advice(
         rule="straggler",
         kind="straggler",
         title=f"Take work off {slow.host}",
-        evidence=f"{slow.host} works {busy[slow.host]:.2f} ms per step, the others {usual:.2f} ms and then wait{more}",
+        evidence=f"{slow.host} works {_busy_ms(slow):.2f} ms per step, the others"
+        f" {_median([_busy_ms(host) for host in others]):.2f} ms and then wait{_describe_work(slow, others, extra)}",
         actions=(
             "evaluate, log and save rarely, or spread that work over all workers" if extra else
             "give every worker the same amount of data: equal batches, sequences of similar length",
@@ -55,42 +60,70 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         ),
         tool="pod-viewer",
         confidence=0.9,
-        rows=rows,
+        rows=tuple(Row("pod-viewer", host.host, round(_busy_ms(host), 3)) for host in (slow, *others)),
     )  # fmt: skip
-    return name_culprit(context, advised, *_causes_of_lag(slow, others), account=slow.account)
 
 
-def _communicates(host: HostFacts) -> bool:
-    """Whether a worker takes part in collectives; without any, nothing shows that the workers wait for each other."""
-    on_thread = bool(host.loop and host.loop.calls.get(Activity.COLLECTIVE.name.lower()))
-    return on_thread or bool(host.device and host.device.collectives)
+def _busy_ms(host: HostFacts) -> float:
+    """Time per step in which a worker does not wait for the others."""
+    return host.account.own_ps / MS if host.account else 0.0
 
 
-def _causes_of_lag(slow: HostFacts, others: Sequence[HostFacts]) -> tuple[str, ...]:
+def _shows_its_work(context: Context, host: HostFacts) -> bool:
+    """Whether the account of a worker says how long it works; with devices, only if the program marks its steps."""
+    marked = not context.has_device or (host.device is not None and host.device.marked)
+    return host.account is not None and marked
+
+
+def _foretell(working: Sequence[HostFacts], slow: HostFacts, extra: bool) -> Gain | None:
+    """The gain of balanced ranks, as `whatif --balance-ranks` has it; without what only the slow one does, if it does
+    something else."""
+    steps = {host.host: host.steps for host in working}
+    found = relieve_rank(steps, slow.host) if extra else balance_ranks(steps)
+    if found is None:
+        return None
+    change = (
+        f"if {slow.host} had no more work than the others" if extra else "if all workers had the same amount of work"
+    )
+    return Gain(
+        found.now_ps / MS,
+        found.then_ps / MS,
+        f"{found.now_ps / MS:.2f} ms in the median step, {change}: {found.then_ps / MS:.2f} ms; {found.slowest} is the"
+        f" slowest in {found.slowest_steps} of {counted(found.steps, 'common step')}",
+        least_ms=found.least_ps / MS,
+        most_ms=found.most_ps / MS,
+    )
+
+
+def _extra_by_cause_ms(slow: HostFacts, others: Sequence[HostFacts]) -> F64:
+    """By cause, how much more of each step the slow worker spends than the others: float64 of shape (causes,)."""
+    more: F64 = _mean_by_cause(slow) - np.median([_mean_by_cause(other) for other in others], axis=0)
+    return more / MS
+
+
+def _mean_by_cause(host: HostFacts) -> F64:
+    usual = [step.causes_ps for step in host.steps if step.usual]
+    mean: F64 = np.array(usual, np.float64).reshape(len(usual), len(Cause)).mean(axis=0)
+    return mean
+
+
+def _causes_of_lag(more_ms: F64) -> tuple[str, ...]:
     """The causes in the account of the slow worker, the one that it spends most time on beyond the others first."""
-    if slow.account is None:
-        return ()
-    usual = [{row.cause: row.ps for row in other.account.rows} for other in others if other.account is not None]
-    more = {row.cause: row.ps - _median(each.get(row.cause, 0) for each in usual or [{}]) for row in slow.account.rows}
-    return tuple(sorted((cause for cause in more if cause != "communication"), key=lambda cause: -more[cause]))
+    order = [Cause(at) for at in np.argsort(-more_ms, kind="stable").tolist()]
+    return tuple(cause.name.lower() for cause in order if cause != Cause.COMMUNICATION)
 
 
-def _median(values: Iterable[float]) -> float:
+def _median(values: Sequence[float]) -> float:
     # That of `statistics` costs an overview 10 ms of imports.
-    return float(np.median(list(values)))
+    return float(np.median(values))
 
 
 def _is_mostly_last(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
-    """Whether a worker is the slowest in most common steps; workers that take turns are not stragglers.
-
-    Without devices only: with devices, loops launch collectives and do not wait for them.
-    """
-    loops = [host.loop for host in (slow, *others) if host.loop is not None]
-    if slow.loop is None or len(loops) <= len(others):
-        return True
-    common = set.intersection(*(set(loop.busy) for loop in loops))
-    last = sum(slow.loop.busy[step] == max(loop.busy[step] for loop in loops) for step in common)
-    return len(common) < SEVERAL_STEPS or last >= _MOSTLY_LAST * len(common)
+    """Whether a worker is the slowest in most common steps; workers that take turns are not stragglers."""
+    _, spent = side_by_side({host.host: host.steps for host in (slow, *others)})
+    own = own_work_of_steps(spent)
+    last, steps = int((own[0] == own.max(axis=0)).sum()), len(own[0])
+    return steps < SEVERAL_STEPS or last >= _MOSTLY_LAST * steps
 
 
 def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
@@ -99,39 +132,25 @@ def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
     Then contention for the shared cores makes one slower, not the program.
     """
     machines = {machine_of(host.host) for host in (slow, *others)}
-    usual = _median(host.work.operands for host in others)
+    usual = _median([host.work.operands for host in others])
     alike = 0 < slow.work.operands <= _MORE_WORK * usual
     return slow.device is None and len(machines) == 1 and alike
 
 
-def _describe_extra_work(ops: float, usual_ops: float, extra: bool) -> str:
-    if ops > _MORE_OPS * usual_ops:
-        return f"; it runs {ops:.0f} ops per step, the others {usual_ops:.0f}"
+def _runs_more_ops(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
+    return _ops_per_step(slow) > _MORE_OPS * _median([_ops_per_step(host) for host in others])
+
+
+def _describe_work(slow: HostFacts, others: Sequence[HostFacts], extra: bool) -> str:
+    if _runs_more_ops(slow, others):
+        usual = _median([_ops_per_step(host) for host in others])
+        return f"; it runs {_ops_per_step(slow):.0f} ops per step, the others {usual:.0f}"
     return "; its extra work is not an op: Python, saving or input" if extra else "; all run about as many ops"
-
-
-def _extra_host_work_ms(slow: HostFacts, others: Sequence[HostFacts]) -> float:
-    """How much longer than the others it spends outside ops: in Python, saving and input, in ms per step."""
-    parts = [activity.name.lower() for activity in (Activity.PYTHON, Activity.CHECKPOINT, Activity.INPUT)]
-
-    def spent(host: HostFacts) -> float:
-        return sum(host.loop.activity_ps.get(part, 0) for part in parts) / host.loop.steps / MS if host.loop else 0.0
-
-    return spent(slow) - _median(spent(host) for host in others)
 
 
 def _ops_per_step(host: HostFacts) -> float:
     """Ops per step, or kernels if there is a device."""
     return host.device.kernels / host.device.steps if host.device else host.work.ops / max(host.work.steps, 1)
-
-
-def _busy_ms(context: Context, host: HostFacts) -> float | None:
-    """Time per step in which a worker is not waiting for the others; in exposed collectives it is waiting."""
-    if not context.has_device:
-        return busy_ps(host.loop) / MS if host.loop is not None else None
-    if host.device is None or not host.device.marked:
-        return None
-    return (host.device.observed_ps - host.device.exposed_collectives_ps) / host.device.steps / MS
 
 
 RULE = Rule(id="straggler", threshold_percent=15.0, evaluate=_evaluate)

@@ -263,7 +263,7 @@ def _find_cause(context: Context, waits: float, unnamed: float) -> tuple[str, st
         return _python_cause(context)
     if 2 * unnamed >= waits:
         return "input_python", "Python runs before the first op or program of each step", 0.5
-    return "input_preprocessing", "how the input is prepared was not recorded", 0.4
+    return _unrecorded_cause(context)
 
 
 def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str, str, float]:
@@ -333,6 +333,16 @@ def _python_cause(context: Context) -> tuple[str, str, float]:
     if native >= _MOST_OF or calls < _CALLS_PER_MS * context.part_ms(Activity.INPUT):
         return "input_preprocessing", f"{name} processes whole arrays on the loop's thread", 0.7
     return "input_python", f"{name} runs on the loop's thread", 0.85
+
+
+def _unrecorded_cause(context: Context) -> tuple[str, str, float]:
+    """Where neither a library's stages nor Python calls were recorded, samples of the stack may name the function."""
+    rows = context.account.rows if context.account else []
+    culprit = next((row.culprit for row in rows if row.cause == "input"), None)
+    if culprit is None or not culprit.file:
+        return "input_preprocessing", "how the input is prepared was not recorded", 0.4
+    why = f"{culprit.name} prepares it on the loop's thread; not recorded is whether in Python or in compiled code"
+    return "input_preprocessing", why, 0.5
 
 
 _CALLS_PER_MS = 20.0  # Python calls per ms; with fewer, the time is spent in compiled code

@@ -7,8 +7,8 @@ from draw import MS, draw
 
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import CausesOfStep, causes_of_steps
-from stepscope.analysis.advice.balance import balance_ranks
 from stepscope.analysis.advice.whatif import what_if_balanced
+from stepscope.analysis.workers.balance import balance_ranks, relieve_rank
 from stepscope.errors import UsageError
 
 SLOW = """
@@ -49,6 +49,16 @@ def test_ranks_that_are_slow_in_turn_gain_as_much_and_the_range_says_so():
 
     assert found.then_ps == found.least_ps == found.most_ps == 8 * MS
     assert found.slowest_steps == 1
+
+
+def test_a_rank_without_its_extra_work_leaves_the_pace_to_the_busiest_of_the_others():
+    found = relieve_rank(ranks(a=FAST, b=SLOW, c=MIDDLE), "b")
+    assert found is not None
+
+    assert (found.now_ps, found.then_ps) == (12 * MS, 8 * MS)  # 10 + 2 of communication, then 6 + 2
+    unchanged = relieve_rank(ranks(a=FAST, b=SLOW, c=MIDDLE), "a")
+    assert unchanged is not None
+    assert unchanged.then_ps == unchanged.now_ps
 
 
 def test_equal_ranks_gain_nothing():

@@ -119,7 +119,15 @@ function MemoryTable(props: MemoryTableProps) {
   );
 }
 
-function TableOfMemory({ id, title, empty, links, section, memory, main = false }: MemoryTableProps & { main?: boolean }) {
+function TableOfMemory({
+  id,
+  title,
+  empty,
+  links,
+  section,
+  memory,
+  main = false,
+}: MemoryTableProps & { main?: boolean }) {
   const rows = useOwnRows("memory-profile", section, ownOf(memory));
   const isKnown = (name: string) =>
     rows.state === "ready" && (rows.data.columns[name] ?? []).some((value) => value !== null);

@@ -9,7 +9,6 @@ path is unknown does not end it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -82,9 +81,9 @@ def find_scope_ranges(trace: HostTrace) -> ScopeRanges:
         first, last = first[named], last[named]
         parts.append((rows[first], line[first], start[first], last, np.full(len(first), level), name_of[scope[first]]))
     if not parts:
-        return replace(_no_ranges(), names=names)
-    event, stream, begin, until, depth, name = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return ScopeRanges(event, stream, begin, until, depth, name, names)
+        return _no_ranges()
+    event, stream, begins, ends, levels, name = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return ScopeRanges(event, stream, begins, ends, levels, name, names)
 
 
 def _no_ranges() -> ScopeRanges:

@@ -32,6 +32,7 @@ from typing import Any
 
 import stepscope
 from stepscope.capture.watching.marks import Trigger
+from stepscope.overtime import examine_run
 
 EVERY = 200
 _HOGS = 16
@@ -205,10 +206,10 @@ def _judge(
 
 
 def measure_quiet(minutes: float) -> dict[str, Any]:
-    """A loop whose steps vary by themselves; whatever is noticed there is listed."""
+    """A loop whose steps vary by themselves, with the options that a user gets; whatever is noticed there is listed."""
     chance = random.Random(11)
     with tempfile.TemporaryDirectory() as folder:
-        handle = stepscope.watch(Path(folder, "logs"), min_interval=0, window_every=0, window_steps=0)
+        handle = stepscope.watch(Path(folder, "logs"), window_every=0, window_steps=0)
         end, number = time.monotonic() + 60 * minutes, 0
         while time.monotonic() < end:
             with stepscope.step(number):
@@ -217,12 +218,15 @@ def measure_quiet(minutes: float) -> dict[str, Any]:
             number += 1
         marks = [mark.sentence for mark in handle.watch.marks]
         handle.stop()
+        figures = examine_run(str(Path(folder, "logs"))).figures
     kinds = Counter("machine" if _is_of_machine(text) else "other" for text in marks)
     return {
         "minutes": minutes,
         "steps": number,
         "triggers": len(marks),
         "of_the_machine": kinds["machine"],
+        "slow_steps": figures["slow_steps"],
+        "contended_steps": figures["contended_steps"],
         "per_hour": round(60 * len(marks) / minutes, 2),
         "sentences": marks[:10],
     }

@@ -25,7 +25,7 @@ from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.capture.watching import keep, memory, quota, stacks
 from stepscope.capture.watching.budget import Budget
-from stepscope.capture.watching.cause import Cause, find_cause
+from stepscope.capture.watching.cause import OF_MACHINE, Cause, find_cause
 from stepscope.capture.watching.collector import CollectorMeter
 from stepscope.capture.watching.marks import URGENT, Mark, Trigger
 from stepscope.capture.watching.options import WatchOptions
@@ -86,7 +86,11 @@ class Watch:
         self.steps = StepFollower(
             usual, self._on_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
         )
-        self.cost = OwnCost(options.budget_percent, lambda: self.steps.hook_ns, lambda: self.steps.queued_ns)
+        self.cost = OwnCost(
+            options.budget_percent,
+            lambda: self.steps.hook_ns + self.collector.hook_ns,
+            lambda: self.steps.queued_ns,
+        )
         self.bucket = Bucket()
         self.target = files.open_target(logdir)
         self.run = self.target.folder.name if self.target.url is None else self.target.url.rpartition("/")[2]
@@ -200,6 +204,7 @@ class Watch:
 
     def _take_steps(self) -> None:
         """Gives the steps since the last call to those who collect them."""
+        self.collector.add_up()
         quick, full = self.steps.take()
         self.bucket.add(quick, full)
         if self.steps.source is not MARKED:
@@ -253,8 +258,14 @@ class Watch:
     # -- triggers ------------------------------------------------------------------------------------------------------
 
     def _on_slow_step(self, step: StepRecord) -> None:
+        """A slow step is a trigger.  One that other programs' use of the processors has made slow says nothing of this
+        job: it is counted in the series, and listed only if it is kept."""
         cause = self.explain(step)
-        mark = Mark(Trigger.SLOW_STEP, cause.sentence, time.time_ns(), step.number, cause=f"{cause.kind} {cause.where}")
+        is_of_machine = step.is_contended or cause.kind in OF_MACHINE
+        key = "contention" if is_of_machine else f"{cause.kind} {cause.where}"
+        mark = Mark(Trigger.SLOW_STEP, cause.sentence, time.time_ns(), step.number, cause=key)
+        if is_of_machine and self.options.min_interval and self._why_not(mark):
+            return
         self._consider(mark)
 
     def explain(self, step: StepRecord) -> Cause:
@@ -413,7 +424,7 @@ class Watch:
             self._writing_runs.add(mark.run)
             try:
                 target = files.open_target(self.logdir, mark.run)
-                keep.write_ring(content + keep.end_of_ring(mark, end_ns, self.ring.lost_events), target)
+                keep.write_ring(content + keep.end_of_ring(mark, end_ns, self.ring.notes()), target)
                 if target.url is None:
                     quota.mark_run(target.folder, mark.row())
                 path = keep.convert_ring(target, attached)

@@ -52,7 +52,7 @@ function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryRep
   if (!chosen) return null;
   return (
     <>
-      <Card title="Memory" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
+      <Card title="At the peak" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
         <Peak memory={chosen} meaning={docOf(tableOf(sections, "peak"), "in_use_bytes")} />
       </Card>
       <OverTime memory={chosen} section={tableOf(sections, "timeline")} manyHosts={report.hosts.length > 1} />

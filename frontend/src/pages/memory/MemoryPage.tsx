@@ -121,6 +121,7 @@ function MemoryTable(props: MemoryTableProps) {
 
 function TableOfMemory({
   id,
+  opener,
   title,
   empty,
   links,
@@ -132,7 +133,7 @@ function TableOfMemory({
   const isKnown = (name: string) =>
     rows.state === "ready" && (rows.data.columns[name] ?? []).some((value) => value !== null);
   return (
-    <Card title={title} class="table-card">
+    <Card title={title === opener ? null : title} class="table-card">
       {rows.state === "loading" && <Loading what="Fetching the rows" />}
       {rows.state === "failed" && <Failed error={rows.error} />}
       {rows.state === "ready" && (

@@ -303,7 +303,7 @@ def test_a_ring_whose_folder_disappears_makes_it_again(tmp_path, new_ring):
     (folder / "ring").unlink()
     folder.rmdir()
     folder.parent.rmdir()
-    ring.add([chunk_of("after", SECOND)], SECOND)
+    ring.add([chunk_of("after", 6 * SECOND)], 6 * SECOND)  # it looks every five seconds
 
     assert names_in((folder / "ring").read_bytes()) == ["before", "after"]
 

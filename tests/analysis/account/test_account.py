@@ -303,6 +303,35 @@ def test_python_beside_a_collective_that_ends_much_earlier_stays_python():
     assert causes(trace) == {"python": 9, "communication": 1, "host_compute": 5}
 
 
+GLOO = {"C": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_"), "G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce")}
+
+
+def test_a_thread_of_gloo_may_close_its_call_after_it_has_woken_the_one_that_waits():
+    wait = 25
+    trace = draw(
+        f"""
+        host main  | {"".join(f"M{step}{'-' * (wait + 3)}" for step in range(2))}
+        host main  | {f"aaC{' ' * wait}bb" * 2}
+        host gloo1 | {f"   G{'-' * wait} " * 2}
+        """,
+        GLOO,
+    )
+    assert causes(trace) == {"communication": wait + 1, "host_compute": 4}
+
+
+def test_who_wakes_late_from_a_collective_for_lack_of_a_processor_has_contention_and_no_python():
+    picture = """
+        host main  | M0------------------M1------------------
+        host main  | aaC              bbbaaC              bbb
+        host gloo1 |    G--------           G--------
+        """
+    usage = [(at + start, at + end, ran, queued) for at in (0, 20) for start, end, ran, queued in
+             ((0, 12, 3, 0), (12, 17, 0, 5), (17, 20, 3, 0))]  # fmt: skip
+
+    assert causes(draw(picture, GLOO)) == {"python": 14, "communication": 1, "host_compute": 5}
+    assert causes(draw(picture, GLOO, usage=usage)) == {"communication": 10, "contention": 5, "host_compute": 5}
+
+
 def test_a_thread_of_gloo_waits_for_the_call_that_hands_the_next_collective_over():
     trace = draw(
         """

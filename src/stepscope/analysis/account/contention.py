@@ -16,33 +16,12 @@ from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.innermost import cut_by_events, intersect
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.steps.own_tracers import events_of_thread
+from stepscope.analysis.account.usage import Usage, usage_of_thread
 from stepscope.analysis.trace.spans import Spans
-from stepscope.model import HostTrace, stat_names
+from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Mask
-from stepscope.records import dataclass
-from stepscope.vocabulary.lines import holds_thread_usage
 
 _LEAST = 0.01  # of an interval: a thread that is woken waits for some microseconds on an idle machine, too
-_PS_PER_NS = 1000
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What a thread used from reading to reading, in order of time; int64 of shape (n,), ps.
-
-    Attributes:
-        ran_ps: how long it ran; queued_ps: how long it was ready without a processor.
-    """
-
-    start_ps: I64
-    end_ps: I64
-    ran_ps: I64
-    queued_ps: I64
-
-    def take(self, rows: Mask) -> Usage:
-        """Some of the intervals."""
-        return Usage(*(column[rows] for column in vars(self).values()))
 
 
 def lost_spans(trace: HostTrace) -> Spans | None:
@@ -92,16 +71,6 @@ def _lost_spans(trace: HostTrace) -> Spans | None:
     if not len(late.start_ps):
         return Spans(late.start_ps, late.end_ps)
     return _place_lost(late, *_stretches(trace, graph, main, late))
-
-
-def usage_of_thread(trace: HostTrace, line: int) -> Usage | None:
-    """What a thread used; None where that was not recorded."""
-    rows = events_of_thread(trace, line, holds_thread_usage)
-    ran, queued = (trace.stat_ints(name, rows=rows) for name in (stat_names.RAN_NS, stat_names.QUEUED_NS))
-    start = trace.events.start_ps[rows]
-    usage = Usage(start, start + trace.events.duration_ps[rows], ran * _PS_PER_NS, queued * _PS_PER_NS)
-    known = usage.take((ran >= 0) & (queued >= 0))
-    return known if len(known.start_ps) else None
 
 
 def _stretches(trace: HostTrace, graph: Graph, line: int, usage: Usage) -> tuple[I64, I64, I64, I64]:

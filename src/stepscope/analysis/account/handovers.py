@@ -10,6 +10,7 @@ import numpy as np
 from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
 from stepscope.analysis.account.threads import Quiet, Threads
+from stepscope.analysis.account.usage import most_queued_within, usage_of_thread
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -142,6 +143,7 @@ def inferred_meetings(trace: HostTrace, threads: Threads, stated: Meetings) -> t
         threads with nothing to do whose end nothing explains.
     """
     quiet, is_stated = _end_stated_waits(trace, threads)
+    quiet = _end_waits_for_collectives(trace, threads, quiet)
     known = _explained_by(quiet, stated)
     serving = [line for line in threads.lines if threads.serves_input[line] or line == threads.main]
     pools = numbers_in(stated.target_line[threads.serves_input[stated.source_line]])
@@ -181,6 +183,41 @@ def _end_stated_waits(trace: HostTrace, threads: Threads) -> tuple[Quiet, Mask]:
         late = (done > quiet.start_ps[here]) & (end[here] - done > _most_left_ps(quiet.take(here)))
         end[here[late]] = done[late]
     return replace(quiet, end_ps=end), is_stated
+
+
+def _end_waits_for_collectives(trace: HostTrace, threads: Threads, quiet: Quiet) -> Quiet:
+    """The quiet stretches; those in which the main thread waits for a collective of a library's thread end with it.
+
+    A thread that is woken may find no processor: as far as that is recorded, it is its own time.
+    """
+    rows = np.flatnonzero((quiet.line == threads.main) & ~_is_in_call(trace, quiet))
+    calls = _collectives_of_helpers(trace, threads, True)
+    usage = usage_of_thread(trace, threads.main) if len(rows) and len(calls) else None
+    if usage is None:
+        return quiet
+    end, done = quiet.end_ps.copy(), _last_done(trace, calls, quiet.end_ps[rows])
+    start, left = quiet.start_ps[rows], quiet.end_ps[rows] - done
+    most = _most_left_ps(quiet.take(rows))
+    late = np.flatnonzero((done > start) & (left > most))
+    late = late[left[late] - most_queued_within(usage, done[late], quiet.end_ps[rows[late]]) <= most[late]]
+    end[rows[late]] = done[late]
+    return replace(quiet, end_ps=end)
+
+
+def _is_in_call(trace: HostTrace, quiet: Quiet) -> Mask:
+    """Stretches in a call that may wait for other threads: bool of shape (n,)."""
+    kind = trace.events.kind[np.maximum(quiet.event, 0)]
+    return (quiet.event >= 0) & is_any_kind(kind, (*_MAY_WAIT, *_MEETS_INPUT))
+
+
+def _last_done(trace: HostTrace, calls: I64, limit: I64) -> I64:
+    """When the last of some calls that had started by each of some times was done, or that time if that is earlier:
+    int64 of shape (n,), the least number without one."""
+    calls = calls[np.argsort(trace.events.start_ps[calls], kind="stable")]
+    start = trace.events.start_ps[calls]
+    at = np.searchsorted(start, limit) - 1
+    over = start[at] + trace.events.duration_ps[calls][at]
+    return np.where(at < 0, np.iinfo(np.int64).min, np.minimum(over, limit))
 
 
 def _events_before(trace: HostTrace, quiet: Quiet) -> I64:
@@ -251,6 +288,8 @@ def _group(
         rest = rows[in_python & ~is_among(rows, np.concatenate([each[0] for each in found[2:]]))]
         found.append(_meet(trace, quiet, rest, helpers, _MOSTLY, spans))
     if not serves_input:
+        rest = rows[in_python & ~is_among(rows, np.concatenate([each[0] for each in found[2:]]))]
+        found.append(_meet_closing_collectives(trace, threads, quiet, rest))
         rest = rows[idle & ~is_among(rows, found[0][0])]
         found.append(_meet_collectives(trace, threads, quiet, rest))
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
@@ -278,6 +317,22 @@ def _collectives_of_helpers(trace: HostTrace, threads: Threads, of_helpers: bool
     runs_program = np.isin(trace.events.line[calls], [threads.main, *_backward_lines(trace, threads)])
     found: I64 = calls[runs_program != of_helpers]
     return found
+
+
+def _meet_closing_collectives(trace: HostTrace, threads: Threads, quiet: Quiet, rows: I64) -> tuple[I64, I64, I64]:
+    """Those of the stretches that a collective of a library's thread lasts through, which that thread closes a little
+    after it has woken the one that waits: rows, lines and times."""
+    calls = _collectives_of_helpers(trace, threads, True)
+    if not len(rows) or not len(calls):
+        return rows[:0], rows[:0], rows[:0]
+    calls = calls[np.argsort(trace.events.start_ps[calls], kind="stable")]
+    start, end = quiet.start_ps[rows], quiet.end_ps[rows]
+    at = np.searchsorted(trace.events.start_ps[calls], end) - 1
+    call = calls[np.maximum(at, 0)]
+    over = trace.events.start_ps[call] + trace.events.duration_ps[call] - end
+    filled = spans_of(trace, calls).overlap_ps(start, end) >= _MOSTLY * (end - start)
+    good = (at >= 0) & filled & (over >= 0) & (over <= _most_left_ps(quiet.take(rows)))
+    return rows[good], trace.events.line[call[good]].astype(np.int64), end[good]
 
 
 def _meet_collectives(trace: HostTrace, threads: Threads, quiet: Quiet, rows: I64) -> tuple[I64, I64, I64]:

@@ -41,7 +41,7 @@ from stepscope.capture.watching.windows import FrameworkWindows, Plan
 from stepscope.formats.series import series_folder, series_place
 from stepscope.formats.store import is_remote
 
-_LOOK_S = 1.0
+_LOOK_S, _SELDOM_LOOK_S = 1.0, 2.0  # the latter where the job waits for a processor most of the time
 _BEAT_S = 5.0
 _ANSWER_S = 30.0
 _AHEAD_S = 3.0  # all ranks have to read a request before the first step of its window
@@ -220,7 +220,7 @@ class Watch:
     def _loop(self) -> None:
         while True:
             try:
-                work = self._work.get(timeout=_LOOK_S)
+                work = self._work.get(timeout=min(_LOOK_S / self.cost.job_part, _SELDOM_LOOK_S))
             except queue.Empty:
                 work = self._look
             self.cost.note_thread("watch")

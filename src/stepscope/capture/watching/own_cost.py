@@ -128,8 +128,14 @@ class OwnCost:
             return self._spent_ns() / 1e9
 
     @property
+    def threads_s(self) -> float:
+        """The processor time of the watch's own threads alone."""
+        with self._lock:
+            return (sum(self._running.values()) + self._ended_ns) / 1e9
+
+    @property
     def percent(self) -> float:
-        """The same, of the time that the job had."""
+        """What the watch has taken until now, in percent of the time that the job had."""
         return 100 * self.spent_s / self._job_s(max(self._elapsed_s(), _LEAST_S))
 
     # -- what may be done ----------------------------------------------------------------------------------------------
@@ -166,7 +172,7 @@ class OwnCost:
     def _wait_for(self, allowance: Allowance, wanted_s: float) -> float:
         if not allowance.share:
             return float("inf")
-        return max((wanted_s - allowance.left_s) / (allowance.share * self._job_part()), 0.0)
+        return max((wanted_s - allowance.left_s) / (allowance.share * self.job_part), 0.0)
 
     @property
     def records_left(self) -> float:
@@ -188,8 +194,9 @@ class OwnCost:
     def _elapsed_s(self) -> float:
         return self._clock() - self._since
 
-    def _job_part(self) -> float:
-        """The part of the time that the job had."""
+    @property
+    def job_part(self) -> float:
+        """The part of the time that the job had, 0.1 to 1: on a busy machine it waits for a processor in between."""
         elapsed_s = max(self._elapsed_s(), _LEAST_S)
         return self._job_s(elapsed_s) / elapsed_s
 

@@ -47,6 +47,7 @@ class RingSampler(StackSampler):
         self._cost = cost
         self._sample_s = 0.0  # what one takes; 0 until one was measured
         self._used_ns = 0
+        self._look_s = _LOOK_S
         self._next_ns = 0  # when the next sample is due
         self._burst = self._looks = 0
         self.places: deque[tuple[int, Place]] = deque(maxlen=_MOST_PLACES)
@@ -83,6 +84,7 @@ class RingSampler(StackSampler):
         self._measure(can_sample)
         wait_s = max(self._interval_s if can_sample else 0.0, self._cost.sample_wait_s(self._sample_s), _BURST_S)
         self._next_ns = now + round(min(wait_s, _LONGEST_S) * 1e9)
+        self._look_s = _LOOK_S / self._cost.job_part
         if is_overdue:
             pace_s = _BURST_S if self._burst <= _LONG_BURST else _SLOW_BURST_S
             return max(pace_s, min(self._cost.sample_wait_s(self._sample_s, is_urgent=True), _LOOK_S))
@@ -107,9 +109,9 @@ class RingSampler(StackSampler):
     def _next_look_s(self, now: int, overdue_at_ns: int) -> float:
         """The seconds until the next sample is due, or until the open step, or one after it, may be overdue.
 
-        This runs ten times a second, so it asks for no budget.
+        This runs up to ten times a second, so it asks for no budget.
         """
-        look_s = max(_LOOK_S, (overdue_at_ns - now) / 1e9) if self._steps.usual.median_ns else _SELDOM_LOOK_S
+        look_s = max(self._look_s, (overdue_at_ns - now) / 1e9) if self._steps.usual.median_ns else _SELDOM_LOOK_S
         return max(min((self._next_ns - now) / 1e9, look_s), _BURST_S)
 
     def _note(self, ident: int, thread: Thread, stack: list[Frame], now: int) -> None:

@@ -210,14 +210,14 @@ class StepFollower:
 
     def mark_step(self, number: object) -> None:
         """The program itself has marked the start of a step."""
-        now = time.perf_counter_ns()
+        now, since = time.perf_counter_ns(), self.open_since_ns
         if (
             now < self._quick_until_ns
+            and now - since < self._quick_length_ns
             and self._quick_source is MARKED
-            and now - self.open_since_ns < self._quick_length_ns
             and threading.get_ident() == self._thread
         ):
-            self._quick.append((self.number, self.open_since_ns, now))
+            self._quick.append((self.number, since, now))
             self.number = number if isinstance(number, int) else self.number + 1
             self.count += 1
             self.open_since_ns = now

@@ -69,7 +69,7 @@ class UsualLength:
             self._judged.extend([False] * min(len(lengths_ns), _JUDGED))
             median = self.median_ns
             self._waiting += [(length, round(queued_part * max(length - median, 0))) for length in lengths_ns]
-            self._add_waiting()
+            self._add_batch()
 
     def _judge(self, length_ns: int, queued_ns: int) -> Length:
         slow_alone = 0 < self._own.limit_ns < length_ns - queued_ns
@@ -81,8 +81,7 @@ class UsualLength:
         if slow:  # another length is usual now
             self._forget()
         self._waiting.append((length_ns, queued_ns))
-        if len(self._waiting) >= _BATCH or not self.median_ns:
-            self._add_waiting()
+        self._add_batch()
         return Length.USUAL
 
     def forget(self) -> None:
@@ -97,8 +96,10 @@ class UsualLength:
         self._waiting.clear()
         self.median_ns = self.high_ns = self.never_slow_ns = 0
 
-    def _add_waiting(self) -> None:
-        """Adds the lengths of several steps at once, which is cheaper."""
+    def _add_batch(self) -> None:
+        """Adds the lengths of several steps at once, which is cheaper; each at once until it is known what is usual."""
+        if len(self._waiting) < _BATCH and self.median_ns:
+            return
         for length_ns, queued_ns in self._waiting[:: -(-len(self._waiting) // _MOST_AT_ONCE)]:
             self._whole.add(length_ns)
             self._own.add(length_ns - queued_ns)

@@ -19,7 +19,7 @@ _FIRST_S = 1.0  # the start may spend what the job earns in this time
 _LEAST_S = 5.0  # before which a percentage says little
 _SAVED_S = 20.0  # what is earned in this time may be saved up, for a step that is suddenly slow
 _RESERVED = 0.5  # of what is saved, for such a step
-_LENT_S = 60.0  # and what is earned in this time may be spent on it before it is earned
+_SLOW_SHARE = 2.0  # times the budget: what samples of a slow step may take of its own length, whatever else was spent
 _LONGEST_DEBT_S = 300.0  # what steps cost cannot be avoided; a debt that takes longer to pay is forgiven
 _SAMPLES_PART = 0.25  # of the share, for samples even where the steps alone take it all
 _RECORDS_PART = 0.6  # of the share, for annotations
@@ -70,6 +70,10 @@ class OwnCost:
         queued_ns: for how long the thread of the steps has waited for a processor.
         clock: seconds.
         thread_ns: the processor time of the calling thread.
+
+    Attributes:
+        slow_share: the part of a slow step's own length that samples of it may take, whatever else was spent.  Without
+            them nobody knows its cause; later samples pay for them.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class OwnCost:
         self._records = Allowance(_RECORDS_PART * self._whole.share)
         self._lock = threading.Lock()
         self.thread_ns = thread_ns
+        self.slow_share = _SLOW_SHARE * percent / 100
 
     # -- what was taken ------------------------------------------------------------------------------------------------
 
@@ -145,7 +150,7 @@ class OwnCost:
 
         Args:
             sample_s: what it takes.
-            is_urgent: a step is overdue: it may use what is kept back, and some of what is not yet earned.
+            is_urgent: a step is overdue: it may use what is kept back.
         """
         return self.sample_wait_s(sample_s, is_urgent) <= _SOON_S
 
@@ -166,8 +171,7 @@ class OwnCost:
 
     def _wait_s(self, allowance: Allowance, piece_s: float, is_urgent: bool) -> float:
         saved_s = _RESERVED * min(self._elapsed_s() * allowance.share, allowance.most_s)
-        kept_s = -_LENT_S * allowance.share if is_urgent else saved_s
-        return self._wait_for(allowance, min(piece_s + kept_s, allowance.most_s))
+        return self._wait_for(allowance, min(piece_s + (0.0 if is_urgent else saved_s), allowance.most_s))
 
     def _wait_for(self, allowance: Allowance, wanted_s: float) -> float:
         if not allowance.share:

@@ -23,6 +23,8 @@ _BURST_S = 0.02
 _LONG_BURST = 100  # samples of one overdue step; after these the rate falls again
 _SLOW_BURST_S = 0.2
 _LOOK_S, _SELDOM_LOOK_S = 0.1, 1.0  # the latter before it is known how long a step takes
+_BUSY_LOOK_S = 0.15  # where the job waits for a processor; slow steps of 0.2 s still have to be seen
+_SLOW_LOOK_S = 0.05  # while a step is overdue and cannot be sampled yet
 _LONGEST_S = 600.0
 _MOST_PLACES = 4000
 _SMOOTH = 0.1
@@ -49,7 +51,7 @@ class RingSampler(StackSampler):
         self._used_ns = 0
         self._look_s = _LOOK_S
         self._next_ns = 0  # when the next sample is due
-        self._burst = self._looks = 0
+        self._burst = self._looks = self._of_step = 0  # the latter: samples of the overdue step
         self.places: deque[tuple[int, Place]] = deque(maxlen=_MOST_PLACES)
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
@@ -76,19 +78,28 @@ class RingSampler(StackSampler):
         is_overdue = 0 < overdue_at_ns <= now
         self._looks += 1
         self._burst = self._burst + 1 if is_overdue else 0
+        self._of_step = self._of_step if is_overdue else 0
         if not is_overdue and now < self._next_ns:
             return self._next_look_s(now, overdue_at_ns)
-        can_sample = self._cost.can_sample(self._sample_s, is_overdue)
+        can_sample = self._cost.can_sample(self._sample_s, is_overdue) or self._is_owed(now)
         if can_sample:
             self.sample()
         self._measure(can_sample)
         wait_s = max(self._interval_s if can_sample else 0.0, self._cost.sample_wait_s(self._sample_s), _BURST_S)
         self._next_ns = now + round(min(wait_s, _LONGEST_S) * 1e9)
-        self._look_s = _LOOK_S / self._cost.job_part
+        self._look_s = min(_LOOK_S / self._cost.job_part, _BUSY_LOOK_S)
         if is_overdue:
+            self._of_step += can_sample
             pace_s = _BURST_S if self._burst <= _LONG_BURST else _SLOW_BURST_S
-            return max(pace_s, min(self._cost.sample_wait_s(self._sample_s, is_urgent=True), _LOOK_S))
+            return pace_s if can_sample else max(pace_s, _SLOW_LOOK_S)
         return self._next_look_s(now, overdue_at_ns)
+
+    def _is_owed(self, now: int) -> bool:
+        """Whether the open step is slow by now, and its samples have taken little of its length."""
+        since, slow_ns = self._steps.open_since_ns, self._steps.usual.never_slow_ns
+        if not since or not slow_ns or now - since < slow_ns:
+            return False
+        return (self._of_step + 1) * self._sample_s * 1e9 <= self._cost.slow_share * (now - since)
 
     def _measure(self, has_sampled: bool) -> None:
         """Notes what the thread has used, of which the last sample is a part."""

@@ -78,7 +78,7 @@ function deviceTracks(groups: readonly GroupInfo[]): ReadonlySet<string> {
   return new Set(devices.flatMap((group) => group.tracks.filter((track) => !isProjected(track)).map(({ id }) => id)));
 }
 
-/** Whether a track holds ranges laid onto a stream: those of the host, to which a click leads, or scopes of programs. */
+/** Whether a track holds ranges laid onto a stream: those of the host, where a click leads, or scopes of programs. */
 export function isProjected(track: TrackInfo): boolean {
   return track.kind === "projected" || isScoped(track);
 }

@@ -179,9 +179,17 @@ def _label(limit: _Limit) -> str:
 
 
 def _describe_whole_share(limit: _Limit, account: StepAccount) -> str:
-    """The share of all its causes, if the longest is not nearly all of it."""
-    alone = 100.0 * max(ps for _, ps in limit.parts) / account.step_ps
-    return f" ({limit.percent:.1f} % of each step)" if limit.percent - alone >= _WORTH_SAYING else ""
+    """The share of all its causes, and which these are, if the longest is not nearly all of it."""
+    parts = sorted(limit.parts, key=lambda part: -part[1])
+    if limit.percent - 100.0 * parts[0][1] / account.step_ps < _WORTH_SAYING:
+        return ""
+    *most, last = [_part_words(limit, row) for row, ps in parts if 100.0 * ps / account.step_ps >= _WORTH_SAYING]
+    causes = f"{', '.join(most)} and {last}" if most else last
+    return f" ({limit.percent:.1f} % of each step, {causes})"
+
+
+def _part_words(limit: _Limit, row: AccountRow) -> str:
+    return "copies to the device" if limit.verdict == INPUT and row.cause == "copy" else cause_words(row.cause)
 
 
 def _describe_longer_cause(first: _Limit, account: StepAccount) -> str:

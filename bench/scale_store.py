@@ -1,8 +1,8 @@
 """How fast a profile comes from an object store, beside other ways to download it: `python -m bench.scale_store`.
 
 The stores are on this machine, so what is compared is the cost of asking and of copying; all read into memory, in
-turns.  moto's S3 server reads the whole file for each range of it, as no real store does, and is a Python program of
-one thread at a time.  The plain store leaves the sending to the system.
+turns.  The S3 server of moto reads the whole file for each range, as no real store does, and is a Python program of one
+thread at a time.  The plain store leaves the sending to the system.
 """
 
 from __future__ import annotations

@@ -153,7 +153,8 @@ class JaxLoops:
             return jnp.tanh(x @ w).mean()
 
         self.train_step, self.evaluate, self.loss_of = train_step, evaluate, loss_of
-        self.w, self.x = jnp.ones((128, 128)) * 0.01, jnp.ones((64, 128))
+        # Steps of milliseconds: a busy machine changes their rhythm less.
+        self.w, self.x = jnp.ones((512, 512)) * 0.01, jnp.ones((128, 512))
         for function in (train_step, evaluate, loss_of):
             jax.block_until_ready(function(self.w, self.x))
 

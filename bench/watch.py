@@ -28,10 +28,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import stepscope
 from stepscope.capture.watching.marks import Trigger
+from stepscope.overtime import examine_run
 
 EVERY = 200
 _HOGS = 16
@@ -205,10 +206,10 @@ def _judge(
 
 
 def measure_quiet(minutes: float) -> dict[str, Any]:
-    """A loop whose steps vary by themselves; whatever is noticed there is listed."""
+    """A loop whose steps vary by themselves, with the options that a user gets; whatever is noticed there is listed."""
     chance = random.Random(11)
     with tempfile.TemporaryDirectory() as folder:
-        handle = stepscope.watch(Path(folder, "logs"), min_interval=0, window_every=0, window_steps=0)
+        handle = stepscope.watch(Path(folder, "logs"), window_every=0, window_steps=0)
         end, number = time.monotonic() + 60 * minutes, 0
         while time.monotonic() < end:
             with stepscope.step(number):
@@ -217,12 +218,15 @@ def measure_quiet(minutes: float) -> dict[str, Any]:
             number += 1
         marks = [mark.sentence for mark in handle.watch.marks]
         handle.stop()
+        figures = examine_run(str(Path(folder, "logs"))).figures
     kinds = Counter("machine" if _is_of_machine(text) else "other" for text in marks)
     return {
         "minutes": minutes,
         "steps": number,
         "triggers": len(marks),
         "of_the_machine": kinds["machine"],
+        "slow_steps": figures["slow_steps"],
+        "contended_steps": figures["contended_steps"],
         "per_hour": round(60 * len(marks) / minutes, 2),
         "sentences": marks[:10],
     }
@@ -289,38 +293,60 @@ def _tensorflow_step() -> Callable[[], None]:
 STEPS = {"python": _numpy_step, "jax": _jax_step, "torch": _torch_step, "tensorflow": _tensorflow_step}
 
 
-def measure_overhead(framework: str, pairs: int, block_s: float) -> dict[str, Any]:
-    """Blocks of steps with and without a watch, in pairs of random order; the cost is the median of the pairs' ratios.
+class Block(NamedTuple):
+    """What was measured of some steps.
 
-    A block is measured by the processor time of the process and by the clock.  Both are given: on a machine that others
-    use, the clock measures them as well.  What a watch does once is measured apart: its start, its end, and a kept
-    capture, of which there is at most one a minute unless more are asked for.
+    Attributes:
+        wall_s: the mean of the nine in ten shortest steps.
+        cpu_s: the processor time of the process.
+        marks_s: of that, what `step` and `annotate` took on the thread of the steps.
+        threads_s: and what the watch's own threads took; 0 without one.
+        own_percent: what the watch says that it takes.
+    """
+
+    wall_s: float
+    cpu_s: float
+    marks_s: float
+    threads_s: float
+    own_percent: float
+
+
+def measure_overhead(framework: str, pairs: int, block_s: float) -> dict[str, Any]:
+    """Blocks of steps with and without a watch, in pairs of random order; the cost is the median of the pairs.
+
+    Three figures say what a watch costs.  `wall_percent` and `cpu_percent` compare the blocks by the clock and by the
+    processor time of the process: on a machine that others use, these vary by far more than a watch costs.
+    `parts_percent` adds up what a watch can be seen to do: by how much the marks of steps take more processor time, and
+    that of its own threads.  What a watch does once is measured apart: its start, its end, and a kept capture.
     """
     run = STEPS[framework]()
     for _ in range(30):
         run()
     chance = random.Random(5)
-    walls: list[float] = []
-    cpus: list[float] = []
     once: dict[str, list[float]] = {"start": [], "stop": [], "capture": []}
-    own: list[float] = []
+    found: list[tuple[Block, Block]] = []
     with tempfile.TemporaryDirectory() as folder:
         steps = _calibrate(run, block_s)
         for pair in range(pairs):
             order = [False, True] if chance.random() < 0.5 else [True, False]
-            found = {
-                watched: _time_block(run, steps, Path(folder, str(pair)) if watched else None, once, own)
+            blocks = {
+                watched: _time_block(run, steps, Path(folder, str(pair)) if watched else None, once)
                 for watched in order
             }
-            walls.append(100 * (found[True][0] / found[False][0] - 1))
-            cpus.append(100 * (found[True][1] / found[False][1] - 1))
+            found.append((blocks[False], blocks[True]))
+    parts = [100 * (on.marks_s - off.marks_s + on.threads_s) / (on.cpu_s - on.threads_s) for off, on in found]
     return {
         "framework": framework,
         "pairs": pairs,
         "steps_per_block": steps,
-        "wall_percent": _with_interval(walls),
-        "cpu_percent": _with_interval(cpus),
-        "own_percent": _with_interval(own),
+        "wall_percent": _with_interval([100 * (on.wall_s / off.wall_s - 1) for off, on in found]),
+        "cpu_percent": _with_interval([100 * (on.cpu_s / off.cpu_s - 1) for off, on in found]),
+        "parts_percent": _with_interval(parts),
+        "marks_us": _with_interval([1e6 * (on.marks_s - off.marks_s) / steps for off, on in found]),
+        "threads_ms_per_s": _with_interval([1e3 * on.threads_s / on.cpu_s for _, on in found]),
+        "own_percent": _with_interval([on.own_percent for _, on in found]),
+        "step_cpu_ms": round(1e3 * statistics.median(off.cpu_s for off, _ in found) / steps, 2),
+        "load": [round(each, 1) for each in os.getloadavg()],
         "once_cpu_ms": {name: round(statistics.median(values), 1) for name, values in once.items()},
     }
 
@@ -336,30 +362,36 @@ def _calibrate(run: Callable[[], None], block_s: float) -> int:
     return max(round(count * block_s), 10)
 
 
-def _time_block(
-    run: Callable[[], None], steps: int, logdir: Path | None, once: dict[str, list[float]], own: list[float]
-) -> tuple[float, float]:
-    """The mean of the nine in ten shortest steps in wall time, and the processor time of the block."""
+def _time_block(run: Callable[[], None], steps: int, logdir: Path | None, once: dict[str, list[float]]) -> Block:
     handle, start = None, time.process_time()
     if logdir is not None:
         handle = stepscope.watch(logdir, window_every=0, window_steps=0, slow_factor=1e6, min_interval=0)
         once["start"].append(1e3 * (time.process_time() - start))
-    for number in range(_KNOWN):  # from then on the watch knows what is usual
-        with stepscope.step(number), stepscope.annotate("compute"):
-            run()
-    lengths = []
+    _run_steps(run, range(_KNOWN))  # from then on the watch knows what is usual
+    threads_s = handle.watch.cost.threads_s if handle is not None else 0.0
     used = time.process_time()
-    for number in range(_KNOWN, steps + _KNOWN):
-        start = time.perf_counter()
-        with stepscope.step(number), stepscope.annotate("compute"):
-            run()
-        lengths.append(time.perf_counter() - start)
+    lengths, marks_s = _run_steps(run, range(_KNOWN, steps + _KNOWN))
     used = time.process_time() - used
+    own_percent = 0.0
     if handle is not None:
-        own.append(handle.watch.overhead_percent())
+        threads_s, own_percent = handle.watch.cost.threads_s - threads_s, handle.watch.overhead_percent()
         assert logdir is not None
         _end_watch(handle, logdir, once)
-    return statistics.fmean(sorted(lengths)[: int(0.9 * steps)]), used
+    return Block(statistics.fmean(sorted(lengths)[: int(0.9 * steps)]), used, marks_s, threads_s, own_percent)
+
+
+def _run_steps(run: Callable[[], None], numbers: range) -> tuple[list[float], float]:
+    """The lengths of steps, and the processor time that marking all of them took."""
+    lengths, marks_ns = [], 0
+    for number in numbers:
+        start, before = time.perf_counter(), time.thread_time_ns()
+        with stepscope.step(number), stepscope.annotate("compute"):
+            entered = time.thread_time_ns()
+            run()
+            left = time.thread_time_ns()
+        marks_ns += entered - before + time.thread_time_ns() - left
+        lengths.append(time.perf_counter() - start)
+    return lengths, marks_ns / 1e9
 
 
 def _end_watch(handle: Any, logdir: Path, once: dict[str, list[float]]) -> None:

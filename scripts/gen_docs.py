@@ -180,7 +180,7 @@ def _tool(tool: Tool, trace: HostTrace) -> list[str]:
         NOTICE,
         f"# {tool.name}",
         "",
-        f"Tells {tool.summary}.",
+        f"Shows {tool.summary}.",
         "",
         f"    stepscope {tool.name} PATH",
         f"    stepscope.load(PATH).{tool.method}()        # in Python",

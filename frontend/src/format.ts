@@ -84,6 +84,7 @@ export function unitLabel(unit: string): string {
     percent: "%",
     us: "µs",
     bytes: "",
+    "bytes/h": "",
     count: "",
     text: "",
     number: "",
@@ -100,6 +101,7 @@ export function cellText(value: Cell | undefined, unit: string): string {
   if (typeof value === "string") return value;
   if (isList(value)) return value.join(" × ");
   if (unit === "bytes") return bytes(value);
+  if (unit === "bytes/h") return `${bytes(value)}/h`;
   if (unit === "percent") return percent(value);
   return Number.isInteger(value) ? plain.format(value).replace("-", "−") : short(value);
 }
@@ -127,7 +129,7 @@ export function cellWithUnit(value: Cell | undefined, unit: string): string {
 export function exact(value: Cell | undefined, unit: string): string {
   if (!isKnown(value)) return "unknown";
   if (typeof value !== "number") return cellText(value, unit);
-  const label = unitLabel(unit) || (unit === "bytes" ? "bytes" : "");
+  const label = unitLabel(unit) || (unit.startsWith("bytes") ? unit : "");
   return label ? `${value} ${label}` : String(value);
 }
 
@@ -136,7 +138,7 @@ const OF_MANY_UNITS = new Set(["", "by unit"]);
 
 /** The format of a column: the same decimals for all of its numbers, so that the points are aligned. */
 export function columnFormat(field: Field, values: readonly Cell[]): (value: Cell | undefined) => string {
-  if (field.kind !== "float" || field.unit === "bytes" || OF_MANY_UNITS.has(field.unit))
+  if (field.kind !== "float" || field.unit.startsWith("bytes") || OF_MANY_UNITS.has(field.unit))
     return (value) => cellText(value, field.unit);
   let largest = 0;
   let fractional = false;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type MemoryEvent, memoryOverTime } from "../src/charts/memory";
+import { type MemoryEvent, memoryOverTime, momentsUpTo } from "../src/charts/memory";
 import { ring } from "../src/charts/pie";
 import { type Column, markCount, outliers, stackedColumns } from "../src/charts/steps";
 import { PALETTES } from "../src/design/colours";
@@ -7,6 +7,13 @@ import { type GraphNode, layout, NODE } from "../src/pages/input/graph";
 
 const palette = PALETTES.light;
 const column = (label: string, parts: Record<string, number>): Column => ({ label, title: label, total_ms: 10, parts });
+
+describe("moments on an axis", () => {
+  it("have one unit, and differ where they are near", () => {
+    expect([0, 20_000, 20_000.5].map(momentsUpTo(98_000))).toEqual(["0 s", "20 s", "20.0005 s"]);
+    expect([200, 1_000].map(momentsUpTo(1_030))).toEqual(["200 ms", "1,000 ms"]);
+  });
+});
 
 describe("stacked columns", () => {
   const columns = [

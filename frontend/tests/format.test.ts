@@ -54,6 +54,14 @@ describe("bytes", () => {
   ])("%d is %s", (value, text) => expect(bytes(value)).toBe(text));
 });
 
+describe("rates of growth", () => {
+  it("are written as sizes", () => {
+    expect(cellText(251_658_240, "bytes/h")).toBe("240 MiB/h");
+    expect(exact(251_658_240.5, "bytes/h")).toBe("251658240.5 bytes/h");
+    expect(columnFormat(field("bytes_per_hour", "bytes/h"), [1, 1024])(2048)).toBe("2.00 KiB/h");
+  });
+});
+
 describe("numbers", () => {
   it("shows about four digits", () => {
     expect([177.592167, 7.519221, 0.0123456, 12345.6, 0].map(short)).toEqual([

@@ -3,9 +3,9 @@ import { type MemoryPoint, peakOf, programMemory } from "../src/charts/programMe
 import { boundsOf, drawable, power, type Roof, type RoofPoint, roofLines, usedRoofs } from "../src/charts/roofline";
 import { PALETTES } from "../src/design/colours";
 import { operations } from "../src/format";
+import { ownRows } from "../src/pages/shared/ownRows";
 import { type GraphNode, type GraphPart, hloAddress, type Picture } from "../src/pages/xla/graphData";
 import { BOX, curve, placePart, placePicture } from "../src/pages/xla/graphLayout";
-import { ownRows } from "../src/pages/shared/ownRows";
 
 const node = (id: number, more: Partial<GraphNode> = {}): GraphNode => ({
   ...{ id, name: `n${id}`, category: "add", shape: "f32[8]", hops: 0, occurrences: 1, self_us: 1, on_path: false },

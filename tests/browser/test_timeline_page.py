@@ -14,7 +14,7 @@ from draw import MS
 from playwright.sync_api import expect
 
 from stepscope.analysis.timeline import search
-from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
 CORPUS = ("tf-gpu-multi-worker", "jax-mi300x-conv", "tpu-inference", "torch-v100-resnet50-workers0")
 
@@ -288,3 +288,22 @@ def test_escape_leaves_the_search_and_keeps_what_it_found(page, page_server):
     for _ in range(2):  # the event, then the search
         page.keyboard.press("Escape")
     expect(page.get_by_label("Find events by name")).to_have_value("")
+
+
+def test_a_click_on_a_scope_of_a_program_sums_up_the_kernels_in_it(page, page_server):
+    builder = TraceBuilder("vm")
+    line = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU), "Stream #7", 7, LineKind.STREAM)
+    for at, (scope, kernel) in enumerate((("encoder", "conv"), ("encoder", "relu"), ("decoder", "gemm"))):
+        stats = {"tf_op": f"jit(f)/{scope}/dot_general:"}
+        line.event(kernel, 4 * at * MS, 3 * MS, EventKind.KERNEL, stats)
+    store_profile(page_server.logdir, "scoped", builder.build())
+    show(page, page_server, "scoped")
+    label = page.locator(".tl-label", has_text="Scopes")
+    expect(label).to_be_visible()
+    row, picture = label.bounding_box(), page.locator(".tl-tracks").bounding_box()
+    page.mouse.click(picture["x"] + 0.25 * picture["width"], row["y"] + 9)
+
+    panel = page.locator("#workbench-panel")
+    expect(panel).to_contain_text("relu")
+    expect(panel).to_contain_text("conv")
+    expect(panel).not_to_contain_text("gemm")

@@ -22,6 +22,8 @@ from stepscope.capture.auto.settings import Settings
 from stepscope.capture.watching import current
 from stepscope.capture.watching.marks import Mark, Trigger
 from stepscope.capture.watching.quota import MARKER
+from stepscope.capture.watching.ring import FLUSH_S
+from stepscope.capture.watching.steps import StepRecord, Usage
 
 PATIENCE_S = 60
 
@@ -111,6 +113,16 @@ def test_a_job_that_is_killed_leaves_its_last_seconds(tmp_path):
     assert steps == list(range(steps[0], steps[-1] + 1))
     # Half of the run is far more than 1.5 s lose, however slow the machine is; `bench/watch.py` measures the loss.
     assert steps[-1] > int(done.stdout) / 4
+
+
+def test_kill_9_keeps_all_that_was_recorded_until_the_last_flush_at_most_a_second_before(tmp_path):
+    run_program(programs.KILLED_AFTER_FLUSH, tmp_path, expect=-signal.SIGKILL)
+
+    (ring,) = tmp_path.glob("plugins/profile/*/*.partial")
+    profile = stepscope.load(ring)
+    assert {row["name"] for row in profile.annotations().rows} >= {f"compute {number}" for number in range(100)}
+    assert [row["step"] for row in profile.steps().rows][:100] == list(range(100))
+    assert FLUSH_S <= 1.0
 
 
 @pytest.mark.parametrize(("what", "trigger"), [("loss", "crash"), ("memory", "out of memory")])
@@ -243,6 +255,20 @@ def test_the_same_cause_is_kept_once(tmp_path, watched):
 
     assert len(profiles(tmp_path / "logs")) == 1
     assert len(handle.watch.marks) == 3
+
+
+def test_steps_that_only_waited_for_a_processor_are_kept_once_and_not_listed_again(tmp_path, watched):
+    handle = watched(window_steps=0, min_interval=60)
+    start, end = Usage(0, 0, 0, 0, 0), Usage(200_000_000, 0, 180_000_000, 0, 0)
+    for number in range(5):
+        step = StepRecord(number, start, end, True, 20_000_000, False, is_contended=True)
+        handle.watch._put(functools.partial(handle.watch._on_slow_step, step))
+    await_until(lambda: profiles(tmp_path / "logs"), PATIENCE_S, "the capture")
+    handle.stop()
+
+    (mark,) = handle.watch.marks
+    assert (mark.step, mark.trigger) == (0, Trigger.SLOW_STEP)
+    assert "waited 180 ms for a processor that others used" in mark.sentence
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR2"), reason="this system has no such signal")

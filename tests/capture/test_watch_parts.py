@@ -19,11 +19,12 @@ from stepscope.capture.watching.options import WatchOptions, options_from_enviro
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.quota import enforce_quota, mark_run
 from stepscope.capture.watching.ring_file import RingFile
+from stepscope.capture.watching.series import Bucket
 from stepscope.capture.watching.spikes import Spikes
 from stepscope.capture.watching.steps import StepRecord, Usage
 from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, write_request
-from stepscope.capture.watching.usual import UsualLength
+from stepscope.capture.watching.usual import Length, UsualLength
 from stepscope.errors import UsageError
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.reader import parse
@@ -115,6 +116,27 @@ def test_waits_for_a_processor_do_not_hide_a_step_that_is_slow_by_itself():
 
     assert not usual.judge(120 * MS, 110 * MS)
     assert usual.judge(120 * MS, 0)
+
+
+def test_a_step_that_is_slow_only_because_it_waited_for_a_processor_is_contended():
+    usual = UsualLength(3.0, 20 * MS)
+    for _ in range(100):
+        usual.judge(10 * MS)
+
+    assert usual.judge(120 * MS, 105 * MS) is Length.CONTENDED
+    assert usual.judge(120 * MS, 30 * MS) is Length.SLOW
+    assert usual.judge(500 * MS, 300 * MS) is Length.SLOW  # without its waits as well
+    assert usual.judge(120 * MS) is Length.SLOW
+    assert usual.judge(12 * MS, 10 * MS) is Length.USUAL
+
+
+def test_a_row_of_the_series_counts_contended_steps():
+    bucket = Bucket()
+    steps = [step_of(), step_of(queued_ms=150)._replace(is_contended=True), step_of()._replace(is_slow=False)]
+    bucket.add([], steps)
+
+    row = bucket.take(0.0, {})
+    assert (row["steps"], row["slow_steps"], row["contended_steps"]) == (3, 2, 1)
 
 
 # -- why a step was slow -----------------------------------------------------------------------------------------------
@@ -281,7 +303,7 @@ def test_a_ring_whose_folder_disappears_makes_it_again(tmp_path, new_ring):
     (folder / "ring").unlink()
     folder.rmdir()
     folder.parent.rmdir()
-    ring.add([chunk_of("after", SECOND)], SECOND)
+    ring.add([chunk_of("after", 6 * SECOND)], 6 * SECOND)  # it looks every five seconds
 
     assert names_in((folder / "ring").read_bytes()) == ["before", "after"]
 

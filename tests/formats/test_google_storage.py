@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -16,8 +17,6 @@ from stepscope.formats import store
 from stepscope.formats.store import remote
 from stepscope.report.export import to_json
 
-gcsfs = pytest.importorskip("gcsfs")
-config = pytest.importorskip("fsspec.config")
 sessions = pytest.importorskip("bench.sessions", reason="the bench is in the checkout alone")
 
 LOGS = "gs://profiles/logs"
@@ -25,19 +24,22 @@ LOGS = "gs://profiles/logs"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[GcsServer]:
+    """The server, and gcsfs as it is without what asks Google by gRPC of which kind a bucket is."""
     with serve_gcs() as running, pytest.MonkeyPatch.context() as patch:
         options = {"token": "anon", "endpoint_url": running.address, "project": "none"}
-        patch.setitem(config.conf, "gs", options)
+        patch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
         patch.setenv("FSSPEC_GS", json.dumps(options))  # for processes that are started
-        gcsfs.GCSFileSystem.clear_instance_cache()
+        driver = pytest.importorskip("gcsfs.core").GCSFileSystem
+        patch.setitem(importlib.import_module("fsspec.config").conf, "gs", options)
+        patch.setitem(importlib.import_module("fsspec.registry")._registry, "gs", driver)
+        driver.clear_instance_cache()
         yield running
-        gcsfs.GCSFileSystem.clear_instance_cache()
+        driver.clear_instance_cache()
 
 
 @pytest.fixture(autouse=True)
 def without_cache(server: GcsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("STEPSCOPE_CACHE", "off")
-    gcsfs.GCSFileSystem.clear_instance_cache()
     yield
     server.refuse(None)
 

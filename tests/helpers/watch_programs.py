@@ -14,6 +14,19 @@ print(number, flush=True)
 os.kill(os.getpid(), 9)
 """
 
+KILLED_AFTER_FLUSH = """
+import os, sys
+import stepscope
+handle = stepscope.watch(sys.argv[1], window_every=0, slow_factor=1e6, samples_hz=0)
+for number in range(100):
+    with stepscope.step(number), stepscope.annotate(f"compute {number}"):
+        pass
+handle.watch.ring.flush()
+for number in range(100, 110):
+    stepscope.step(number)
+os.kill(os.getpid(), 9)
+"""
+
 CRASHED = """
 import sys, time
 import stepscope

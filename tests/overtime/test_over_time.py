@@ -142,6 +142,16 @@ def test_steps_that_become_longer_are_named(tmp_path):
     assert "the median step became 2" in examine_run(str(tmp_path), captures=0).findings[0]
 
 
+def test_steps_that_only_waited_for_a_processor_are_named_and_unknown_in_older_series(tmp_path):
+    write_rows(tmp_path, [row(30 * number, slow_steps=2, contended_steps=1) for number in range(50)])
+    write_rows(tmp_path, [row(30 * number, slow_steps=2) for number in range(50)], run="before")
+
+    report, before = examine_run(str(tmp_path), "run"), examine_run(str(tmp_path), "before")
+    assert "50 steps of 500 were slow only because their thread waited for a processor" in report.findings
+    assert (report.figures["slow_steps"], report.figures["contended_steps"]) == (100, 50)
+    assert (before.figures["slow_steps"], before.figures["contended_steps"]) == (100, None)
+
+
 def test_triggers_stand_in_the_rows_of_their_time(tmp_path):
     folder = write_rows(tmp_path, [row(0), row(10), row(20)])
     mark = {"unix_s": 1.7e9 + 12, "trigger": "slow step", "sentence": "Step 7 was slow", "step": 7, "run": "gone"}

@@ -52,7 +52,8 @@ def test_the_program_of_a_tutorial_runs_and_its_summary_names_what_is_slow(name,
     )
 
     assert "stepscope: captured steps " in said
-    assert tutorial.culprit in (said if is_calm(overview) else f"{said}{overview['account']}")
+    assert "\nverdict " in said
+    assert tutorial.culprit in said or not is_calm(overview)  # others' work may then be what the steps wait for
     assert ">step " in tutorials.draw_steps(logdir, logdir.parent)
 
 

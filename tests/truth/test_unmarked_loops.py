@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from calm import taking_a_turn
 from places import ROOT
 from program_runs import read_profile, run_command
 
@@ -29,7 +30,8 @@ def recorded(tmp_path_factory) -> Path:
         if importlib.util.find_spec(framework) is None:
             continue
         words = ["-m", "bench.step_loops", framework, str(folder / framework)]
-        done = run_command(words, ROOT)
+        with taking_a_turn():
+            done = run_command(words, ROOT)
         assert done.returncode == 0, done.stderr[-3000:]
     return folder
 

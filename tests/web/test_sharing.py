@@ -19,7 +19,7 @@ from stepscope.web.answers import Refused
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
 from stepscope.web.door.door import Door, DoorOptions
-from stepscope.web.door.proxies import Proxies
+from stepscope.web.door.proxies import Proxies, parse_proxies
 from stepscope.web.door.roles import Role
 from stepscope.web.door.tokens import make_token
 from stepscope.web.people.purge import DAYS_VARIABLE, MOST_AT_ONCE, purge, wanted_days
@@ -34,11 +34,11 @@ DAY = 86_400
 class Server:
     """A server on a logdir and a store."""
 
-    def __init__(self, folder: Path, shared: bool = True) -> None:
+    def __init__(self, folder: Path, shared: bool = True, proxies: Proxies | None = None) -> None:
         options = SiteOptions([Root(str(folder / "logs"))], is_shared=shared)
         self.site = Site(options, words=WordStore(folder / "words.db"))
         tokens = tuple(make_token(text, role, role.name.title()) for role, text in TEXTS.items())
-        self.app = App(self.site, Door(DoorOptions(tokens, Proxies())) if shared else None)
+        self.app = App(self.site, Door(DoorOptions(tokens, proxies or Proxies())) if shared else None)
 
     def ask(self, path: str, role: Role | None = Role.SEE, method: str = "GET", **more: Any) -> TestResponse:
         headers = {"X-Stepscope": "1"} | ({"Authorization": f"Bearer {TEXTS[role]}"} if role else {})
@@ -135,6 +135,38 @@ def test_only_a_server_with_a_login_offers_links(server: Server, folder: Path) -
     assert server.ask("/api/words").json["can_share"] is True
     assert open_server.ask("/api/words").json["can_share"] is False
     open_server.site.close()
+
+
+@pytest.mark.parametrize("told_by_proxy", [False, True], ids=["an option says the path", "a proxy says it"])
+def test_below_a_path_a_link_leads_through_the_login_to_its_view(folder: Path, told_by_proxy: bool) -> None:
+    below = "/team/prof"
+    server = Server(folder, proxies=parse_proxies(["127.0.0.1"]) if told_by_proxy else Proxies(prefix=below))
+    told = {"X-Forwarded-Prefix": below, "X-Forwarded-For": "10.0.0.9"} if told_by_proxy else {}
+    client = Client(server.app, use_cookies=False)  # a browser's cookies follow the path before the proxy
+
+    def ask(path: str, method: str = "GET", headers: dict[str, str] | None = None, **more: Any) -> TestResponse:
+        """A request as the proxy hands it on."""
+        path = path.removeprefix(below) if told_by_proxy else path
+        sent = told | (headers or {})
+        return client.open(path, method=method, headers=sent, environ_base={"REMOTE_ADDR": "127.0.0.1"}, **more)
+
+    known = {"X-Stepscope": "1", "Authorization": f"Bearer {TEXTS[Role.SEE]}"}
+    session = ask("/api/sessions", headers=known).json["sessions"][0]["id"]
+    path = f"/api/sessions/{session}/share"
+    link = ask(path, "POST", known, json={"view": "#/kernels?steps=2-3"}).json["link"]
+
+    turned = ask(link, headers={"Accept": "text/html"})
+    login = urlsplit(turned.headers["Location"])
+    goal = parse_qs(login.query)["next"][0]
+    entered = ask(login.path, "POST", {"Origin": "http://localhost"}, data={"token": TEXTS[Role.SEE], "next": goal})
+    cookie = entered.headers["Set-Cookie"]
+    shown = ask(entered.headers["Location"], headers={"Cookie": cookie.partition(";")[0]})
+
+    assert f"Path={below}/" in cookie
+    assert link.startswith(f"{below}/share/{session}/")
+    assert (login.path, goal) == (f"{below}/login", link)
+    assert (shown.status_code, shown.headers["Location"]) == (303, f"{below}/#/kernels?steps=2-3")
+    server.site.close()
 
 
 def test_a_link_ends(server: Server) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import os
 import ssl
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -289,7 +291,7 @@ def test_a_full_disk_is_said(monkeypatch, team):
 # -- uploads -----------------------------------------------------------------------------------------------------------
 
 
-def upload(team: Team, name: str, content: bytes, size: int | None = None) -> TestResponse:
+def upload(team: Team, name: str, content: bytes, size: int | None = None, piece_bytes: int = 1000) -> TestResponse:
     """The last answer to an upload in pieces."""
     begun = team.ask(
         "/api/uploads", Role.LABEL, "POST", json={"name": name, "size": len(content) if size is None else size}
@@ -298,7 +300,7 @@ def upload(team: Team, name: str, content: bytes, size: int | None = None) -> Te
         return begun
     number, done = begun.json["id"], 0
     while done < len(content):
-        piece = content[done : done + 1000]
+        piece = content[done : done + piece_bytes]
         answer = team.ask(f"/api/uploads/{number}?offset={done}", Role.LABEL, "POST", data=piece)
         if answer.status_code != 200:
             return answer
@@ -342,6 +344,34 @@ def test_uploads_have_a_quota(team, tmp_path):
     assert (refused.status_code, refused.json["error"]) == (413, "the upload does not fit")
     longer = upload(team, "c.xplane.pb", content, size=10)
     assert (longer.status_code, longer.json["error"]) == (413, "the file is longer than was said")
+
+
+def test_a_small_file_that_unpacks_to_gigabytes_is_refused_and_takes_little_memory(team):
+    member = gzip.compress(b'{"traceEvents": [' + b" " * (8 << 20))
+    bomb = member * 256
+    before = sorted(team.logdir.rglob("*"))
+
+    tracemalloc.start()
+    try:
+        answer = upload(team, "rank0.pt.trace.json.gz", bomb, piece_bytes=100_000)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(bomb) < 3 << 20
+    assert (answer.status_code, answer.json["error"]) == (413, "the file unpacks to more than 268,435,456 bytes")
+    assert most < 32 << 20
+    assert sorted(team.logdir.rglob("*")) == before
+    assert team.site.uploads._open == {}
+
+
+def test_a_compressed_profile_may_be_uploaded(team):
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": at, "dur": 1} for at in range(99)
+    ]
+    text = json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
+
+    assert upload(team, "rank0.pt.trace.json.gz", gzip.compress(text)).status_code == 201
 
 
 def test_a_piece_is_no_longer_than_a_request_may_be(team):

@@ -79,17 +79,13 @@ export function memoryOverTime(events: readonly MemoryEvent[], look: MemoryLook)
       min: "dataMin",
       max: "dataMax",
       ...axis(palette),
-      name: "ms",
-      nameLocation: "middle",
-      nameGap: 22,
-      nameTextStyle: { color: palette.muted, fontSize: 11 },
       axisLabel: {
         color: palette.muted,
         fontSize: 11,
         hideOverlap: true,
         showMinLabel: false,
         showMaxLabel: false,
-        formatter: (value: number) => value.toLocaleString("en-US"),
+        formatter: momentsUpTo(events.at(-1)?.time_ms ?? 0),
       },
       splitLine: { show: false },
       axisLine: { show: true, lineStyle: { color: palette.strong } },
@@ -147,6 +143,12 @@ function peakLine({ palette, peak_ms }: MemoryLook): Record<string, unknown> {
       data: [{ xAxis: peak_ms }],
     },
   };
+}
+
+/** Moments of a capture in one unit, with all their digits: neighbours differ by little. */
+export function momentsUpTo(last: number): (ms: number) => string {
+  const [unit, size] = last >= 1e4 ? (["s", 1e3] as const) : (["ms", 1] as const);
+  return (ms) => `${(ms / size).toLocaleString("en-US", { maximumFractionDigits: 6 })} ${unit}`;
 }
 
 function memoryPopup(event: MemoryEvent | undefined): HTMLElement {

@@ -81,6 +81,21 @@ export function Table(props: TableProps) {
   const input = useRef<HTMLInputElement>(null);
   const key = `${id}.`;
   const { noun } = counted(data.rowCount);
+  // The grid tells how many columns fit; that alone changes nothing in it.
+  const grid = useMemo(
+    () => (
+      <Grid
+        {...props}
+        fields={fields}
+        onFit={mayFit ? setFitting : null}
+        rows={view.rows}
+        sort={parseSort(sortKey, data.fields)}
+        onSort={(next) => setParams({ [`${id}.sort`]: formatSort(next) })}
+        onOpen={setOpen}
+      />
+    ),
+    [props, fields, mayFit, view.rows, sortKey],
+  );
   useKeys(
     props.main ? [{ keys: "/", does: "Filter the table", group: "Tables", run: () => input.current?.focus() }] : [],
     [props.main],
@@ -140,19 +155,7 @@ export function Table(props: TableProps) {
           </div>
         </div>
       )}
-      {data.rowCount === 0 ? (
-        <p class="table-empty">{emptyText(props.empty)}</p>
-      ) : (
-        <Grid
-          {...props}
-          fields={fields}
-          onFit={mayFit ? setFitting : null}
-          rows={view.rows}
-          sort={sort}
-          onSort={(next) => setParams({ [`${key}sort`]: formatSort(next) })}
-          onOpen={setOpen}
-        />
-      )}
+      {data.rowCount === 0 ? <p class="table-empty">{emptyText(props.empty)}</p> : grid}
       {open !== null && (
         <RowDetails
           title={title}
@@ -248,7 +251,7 @@ function Grid(props: GridProps) {
     return () => watch.disconnect();
   }, []);
   useLayoutEffect(() => {
-    if (scroller.current) scroller.current.scrollTop = 0;
+    if (scroller.current && width !== null) scroller.current.scrollTop = 0;
     setAt(0);
   }, [rows]);
 

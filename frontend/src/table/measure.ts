@@ -18,11 +18,13 @@ export function measurer(): Measure {
   const size = SIZE_REM * Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
   const known = new Map<string, number>();
   return (text, bold = false) => {
-    const key = bold ? `b${text}` : text;
+    // All digits of a table are as wide as its zero, so a column of numbers has few different widths.
+    const shape = text.replace(/\d/g, "0");
+    const key = bold ? `b${shape}` : shape;
     const before = known.get(key);
     if (before !== undefined || !context) return before ?? text.length * size * 0.55;
     context.font = `${bold ? 600 : 400} ${size}px ${FONT}`;
-    const width = context.measureText(text.replace(/\d/g, "0")).width; // all digits of a table are as wide as its zero
+    const width = context.measureText(shape).width;
     if (known.size < MOST_KNOWN) known.set(key, width);
     return width;
   };

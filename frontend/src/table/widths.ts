@@ -5,6 +5,8 @@ import type { Measure } from "./measure";
 import type { TableData } from "./model";
 
 const SAMPLE = 300;
+/** Of the most signs: a text with fewer is not the widest, and measuring is slow. */
+const LONG = 0.6;
 export const PADDING = 21;
 /** Behind the name of a column: an arrow where the table is sorted by it. */
 const SORT_MARK = 9;
@@ -111,8 +113,12 @@ function spread(widths: number[], list: readonly Wish[], left: number): void {
 function widest(data: TableData, field: Field, format: (value: Cell) => string, measure: Measure): number {
   const values = data.columns[field.name] ?? [];
   const stride = Math.max(1, Math.floor(data.rowCount / SAMPLE));
+  const texts = new Set<string>();
+  for (let row = 0; row < data.rowCount; row += stride) texts.add(format(values[row] ?? null));
+  let longest = 0;
+  for (const text of texts) longest = Math.max(longest, text.length);
   let most = 0;
-  for (let row = 0; row < data.rowCount; row += stride) most = Math.max(most, measure(format(values[row] ?? null)));
+  for (const text of texts) if (text.length >= LONG * longest) most = Math.max(most, measure(text));
   return most;
 }
 

@@ -8,7 +8,7 @@ import { evidenceInTimeline } from "../links";
 import { linkTo, route, setParams } from "../router";
 import { Loading, LongName } from "../ui/basics";
 import { Icon } from "../ui/icons";
-import { type Item, ROW } from "./layout";
+import { type Item, isProjected, ROW } from "./layout";
 import { Model } from "./model";
 import { paintItems, type Scene } from "./paint";
 import { Painter } from "./paint-colours";
@@ -225,7 +225,8 @@ function laneItems(tracks: Tracks): readonly Item[] {
   const size = (list: readonly TrackInfo[]) => list.reduce((sum, track) => sum + track.events, 0);
   const devices = tracks.groups.filter((group) => group.kind === "device");
   const busiest = [...devices].sort((a, b) => size(b.tracks) - size(a.tracks))[0];
-  const streams = [...(busiest?.tracks ?? [])].sort((a, b) => b.events - a.events).slice(0, TRACKS_OF_DEVICE);
+  const work = busiest?.tracks.filter((track) => !isProjected(track)) ?? [];
+  const streams = work.sort((a, b) => b.events - a.events).slice(0, TRACKS_OF_DEVICE);
   const threads = tracks.groups.filter((group) => group.kind === "host").flatMap((group) => group.tracks);
   const main = threads.find((track) => track.main) ?? threads[0];
   let top = 0;

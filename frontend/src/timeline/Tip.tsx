@@ -50,7 +50,9 @@ function linesOf(model: Model, hover: Hover, found: Under | null): Lines | null 
   if (count === 1 && item.track && isProjected(item.track))
     return {
       ...{ name, value: duration(lane.busy[at] as number) },
-      note: isScoped(item.track) ? `scope of the program, on ${item.track.detail}` : `launched here, on ${item.track.detail}`,
+      note: isScoped(item.track)
+        ? `scope of the program, on ${item.track.detail}`
+        : `launched here, on ${item.track.detail}`,
     };
   if (count === 1) return { name, value: duration(lane.busy[at] as number), note: kind === "other" ? "" : kind };
   const extent = ((lane.end[at] as number) - (lane.start[at] as number)) * lane.unit;

@@ -10,9 +10,12 @@ const READING_MS = 60;
 export function say(text: string): void {
   said.value = text;
   window.clearTimeout(timer);
-  timer = window.setTimeout(() => {
-    said.value = "";
-  }, Math.max(LEAST_MS, READING_MS * text.length));
+  timer = window.setTimeout(
+    () => {
+      said.value = "";
+    },
+    Math.max(LEAST_MS, READING_MS * text.length),
+  );
 }
 
 export function Toast() {

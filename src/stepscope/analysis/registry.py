@@ -148,7 +148,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("syncs", "where the host waits for a device, and from which line of the program", "waits"),
     Tool("op-shapes", "every op by the shapes of its inputs and by the line that calls it", "ops"),
     Tool("critical-path", "what a step waits for, moment by moment", "waits"),
-    Tool("sequences", "kernels that run one after another again and again", "ops"),
+    Tool("sequences", "sequences of kernels that repeat", "ops"),
     Tool(
         "op-profile",
         "where the time of XLA programs goes, as trees, and how much of it the hardware did not need",

@@ -236,7 +236,7 @@ def annotate(name: str) -> Span:
         ...     pass
     """
     if ROUTE.opener is None:
-        return _NOTHING
+        return NOTHING
     safe_opener = ROUTE.safe_opener  # read once: another thread may end the capture now
     if safe_opener is not None:
         return safe_opener(name, _NO_METADATA)
@@ -299,5 +299,5 @@ class _Nothing:
         """Nothing."""
 
 
-_NOTHING = _Nothing()
-_Nothing.__enter__ = itertools.repeat(_NOTHING).__next__
+NOTHING = _Nothing()
+_Nothing.__enter__ = itertools.repeat(NOTHING).__next__

@@ -307,15 +307,25 @@ cdef extern from *:
         spill_drop(at);
     }
 
-    /* Freed blocks first, since nothing has to be written.  Then the oldest: young ones are what an analysis works on,
-       and to write to them costs much more if they come back page by page. */
+    static void spill_drop_spares(size_t most) {
+        while (spill_spare_bytes > most)
+            spill_drop_oldest_spare();
+    }
+
+    /* The oldest blocks first: young ones are what an analysis works on, and to write to them costs much more if they
+       come back page by page.  Freed blocks are as young: the next columns are made of them, and pages that the system
+       has to clear cost more than to write an old column once. */
     static void spill_evict(size_t goal) {
         size_t resident;
         pthread_mutex_lock(&spill_lock);
         spill_expect_faults();
-        for (resident = spill_resident(); resident > goal && spill_spare_bytes; resident = spill_resident())
-            spill_drop_oldest_spare();
-        spill_evict_all(resident, goal, 1);
+        resident = spill_resident();
+        if (resident > goal) {
+            spill_drop_spares(goal / 2);
+            spill_evict_all(spill_resident(), goal, 1);
+        }
+        if (spill_spare_bytes && spill_resident() > goal)
+            spill_drop_spares(0);
         spill_evictions += 1;
         pthread_mutex_unlock(&spill_lock);
     }
@@ -324,8 +334,10 @@ cdef extern from *:
        each page that it touches: 300 MB in 5 ms were seen. */
     static void spill_keep(size_t coming) {
         size_t reserve = spill_limit / 2 < SPILL_RESERVE ? spill_limit / 2 : SPILL_RESERVE;
-        size_t most = spill_limit - (reserve < spill_limit / 4 ? spill_limit / 4 : reserve);
-        size_t goal = coming < most / 3 ? most / 3 * 2 : coming < most / 3 * 2 ? most - coming : most / 3;
+        size_t most = spill_limit - (reserve < spill_limit / 8 ? spill_limit / 8 : reserve);
+        size_t goal = most / 6 * 5;
+        if (coming > most / 6)
+            goal = coming < most / 3 * 2 ? most - coming : most / 3;
         spill_seen = spill_resident();
         if (spill_seen + (coming < most ? coming : most) > most && spill_seen > goal)
             spill_evict(goal);
@@ -333,20 +345,20 @@ cdef extern from *:
 
     /* ---- blocks ---- */
 
-    /* A freed block of about that size.  Its pages are there, so it costs a fraction of new ones; an analysis makes and
-       frees columns of the same few sizes all the time. */
+    /* The freed block that fits best.  Its pages are there, so it costs a fraction of new ones, which the system clears;
+       an analysis makes and frees columns of the same few sizes all the time. */
     static spill_block* spill_reuse(size_t mapped) {
-        spill_block* at;
+        spill_block *at, *found = NULL;
         pthread_mutex_lock(&spill_lock);
         for (at = spill_spare.next; at != &spill_spare; at = at->next)
-            if (at->mapped >= mapped && at->mapped - mapped <= mapped / 8) {
-                spill_unlink(at);
-                spill_spare_bytes -= at->mapped;
-                pthread_mutex_unlock(&spill_lock);
-                return at;
-            }
+            if (at->mapped >= mapped && at->mapped - mapped <= mapped / 2 && (!found || at->mapped < found->mapped))
+                found = at;
+        if (found) {
+            spill_unlink(found);
+            spill_spare_bytes -= found->mapped;
+        }
         pthread_mutex_unlock(&spill_lock);
-        return NULL;
+        return found;
     }
 
     /* Memory that starts with a large page, as its place in a file does, so that large pages of the file fit as well. */
@@ -371,13 +383,13 @@ cdef extern from *:
         spill_block* block;
         if (mapped < size)
             return NULL;
-        spill_keep(size);
         block = spill_reuse(mapped);
         if (block) {
             block->wanted = size;
             spill_enter(block);
             return zeros ? memset((char*)block + SPILL_PAGE, 0, size) : (char*)block + SPILL_PAGE;
         }
+        spill_keep(size);
         block = (spill_block*)spill_map(mapped);
         if (!block)
             return NULL;
@@ -393,7 +405,7 @@ cdef extern from *:
 
     /* Keeps a freed block for later; the oldest make room for it.  One with a file is no faster than a new one. */
     static void spill_put_aside(spill_block* block) {
-        size_t most = spill_limit / 4;
+        size_t most = spill_limit / 2;
         if (!spill_on || block->mapped > most || block->file >= 0) {
             spill_drop(block);
             return;
@@ -401,8 +413,7 @@ cdef extern from *:
         pthread_mutex_lock(&spill_lock);
         spill_link(&spill_spare, block);
         spill_spare_bytes += block->mapped;
-        while (spill_spare_bytes > most)
-            spill_drop_oldest_spare();
+        spill_drop_spares(most);
         pthread_mutex_unlock(&spill_lock);
     }
 

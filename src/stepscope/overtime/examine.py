@@ -23,6 +23,7 @@ MOST_ROWS = 1000
 MOST_CAPTURES = 12
 _MOST_CAUSES = 3
 _LEAST_CHANGE_PERCENT = 5.0
+_LEAST_CONTENDED = 0.001  # of all steps
 _PARTS = ("anonymous_bytes", "file_mapped_bytes", "shared_bytes")
 _KINDS = ("resident_bytes", *_PARTS, "device_allocated_bytes", "device_reserved_bytes", "python_blocks", "threads")
 _NAMES = {
@@ -40,7 +41,7 @@ _WHAT_GROWS = {
     "file_mapped_bytes": "mapped files, such as data sets that are read",
     "shared_bytes": "shared memory, such as batches of loader workers",
 }
-_LIST = {"steps", "slow_steps"}  # added up where rows are thinned out; the others are averaged
+_LIST = {"steps", "slow_steps", "contended_steps"}  # added up where rows are thinned out; the others are averaged
 
 Say = Callable[[str], None]
 
@@ -115,17 +116,23 @@ def _summarize(run: str, tables: Mapping[str, pa.Table], marks: Sequence[Mapping
     at, lengths = _column(longest, "unix_s"), _column(longest, "step_ms_median")
     known = lengths[np.isfinite(lengths)]
     costs = _column(longest, "watch_percent")
-    slow = [int(np.nansum(_column(table, "slow_steps"))) for table in tables.values()]
     return {
         "run": run,
         "hours": round(float(at[-1] - at[0]) / 3600, 3) if len(at) else None,
         "steps": int(np.nansum(_column(longest, "steps"))),
         "step_ms_median": round(float(np.median(known)), 3) if len(known) else None,
         "step_change_percent": _step_change(known),
-        "slow_steps": sum(slow),
+        "slow_steps": _add_up(tables, "slow_steps"),
+        "contended_steps": _add_up(tables, "contended_steps"),
         "triggers": len(marks),
         "watch_percent": _finite_or_none(costs[-1]) if len(costs) else None,
     }
+
+
+def _add_up(tables: Mapping[str, pa.Table], name: str) -> int | None:
+    """The sum of a column over all hosts; None if no row has it, as in a series that an older watch has written."""
+    values = np.concatenate([_column(table, name) for table in tables.values()])
+    return int(np.nansum(values)) if np.isfinite(values).any() else None
 
 
 def _step_change(lengths: F64) -> float | None:
@@ -169,9 +176,13 @@ def _growth_rows(growths: Mapping[str, Growth]) -> list[Row]:
 
 def _find(figures: Row, growths: Mapping[str, Growth], marks: Sequence[Mapping[str, Any]]) -> list[str]:
     """What stands out, in sentences."""
-    return [*_describe_leaks(growths), *_describe_slowing(figures), *_describe_marks(marks)] or [
-        "nothing stands out: no trigger, no growing memory, no change of the step time"
+    found = [
+        *_describe_leaks(growths),
+        *_describe_slowing(figures),
+        *_describe_contention(figures),
+        *_describe_marks(marks),
     ]
+    return found or ["nothing stands out: no trigger, no growing memory, no change of the step time"]
 
 
 def _describe_leaks(growths: Mapping[str, Growth]) -> list[str]:
@@ -205,6 +216,13 @@ def _describe_slowing(figures: Row) -> list[str]:
     if not isinstance(change, float) or abs(change) < _LEAST_CHANGE_PERCENT:
         return []
     return [f"the median step became {abs(change):.1f} % {'longer' if change > 0 else 'shorter'} during the run"]
+
+
+def _describe_contention(figures: Row) -> list[str]:
+    steps, contended = figures["steps"], figures["contended_steps"]
+    if not isinstance(contended, int) or not isinstance(steps, int) or contended < _LEAST_CONTENDED * max(steps, 1):
+        return []
+    return [f"{counted(contended, 'step')} of {steps:,} were slow only because their thread waited for a processor"]
 
 
 def _describe_marks(marks: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -18,6 +18,8 @@ RUN_FIELDS: tuple[Field, ...] = (
     Field("step_change_percent", "percent", "change of the median step from the first fifth of the run to the last",
           role=Role.CHANGE),
     Field("slow_steps", "count", "steps that were far longer than those before them", "int"),
+    Field("contended_steps", "count", "slow steps that would not be slow if their thread had not waited for a "
+          "processor", "int"),
     Field("triggers", "count", "triggers that the watch noticed", "int"),
     Field("watch_percent", "percent", "what the watch has cost, as far as it measures that: the windows of the "
           "framework's profiler, and the processor time of its own threads"),
@@ -31,6 +33,12 @@ ROW_FIELDS: tuple[Field, ...] = (
     Field("step_ms_p90", "ms", "nine in ten steps are shorter"),
     Field("step_ms_max", "ms", "longest step"),
     Field("slow_steps", "count", "steps that were far longer than those before them", "int"),
+    Field(
+        "contended_steps",
+        "count",
+        "slow steps that would not be slow if their thread had not waited for a processor",
+        "int",
+    ),
     Field("thread_cpu_percent", "percent", "share of the step in which the thread of the steps computed"),
     Field("thread_queued_percent", "percent", "share of the step in which it waited for a processor"),
     Field("collector_percent", "percent", "share of the step in which Python's garbage collector ran"),

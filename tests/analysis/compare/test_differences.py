@@ -213,7 +213,7 @@ def test_tf_data_is_compared_by_the_iterators_of_the_slow_call_and_by_pipelines(
     assert table(iterators, "iterator", "before_ms", "after_ms") == [("Map", 10.0, 100.0), ("BatchV2", 5.0, 5.0)]
     assert iterators.sentences == (
         "bottleneck before: none (no call was slow)",
-        "bottleneck after: Map, 99,000.00 us self time",
+        "bottleneck after: Map, 99.00 ms self time",
     )
     assert table(pipelines, "pipeline", "before_ms", "after_ms", "before_calls", "after_calls") == [
         ("Host:0", 2.0, 12.0, 2.0, 4.0)

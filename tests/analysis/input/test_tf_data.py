@@ -122,7 +122,7 @@ def test_without_slow_calls_there_is_no_bottleneck() -> None:
     found = report(builder.build())
     assert found.bottleneck is None
     assert table(found, "name", "bottleneck") == [("Root", False)]
-    assert found.summary[-1] == "the input is not a bottleneck: its slowest call took 50.0 us"
+    assert found.summary[-1] == "the input is not a bottleneck: its slowest call took 50 us"
 
 
 # -- several threads ---------------------------------------------------------------------------------------------

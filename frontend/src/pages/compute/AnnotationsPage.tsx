@@ -25,6 +25,26 @@ export default function AnnotationsPage() {
 
 const MOST_BARS = 12;
 
+/** The most important columns first: a narrow window shows only as many as fit. */
+const COLUMNS = [
+  ...([
+    "name",
+    "total_ms",
+    "occurrences",
+    "avg_ms",
+    "step_percent",
+    "device_ms",
+    "self_ms",
+    "min_ms",
+    "max_ms",
+  ] as const),
+  ...(["thread", "is_step"] as const),
+];
+
+function columnsOf(severalHosts: boolean): readonly string[] {
+  return severalHosts ? [COLUMNS[0] as string, "host", ...COLUMNS.slice(1)] : COLUMNS;
+}
+
 function Annotations({ report, sections }: ToolAnswer<"annotations", AnnotationsReport>) {
   const section = tableOf(sections, "rows");
   const rows = report.rows ?? [];
@@ -49,7 +69,7 @@ function Annotations({ report, sections }: ToolAnswer<"annotations", Annotations
           />
         </Card>
       )}
-      <TableCard section={section} tool="annotations" id="rows" main height="page" />
+      <TableCard section={section} tool="annotations" id="rows" main height="page" columns={columnsOf(several)} />
     </>
   );
 }

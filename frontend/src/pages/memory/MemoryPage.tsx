@@ -52,7 +52,7 @@ function MemoryView({ report, sections }: ToolAnswer<"memory-profile", MemoryRep
   if (!chosen) return null;
   return (
     <>
-      <Card title="Memory" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
+      <Card title="At the peak" actions={<MemoryPicker memories={memories} chosen={chosen} />}>
         <Peak memory={chosen} meaning={docOf(tableOf(sections, "peak"), "in_use_bytes")} />
       </Card>
       <OverTime memory={chosen} section={tableOf(sections, "timeline")} manyHosts={report.hosts.length > 1} />
@@ -119,12 +119,21 @@ function MemoryTable(props: MemoryTableProps) {
   );
 }
 
-function TableOfMemory({ id, title, empty, links, section, memory, main = false }: MemoryTableProps & { main?: boolean }) {
+function TableOfMemory({
+  id,
+  opener,
+  title,
+  empty,
+  links,
+  section,
+  memory,
+  main = false,
+}: MemoryTableProps & { main?: boolean }) {
   const rows = useOwnRows("memory-profile", section, ownOf(memory));
   const isKnown = (name: string) =>
     rows.state === "ready" && (rows.data.columns[name] ?? []).some((value) => value !== null);
   return (
-    <Card title={title} class="table-card">
+    <Card title={title === opener ? null : title} class="table-card">
       {rows.state === "loading" && <Loading what="Fetching the rows" />}
       {rows.state === "failed" && <Failed error={rows.error} />}
       {rows.state === "ready" && (

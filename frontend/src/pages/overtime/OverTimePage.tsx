@@ -12,11 +12,15 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { PageHead } from "../shared/PageHead";
 import { TableCard } from "../shared/sections";
-import { curveChart, knownCurves } from "./curves";
+import { curveChart, knownCurves, shownCurves } from "./curves";
 
 const TOOL = "over-time";
 /** Captures whose account is shown; each has to be analysed once. */
 const MOST_CAPTURES = "6";
+
+/** What a trigger was about first: a narrow window shows only as many columns as fit. */
+const MARK_COLUMNS = ["hour", "sentence", "trigger", "run", "step", "host", "time", "window"];
+const CAUSE_TEXTS = { causes: (text: string) => text.replaceAll("_", " ") };
 
 interface OverTimeReport extends Report {
   readonly findings: readonly string[];
@@ -82,9 +86,9 @@ function OverTime({ report, sections, sessions }: OverTimeAnswer) {
       <Warnings items={report.warnings} />
       <Findings lines={report.findings.length ? report.findings : [steadySentence(report.figures)]} />
       <CurvesCard report={report} />
-      <TableCard section={table("marks")} tool={TOOL} id="marks" main links={sessionLinks} />
+      <TableCard section={table("marks")} tool={TOOL} id="marks" main links={sessionLinks} columns={MARK_COLUMNS} />
       <More title="Captures and their accounts" tables={["captures"]}>
-        <TableCard section={table("captures")} tool={TOOL} id="captures" links={sessionLinks} />
+        <TableCard section={table("captures")} tool={TOOL} id="captures" links={sessionLinks} texts={CAUSE_TEXTS} />
       </More>
       <More title="Growth of memory, figures and all rows" tables={["growth", "rows"]}>
         {figures?.kind === "figures" && (
@@ -146,6 +150,14 @@ function CurvesCard({ report }: { report: OverTimeReport }) {
         height={300}
         marks={rows.length}
       />
+      <ul class="legend inline">
+        {shownCurves(shown, rows).map(({ name, label, colour }) => (
+          <li key={name}>
+            <span class="swatch" style={{ background: colour }} />
+            {label}
+          </li>
+        ))}
+      </ul>
     </Card>
   );
 }

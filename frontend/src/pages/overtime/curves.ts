@@ -43,11 +43,26 @@ export const CURVES: readonly Curves[] = [
   },
 ];
 
+/** `2 h`, `7.99 h`: a place on the axis. */
+export function hours(value: number): string {
+  return `${Number(value.toPrecision(3))} h`;
+}
+
 const COLOURS = [CATEGORY_COLOUR.device_compute, CATEGORY_COLOUR.input, CATEGORY_COLOUR.device_collectives];
 
 /** The curves of which any value is known. */
 export function knownCurves(rows: readonly Values[]): readonly Curves[] {
   return CURVES.filter(({ columns }) => columns.some(([name]) => rows.some((row) => typeof row[name] === "number")));
+}
+
+/** What there is of some curves: each with its column and its colour. */
+export function shownCurves(
+  curves: Curves,
+  rows: readonly Values[],
+): readonly { readonly name: string; readonly label: string; readonly colour: string }[] {
+  return curves.columns
+    .filter(([name]) => rows.some((row) => typeof row[name] === "number"))
+    .map(([name, label], at) => ({ name, label, colour: COLOURS[at] as string }));
 }
 
 /** Curves of one host over hours; a line for each trigger, dashed where nothing was captured. */
@@ -57,7 +72,7 @@ export function curveChart(
   marks: readonly Values[],
   palette: Palette,
 ): EChartsCoreOption {
-  const known = curves.columns.filter(([name]) => rows.some((row) => typeof row[name] === "number"));
+  const known = shownCurves(curves, rows);
   const hour = (row: Values | undefined) => Number(row?.hour ?? 0);
   return {
     ...base(palette),
@@ -69,10 +84,10 @@ export function curveChart(
         const row = rows[items[0]?.dataIndex ?? 0];
         return popup(
           `${short(hour(row))} h, ${String(row?.time ?? "")}`,
-          known.map(([name, label], at) => ({
+          known.map(({ name, label, colour }) => ({
             name: label,
             value: typeof row?.[name] === "number" ? curves.write(row[name] as number) : "unknown",
-            colour: COLOURS[at] as string,
+            colour,
           })),
         );
       },
@@ -82,7 +97,7 @@ export function curveChart(
       min: "dataMin",
       max: "dataMax",
       ...axis(palette),
-      axisLabel: { color: palette.muted, fontSize: 11, formatter: (value: number) => `${short(value)} h` },
+      axisLabel: { color: palette.muted, fontSize: 11, formatter: hours },
       splitLine: { show: false },
     },
     yAxis: {
@@ -90,13 +105,13 @@ export function curveChart(
       ...axis(palette),
       axisLabel: { color: palette.muted, fontSize: 11, formatter: curves.write },
     },
-    series: known.map(([name, label], at) => ({
+    series: known.map(({ name, label, colour }, at) => ({
       type: "line",
       name: label,
       symbol: "none",
       sampling: "lttb",
-      lineStyle: { width: 1.5, color: COLOURS[at] },
-      itemStyle: { color: COLOURS[at] },
+      lineStyle: { width: 1.5, color: colour },
+      itemStyle: { color: colour },
       data: rows.map((row) => [hour(row), row[name] ?? null]),
       ...(at === 0 ? { markLine: markLines(marks, palette) } : {}),
     })),

@@ -48,11 +48,12 @@ function Longest({ rows, field }: { rows: readonly RowOf<"syncs", "rows">[]; fie
             row.call_site || row.op ? row.call : null,
             row.reason,
             row.count === 1 ? "once" : `${Number(row.count).toLocaleString("en-US")} times`,
+            row.per_step === 0 ? "outside of steps" : null,
           ]
             .filter(Boolean)
             .join(" · "),
           ms: Number(row.total_us) / 1e3,
-          percent: typeof row.step_percent === "number" ? row.step_percent : null,
+          percent: row.per_step === 0 ? null : row.step_percent,
           colour: CATEGORY_COLOUR.output,
           href: findInTimeline(String(row.call)),
         }))}

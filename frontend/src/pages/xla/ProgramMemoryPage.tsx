@@ -91,7 +91,7 @@ function ProgramMemory({ report, sections }: ToolAnswer<"memory-viewer", Program
   );
 }
 
-const USUAL = ["rank", "buffer", "kind", "shape", "bytes", "percent", "padding_bytes", "would_free", "source"];
+const USUAL = ["rank", "buffer", "bytes", "percent", "kind", "shape", "padding_bytes", "would_free", "source"];
 
 function ProgramPicker({ programs, chosen }: { programs: readonly Program[]; chosen: string }) {
   return (

@@ -80,8 +80,10 @@ def find_scope_ranges(trace: HostTrace) -> ScopeRanges:
         named = scope[first] >= 0
         first, last = first[named], last[named]
         parts.append((rows[first], line[first], start[first], last, np.full(len(first), level), name_of[scope[first]]))
-    columns = [np.concatenate(part) for part in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 6
-    return ScopeRanges(*columns, names=names)
+    if not parts:
+        return _no_ranges()
+    event, stream, begins, ends, levels, name = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return ScopeRanges(event, stream, begins, ends, levels, name, names)
 
 
 def _no_ranges() -> ScopeRanges:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.timeline.index import Index, Window, cut_window, lay_out
-from stepscope.analysis.timeline.program_scopes import find_scope_ranges
+from stepscope.analysis.timeline.program_scopes import ScopeRanges, find_scope_ranges
 from stepscope.analysis.timeline.tracks import Group, Track
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
@@ -123,8 +123,8 @@ def _make_track(trace: HostTrace, found: Projection, at: int) -> Track:
 
 
 def _project(trace: HostTrace) -> Projection:
-    ranges, scopes = [_lay_annotations(trace), _lay_modules(trace)], find_scope_ranges(trace)
-    parts = [*ranges, scopes]
+    scopes = find_scope_ranges(trace)
+    parts: tuple[_Ranges | ScopeRanges, ...] = (_lay_annotations(trace), _lay_modules(trace), scopes)
     what = np.repeat([ANNOTATIONS, MODULES, SCOPES], [len(part.event) for part in parts])
     event, stream, start, end = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("event", "stream", "start", "end")

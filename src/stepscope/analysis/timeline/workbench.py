@@ -13,7 +13,7 @@ from stepscope.analysis.timeline.search import find_events
 from stepscope.analysis.trace.grouping import forest
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I32, I64, Mask
+from stepscope.model.arrays import F64, I32, I64, Mask, offsets_of
 from stepscope.records import dataclass
 
 BINS_A_DECADE = 8
@@ -170,8 +170,10 @@ def _nearest_parents(trace: HostTrace, rows: I64) -> I32:
 def _merge_callees(parent: I32, name: I64, inside: I64, own: I64) -> tuple[CallTree, I64]:
     """The tree from callers to callees, and the node of each event in it."""
     depth = _depths(parent)
-    order = np.argsort(depth, kind="stable")
-    bounds = np.searchsorted(depth[order], np.arange(int(depth.max(initial=-1)) + 2))
+    deepest = int(depth.max(initial=-1))
+    # Sorting two bytes takes one pass, four take many.
+    order = np.argsort(depth.astype(np.uint16) if deepest < 1 << 16 else depth, kind="stable")
+    bounds = offsets_of(np.bincount(depth, minlength=deepest + 1))
     node = np.zeros(len(parent), np.int64)
     parts: list[tuple[I64, I64]] = []
     first = 0
@@ -205,14 +207,16 @@ def _unique(keys: I64, bound: int) -> tuple[I64, I64]:
     return found, places[keys]
 
 
-def _depths(parent: I32) -> I64:
-    """How many events enclose each one."""
-    up = parent.astype(np.int64)
-    depth = (up >= 0).astype(np.int64)
-    while (up >= 0).any():
-        inner = up >= 0
-        depth[inner] += depth[up[inner]]
-        up[inner] = up[up[inner]]
+def _depths(parent: I32) -> I32:
+    """How many events enclose each one: each looks twice as far up as in the round before."""
+    up = parent.copy()
+    depth = (up >= 0).astype(np.int32)
+    inner = np.flatnonzero(depth)
+    while len(inner):
+        above = up[inner]
+        depth[inner] += depth[above]
+        up[inner] = up[above]
+        inner = inner[up[inner] >= 0]
     return depth
 
 

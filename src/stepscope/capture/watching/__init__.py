@@ -9,7 +9,7 @@
 - stacks, memory, spikes, timetable: the other triggers
 - together: all ranks keep the same window
 - windows, budget: the framework's profiler in short windows
-- own_cost: what the watch itself takes, and how often it may sample
+- own_cost, thinner: what the watch itself takes, and what it does less often or leaves out to keep the budget
 - keep, convert, quota: sessions on disk
 - series, pack, metrics: figures over time
 - continuous: all of it together

@@ -30,6 +30,8 @@ GARBAGE, STARVED, PAGING, PLACE, OTHERS, UNKNOWN = (
     "other processes",
     "unknown",
 )
+OF_MACHINE = frozenset({STARVED, OTHERS})
+"""Causes that say nothing of the job itself."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.capture.watching import keep, memory, quota, stacks
 from stepscope.capture.watching.budget import Budget
-from stepscope.capture.watching.cause import Cause, find_cause
+from stepscope.capture.watching.cause import OF_MACHINE, Cause, find_cause
 from stepscope.capture.watching.collector import CollectorMeter
 from stepscope.capture.watching.marks import URGENT, Mark, Trigger
 from stepscope.capture.watching.options import WatchOptions
@@ -41,7 +41,7 @@ from stepscope.capture.watching.windows import FrameworkWindows, Plan
 from stepscope.formats.series import series_folder, series_place
 from stepscope.formats.store import is_remote
 
-_LOOK_S = 1.0
+_LOOK_S, _SELDOM_LOOK_S = 1.0, 2.0  # the latter where the job waits for a processor most of the time
 _BEAT_S = 5.0
 _ANSWER_S = 30.0
 _AHEAD_S = 3.0  # all ranks have to read a request before the first step of its window
@@ -86,7 +86,11 @@ class Watch:
         self.steps = StepFollower(
             usual, self._on_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
         )
-        self.cost = OwnCost(options.budget_percent, lambda: self.steps.hook_ns, lambda: self.steps.queued_ns)
+        self.cost = OwnCost(
+            options.budget_percent,
+            lambda: self.steps.hook_ns + self.collector.hook_ns,
+            lambda: self.steps.queued_ns,
+        )
         self.bucket = Bucket()
         self.target = files.open_target(logdir)
         self.run = self.target.folder.name if self.target.url is None else self.target.url.rpartition("/")[2]
@@ -200,6 +204,7 @@ class Watch:
 
     def _take_steps(self) -> None:
         """Gives the steps since the last call to those who collect them."""
+        self.collector.add_up()
         quick, full = self.steps.take()
         self.bucket.add(quick, full)
         if self.steps.source is not MARKED:
@@ -215,7 +220,7 @@ class Watch:
     def _loop(self) -> None:
         while True:
             try:
-                work = self._work.get(timeout=_LOOK_S)
+                work = self._work.get(timeout=min(_LOOK_S / self.cost.job_part, _SELDOM_LOOK_S))
             except queue.Empty:
                 work = self._look
             self.cost.note_thread("watch")
@@ -253,8 +258,14 @@ class Watch:
     # -- triggers ------------------------------------------------------------------------------------------------------
 
     def _on_slow_step(self, step: StepRecord) -> None:
+        """A slow step is a trigger.  One that other programs' use of the processors has made slow says nothing of this
+        job: it is counted in the series, and listed only if it is kept."""
         cause = self.explain(step)
-        mark = Mark(Trigger.SLOW_STEP, cause.sentence, time.time_ns(), step.number, cause=f"{cause.kind} {cause.where}")
+        is_of_machine = step.is_contended or cause.kind in OF_MACHINE
+        key = "contention" if is_of_machine else f"{cause.kind} {cause.where}"
+        mark = Mark(Trigger.SLOW_STEP, cause.sentence, time.time_ns(), step.number, cause=key)
+        if is_of_machine and self.options.min_interval and self._why_not(mark):
+            return
         self._consider(mark)
 
     def explain(self, step: StepRecord) -> Cause:
@@ -413,7 +424,7 @@ class Watch:
             self._writing_runs.add(mark.run)
             try:
                 target = files.open_target(self.logdir, mark.run)
-                keep.write_ring(content + keep.end_of_ring(mark, end_ns, self.ring.lost_events), target)
+                keep.write_ring(content + keep.end_of_ring(mark, end_ns, self.ring.notes()), target)
                 if target.url is None:
                     quota.mark_run(target.folder, mark.row())
                 path = keep.convert_ring(target, attached)

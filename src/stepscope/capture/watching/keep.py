@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,12 +30,15 @@ def trigger_note(mark: Mark) -> str:
     return f"kept by the watch ({mark.trigger.value}): {mark.sentence}"
 
 
-def end_of_ring(mark: Mark, clock_ns: int, lost_events: int) -> bytes:
-    """The last records of a kept ring."""
-    lost = f"{lost_events:,} events of the ring were lost because they could not be written"
-    notes = [layout.note(trigger_note(mark))] + ([layout.note(lost)] if lost_events else [])
+def end_of_ring(mark: Mark, clock_ns: int, notes: Iterable[str]) -> bytes:
+    """The last records of a kept ring.
+
+    Args:
+        notes: for the reader of the profile, after that of the trigger.
+    """
+    said = [layout.note(note) for note in (trigger_note(mark), *notes)]
     facts: Mapping[str, StatValue] = trigger_facts(mark) | {WITHOUT_FRAMEWORK: 1}
-    return b"".join((*notes, layout.facts(cost.PLANE, facts), layout.end(clock_ns)))
+    return b"".join((*said, layout.facts(cost.PLANE, facts), layout.end(clock_ns)))
 
 
 def write_ring(content: bytes, target: files.Target) -> None:

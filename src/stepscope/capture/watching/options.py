@@ -40,8 +40,8 @@ class WatchOptions:
 
     Attributes:
         ring: how much of the past is kept all the time, by Stepscope's own tracers.
-        budget_percent: how much longer the job may take.  The windows of the framework's profiler and the stack samples
-            are made less often if they cost more than this.
+        budget_percent: how much longer the job may take.  The windows of the framework's profiler, the stack samples,
+            the system's counters and annotations are made less often, or left out, if they cost more than this.
         slow_factor: a step is slow if it takes this many times the median of the steps before it.
         slow_least: and at least this much longer than that median.
         stall: no step for this long is a stall; 0 switches this trigger off.

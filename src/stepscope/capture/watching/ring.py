@@ -21,10 +21,12 @@ from stepscope.capture.watching.own_cost import OwnCost
 from stepscope.capture.watching.ring_file import RingFile
 from stepscope.capture.watching.sampler import RingSampler
 from stepscope.capture.watching.steps import StepFollower
+from stepscope.capture.watching.thinner import Thinner
 from stepscope.formats.spool import layout
 
 FLUSH_S = 1.0  # what a killed job loses at most, with some time to write
 _SYSTEM_MS = 1000
+_SELDOM_SYSTEM_S = 5.0  # where the watch has spent more than its budget
 _MOST_MACHINE = 60
 
 
@@ -62,23 +64,20 @@ class Ring:
         self._on_counters = on_counters
         self._host = HostTracer()
         self.sampler = RingSampler(steps, options.samples_hz, cost)
-        self._system = SystemTracer()
+        self._system = _SeldomSystem(cost)
         self._probes: list[Probe] = [self._host, self._system, *([self.sampler] if options.samples_hz else [])]
         self._broken: list[Probe] = []
         self._lost_flushes = 0
+        self._thinner = Thinner(self._host.annotate)
         self._lock = threading.Lock()
         self._machine: list[tuple[int, str, float]] = []
+        self._span_ns = round(options.ring * 1e9)
         clock_ns, unix_ns = read_two_clocks()
         header = layout.session(target.name, "", clock_ns, unix_ns)
         with files.translate_write_errors(target.folder, "the job goes on without a watch; choose another logdir"):
-            self._file = RingFile(target.partial, header, round(options.ring * 1e9), round(options.ring_bytes))
+            self._file = RingFile(target.partial, header, self._span_ns, round(options.ring_bytes))
         self._path: Path = target.partial
         self._flusher = Ticker("ring-flush", FLUSH_S, self._flush_and_measure)
-
-    @property
-    def lost_events(self) -> int:
-        """Events that could not be written."""
-        return self._file.lost_events
 
     def start(self) -> None:
         """Starts the tracers."""
@@ -90,7 +89,7 @@ class Ring:
                 self._probes.remove(probe)
                 report.report(error, f"watching with {type(probe).__name__}")
         self._flusher.start()
-        ranges.route_ring(self._host.annotate)
+        ranges.route_ring(self._thinner.annotate)
 
     def adopt_thread(self) -> None:
         """Makes the calling thread the one that `mark_steps` records steps for."""
@@ -124,6 +123,15 @@ class Ring:
         with self._lock:
             return self._file.content()
 
+    def notes(self) -> list[str]:
+        """What the reader of the ring has to know."""
+        lost = [f"{self._file.lost_events:,} events of the ring were lost because they could not be written"]
+        left_out_s = self._thinner.left_out_s(time.perf_counter_ns(), self._span_ns)
+        thin = [
+            f"annotations were left out for {left_out_s:.0f} s of the ring to keep the watch's budget, budget_percent"
+        ]
+        return lost * bool(self._file.lost_events) + thin * (left_out_s >= 1)
+
     def machine_during(self, start_ns: int, end_ns: int) -> Machine:
         """What the machine did in a span of time, by the samples in it and the next one."""
         means: dict[str, float] = {}
@@ -140,8 +148,8 @@ class Ring:
         Args:
             keep: leaves the file on the disk.
         """
+        self._flusher.stop()  # it may route annotations
         ranges.route_ring(None)
-        self._flusher.stop()
         for probe in self._probes:
             try:
                 probe.stop()
@@ -159,6 +167,8 @@ class Ring:
     def _flush_and_measure(self) -> None:
         self.flush()
         self._cost.note_thread("ring")
+        if self._thinner.decide(self._cost.records_left, time.perf_counter_ns()):
+            ranges.route_ring(self._thinner.annotate)
 
     def _drain(self, probe: Probe) -> list[layout.Chunk]:
         """What a tracer has recorded; nothing from then on if that fails."""
@@ -168,6 +178,8 @@ class Ring:
             chunks = probe.drain()
             if probe is self._system:
                 self._note_counters(chunks)
+            if probe is self._host:
+                self._cost.note_spans(sum(len(chunk.name) for chunk in chunks))
         except Exception as error:
             self._broken.append(probe)
             report.report(error, f"flushing {type(probe).__name__}")
@@ -185,3 +197,16 @@ class Ring:
         del self._machine[: -_MOST_MACHINE * 8]
         if values:
             self._on_counters(values)
+
+
+class _SeldomSystem(SystemTracer):
+    """Samples the machine, and less often where the watch has spent more than its budget."""
+
+    def __init__(self, cost: OwnCost) -> None:
+        super().__init__()
+        self._cost = cost
+
+    def _tick(self) -> float:
+        wait_s = super()._tick()
+        self._cost.note_thread("system")
+        return max(wait_s, min(self._cost.debt_s, _SELDOM_SYSTEM_S))

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from stepscope.capture.report import report, warn
 from stepscope.formats.spool import layout
 
+_LOOK_NS = 5_000_000_000  # between two looks whether the file is still there; each call of the system lets others run
 _COPY_BYTES = 1 << 20  # the file is written anew once this much of it is too old
 
 
@@ -42,7 +43,7 @@ class RingFile:
         self._most_bytes = most_bytes
         self._records: deque[tuple[int, int, int]] = deque()  # of each write: when, its place, its size
         self._file: BinaryIO = path.open("w+b", buffering=0)
-        self._size = 0
+        self._size = self._looked_ns = 0
         self._fails = False
         self.lost_events = 0
         self._write(header)
@@ -90,9 +91,9 @@ class RingFile:
                 warn("the ring of the watch is written again")
 
     def _write(self, data: bytes) -> None:
-        self._file.seek(self._size)
-        if self._file.write(data) != len(data):
+        if self._file.write(data) != len(data):  # its position is its end, except after this
             self._file.truncate(self._size)
+            self._file.seek(self._size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
         self._size += len(data)
 
@@ -104,8 +105,15 @@ class RingFile:
         while self._records and (now_ns - self._records[0][0] > self._span_ns or kept > self._most_bytes):
             kept -= self._records.popleft()[2]
         old = self._size - len(self._header) - kept
-        if old > max(kept, _COPY_BYTES) or not self._path.exists():
+        if old > max(kept, _COPY_BYTES) or self._is_gone(now_ns):
             self._copy_kept()
+
+    def _is_gone(self, now_ns: int) -> bool:
+        """Whether the file was removed, by a look now and then."""
+        if now_ns - self._looked_ns < _LOOK_NS:
+            return False
+        self._looked_ns = now_ns
+        return not self._path.exists()
 
     def _copy_kept(self) -> None:
         """Replaces the file by one with the kept records only."""
@@ -115,6 +123,7 @@ class RingFile:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             draft.write_bytes(content)
             file = draft.open("r+b", buffering=0)
+            file.seek(len(content))
             draft.replace(self._path)
         except OSError as error:
             with suppress(OSError):

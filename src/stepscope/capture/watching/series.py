@@ -90,6 +90,7 @@ def _summarize_steps(quick: list[QuickStep], full: list[StepRecord]) -> Row:
         "step_ms_p90": round(lengths_ms[min(len(lengths_ms) - 1, int(_HIGH * len(lengths_ms)))], 4),
         "step_ms_max": round(lengths_ms[-1], 4),
         "slow_steps": sum(step.is_slow for step in full),
+        "contended_steps": sum(step.is_contended for step in full),
         **_share_of_steps(sum(end - start for _, start, end in quick), full),
     }
 

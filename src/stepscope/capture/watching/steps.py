@@ -18,10 +18,11 @@ from typing import NamedTuple
 from stepscope.capture.auto.finders import MARKED, Source
 from stepscope.capture.report import report
 from stepscope.capture.tracers.system import make_reader
-from stepscope.capture.watching.usual import UsualLength
+from stepscope.capture.watching.usual import Length, UsualLength
 
-_LEAST_FRESH_NS, _MOST_FRESH_NS = 20_000_000, 200_000_000  # between two readings of the counters
-_SHARE_OF_READING = 0.001  # of the time
+_LEAST_FRESH_NS, _MOST_FRESH_NS = 20_000_000, 1_000_000_000  # between two readings of the counters
+_SHARE_OF_READING = 0.0005  # of the time that the job has
+_LEAST_JOB_PART = 0.2
 _LONGEST_HOOK_NS = 1_000_000  # what took longer was interrupted
 _SMOOTH = 0.1
 _CLEAR_EXTRA_NS = 500_000
@@ -62,6 +63,7 @@ class StepRecord(NamedTuple):
         is_slow: whether it is far longer than those before it.
         usual_ns: the median of the steps before it; 0 if there are too few.
         was_profiled: a capture ran or was being written, so that its length says nothing.
+        is_contended: it is slow, and would not be if its thread had not waited for a processor.
     """
 
     number: int
@@ -70,6 +72,7 @@ class StepRecord(NamedTuple):
     is_slow: bool
     usual_ns: int
     was_profiled: bool
+    is_contended: bool = False
 
     @property
     def length_ns(self) -> int:
@@ -207,14 +210,14 @@ class StepFollower:
 
     def mark_step(self, number: object) -> None:
         """The program itself has marked the start of a step."""
-        now = time.perf_counter_ns()
+        now, since = time.perf_counter_ns(), self.open_since_ns
         if (
             now < self._quick_until_ns
+            and now - since < self._quick_length_ns
             and self._quick_source is MARKED
-            and now - self.open_since_ns < self._quick_length_ns
             and threading.get_ident() == self._thread
         ):
-            self._quick.append((self.number, self.open_since_ns, now))
+            self._quick.append((self.number, since, now))
             self.number = number if isinstance(number, int) else self.number + 1
             self.count += 1
             self.open_since_ns = now
@@ -317,7 +320,7 @@ class StepFollower:
             return
         self._quick_source = self.source
         self._quick_length_ns = self.usual.never_slow_ns
-        fresh_ns = round(self._hook_ns / _SHARE_OF_READING)
+        fresh_ns = round(self._hook_ns / _SHARE_OF_READING / max(1 - self._queue_rate, _LEAST_JOB_PART))
         self._quick_until_ns = now_ns + min(max(fresh_ns, _LEAST_FRESH_NS), _MOST_FRESH_NS)
 
     def _take_thread(self) -> None:
@@ -336,11 +339,13 @@ class StepFollower:
         usual_ns, end = self.usual.median_ns, self._meter.read(time.perf_counter_ns())
         start = self._counters_at(since, start, end)
         profiled = self._began_profiled or self._is_profiled()
-        slow = not profiled and self.usual.judge(end.at_ns - since, end.queued_ns - start.queued_ns)
-        self._note_queue(end.at_ns - since - usual_ns, end.queued_ns - start.queued_ns)
+        queued_ns = end.queued_ns - start.queued_ns
+        length = Length.USUAL if profiled else self.usual.judge(end.at_ns - since, queued_ns)
+        self._note_queue(end.at_ns - since - usual_ns, queued_ns)
         self.last_end_ns, self.queued_ns = end.at_ns, end.queued_ns
         self.count += 1
-        step = StepRecord(self.number, start, end, slow, usual_ns, profiled)
+        is_slow, is_contended = length is not Length.USUAL, length is Length.CONTENDED
+        step = StepRecord(self.number, start, end, is_slow, usual_ns, profiled, is_contended)
         self._full.append(step)
         self._on_step(step)
         return end

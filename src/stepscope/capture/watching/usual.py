@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from enum import IntEnum
 
 _WINDOW, _BATCH = 400, 64
 _FEWEST = 20
@@ -13,6 +14,15 @@ _TIMES_ABOVE = 3  # a slow step is above the usual high by this many times what 
 _JUDGED = 30
 _MOST_AT_ONCE = 64  # lengths of one batch, evenly chosen: more would say no more
 _MOST_SLOW = 24  # of the last `_JUDGED`: from then on this is how long a step takes
+_MOST_OF = 0.5  # of what a contended step takes longer than the median, the least part of waits for a processor
+
+
+class Length(IntEnum):
+    """What is said of a step by its length: `CONTENDED` ones are slow only because they waited for a processor."""
+
+    USUAL = 0
+    CONTENDED = 1
+    SLOW = 2
 
 
 class UsualLength:
@@ -40,8 +50,8 @@ class UsualLength:
         self._lock = threading.Lock()
         self.median_ns = 0
 
-    def judge(self, length_ns: int, queued_ns: int = 0) -> bool:
-        """Notes the length of a step; returns whether it is slow.
+    def judge(self, length_ns: int, queued_ns: int = 0) -> Length:
+        """Notes the length of a step, and judges it.
 
         Args:
             queued_ns: the part of it in which its thread waited for a processor.
@@ -59,19 +69,20 @@ class UsualLength:
             self._judged.extend([False] * min(len(lengths_ns), _JUDGED))
             median = self.median_ns
             self._waiting += [(length, round(queued_part * max(length - median, 0))) for length in lengths_ns]
-            self._add_waiting()
+            self._add_batch()
 
-    def _judge(self, length_ns: int, queued_ns: int) -> bool:
-        slow = 0 < self._whole.limit_ns < length_ns or 0 < self._own.limit_ns < length_ns - queued_ns
+    def _judge(self, length_ns: int, queued_ns: int) -> Length:
+        slow_alone = 0 < self._own.limit_ns < length_ns - queued_ns
+        slow = slow_alone or 0 < self._whole.limit_ns < length_ns
         self._judged.append(slow)
         if slow and sum(self._judged) < _MOST_SLOW:
-            return True
+            waited = queued_ns >= _MOST_OF * (length_ns - self.median_ns)
+            return Length.CONTENDED if waited and not slow_alone else Length.SLOW
         if slow:  # another length is usual now
             self._forget()
         self._waiting.append((length_ns, queued_ns))
-        if len(self._waiting) >= _BATCH or not self.median_ns:
-            self._add_waiting()
-        return False
+        self._add_batch()
+        return Length.USUAL
 
     def forget(self) -> None:
         """Starts anew."""
@@ -85,8 +96,10 @@ class UsualLength:
         self._waiting.clear()
         self.median_ns = self.high_ns = self.never_slow_ns = 0
 
-    def _add_waiting(self) -> None:
-        """Adds the lengths of several steps at once, which is cheaper."""
+    def _add_batch(self) -> None:
+        """Adds the lengths of several steps at once, which is cheaper; each at once until it is known what is usual."""
+        if len(self._waiting) < _BATCH and self.median_ns:
+            return
         for length_ns, queued_ns in self._waiting[:: -(-len(self._waiting) // _MOST_AT_ONCE)]:
             self._whole.add(length_ns)
             self._own.add(length_ns - queued_ns)

@@ -1,6 +1,8 @@
 """Profiles that people upload: in pieces, within a quota, and only what a format recognizes.
 
-A piece is at most as long as any other request, so nothing large is kept before it was allowed.
+A piece is at most as long as any other request, so nothing large is kept before it was allowed.  Compressed files are
+unpacked as their pieces come, only to count: a small file that would become gigabytes is refused with the piece that
+shows it.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ import secrets
 import threading
 import time
 from contextlib import suppress
+from dataclasses import field
 from pathlib import Path
 
 from stepscope.formats.base import format_of
+from stepscope.formats.kineto.text import UnpackedSize
 from stepscope.formats.sniffing import sniff
 from stepscope.records import dataclass
 from stepscope.web.answers import Refused
@@ -42,14 +46,18 @@ class Upload:
         path: where its bytes go for now.
         done: how many bytes are there.
         touched: when the last piece came, by `time.monotonic`.
+        unpacked: how much it unpacks to.
+        busy: held while a piece is added, by whoever adds it.
     """
 
     id: str
     name: str
     size: int
     path: Path
+    unpacked: UnpackedSize
     done: int = 0
     touched: float = 0.0
+    busy: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Uploads:
@@ -85,7 +93,8 @@ class Uploads:
             if not 0 < size <= free:
                 raise Refused(413, "the upload does not fit", f"{max(free, 0):,} bytes are free for uploads")
             number = secrets.token_hex(8)
-            upload = Upload(number, name, size, self._logdir / STAGING / number, touched=time.monotonic())
+            place = self._logdir / STAGING / number
+            upload = Upload(number, name, size, place, UnpackedSize(size), touched=time.monotonic())
             self._open[number] = upload
         return upload
 
@@ -93,20 +102,33 @@ class Uploads:
         """Adds a piece.  Raises Refused: 404, 409 for a piece that does not follow the last, 413, 507 without space."""
         with self._lock:
             upload = self._find(number)
+        with upload.busy:
+            self._find(number)  # it may have ended while another piece was added
             if offset != upload.done:
                 raise Refused(409, f"the next piece starts at {upload.done:,}", "go on from there")
-            if upload.done + len(piece) > upload.size:
-                self._drop(upload)
-                raise Refused(413, "the file is longer than was said", "begin again")
             try:
-                upload.path.parent.mkdir(mode=0o700, exist_ok=True)
-                with upload.path.open("ab") as file:
-                    file.write(piece)
-            except OSError as error:
-                self._drop(upload)
-                raise _refuse_write(error) from error
+                self._append(upload, piece)
+            except Refused:
+                with self._lock:
+                    self._drop(upload)
+                raise
             upload.done, upload.touched = upload.done + len(piece), time.monotonic()
             return upload
+
+    @staticmethod
+    def _append(upload: Upload, piece: bytes) -> None:
+        if upload.done + len(piece) > upload.size:
+            raise Refused(413, "the file is longer than was said", "begin again")
+        upload.unpacked.add(piece)
+        if upload.unpacked.is_exceeded:
+            limit = f"the file unpacks to more than {upload.unpacked.limit:,} bytes"
+            raise Refused(413, limit, "no profile shrinks that much: record it again, or open it on your own machine")
+        try:
+            upload.path.parent.mkdir(mode=0o700, exist_ok=True)
+            with upload.path.open("ab") as file:
+                file.write(piece)
+        except OSError as error:
+            raise _refuse_write(error) from error
 
     def finish(self, number: str) -> Path:
         """Moves a whole upload to where the page finds it; returns its folder.  Raises Refused if it is no profile."""
@@ -129,7 +151,9 @@ class Uploads:
     def cancel(self, number: str) -> None:
         """Forgets an upload.  Raises Refused (404)."""
         with self._lock:
-            self._drop(self._find(number))
+            upload = self._find(number)
+        with upload.busy, self._lock:
+            self._drop(upload)
 
     def _move(self, upload: Upload) -> Path:
         assert self._logdir is not None

@@ -332,6 +332,21 @@ def test_who_wakes_late_from_a_collective_for_lack_of_a_processor_has_contention
     assert causes(draw(picture, GLOO, usage=usage)) == {"communication": 10, "contention": 5, "host_compute": 5}
 
 
+def test_a_thread_of_gloo_that_starts_right_after_another_waits_for_their_caller_and_not_for_it():
+    trace = draw(
+        f"""
+        host main  | {"".join(f"M{step}{'-' * 45}" for step in range(2))}
+        host main  | {f"{'a' * 30}C---{' ' * 10}bbb" * 2}
+        host gloo1 | {f"{' ' * 31}G{'-' * 11}    " * 2}
+        host gloo2 | {f"{' ' * 32}G{'-' * 11}   " * 2}
+        """,
+        GLOO,
+    )
+    found = causes(trace)
+    assert "unknown" not in found
+    assert found["host_compute"] == 33
+
+
 def test_a_thread_of_gloo_waits_for_the_call_that_hands_the_next_collective_over():
     trace = draw(
         """

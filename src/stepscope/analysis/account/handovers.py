@@ -279,8 +279,12 @@ def _group(
     waits = is_stated[rows] & ~idle
     in_calls = inside[rows] & is_any_kind(kind[rows], _MAY_WAIT) & ~waits
     in_python = ~idle & ~in_calls & ~waits
+    # Two threads of a library start at about the same time: neither waits for the other, but for who calls them.
+    helpers = numbers_in(trace.events.line[_collectives_of_helpers(trace, threads, True)])
+    of_helper = idle & np.isin(quiet.line[rows], helpers) & (not serves_input)
+    callers = [line for line in lines if line not in helpers]
     found = [
-        _meet(trace, quiet, rows[idle | waits], lines, 0.0, _union(threads, lines)),
+        _meet(trace, quiet, rows[(idle & ~of_helper) | waits], lines, 0.0, _union(threads, lines)),
         _meet(trace, quiet, rows[in_calls], lines, _MOSTLY, _union(threads, threads.lines)),
         _meet(trace, quiet, rows[in_python], lines, _NEARLY_ALL, _union(threads, lines)),
     ]
@@ -290,7 +294,8 @@ def _group(
     if not serves_input:
         rest = rows[in_python & ~is_among(rows, np.concatenate([each[0] for each in found[2:]]))]
         found.append(_meet_closing_collectives(trace, threads, quiet, rest))
-        rest = rows[idle & ~is_among(rows, found[0][0])]
+        found.append(_meet(trace, quiet, rows[of_helper], callers, 0.0, _union(threads, callers)))
+        rest = rows[of_helper & ~is_among(rows, found[-1][0])]
         found.append(_meet_collectives(trace, threads, quiet, rest))
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
@@ -338,9 +343,7 @@ def _meet_closing_collectives(trace: HostTrace, threads: Threads, quiet: Quiet, 
 def _meet_collectives(trace: HostTrace, threads: Threads, quiet: Quiet, rows: I64) -> tuple[I64, I64, I64]:
     """Those of the stretches in which a thread of a library waits for a collective, and the call that handed over the
     next one: rows, lines and times."""
-    helpers = numbers_in(trace.events.line[_collectives_of_helpers(trace, threads, True)])
     calls = _collectives_of_helpers(trace, threads, False)
-    rows = rows[np.isin(quiet.line[rows], helpers)]
     if not len(rows) or not len(calls):
         return rows[:0], rows[:0], rows[:0]
     calls = calls[np.argsort(trace.events.start_ps[calls], kind="stable")]

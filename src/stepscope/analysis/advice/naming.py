@@ -18,21 +18,26 @@ _LITTLE = 0.05  # of a cause's time: such a culprit explains nothing
 _OF_PYTHON = ("input", "python", "checkpoint")  # causes that a line of the program explains, not an op
 
 
-def name_culprit(context: Context, advice: Advice, *causes: str, account: StepAccount | None = None) -> Advice:
+def name_culprit(
+    context: Context, advice: Advice, *causes: str, account: StepAccount | None = None, share: str = ""
+) -> Advice:
     """The advice with the culprit of a cause of the account.
 
     Args:
         causes: the first of them that takes a considerable part of the step counts.
         account: of the host that the advice is about; None for the one that sets the pace.
+        share: how much of the step the advice is about, in words that begin its evidence where the account's sentence
+            does not say so already.
     """
+    unnamed = replace(advice, evidence=f"{share}: {advice.evidence}") if share else advice
     found = account or context.account
     row = _row_of_cause(found, causes)
     if found is None or row is None or row.culprit is None or row.culprit.ps < _LITTLE * row.ps:
-        return replace(advice, actions=(*advice.actions, *_recording_action(context, advice, None, causes)))
+        return replace(unnamed, actions=(*advice.actions, *_recording_action(context, advice, None, causes)))
     culprit = row.culprit
     actions = (*advice.actions, *_recording_action(context, advice, culprit, (row.cause,)))
     if culprit.ps < _MOST_OF * row.ps:
-        evidence = f"{advice.evidence}; the largest part is {describe_culprit(culprit)}"
+        evidence = f"{unnamed.evidence}; the largest part is {describe_culprit(culprit)}"
     else:
         evidence = f"{cause_sentence(found, row)}; {advice.evidence}"
     return replace(advice, culprit=culprit, evidence=evidence, actions=actions)

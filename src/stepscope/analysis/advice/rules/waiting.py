@@ -157,14 +157,15 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rule=f"input.{kind.removeprefix('input_')}",
         kind=kind,
         title=_UNKNOWN_READER_TITLE if why == _UNKNOWN_READER else _TITLES[kind],
-        evidence=f"{context.percent(waits):.1f} % of each step is spent waiting for input: {why}",
+        evidence=why,
         actions=_add_stage_action(context, kind, actions),
         tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
         confidence=confidence,
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=_wait_intervals(context, unnamed),
     )
-    return name_culprit(context, advised, *(("python",) if unnamed else ("input",)))
+    share = f"{context.percent(waits):.1f} % of each step is spent waiting for input"
+    return name_culprit(context, advised, "python" if unnamed else "input", share=share)
 
 
 def _evaluate_contention(context: Context, waits: float) -> Advice | None:
@@ -271,18 +272,18 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str,
         return "input_preprocessing", f"the workers of the DataLoader do not keep up{_workers_text(context)}", 0.6
     reads = context.loop.input_reads_files_percent if context.loop else None
     if reads is not None and reads >= _MOST_OF:
-        return "input_file_read", f"{reads:.0f} % of that is reading files in the training process", 0.85
+        return "input_file_read", f"{reads:.0f} % of the wait is reading files in the training process", 0.85
     ops = context.per_step(feed.loader_ops_ps) / MS
     share = 100.0 * ops / waits if waits else 0.0
     if share >= _MOST_OF:
-        return "input_preprocessing", f"{share:.0f} % of that is tensor ops in the training process", 0.8
+        return "input_preprocessing", f"{share:.0f} % of the wait is tensor ops in the training process", 0.8
     if feed.unpickled > feed.made_tensors:
         return "input_file_read", "the DataLoader unpickles its samples in the training process", 0.6
     if feed.from_arrays > feed.made_tensors:
         if reads is None:
             return "input_file_read", _UNKNOWN_READER, 0.4
-        return "input_preprocessing", f"its samples are NumPy arrays; only {reads:.0f} % of that is reading files", 0.7
-    return "input_python", f"only {share:.0f} % of that is ops; the rest is Python in the training process", 0.8
+        return "input_preprocessing", f"its samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
+    return "input_python", f"only {share:.0f} % of the wait is ops; the rest is Python in the training process", 0.8
 
 
 def _workers_text(context: Context) -> str:
@@ -322,7 +323,7 @@ def _python_cause(context: Context) -> tuple[str, str, float]:
     native = (loop.input_is_native_percent or 0.0) if loop else 0.0
     name = context.intervals(Activity.INPUT)[0].name.lstrip("$") if context.intervals(Activity.INPUT) else "Python"
     if reads >= _MOST_OF:
-        return "input_file_read", f"{reads:.0f} % of that is reading files, in {name}", 0.85
+        return "input_file_read", f"{reads:.0f} % of the wait is reading files, in {name}", 0.85
     calls = context.per_step(loop.python_calls) if loop else 0.0
     if native >= _MOST_OF and context.part_ms(Activity.INPUT) <= _HIDDEN * context.period_ms:
         return (

@@ -69,7 +69,7 @@ function hasSeveralHosts(): boolean {
 const STEP_TIME_HERE =
   "Step time here is the time from one step to the next on the slowest host, " +
   "without the cost of recording where it is known.";
-const HOW_OFTEN = "The measured gain was in this range for three of four test programs.";
+const HOW_OFTEN = "The measured gain was in this range for four of five test programs.";
 
 function times(factor: number): string {
   return decimal(factor, factor < 10 ? 2 : 0);

@@ -41,7 +41,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "predicted_speedup_least",
         "ratio",
-        "lower end of the likely range, which held the real speed-up in three of four programs with a known gain",
+        "lower end of the likely range, which held the real speed-up in four of five programs with a known gain",
     ),
     Field("predicted_speedup_most", "ratio", "upper end of the likely range"),
     Field("confidence", "0 to 1", "how sure the rule is of the class"),

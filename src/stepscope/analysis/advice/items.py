@@ -29,8 +29,8 @@ CLASSES: tuple[str, ...] = (
     "none",
 )
 _DOCS = "advice.md"
-# The error of predictions, as shares of the remaining and of the removed time.  Four of five programs of the open half of
-# those that were written without sight of the rules stay within it, and as many of the half that was held out
+# The error of predictions, as shares of the remaining and of the removed time.  Of the programs that were written
+# without sight of the rules four of five of the open half stay within it, and as many of the half that was held out
 # (docs/advice-truth.md).  An error in the removed time is also one in the remaining time.
 _OFF_OF_REST = 0.22
 _OFF_OF_GAIN = 0.08

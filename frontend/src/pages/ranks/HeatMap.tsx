@@ -3,6 +3,7 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
+import { LongName } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { type HeatTable, heatRange } from "./heat";
@@ -119,15 +120,19 @@ function describe({ ranks, steps, values }: HeatTable, { rank, step }: At): stri
   return `${ranks[rank]?.label}, step ${steps[step]}: ${text}`;
 }
 
+/** Characters of a host's name that have room beside the cells, and above which its end stays when there is less. */
+const [LONGEST_NAME, SHORT_NAME] = [26, 12];
+
 function RankNames({ table, rowHeight }: { table: HeatTable; rowHeight: number }) {
   const every = Math.ceil(NAME_HEIGHT / rowHeight);
+  const longest = Math.max(...table.ranks.map((rank) => rank.label.length));
   return (
-    <ul class="heat-names">
+    <ul class="heat-names" style={{ width: `${Math.min(longest, LONGEST_NAME)}ch` }}>
       {table.ranks.map(
         (rank, at) =>
           at % every === 0 && (
             <li key={`${rank.label} ${rank.host}`} style={{ top: `${at * rowHeight}px` }} title={rank.host}>
-              {rank.label}
+              <LongName text={rank.label} whole={rank.host} room={SHORT_NAME} />
             </li>
           ),
       )}

@@ -92,8 +92,8 @@ def record(library: str, folder: Path) -> tuple[str, Found]:
     script = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"] * (library == "distributed")
     options = ["--logdir", "run", "--steps", "6", "--skip", "3", *UNHURRIED, *script]
     words = ["-m", "stepscope", "run", *options, library_programs.__file__, library, str(folder)]
-    # More threads than one would wait for processors that other tests use.
-    done = run_command(words, folder, {"OMP_NUM_THREADS": "1"})
+    # More threads than one would wait for processors that other tests use; a crash says where all threads were.
+    done = run_command(words, folder, {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"})
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stderr, {way: overview_of(folder / way) for way in LIBRARIES[library].ways}
 

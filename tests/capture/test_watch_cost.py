@@ -120,15 +120,21 @@ def test_without_a_budget_nothing_is_sampled():
     assert sampler.samples == []
 
 
+def sample_slow_step(job, sampler, seconds):
+    """The times of the samples that a step gets which lasts so long."""
+    before = len(sampler.samples)
+    job.open_since_s = job.now_s
+    sampler.run(seconds)
+    job.open_since_s = 0.0
+    return sampler.samples[before:]
+
+
 def test_a_part_of_the_budget_is_kept_for_a_step_that_is_overdue():
     job = Job()
     sampler = PricedSampler(job, sample_s=0.002)
     sampler.run(600)
-    before = len(sampler.samples)
-    job.open_since_s = start_s = job.now_s
-    sampler.run(1.0)
-    during = sampler.samples[before:]
-    job.open_since_s = 0.0
+    before, start_s = len(sampler.samples), job.now_s
+    during = sample_slow_step(job, sampler, 1.0)
     sampler.run(600)
 
     assert before < 2000  # of 6000: on time, it cannot afford its full rate
@@ -142,11 +148,8 @@ def test_a_slow_step_is_sampled_though_the_budget_is_spent_for_a_small_part_of_i
     job = Job(hook_share=0.02)
     sampler = PricedSampler(job, sample_s=0.001)
     sampler.run(600)
-    before = len(sampler.samples)
-    job.open_since_s = start_s = job.now_s
-    sampler.run(0.5)
-    during = sampler.samples[before:]
-    job.open_since_s = 0.0
+    start_s = job.now_s
+    during = sample_slow_step(job, sampler, 0.5)
 
     assert 3 <= len(during) <= 20  # of 25: what was kept back, and 2 % of half a second
     assert during[0] - start_s < 0.2

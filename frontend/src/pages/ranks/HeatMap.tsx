@@ -131,7 +131,7 @@ function RankNames({ table, rowHeight }: { table: HeatTable; rowHeight: number }
       {table.ranks.map(
         (rank, at) =>
           at % every === 0 && (
-            <li key={`${rank.label} ${rank.host}`} style={{ top: `${at * rowHeight}px` }} title={rank.host}>
+            <li key={`${rank.label} ${rank.host}`} style={{ top: `${at * rowHeight}px` }}>
               <LongName text={rank.label} whole={rank.host} room={SHORT_NAME} />
             </li>
           ),

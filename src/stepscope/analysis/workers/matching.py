@@ -78,7 +78,7 @@ def match_collectives(
     for (step, _, _), found in places.items():
         if len(found) < 2:
             continue
-        for same in _by_bytes(collectives, found):
+        for same in _split_by_size(collectives, found):
             if len(same) < len(found) or len({len(rows) for rows in same.values()}) > 1:
                 uneven += max(map(len, same.values()))
                 continue
@@ -87,7 +87,7 @@ def match_collectives(
     return matched, uneven
 
 
-def _by_bytes(collectives: Sequence[Collectives], found: dict[int, list[int]]) -> Iterable[dict[int, list[int]]]:
+def _split_by_size(collectives: Sequence[Collectives], found: dict[int, list[int]]) -> Iterable[dict[int, list[int]]]:
     """The collectives of each rank, split by their sizes: what moves different amounts of data is not the same."""
     split: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for rank, rows in found.items():
@@ -108,8 +108,8 @@ def estimate_clocks(
     return clock_offsets([host.start_unix_ns for host in hosts], ends)
 
 
-def _end_ps(of: Collectives, at: int) -> int:
-    return of.start_ps[at] + of.duration_ps[at]
+def _end_ps(collectives: Collectives, at: int) -> int:
+    return collectives.start_ps[at] + collectives.duration_ps[at]
 
 
 def correct_clocks(

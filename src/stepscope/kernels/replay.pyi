@@ -46,6 +46,20 @@ def stretches(
     to_out: I64,
     event_out: I64,
 ) -> int: ...
+def cut(
+    first: int,
+    last: int,
+    around: int,
+    start: I64,
+    extent: I64,
+    parent: I32,
+    begin: I64,
+    stop: I64,
+    place_out: I64,
+    from_out: I64,
+    to_out: I64,
+    event_out: I64,
+) -> int: ...
 def time_by_label(
     first: int,
     last: int,

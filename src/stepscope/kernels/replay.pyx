@@ -190,6 +190,92 @@ def stretches(
     return count
 
 
+cdef struct Cutting:
+    const int64_t* begin
+    const int64_t* stop
+    int64_t* place_out
+    int64_t* from_out
+    int64_t* to_out
+    int64_t* event_out
+    int64_t count
+    int64_t room
+    int64_t stretches
+    int64_t stretch  # the first that has not ended yet
+    int64_t until
+
+
+cdef inline void _cut(Cutting* to, int64_t begin, int64_t stop, int64_t event) noexcept nogil:
+    """Writes down what some stretches share with the time of an event; the times of events come in order."""
+    stop = min(stop, to.until)
+    while to.stretch < to.stretches and to.stop[to.stretch] <= begin:
+        to.stretch += 1
+    while to.stretch < to.stretches and to.begin[to.stretch] < stop and to.count < to.room:
+        to.place_out[to.count] = to.stretch
+        to.from_out[to.count] = max(begin, to.begin[to.stretch])
+        to.to_out[to.count] = min(stop, to.stop[to.stretch])
+        to.event_out[to.count] = event
+        to.count += 1
+        if to.stop[to.stretch] > stop:
+            break
+        to.stretch += 1
+
+
+def cut(
+    int64_t first, int64_t last, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
+    const int32_t[::1] parent, const int64_t[::1] begin, const int64_t[::1] stop, int64_t[::1] place_out,
+    int64_t[::1] from_out, int64_t[::1] to_out, int64_t[::1] event_out,
+):
+    """Stretches of a line cut wherever its innermost event changes.
+
+    Args:
+        first, last: the rows of the line's events that start within the stretches, sorted by start, at one start the
+            longer first; around: the innermost event where the first stretch starts, -1 where none is.
+        start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
+        begin, stop: int64 of shape (stretches,), ps, in order of time; they do not overlap.
+        place_out, from_out, to_out, event_out: int64 of shape (2 * (last - first) + depth + 1 + stretches,), receive the
+            stretch, start, end and innermost event (-1 where none is) of each part; depth is how many events are
+            around the first start.
+
+    Returns:
+        how many parts there are.
+    """
+    cdef int64_t event, moment, inner = around, above, until
+    cdef Cutting to
+    if begin.shape[0] == 0 or place_out.shape[0] == 0:
+        return 0
+    if not place_out.shape[0] == from_out.shape[0] == to_out.shape[0] == event_out.shape[0]:
+        raise IndexError("the columns of parts are not of one length")
+    to = Cutting(
+        &begin[0], &stop[0], &place_out[0], &from_out[0], &to_out[0], &event_out[0], 0, place_out.shape[0],
+        min(begin.shape[0], stop.shape[0]), 0, stop[stop.shape[0] - 1],
+    )
+    moment = begin[0]
+    with nogil:
+        for event in range(first, last):
+            if extent[event] <= 0:
+                continue
+            above = parent[event]
+            while inner >= 0 and inner != above:
+                until = min(start[inner] + extent[inner], start[event])
+                if until > moment:
+                    _cut(&to, moment, until, inner)
+                    moment = until
+                inner = parent[inner]
+            if start[event] > moment:
+                _cut(&to, moment, start[event], inner)
+                moment = start[event]
+            inner = event
+        while inner >= 0:
+            until = start[inner] + extent[inner]
+            if until > moment:
+                _cut(&to, moment, until, inner)
+                moment = until
+            inner = parent[inner]
+        if to.until > moment:
+            _cut(&to, moment, to.until, -1)
+    return to.count
+
+
 cdef struct Spending:
     const int64_t* start
     const int64_t* end

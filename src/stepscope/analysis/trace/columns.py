@@ -30,10 +30,11 @@ def is_thread_event(trace: HostTrace) -> Mask:
 
 def is_any_kind(kind: U8, kinds: Iterable[EventKind]) -> Mask:
     """Whether each event has one of `kinds`: bool of the shape of `kind`."""
-    found = np.zeros(kind.shape, np.bool_)
+    found: Mask | None = None
     for each in kinds:
-        found |= kind == each
-    return found
+        here: Mask = kind == int(each)
+        found = here if found is None else np.logical_or(found, here, out=found)
+    return np.zeros(kind.shape, np.bool_) if found is None else found
 
 
 def events_of_kind(trace: HostTrace, kind: EventKind) -> I64:

@@ -6,7 +6,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, offsets_of
 from stepscope.records import dataclass
 
 
@@ -54,12 +54,8 @@ class Spans:
 
     def overlap_ps(self, start: I64, end: I64) -> I64:
         """Time that this set shares with each interval: int64 of shape (n,), ps."""
-        before = np.concatenate([[0], np.cumsum(self.end - self.start)])
-        at_start, at_end = np.searchsorted(self.start, start), np.searchsorted(self.start, end)
-        reach = np.append(0, self.end)
-        tail = np.maximum(reach[at_end] - end, 0) * (at_end > 0)
-        head = np.maximum(reach[at_start] - start, 0) * (at_start > 0)
-        inside: I64 = before[at_end] - tail - before[at_start] + head
+        inside = np.empty(len(start), np.int64)
+        kernels.intervals.overlap(self.start, self.end, offsets_of(self.end - self.start), start, end, inside)
         return inside
 
     def touches(self, start: I64, end: I64) -> Mask:

@@ -358,9 +358,7 @@ def test_stretches_are_cut_wherever_the_innermost_event_changes(
         event,
     )  # fmt: skip
 
-    found = {
-        at: (int(place[part]), int(event[part])) for part in range(count) for at in range(low[part], high[part])
-    }
+    found = {at: (int(place[part]), int(event[part])) for part in range(count) for at in range(low[part], high[part])}
     inner = {at: row for row in range(len(tree)) for at in range(start[row], start[row] + length[row])}
     expected = {at: (each, inner.get(at, -1)) for each in range(len(begin)) for at in range(begin[each], stop[each])}
     assert found == expected

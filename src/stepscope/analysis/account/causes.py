@@ -84,7 +84,8 @@ _OF_EDGE: dict[EdgeKind, Cause] = {
 def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) -> U8:
     """The cause of each piece: uint8 of shape (pieces,), see Cause."""
     line = graph.line[pieces.node]
-    cause = causes_of_waiting(graph, threads, pieces.node, pieces.edge, pieces.end_ps - pieces.start_ps)
+    waiting = edge_causes(graph, threads)
+    cause = causes_of_waiting(graph, waiting, pieces.node, pieces.edge, pieces.end_ps - pieces.start_ps)
     own, work = pieces.edge == OWN, graph.kind[pieces.node] == NodeKind.WORK
     cause[own & work] = causes_of_work(trace)[kinds_of(trace, pieces.event[own & work])]
     host = np.flatnonzero(own & ~work)
@@ -95,15 +96,16 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     return cause
 
 
-def causes_of_waiting(graph: Graph, threads: Threads, node: I32, edge: I32, length: I64) -> U8:
+def causes_of_waiting(graph: Graph, edge_cause: U8, node: I32, edge: I32, length: I64) -> U8:
     """The causes of stretches that a node waits for an edge, or pauses: uint8 of shape (n,), 0 for own time.
 
     Args:
+        edge_cause: uint8 of shape (edges,), see `edge_causes`.
         node, edge, length: of shape (n,), as in Pieces; lengths in ps.
     """
     cause = np.zeros(len(node), np.uint8)
     waits = np.flatnonzero(edge >= 0)
-    cause[waits] = edge_causes(graph, threads)[edge[waits]]
+    cause[waits] = edge_cause[edge[waits]]
     pause = np.flatnonzero((edge == PAUSE) & (graph.kind[node] == NodeKind.WORK))
     known = length[pause] > graph.unexplained_ps[node[pause]]
     cause[pause] = np.where(known, Cause.DEVICE_GAP, Cause.UNKNOWN)

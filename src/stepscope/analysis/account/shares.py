@@ -61,7 +61,7 @@ def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tup
             yield nodes, Cause.INPUT, graph.own_ps[nodes]
         else:
             spent = _thread_shares(trace, graph, line, nodes, int(unrecorded[line]))
-            yield from ((nodes, cause, spent[:, cause]) for cause in Cause)
+            yield from ((nodes, cause, spent[:, cause]) for cause in np.flatnonzero(spent.any(axis=0)).tolist())
 
 
 def time_by_label(trace: HostTrace, graph: Graph, line: int, nodes: I64, label: U8, labels: int) -> I64:
@@ -97,16 +97,17 @@ def _thread_shares(trace: HostTrace, graph: Graph, line: int, nodes: I64, unreco
     return spent
 
 
-def spent_on(graph: Graph, threads: Threads, own_ps: OwnTimes, whole_ps: F64 | I64, way: Way) -> F64:
+def spent_on(graph: Graph, edge_cause: U8, own_ps: OwnTimes, whole_ps: F64 | I64, way: Way) -> F64:
     """What a way through a step is spent on: float64 of shape (causes,), ps.
 
     Args:
+        edge_cause: as in Shares.
         own_ps: as in Shares, or what is left of it after a change.
         whole_ps: of shape (nodes,), the same of all causes together.
     """
     length = way.end_ps - way.start_ps
     own = way.edge == OWN
-    cause = causes_of_waiting(graph, threads, way.node, way.edge, length)
+    cause = causes_of_waiting(graph, edge_cause, way.node, way.edge, length)
     spent = np.bincount(cause[~own], weights=length[~own], minlength=len(Cause))
     node = way.node[own]
     whole = whole_ps[node]

@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.analysis.timeline.index import is_drawn
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, look_up
 from stepscope.records import dataclass
 
 LONGEST_QUERY = 500
@@ -49,7 +49,7 @@ def find_events(trace: HostTrace, text: str, regex: bool = False) -> Found:
     if found is None:
         types = trace.event_types
         matches = _match_names(trace, types.name, text, regex) | _match_names(trace, types.display_name, text, regex)
-        found = Found(matches, np.flatnonzero(matches[trace.events.type] & is_drawn(trace)))
+        found = Found(matches, np.flatnonzero(look_up(matches, trace.events.type) & is_drawn(trace)))
         last.clear()  # stepping from match to match repeats the same search
         last[text, regex] = found
     return found

@@ -46,7 +46,7 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
             candidates.append((rule, advice))
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
-    if all(advice.may_gain_nothing for advice in kept) and context.verdict != "unknown":
+    if all(_is_doubtful(context, advice) for advice in kept) and context.verdict != "unknown":
         kept = [_advise_nothing(context, kept)]
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
     if context.is_disturbed:
@@ -88,6 +88,11 @@ def _is_worthwhile(advice: Advice) -> bool:
     if advice.step_time_ms is None or advice.predicted_step_time_ms is None:
         return True
     return 100.0 * _gain_ms(advice) >= LEAST_PERCENT * advice.step_time_ms
+
+
+def _is_doubtful(context: Context, advice: Advice) -> bool:
+    """Whether the gain may be no more than the error of predictions, which was measured on runs without a device."""
+    return not context.has_device and advice.may_gain_nothing
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:

@@ -286,9 +286,7 @@ def test_each_instant_goes_to_the_highest_rank(rows: list[Interval]) -> None:
 @settings(max_examples=300, deadline=None)
 def test_what_intervals_share_with_a_set_is_counted_tick_by_tick(rows: list[Interval], asked: list[Interval]) -> None:
     _, _, start, end = columns(rows)
-    begins, ends = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-    count = intervals.union(start, end, begins, ends)
-    begins, ends = begins[:count].copy(), ends[:count].copy()
+    begins, ends = np.asarray(intervals.union(start, end)).T.copy()
     before = np.append(0, np.cumsum(ends - begins))
     begin = np.array([at for _, _, at, _ in asked], np.int64)  # in any order
     stop = begin + np.array([length - 1 for _, _, _, length in asked], np.int64)  # and some of them empty
@@ -351,18 +349,14 @@ def test_stretches_are_cut_wherever_the_innermost_event_changes(
     begin, stop = bounds[0::2].copy(), bounds[1::2].copy()  # some of them empty, or side by side
     first, last = int(np.searchsorted(start, begin[0], "right")), int(np.searchsorted(start, stop[-1]))
     open_before = [row for row in range(first) if start[row] + length[row] > begin[0]]
-    room = 2 * max(last - first, 0) + len(open_before) + 1 + len(begin)
-    place, low, high, event = (np.empty(room, np.int64) for _ in range(4))
-    count = replay.cut(
-        first, max(first, last), max(open_before, default=-1), start, length, parent, begin, stop, place, low, high,
-        event,
-    )  # fmt: skip
+    parts = replay.cut(first, max(first, last), max(open_before, default=-1), start, length, parent, begin, stop)
+    rows = np.asarray(parts).tolist()
 
-    found = {at: (int(place[part]), int(event[part])) for part in range(count) for at in range(low[part], high[part])}
+    found = {at: (place, event) for place, low, high, event in rows for at in range(low, high)}
     inner = {at: row for row in range(len(tree)) for at in range(start[row], start[row] + length[row])}
     expected = {at: (each, inner.get(at, -1)) for each in range(len(begin)) for at in range(begin[each], stop[each])}
     assert found == expected
-    assert sum(high[:count] - low[:count]) == len(expected)
+    assert sum(high - low for _, low, high, _ in rows) == len(expected)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-5, 5)), max_size=30))

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.contention import is_lost
-from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
+from stepscope.analysis.account.graph import EdgeKind, Edges, Graph, NodeKind
 from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.steps.find_steps import holds_step
@@ -16,7 +16,7 @@ from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind
-from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.model.arrays import I32, I64, U8, Mask, blocks_of, look_up
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
 
@@ -84,8 +84,7 @@ _OF_EDGE: dict[EdgeKind, Cause] = {
 def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) -> U8:
     """The cause of each piece: uint8 of shape (pieces,), see Cause."""
     line = graph.line[pieces.node]
-    waiting = edge_causes(graph, threads)
-    cause = causes_of_waiting(graph, waiting, pieces.node, pieces.edge, pieces.end_ps - pieces.start_ps)
+    cause = causes_of_waiting(graph, threads, pieces.node, pieces.edge, pieces.end_ps - pieces.start_ps)
     own, work = pieces.edge == OWN, graph.kind[pieces.node] == NodeKind.WORK
     cause[own & work] = causes_of_work(trace)[kinds_of(trace, pieces.event[own & work])]
     host = np.flatnonzero(own & ~work)
@@ -96,29 +95,29 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     return cause
 
 
-def causes_of_waiting(graph: Graph, edge_cause: U8, node: I32, edge: I32, length: I64) -> U8:
+def causes_of_waiting(graph: Graph, threads: Threads, node: I32, edge: I32, length: I64) -> U8:
     """The causes of stretches that a node waits for an edge, or pauses: uint8 of shape (n,), 0 for own time.
 
     Args:
-        edge_cause: uint8 of shape (edges,), see `edge_causes`.
         node, edge, length: of shape (n,), as in Pieces; lengths in ps.
     """
     cause = np.zeros(len(node), np.uint8)
     waits = np.flatnonzero(edge >= 0)
-    cause[waits] = edge_cause[edge[waits]]
+    cause[waits] = edge_causes(graph.edges.take(edge[waits].astype(np.int64)), graph.line, threads)
     pause = np.flatnonzero((edge == PAUSE) & (graph.kind[node] == NodeKind.WORK))
     known = length[pause] > graph.unexplained_ps[node[pause]]
     cause[pause] = np.where(known, Cause.DEVICE_GAP, Cause.UNKNOWN)
     return cause
 
 
-def edge_causes(graph: Graph, threads: Threads) -> U8:
-    """The cause of waiting for each edge: uint8 of shape (edges,)."""
+def edge_causes(edges: Edges, line_of_node: I32, threads: Threads) -> U8:
+    """The cause of waiting for each of some edges: uint8 of shape (edges,)."""
     by_kind = np.zeros(256, np.uint8)
     by_kind[list(_OF_EDGE)] = list(_OF_EDGE.values())
-    cause = by_kind[graph.edges.kind]
-    line = graph.line[graph.edges.target]
-    cause[(line >= 0) & threads.serves_input[line] & (cause != Cause.UNKNOWN)] = Cause.INPUT
+    cause = look_up(by_kind, edges.kind)
+    for part in blocks_of(len(cause)):
+        line = line_of_node[edges.target[part]]
+        cause[part][(line >= 0) & threads.serves_input[line] & (cause[part] != Cause.UNKNOWN)] = Cause.INPUT
     return cause
 
 
@@ -172,11 +171,11 @@ def _event_causes(trace: HostTrace) -> U8:
 
 
 def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:
-    """The same causes, or what events around say of everything inside: uint8 of shape (events,)."""
+    """The causes, in place, or what events around say of everything inside: uint8 of shape (events,)."""
     said = list(dict.fromkeys(_AROUND.values()))
     level = np.zeros(256, np.uint8)
     level[list(_AROUND)] = [2 << said.index(each) for each in _AROUND.values()]
-    bits = level[trace.events.kind]
+    bits = look_up(level, trace.events.kind)
     bits[blocking_calls(trace)] = 1
     bits[_dispatched_saves(trace)] = 2 << said.index(Cause.CHECKPOINT)
     bits[_input_functions(trace)] |= _IN_FUNCTION
@@ -184,9 +183,10 @@ def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:
     by_bits = np.zeros(256, np.uint8)
     for at, each in enumerate((Cause.SYNC, *said)):  # the most telling last
         by_bits[(np.arange(256) & (1 << at)) > 0] = each
-    enclosing = by_bits[bits]
+    enclosing = look_up(by_bits, bits)
     enclosing[(bits == _IN_FUNCTION) & (cause == int(Cause.PYTHON))] = Cause.INPUT
-    return np.where(enclosing, enclosing, cause)
+    np.copyto(cause, enclosing, where=enclosing > 0)
+    return cause
 
 
 def _dispatched_saves(trace: HostTrace) -> I64:

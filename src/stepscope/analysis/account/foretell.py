@@ -132,7 +132,7 @@ def _causes_then(model: StepModel, after: Changed) -> dict[str, int]:
     order = np.argsort(after.step_ps[model.steps], kind="stable")
     step = int(model.steps[order[(len(order) - 1) // 2]])
     way = way_through(model.graph, step, after.replayed.start_ps, after.replayed.end_ps)
-    spent = spent_on(model.graph, model.shares.edge_cause, after.own_ps, after.own_ps.sum_by_node(), way)
+    spent = spent_on(model.graph, model.threads, after.own_ps, after.own_ps.sum_by_node(), way)
     order = np.argsort(-spent, kind="stable").tolist()
     return {Cause(each).name.lower(): round(float(spent[each])) for each in order if spent[each] >= 1.0}
 

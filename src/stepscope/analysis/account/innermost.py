@@ -14,36 +14,18 @@ def cut_by_events(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I6
     """Stretches of a thread, in order of time, cut wherever the innermost event changes: for each part the place of its
     stretch, start, end and event, -1 for none."""
     links, events = forest(trace), trace.events
-    first, last = _starting_between(trace, line, int(start[0]), int(end[-1]))
-    around, depth = _events_around(trace, first, int(trace.lines.event_begin[line]), int(start[0]))
-    room = 2 * max(last - first, 0) + depth + 1 + len(start)
-    parts = [np.empty(room, np.int64) for _ in range(4)]
-    count = kernels.replay.cut(
-        first, max(last, first), around, events.start_ps, links.extent_ps, links.parent, start, end, *parts
-    )
-    place, begin, stop, event = (part[:count].copy() for part in parts)
-    return place, begin, stop, event
-
-
-def _starting_between(trace: HostTrace, line: int, begin_ps: int, end_ps: int) -> tuple[int, int]:
-    """The rows of a thread's events that start after a time and before another one: the first, and that after them."""
     offset, stop = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
-    starts = trace.events.start_ps[offset:stop]
-    after, before = np.searchsorted(starts, begin_ps, side="right"), np.searchsorted(starts, end_ps, side="left")
-    return offset + int(after), offset + int(before)
-
-
-def _events_around(trace: HostTrace, first: int, offset: int, time_ps: int) -> tuple[int, int]:
-    """The innermost event around a time, -1 for none, and how many there are; `first` starts after that time, and the
-    thread's events start at row `offset`."""
-    links, starts = forest(trace), trace.events.start_ps
-    around, depth = first - 1 if first > offset else -1, 0
-    while around >= 0 and starts[around] + links.extent_ps[around] <= time_ps:
+    starts = events.start_ps[offset:stop]
+    first = offset + int(np.searchsorted(starts, start[0], side="right"))
+    last = offset + int(np.searchsorted(starts, end[-1], side="left"))
+    around = first - 1 if first > offset else -1
+    while around >= 0 and events.start_ps[around] + links.extent_ps[around] <= start[0]:
         around = int(links.parent[around])
-    above = around
-    while above >= 0:
-        above, depth = int(links.parent[above]), depth + 1
-    return around, depth
+    parts = kernels.replay.cut(
+        first, max(last, first), around, events.start_ps, links.extent_ps, links.parent, start, end
+    )
+    place, begin, until, event = np.asarray(parts).T.copy()
+    return place, begin, until, event
 
 
 def intersect(start: I64, end: I64, low: I64, high: I64) -> tuple[I64, I64, I64, I64]:

@@ -70,7 +70,7 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
 def spent_in_step(model: StepModel, step: int) -> F64:
     """What a step was spent on, as recorded: float64 of shape (causes,), ps."""
     way = way_through(model.graph, step, model.graph.start_ps, model.graph.end_ps)
-    return spent_on(model.graph, model.shares.edge_cause, model.shares.own_ps, model.graph.own_ps, way)
+    return spent_on(model.graph, model.threads, model.shares.own_ps, model.graph.own_ps, way)
 
 
 def _model(trace: HostTrace) -> StepModel | None:
@@ -80,7 +80,7 @@ def _model(trace: HostTrace) -> StepModel | None:
     steps, now, threads, shares = usual_steps(trace, graph), replay(graph), threads_of(trace), shares_of(trace, graph)
     length, median = graph.recorded_step_ps, median_step(trace, graph)
     way = way_through(graph, median, graph.start_ps, graph.end_ps)
-    spent = spent_on(graph, shares.edge_cause, shares.own_ps, graph.own_ps, way)
+    spent = spent_on(graph, threads, shares.own_ps, graph.own_ps, way)
     error = replay_error_percent(graph, now, steps)
     why_not = _why_not(graph, steps, error, float(spent[Cause.UNKNOWN]), int(length[median]))
     return StepModel(trace, graph, threads, shares, steps, median, now, spent, error, why_not)

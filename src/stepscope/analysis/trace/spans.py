@@ -24,12 +24,11 @@ class Spans:
     @staticmethod
     def union(start: I64, end: I64) -> Spans:
         """The union of intervals, which may come in any order; empty ones are ignored."""
-        begins, ends = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
-        count = kernels.intervals.union(start, end, begins, ends)
-        if count < 0:
+        found = kernels.intervals.union(start, end)
+        if found is None:
             order = np.argsort(start, kind="stable")
-            count = kernels.intervals.union(start[order], end[order], begins, ends)
-        return Spans(begins[:count].copy(), ends[:count].copy())
+            found = kernels.intervals.union(start[order], end[order])
+        return Spans(*np.asarray(found).T.copy())
 
     @property
     def total(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause
-from stepscope.model.arrays import F64, I64, U8, Mask
+from stepscope.model.arrays import F64, I64, U8, Mask, distinct
 
 
 class OwnTimes:
@@ -40,7 +40,7 @@ class OwnTimes:
     @staticmethod
     def split(nodes: I64, cause: U8 | I64, ps: I64) -> Iterator[tuple[I64, int, I64]]:
         """The parts of a table from nodes of which each has one cause: three of shape (n,)."""
-        for each in np.unique(cause).tolist():
+        for each in distinct(cause).tolist():
             here = cause == each
             yield nodes[here], each, ps[here]
 

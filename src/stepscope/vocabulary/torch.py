@@ -167,6 +167,7 @@ NAMES: tuple[NameTable, ...] = (
         )
     ),
     NameTable(
+        applies=lambda name: name.endswith(("pin_memory", "__init__")),
         rules=(
             (
                 InputTrait.PINS_MEMORY,

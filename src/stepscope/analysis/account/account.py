@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause, causes_of, own_work_of_steps
-from stepscope.analysis.account.culprits import Culprit, Finder
+from stepscope.analysis.account.culprits import Culprit, Finder, culprit_of_pieces
 from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.every_step import steps_among_others
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
@@ -145,15 +145,19 @@ def _account(trace: HostTrace) -> StepAccount | None:
 
 
 def _rows(model: StepModel, pieces: Pieces, cause: U8) -> list[AccountRow]:
-    length, finder = pieces.end_ps - pieces.start_ps, Finder(model.trace, model.graph, pieces)
-    total, idle = np.zeros(len(Cause), np.int64), idle_ps(model.graph, pieces)
+    length, graph = pieces.end_ps - pieces.start_ps, model.graph
+    event = np.where(graph.kind[pieces.node] == NodeKind.WORK, graph.event[pieces.node], pieces.event)
+    finder = Finder(model.trace, event.astype(np.int64), length)
+    total, idle = np.zeros(len(Cause), np.int64), idle_ps(graph, pieces)
     np.add.at(total, cause, length)
     order = [each for each in np.argsort(-total, kind="stable").tolist() if total[each] > 0]
     return [
         AccountRow(
             Cause(each).name.lower(),
             int(total[each]),
-            None if each in _OF_NOTHING else finder.culprit(np.flatnonzero(cause == each)),
+            None
+            if each in _OF_NOTHING
+            else culprit_of_pieces(model.trace, graph, pieces, finder, np.flatnonzero(cause == each)),
             None if idle is None else int(idle[cause == each].sum()),
             gain_of_cause(model, Cause(each)),
         )

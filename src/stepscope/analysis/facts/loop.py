@@ -30,6 +30,7 @@ K = EventKind
 _START_PERCENTILE = 50  # this share of kernels, the shortest, takes no longer than starting one
 _LEAST_FREED = 0.005  # bytes freed per ps of a gap from which freeing explains the gap: 5 GB per second
 NEAR_FETCH_PS = 1_000_000_000  # largest distance between two fetched values of a burst
+FETCHES, BEFORE_WORK, OWN_COPIES = "fetches", "before_work", "own_copies"
 MOST_NAMES = 12
 MOST_SPANS = 3
 
@@ -120,12 +121,35 @@ class LoopFacts:
     update_recorded: int = 0
 
 
+@dataclass(frozen=True)
+class LoopTime:
+    """When the loop's thread does what.
+
+    Attributes:
+        line: of the thread.
+        spans: the time of each activity, and of `FETCHES`, `BEFORE_WORK` and `OWN_COPIES`: bursts of fetched values,
+            the long gaps before the first work of each step that may be input, and the transfers of this thread.
+        starts: the outermost ops, programs and single ops that it starts: rows of events.
+    """
+
+    line: int
+    spans: dict[str, Spans]
+    starts: I64
+
+
 def loop_of(trace: HostTrace) -> LoopFacts | None:
     """How the loop of a host spends its time; None if no steps or no host thread were found."""
-    return trace.derived("loop", _find_loop_facts)
+    found = trace.derived("loop", _find_loop_facts)
+    return found[0] if found else None
 
 
-def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
+def loop_time_of(trace: HostTrace) -> LoopTime | None:
+    """When it does what; None where `loop_of` is None."""
+    found = trace.derived("loop", _find_loop_facts)
+    return found[1] if found else None
+
+
+def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     steps = whole_steps(trace)
     line = find_loop_line(trace, steps)
     if steps.source == "none" or line < 0:
@@ -137,7 +161,13 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
     fetches = _fetch_spans(loop)
     update = _update_spans(loop, steps) & (parts[Activity.OP] | parts[Activity.DISPATCH])
     from_python = parts[Activity.INPUT] & _python_claims(loop, Activity.INPUT)
-    return LoopFacts(
+    before = _gaps_before_work(loop, steps, _gaps_of_input(trace, line, parts[Activity.PYTHON]))
+    starts = np.concatenate([loop.outer_events(each) for each in (Activity.PROGRAM, Activity.EAGER, Activity.OP)])
+    spans = {activity.name.lower(): spans for activity, spans in parts.items()}
+    copies = parts[Activity.TRANSFER] & loop.activity_spans(Activity.TRANSFER)
+    spans |= {FETCHES: fetches & seen, BEFORE_WORK: before, OWN_COPIES: copies}
+    time = LoopTime(line, spans, loop.row[np.sort(starts)])
+    facts = LoopFacts(
         steps=len(steps.number),
         observed_ps=seen.total,
         activity_ps={activity.name.lower(): spans.total for activity, spans in parts.items()},
@@ -150,7 +180,7 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
         eager_ops=_sum_by_name(loop, loop.kind_events(K.EAGER_EXECUTE)),
         gaps=_gap_fillers(loop, parts[Activity.PYTHON]) or _sampled_filler(trace, line, parts[Activity.PYTHON]),
         python_calls=len(loop.kind_events(K.PYTHON_CALL)),
-        before_program_ps=_gap_time_before_work(loop, steps, _gaps_of_input(trace, line, parts[Activity.PYTHON])),
+        before_program_ps=before.total,
         after_moves_ps=_gap_time_freeing(loop, parts[Activity.PYTHON]),
         recorded=_count_recorded(loop, parts),
         helper_events=helpers.events,
@@ -160,6 +190,7 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
         update_ps=update.total,
         update_recorded=_count_events(loop, update),
     )
+    return facts, time
 
 
 # -- what was recorded -------------------------------------------------------------------------------------------
@@ -310,15 +341,15 @@ def _gaps_of_input(trace: HostTrace, line: int, gaps: Spans) -> Spans:
     return gaps if making is None else gaps & making
 
 
-def _gap_time_before_work(loop: Loop, steps: HostSteps, gaps: Spans) -> int:
-    """Time of long gaps before each step's first program, transfer or op; making a tensor from Python numbers does not
+def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
+    """Long gaps before each step's first program, transfer or op; making a tensor from Python numbers does not
     count as an op."""
     work = [loop.activity_events(each) for each in (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
     if loop.trace.strings.find(LIFTS_VALUES) > 0:
         work[1] = work[1][~has_trait(loop.trace, loop.type[work[1]], OpTrait.MAKES_TENSOR)]
     first = np.minimum.reduce([first_at_or_after(loop.start[rows], steps.start_ps) for rows in work])
     first = np.where(first < steps.end_ps, first, steps.start_ps)
-    return (gaps & Spans.union(steps.start_ps, first)).total
+    return gaps & Spans.union(steps.start_ps, first)
 
 
 def _gap_time_freeing(loop: Loop, gaps: Spans) -> int:

@@ -95,15 +95,13 @@ class Finder:
         """The culprit of some stretches by what was recorded in them; None where that is nothing but the step's own
         mark."""
         rows = rows[self._event[rows] >= 0]
-        rows = rows[kinds_of(self._trace, self._event[rows]) != K.STEP_MARK]
-        if not len(rows):
-            return None
-        op, op_rows = self._longest_op(rows)
+        named = rows[kinds_of(self._trace, self._event[rows]) != K.STEP_MARK]
+        op, op_rows = self._longest_op(named)
         frame, calls, ps = self._function(rows)
         if frame >= 0:
             name, file, line = place_of(self._trace.name_of(frame))
             return Culprit(name, file, line, op, self._layer(rows), calls, ps, self._inside(rows, frame))
-        return self._traced_line(rows) or self._make_op_culprit(rows, op, op_rows)
+        return (self._traced_line(named) or self._make_op_culprit(named, op, op_rows)) if len(named) else None
 
     def sampled(self, rows: I64, line: int, spans: Spans) -> Culprit | None:
         """The function that samples of a thread's stack show for most of some time, for stretches of that time; None

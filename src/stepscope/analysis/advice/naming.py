@@ -52,9 +52,13 @@ def _join(between: str, first: str, second: str) -> str:
 
 def name_line(context: Context, advice: Advice, part: str, other: Advice) -> Advice:
     """The advice with the line of the program that a part is followed to; else `other`, which names an op."""
+    return name_culprit(context, advice, part) if has_line(context, part) else other
+
+
+def has_line(context: Context, part: str) -> bool:
+    """Whether a part is followed to a line of the program."""
     row = _find_part(context.pace, (part,))
-    named = row is not None and row.culprit is not None and row.culprit.file is not None
-    return name_culprit(context, advice, part) if named else other
+    return row is not None and row.culprit is not None and row.culprit.file is not None
 
 
 def name_op(context: Context, advice: Advice, name: str, calls: float, ps: float) -> Advice:

@@ -124,7 +124,7 @@ NAMES: tuple[NameTable, ...] = (
             (
                 CodeTrait.SLEEPS,
                 r"(?:\$(?:time|select|_?socket|_ssl|<unknown>) |<built-in (?:function|method) )"
-                r"(?:sleep|recv\w*|select|poll|accept|connect)\b",
+                r"(?:sleep|recv\w*|select|poll|accept|connect|acquire)\b",
             ),
         )
     ),

@@ -292,7 +292,7 @@ def _asleep_percent(loop: Loop, line: int, input_: Spans, from_python: Spans) ->
     """By what the thread used of the processors, else by the recorded Python calls."""
     usage = usage_of_thread(loop.trace, line)
     if usage is None or not input_.total:
-        return _share_with_trait(loop, from_python, CodeTrait.SLEEPS)
+        return _share_with_trait(loop, from_python, CodeTrait.SLEEPS) or None
     _, interval, start, stop = intersect(input_.start, input_.end, usage.start_ps, usage.end_ps)
     taken = np.zeros(len(usage.start_ps), np.int64)
     np.add.at(taken, interval, stop - start)

@@ -134,7 +134,7 @@ _UNKNOWN_READER_ACTIONS = (
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
-    waits = context.part_ms(Activity.INPUT)
+    waits = _waiting_ms(context)
     unnamed = _gaps_before_steps_ms(context)
     waits += unnamed
     if context.percent(waits) < context.input_threshold(threshold):
@@ -167,6 +167,18 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )
     share = f"{context.percent(waits):.1f} % of each step is spent waiting for input"
     return name_culprit(context, advised, "python" if unnamed else "input", share=share)
+
+
+def _waiting_ms(context: Context) -> float:
+    """Time per step that waits for input.
+
+    Beside worker processes that is what the loop's thread sleeps at most: in the rest it unpacks what they send, or is
+    ready and has no processor, and more workers change neither.
+    """
+    waits, loop = context.part_ms(Activity.INPUT), context.loop
+    if loop is None or loop.input_sleeps_percent is None or _feed(context).loader != "multi":
+        return waits
+    return min(waits, loop.input_sleeps_percent / 100 * context.per_step(loop.activity_ps["input"]) / MS)
 
 
 def _evaluate_contention(context: Context, waits: float) -> Advice | None:

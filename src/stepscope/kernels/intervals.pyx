@@ -1,6 +1,9 @@
 """Sweeps over intervals."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free
+
+from stepscope.kernels.growing cimport Growing, as_table, push
 
 
 def merge_runs(
@@ -33,31 +36,41 @@ def merge_runs(
     return count
 
 
-def union(const int64_t[::1] start, const int64_t[::1] end, int64_t[::1] out_start, int64_t[::1] out_end):
+def union(const int64_t[::1] start, const int64_t[::1] end):
     """Unites intervals that overlap or touch; empty ones count for nothing.
 
     Args:
         start, end: int64 of shape (n,).
-        out_start, out_end: int64, room for n; receive the united ones, by start.
 
     Returns:
-        number of united intervals; -1 if the intervals are not sorted by start.
+        int64 of shape (united, 2), start and end of each, by start; None if the intervals are not sorted by start.
     """
-    cdef int64_t i, count = 0
-    with nogil:
-        for i in range(start.shape[0]):
-            if i > 0 and start[i] < start[i - 1]:
-                count = -1
-                break
-            if end[i] <= start[i]:
-                continue
-            if count > 0 and start[i] <= out_end[count - 1]:
-                out_end[count - 1] = max(out_end[count - 1], end[i])
-                continue
-            out_start[count] = start[i]
-            out_end[count] = end[i]
-            count += 1
-    return count
+    cdef Growing found = Growing(NULL, 0, 0)
+    cdef bint sorted
+    if start.shape[0] != end.shape[0]:
+        raise IndexError("the columns are not of one length")
+    try:
+        with nogil:
+            sorted = _unite(start, end, &found)
+        return as_table(&found, 2) if sorted else None
+    finally:
+        free(found.items)
+
+
+cdef int _unite(const int64_t[::1] start, const int64_t[::1] end, Growing* found) except -1 nogil:
+    """Whether the intervals are sorted; if so, the bounds of the united ones."""
+    cdef int64_t i
+    for i in range(start.shape[0]):
+        if i > 0 and start[i] < start[i - 1]:
+            return 0
+        if end[i] <= start[i]:
+            continue
+        if found.size and start[i] <= found.items[found.size - 1]:
+            found.items[found.size - 1] = max(found.items[found.size - 1], end[i])
+            continue
+        push(found, start[i])
+        push(found, end[i])
+    return 1
 
 
 def common(

@@ -86,6 +86,7 @@ class CodeTrait(IntFlag):
     PART_OF_FUNCTION = auto()  # a comprehension: its time is that of the function around it
     IS_NATIVE = auto()  # from a library that computes outside of Python
     READS_FILE = auto()
+    SLEEPS = auto()  # waits for something outside of the program, and uses no processor
     WAITS_FOR_DEVICE = auto()  # the only record of the wait
 
 

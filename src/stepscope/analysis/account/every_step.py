@@ -21,7 +21,7 @@ from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, U8, Mask
+from stepscope.model.arrays import I64, U8, Mask, look_up
 from stepscope.records import dataclass
 
 _MEETINGS = (EventKind.COLLECTIVE, EventKind.COLLECTIVE_CALL)
@@ -148,7 +148,7 @@ def _causes_on_device(trace: HostTrace, found: EveryStep, plane: int, busy: Span
     While it does several things at once, it computes, else it communicates.
     """
     causes = found.causes_of_part(found.length_ps - found.part_within(busy))
-    rows = np.flatnonzero(is_device_work(trace) & (trace.lines.plane[trace.events.line] == plane))
+    rows = np.flatnonzero(is_device_work(trace) & look_up(trace.lines.plane == plane, trace.events.line))
     cause, counted = causes_of_work(trace)[trace.events.kind[rows]], Spans.union(rows[:0], rows[:0])
     bounds = found.graph.end_ps[found.graph.bounds]
     for each in (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, *(set(Cause) - _FIRST_ON_DEVICES)):

@@ -35,22 +35,17 @@ def innermost_events(trace: HostTrace, line: int, begin_ps: int, end_ps: int) ->
     starts = events.start_ps[offset:stop]
     first = offset + int(np.searchsorted(starts, begin_ps, side="right"))
     last = offset + int(np.searchsorted(starts, end_ps, side="left"))
-    around, depth = first - 1 if first > offset else -1, 0
+    around = first - 1 if first > offset else -1
     while around >= 0 and events.start_ps[around] + links.extent_ps[around] <= begin_ps:
         around = int(links.parent[around])
-    above = around
-    while above >= 0:
-        above, depth = int(links.parent[above]), depth + 1
-    room = 2 * max(last - first, 0) + depth
-    low, high, event = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    works = np.zeros(len(events), np.uint8)
-    count = kernels.replay.stretches(
-        first, max(last, first), begin_ps, around, events.start_ps, links.extent_ps, links.parent, works, 1, low, high,
-        event,
+    found = kernels.replay.stretches(
+        first, max(last, first), begin_ps, around, events.start_ps, links.extent_ps, links.parent,
+        np.empty(0, np.uint8), 1,
     )  # fmt: skip
-    high = np.minimum(high[:count], end_ps)
-    kept = high > low[:count]
-    return _fill_gaps(low[:count][kept], high[kept], event[:count][kept], begin_ps, end_ps)
+    low, high, event = np.asarray(found).T.copy()
+    high = np.minimum(high, end_ps)
+    kept = high > low
+    return _fill_gaps(low[kept], high[kept], event[kept], begin_ps, end_ps)
 
 
 def _fill_gaps(low: I64, high: I64, event: I64, begin_ps: int, end_ps: int) -> tuple[I64, I64, I64]:

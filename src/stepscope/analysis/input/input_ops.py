@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.input.iterators import iterator_calls
-from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64
@@ -67,7 +67,7 @@ def input_ops(trace: HostTrace) -> list[InputOp]:
     sets = [_iterator_calls(trace), _stage_calls(trace), _enqueue_calls(trace)]
     if not len(sets[0].row):
         sets += _loader_calls(trace)
-    counts = np.isin(trace.events.kind, (K.OP, K.ITERATOR, K.COPY_HOST_TO_DEVICE_CALL))
+    counts = is_any_kind(trace.events.kind, (K.OP, K.ITERATOR, K.COPY_HOST_TO_DEVICE_CALL))
     for calls in sets:
         counts[calls.row] = True
     own = np.empty(len(trace.events), np.int64)

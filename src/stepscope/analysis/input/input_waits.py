@@ -7,11 +7,11 @@ import numpy as np
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.analysis.steps.session_steps import breakdown_of
-from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, look_up
 from stepscope.records import dataclass
 
 _TAKES_INPUT = (EventKind.COPY_HOST_TO_DEVICE, EventKind.INFEED)
@@ -32,14 +32,14 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
     does nothing else.
     """
     device = is_device_work(trace)
-    computes = device & np.isin(trace.events.kind, COMPUTING)
+    computes = device & is_any_kind(trace.events.kind, COMPUTING)
     if not computes.any():
         return [CoreWait("host", breakdown_of(trace).categories_ps()["input"].tolist())]
     steps, kind = steps_of(trace), trace.events.kind
-    plane = trace.lines.plane[trace.events.line]
+    plane = look_up(trace.lines.plane, trace.events.line)
     threads = is_thread_event(trace)
     waits = np.flatnonzero((kind == EventKind.INPUT_WAIT) & threads & (steps.label >= 0))
-    takes = device & np.isin(kind, _TAKES_INPUT)
+    takes = device & is_any_kind(kind, _TAKES_INPUT)
     found = []
     for row in np.unique(plane[computes]).tolist():
         here = device & (plane == row)

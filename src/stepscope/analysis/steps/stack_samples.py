@@ -190,9 +190,9 @@ def _find_samples(start: I64, end: I64) -> tuple[I64, I64]:
     return time, part
 
 
-def input_spans(trace: HostTrace, line: int) -> Spans | None:
-    """When the samples of a thread show a function that makes input by its name; None without samples."""
+def spans_of_others(trace: HostTrace, line: int) -> Spans:
+    """When the samples of a thread show functions none of which makes input by its name."""
     rows = sampled_frames(trace, line)
-    if not len(rows):
-        return None
-    return spans_of(trace, rows[has_trait(trace, trace.events.type[rows], CallTrait.MAKES_INPUT)])
+    return spans_of(trace, rows) - spans_of(
+        trace, rows[has_trait(trace, trace.events.type[rows], CallTrait.MAKES_INPUT)]
+    )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, look_up
 from stepscope.vocabulary.lookup import traits_by_type
 from stepscope.vocabulary.python import is_of_user
 from stepscope.vocabulary.traits import CodeTrait
@@ -38,9 +39,9 @@ def site_text(text: str) -> str:
 
 
 def _nearest_user_frames(trace: HostTrace, rows: I64) -> I64:
-    python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
+    python = events_of_kind(trace, EventKind.PYTHON_CALL)
     level = traits_by_type(trace, trace.events.type[python], CodeTrait.OF_USER) != 0
-    here = level.astype(np.uint8)[trace.events.type]
+    here = look_up(level.astype(np.uint8), trace.events.type)
     here[trace.events.kind != EventKind.PYTHON_CALL] = 0
     levels = np.zeros(256, np.uint8)
     levels[1] = 1

@@ -27,7 +27,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.call_sites import call_sites, site_text
-from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
@@ -267,8 +267,7 @@ def _sums(trace: HostTrace, rows: I64, group: I32, groups: int) -> tuple[list[in
 
 
 def _outer_ops(trace: HostTrace, rows: I64) -> I64:
-    outer: I64 = enclosing_events(trace, np.isin(trace.events.kind, _OPS))[rows]
-    return outer
+    return enclosing_events(trace, is_any_kind(trace.events.kind, _OPS))[rows].astype(np.int64)
 
 
 # -- all hosts -----------------------------------------------------------------------------------------------------

@@ -91,7 +91,8 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
     for name, (rows, own_ps) in work_events_of(trace).items():
         if own_ps.sum() >= least_ps:
             yield name, "host_compute", int(own_ps.sum()), _culprit_of_events(trace, rows, own_ps)
-    for name, rows in work_by_kind(trace).items():
+    lines_known = len(events_of_kind(trace, K.PYTHON_CALL)) > 0  # without, a kernel is named by its kind's facts
+    for name, rows in work_by_kind(trace).items() if lines_known else ():
         ps = trace.events.duration_ps[rows]
         if ps.sum() >= least_ps:
             yield name, "device_compute", int(ps.sum()), _drop_common(trace, _culprit_of_events(trace, rows, ps))

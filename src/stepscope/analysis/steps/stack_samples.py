@@ -4,9 +4,10 @@ A frame that two consecutive samples show counts as running all the time between
 the number of calls is unknown.  What takes a large part of the time of all steps together is seen.
 
 A frame starts and ends half-way between two samples, so between these the thread may have done something else.  What a
-part of the steps is spent in, only the samples taken in that part tell.  They are taken back from the frames: between
-two changes of the stack lies one sample in the middle, or several if the changes are further apart than usual; the
-first change of all is the first sample, and the last the last.
+part of the steps is spent in, only the samples taken in that part tell.  They are taken back from the frames: the first
+change of the stack is the first sample, the last the last, and between two others lies one sample in the middle.  If
+these are further apart than usual, several lie there, nobody knows where: they count if all that time is in question.
+Where no sample is known to be taken in that part, only what all samples show is known to run there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from stepscope.vocabulary.lines import holds_stack_samples
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
+_NEARLY_ALL = 0.9
 _MOST_OF = 0.5  # a function with this share of the time is where to look
 _INTERVAL_PS = 10_000_000_000  # between samples, at the rate of `stepscope run`
 _LEAST_PS = 5 * _INTERVAL_PS  # of less time nothing is said
@@ -149,9 +151,8 @@ class _Functions:
 def _sampled_functions(trace: HostTrace, rows: I64, spans: Spans) -> _Functions:
     rows = rows[has_trait(trace, trace.events.type[rows], CodeTrait.IS_CODE)]
     start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
-    time, stands_for = _find_samples(start, end)
-    at = np.searchsorted(spans.start, time, side="right") - 1
-    counts = stands_for * ((at >= 0) & (time < spans.end[at]) if len(spans.end) else 0)
+    time, stands_for, earliest, latest = _find_samples(start, end)
+    counts = stands_for * (spans.overlap_ps(earliest, latest) >= _NEARLY_ALL * (latest - earliest))
     _, first, of_frame = np.unique(trace.events.type[rows], return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.argsort(order)[of_frame]
@@ -161,6 +162,9 @@ def _sampled_functions(trace: HostTrace, rows: I64, spans: Spans) -> _Functions:
         before = np.concatenate([[0], np.cumsum(weight)])
         np.add.at(sums, place, before[high] - before[low])
     np.add.at(own, place, end - start)
+    is_loop = all_held >= int(stands_for.sum())
+    if not counts.any():
+        counts, held = stands_for, all_held * is_loop
     frame = rows[first[order]]
     types = trace.events.type[frame]
     users = has_trait(trace, types, CodeTrait.OF_USER)
@@ -171,23 +175,28 @@ def _sampled_functions(trace: HostTrace, rows: I64, spans: Spans) -> _Functions:
         int(counts.sum()),
         own,
         users & ~has_trait(trace, types, CodeTrait.PART_OF_FUNCTION),
-        all_held >= int(stands_for.sum()),
+        is_loop,
     )
 
 
-def _find_samples(start: I64, end: I64) -> tuple[I64, I64]:
-    """When samples were taken, from the frames that they show, and how much time each stands for: int64, ascending."""
+def _find_samples(start: I64, end: I64) -> tuple[I64, I64, I64, I64]:
+    """When samples were taken, from the frames that they show, how much time each stands for, and the earliest and
+    latest time that it may be of: int64, ascending."""
     edges = np.unique(np.concatenate([start, end]))
+    if len(edges) < 2:
+        return edges, np.full(len(edges), _INTERVAL_PS), edges, edges + 1
     length = np.diff(edges)
-    if not len(length):
-        return edges, np.full(len(edges), _INTERVAL_PS)
     usual = max(_INTERVAL_PS, int(np.percentile(length, 25)))
     count = np.maximum(np.round(length / usual).astype(np.int64), 1)
     part = np.repeat(length // count, count)
     nth = np.arange(len(part)) - np.repeat(np.cumsum(count) - count, count)
     time = np.repeat(edges[:-1], count) + part * nth + part // 2
-    time[0], time[-1] = edges[0], edges[-1] - 1 if len(time) > 1 else time[-1]
-    return time, part
+    time[-1] = edges[-1] - 1
+    time[0] = edges[0]
+    is_exact = np.repeat(count == 1, count)
+    is_exact[[0, -1]] = True
+    earliest = np.where(is_exact, time, np.repeat(edges[:-1], count))
+    return time, part, earliest, np.where(is_exact, time + 1, np.repeat(edges[1:], count))
 
 
 def spans_of_others(trace: HostTrace, line: int) -> Spans:

@@ -66,6 +66,4 @@ def _rank_graph(trace: HostTrace) -> RankGraph | None:
     meetings, left_out = meetings_of(trace, graph)
     usual = np.zeros(len(graph.steps), np.bool_)
     usual[usual_steps(trace, graph)] = True
-    return RankGraph(
-        meetings.place, contract(graph, meetings), graph.steps, usual, graph.recorded_step_ps, left_out
-    )
+    return RankGraph(meetings.place, contract(graph, meetings), graph.steps, usual, graph.recorded_step_ps, left_out)

@@ -92,8 +92,8 @@ class OwnTimes:
             columns[cause] = self.column(cause) - column * factor
         return OwnTimes(self._nodes, columns)
 
-    def add(self, nodes: I64, cause: int, ps: float) -> OwnTimes:
-        """These times and so much more with a cause for some nodes."""
+    def add(self, nodes: I64, cause: int, ps: float | F64 | I64) -> OwnTimes:
+        """These times and so much more with a cause for some nodes, each of which is named once."""
         column = self.column(cause).copy()
         column[nodes] += ps
         return OwnTimes(self._nodes, {**self._columns, cause: column})

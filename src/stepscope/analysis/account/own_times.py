@@ -142,8 +142,8 @@ class OwnTimes:
             columns[cause] = column
         return OwnTimes(self._nodes, columns)
 
-    def add(self, nodes: I64, cause: int, ps: float) -> OwnTimes:
-        """These times and so much more with a cause for some nodes."""
+    def add(self, nodes: I64, cause: int, ps: float | F64 | I64) -> OwnTimes:
+        """These times and so much more with a cause for some nodes, each of which is named once."""
         column = self._columns.get(cause, _NOTHING).widen(nodes)
         column.ps[np.searchsorted(column.nodes, nodes.astype(np.int32))] += ps
         return OwnTimes(self._nodes, {**self._columns, cause: column})

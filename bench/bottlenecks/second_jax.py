@@ -262,8 +262,8 @@ def _average_params(average: Any, params: Any, decay: float = 0.999) -> Any:
 def jax_diffusion_average(run: Run) -> Iterator[None]:
     """Diffusion of points in the plane; the moving average of 84 parameters is updated outside of jit."""
     model, optimizer = Denoiser(), optax.adam(1e-3)
-    points = list(jax.random.normal(jax.random.key(6), (8, 192, 2)))
-    params = model.init(jax.random.key(7), points[0], jnp.zeros(192))
+    points = list(jax.random.normal(jax.random.key(6), (8, 96, 2)))
+    params = model.init(jax.random.key(7), points[0], jnp.zeros(96))
     state, average = optimizer.init(params), params
 
     @jax.jit

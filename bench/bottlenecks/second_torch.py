@@ -29,7 +29,7 @@ class TwoViews(Dataset[tuple[torch.Tensor, torch.Tensor]]):
     """Two random crops of each picture; the slow variant keeps the pictures larger than anybody needs them."""
 
     def __init__(self, slow: bool, count: int = 256) -> None:
-        large = torch.rand(count, 3, 40, 40).repeat_interleave(4, dim=2).repeat_interleave(4, dim=3)
+        large = torch.rand(count, 3, 40, 40).repeat_interleave(3, dim=2).repeat_interleave(3, dim=3)
         self.pictures = large if slow else torch.stack([_shrink(picture) for picture in large])
         self.slow = slow
 

@@ -289,22 +289,31 @@ class Finder:
         return plain_name(self._trace.strings[int(np.argmax(total))])
 
 
-def culprit_of_pieces(trace: HostTrace, graph: Graph, pieces: Pieces, finder: Finder, rows: I64) -> Culprit | None:
-    """The culprit of the pieces of a step that have one cause.
+class PieceFinder:
+    """Finds the culprits of a step's pieces."""
 
-    Args:
-        finder: of all pieces.
-    """
-    line, main = graph.line[pieces.node[rows]], steps_of(trace).line
-    length = (pieces.end_ps - pieces.start_ps)[rows]
-    own = np.flatnonzero((line == main) & (line >= 0) & (graph.kind[pieces.node[rows]] != NodeKind.WORK))
-    if len(own) and 2 * int(length[own].sum()) >= int(length.sum()):
-        longest = int(pieces.event[rows[own[np.argmax(length[own])]]])
-        cause = int(event_causes(trace)[longest]) if longest >= 0 else int(Cause.PYTHON)
-        found = finder.sampled(rows, main, _time_of_cause(trace, main, cause)) if cause in _OF_PYTHON else None
-        if found is not None:
-            return found
-    return finder.culprit(rows)
+    def __init__(self, trace: HostTrace, graph: Graph, pieces: Pieces) -> None:
+        self._trace, self._event = trace, pieces.event
+        self._length, is_work = pieces.end_ps - pieces.start_ps, graph.kind[pieces.node] == NodeKind.WORK
+        self._main, line = steps_of(trace).line, graph.line[pieces.node]
+        self._is_own = (line == self._main) & (line >= 0) & ~is_work
+        event = np.where(is_work, graph.event[pieces.node], pieces.event)
+        self._finder = Finder(trace, event.astype(np.int64), self._length)
+
+    def culprit(self, rows: I64) -> Culprit | None:
+        """The culprit of the pieces that have one cause; samples of the stack tell where most is the loop's own time.
+
+        None where nothing recorded names one.
+        """
+        own = rows[self._is_own[rows]]
+        if len(own) and self._length[own].sum() >= _MOST_OF * self._length[rows].sum():
+            longest = int(self._event[own[np.argmax(self._length[own])]])
+            cause = int(event_causes(self._trace)[longest]) if longest >= 0 else int(Cause.PYTHON)
+            spans = _time_of_cause(self._trace, self._main, cause) if cause in _OF_PYTHON else None
+            found = self._finder.sampled(rows, self._main, spans) if spans else None
+            if found is not None:
+                return found
+        return self._finder.culprit(rows)
 
 
 def culprit_of_time(trace: HostTrace, line: int, spans: Spans) -> Culprit | None:

@@ -14,7 +14,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.account import AccountRow, account_of
 from stepscope.analysis.account.culprits import Culprit, Finder, culprit_of_time
-from stepscope.analysis.account.innermost import cut_by_events, innermost_events
+from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
@@ -143,7 +143,7 @@ def _who_copies(trace: HostTrace, loop: LoopTime) -> Culprit | None:
     begin, stop = int(trace.events.start_ps[trace.lines.event_begin[loop.line]]), int(observed_time(trace).end[-1])
     start = trace.events.start_ps[rows]
     rows = rows[(trace.events.line[rows] != loop.line) & (start >= begin) & (start < stop)]
-    low, _, innermost = innermost_events(trace, loop.line, begin, stop)
+    _, low, _, innermost = cut_by_events(trace, loop.line, np.array([begin]), np.array([stop]))
     asked = innermost[np.searchsorted(low, trace.events.start_ps[rows], side="right") - 1]
     own = loop.spans[OWN_COPIES]
     start, end, event = cut_by_events(trace, loop.line, own.start, own.end)[1:] if own.total else (asked[:0],) * 3

@@ -263,7 +263,7 @@ def torch_tiny_buckets(run: Run) -> Iterator[None]:
     size: dict[str, Any] = {"bucket_cap_mb": 0.001} if run.slow else {}
     model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(128, 10)), **size)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    rows, labels = torch.randn(6, 96, 128), torch.randint(0, 10, (6, 96))
+    rows, labels = torch.randn(6, 64, 128), torch.randint(0, 10, (6, 64))
     for number in range(10**6):
         _train_on(F.cross_entropy(model(rows[number % 6]), labels[number % 6]), optimizer)
         yield

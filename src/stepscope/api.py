@@ -483,7 +483,7 @@ class LoadedProfile:
         """Answers a question in SQL; the tables are in the docs, and `sql_schema` lists them.
 
         Args:
-            query: one statement that reads, such as `SELECT name, sum(self_ps) FROM events GROUP BY name`.
+            query: one statement that reads, such as `SELECT name, sum(self_ps) FROM ops GROUP BY name`.
             attach: further sessions by name: the views of `before` are `before.events` and so on.
             name: by which this session can be named too; its views need no name before them.
             rows: the most rows of the answer; all of them if None.

@@ -22,7 +22,7 @@ from stepscope.capture.schedules import schedule
 from stepscope.cli import defaults, plain, stdin
 from stepscope.cli.commands import _COMMANDS, app
 from stepscope.cli.main import run
-from stepscope.errors import UnreadableError, UsageError
+from stepscope.errors import AccessError, UnreadableError, UsageError
 from stepscope.formats.xspace.writer import write
 
 STEPPED = "host main | M0--M1--M2--M3--\nhost main |  a-  a-  a-  a-"
@@ -119,6 +119,15 @@ def test_a_file_of_defaults_that_is_none_is_named(tmp_path):
 def test_a_mistyped_command_is_answered_with_the_one_that_may_be_meant(capsys):
     assert run(["sumary", "x"]) == 2
     assert "no such command 'sumary'; did you mean 'summary'?; see stepscope --help" in capsys.readouterr().err
+
+
+def test_a_logdir_that_may_not_be_read_is_not_served(tmp_path, monkeypatch, capsys):
+    def refuse(path):
+        raise AccessError("permission denied", path=path)
+
+    monkeypatch.setattr("stepscope.formats.session.find_sessions", refuse)
+    assert run(["open", str(tmp_path), "--no-browser"]) == 1
+    assert "permission denied" in capsys.readouterr().err
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

@@ -58,6 +58,13 @@ def test_a_dash_reads_a_profile_from_stdin(profile, monkeypatch, capsys):
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
 
 
+def test_the_summary_names_the_file_that_was_given(profile, monkeypatch, capsys):
+    feed(monkeypatch, profile.read_bytes())
+
+    assert (run(["summary", profile.name]), run(["summary", "-"])) == (0, 0)
+    assert re.findall(r"^recorded .*; from (.*)$", capsys.readouterr().out, re.MULTILINE) == [profile.name, "stdin"]
+
+
 @pytest.mark.parametrize(("content", "says"), [(b"", "nothing came on stdin"), (b"PK\x03\x04", "not a profile")])
 def test_what_is_no_profile_on_stdin_is_refused(monkeypatch, content, says):
     feed(monkeypatch, content)

@@ -33,7 +33,6 @@ def meet(
     source: I32,
     weight: I64,
     length: I64,
-    mean: bool,
     arrival: I64,
     done: I64,
 ) -> None: ...

@@ -152,8 +152,12 @@ def contract(
         way_source, way_weight: int32 and int64 of shape (nodes, most), receive the source of each way, -1 for the start
             of the replay, and its length in ps.
         way_count: uint8 of shape (nodes,), receives how many there are.
-        between: int64 of shape (meetings + 1, window), scratch: the more, the more ways are left out.
-        scratch: int64 zeros of shape (4, meetings + 1); offered: int32 of shape (meetings + 1,).
+        between: int64 of shape (meetings + 1, window), receives by place the least time from the end of an earlier
+            meeting to the start of each, the nearest one first; NEVER, the least number over 4, where nothing is known.
+            The wider, the more ways are left out.
+        scratch: int64 zeros of shape (4, meetings + 1): the first row receives the place of each meeting in the order
+            in which they are met, the second by place the least time from the start of the replay.
+        offered: int32 of shape (meetings + 1,), scratch.
 
     Returns:
         how many ways had no room.
@@ -173,7 +177,8 @@ def contract(
             other = previous[node]
             work.turn, work.offers = at + 1, 0
             if other < 0:
-                _offer(&work, -1, pause[node])
+                if pause[node] > NEVER:
+                    _offer(&work, -1, pause[node])
             elif ends[other] >= 0:
                 _offer(&work, ends[other], pause[node])
             else:
@@ -198,7 +203,7 @@ def contract(
 def meet(
     const int32_t[::1] order, const int64_t[::1] first, const int32_t[::1] row, const uint8_t[::1] counts,
     const int64_t[::1] into, const int32_t[::1] source, const int64_t[::1] weight, const int64_t[::1] length,
-    bint mean, int64_t[::1] arrival, int64_t[::1] done,
+    int64_t[::1] arrival, int64_t[::1] done,
 ):
     """Replays the meetings of all ranks: each is done so long after its ranks have come.
 
@@ -211,11 +216,9 @@ def meet(
         source, weight: int32 and int64 of shape (ways,), the meeting that each comes from, -1 for none, and its length
             in ps.
         length: int64 of shape (meetings,), ps.
-        mean: a meeting starts at the mean of its arrivals, not at the latest.
         arrival: int64 of shape (rows,), receives the times in ps; done: int64 of shape (meetings,).
     """
-    cdef int64_t at, place, way, moment, here, latest, counted, number
-    cdef double total
+    cdef int64_t at, place, way, moment, here, latest, counted
     cdef int32_t meeting, each
     with nogil:
         for at in range(order.shape[0]):
@@ -230,14 +233,9 @@ def meet(
                         moment = here
                 arrival[each] = moment
                 counted += counts[each] != 0
-            latest, total, number = NEVER, 0, 0
+            latest = NEVER
             for place in range(first[meeting], first[meeting + 1]):
                 each = row[place]
-                if counted and not counts[each]:
-                    continue
-                latest = max(latest, arrival[each])
-                total += arrival[each]
-                number += 1
-            if mean and number:
-                latest = <int64_t>(total / number)
+                if counts[each] or not counted:
+                    latest = max(latest, arrival[each])
             done[meeting] = latest + length[meeting]

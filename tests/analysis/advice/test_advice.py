@@ -293,6 +293,31 @@ def test_samples_that_no_op_makes_may_be_read_or_unpacked_where_no_python_was_re
     assert any("with_stack=True" in action for action in first.actions)
 
 
+def test_a_loader_that_sleeps_needs_workers() -> None:
+    sorts = {"l": LOADED["l"], "s": Sort(K.PYTHON_CALL, "<built-in function sleep>"), "f": LOADED["f"]}
+    picture = """
+        host main | M0--------M1--------
+        host main | l-----a---l-----a---
+        host main | f----     f----
+        host main |  s---      s---
+    """
+
+    first = advise(context_of(draw(picture, sorts))).items[0]
+
+    assert first.kind == "input_no_prefetch"
+    assert "for 80 % of the wait the loop's thread sleeps" in first.evidence
+
+
+@pytest.mark.parametrize(("ran", "queued", "waits_ms"), [(8, 0, 6.0), (8, 6, 3.0), (17, 0, 1.5), (20, 0, None)])
+def test_only_what_the_thread_sleeps_is_waiting_for_workers(ran: int, queued: int, waits_ms: float | None) -> None:
+    sorts = {"l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__")}
+    picture = "host main | M0--------M1--------\nhost main | l-----a---l-----a---"
+
+    advice = waiting.RULE(context_of(draw(picture, sorts, usage=[(0, 20, ran, queued)])))
+
+    assert (advice.rows[0].value_ms if advice else None) == waits_ms
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "why"),
     [
@@ -880,8 +905,7 @@ def test_an_item_in_json() -> None:
         "id": "checkpoint.stall",
         "class": "checkpoint_stall",
         "title": "Save less often, or in the background",
-        "evidence": "60.0 % of each step is `utils.py:3 save_weights` (1 call of 6.00 ms); 60.0 % of each step is spent"
-        " saving the model's state, in utils.py:3 save_weights",
+        "evidence": "60.0 % of each step is saving or restoring state: `utils.py:3 save_weights` (1 call of 6.00 ms)",
         "predicted_speedup": 2.5,
         "predicted_speedup_least": 1.87,
         "predicted_speedup_most": 3.79,
@@ -961,6 +985,6 @@ def test_an_advice_that_counts_more_than_the_breakdown_s_input_says_so(bottlenec
 
     evidence = overview["advice"][0]["evidence"]
     assert evidence.startswith(
-        "60.6 % of each step is copies: `H2D Dispatch` (2 calls of 14.44 ms); 71.5 % of each step is spent"
+        "66.9 % of each step is copies: `jax_table_argument.py:35 step` (1 call of 31.93 ms); the breakdown"
     )
     assert f"the breakdown counts {overview['input_bound_percent']:.1f} % as input" in evidence

@@ -128,7 +128,8 @@ function GuideShare({ account, guide }: { account: Cell | undefined; guide: Cell
             {guide > account
               ? "all time in which a batch is fetched or copied to a device and no device computes, even if the step " +
                 "does not wait for it."
-              : "only time between the start and the end of a step in which no device computes."}
+              : "a moment in which several things run as the first of them in a fixed order, in which device compute " +
+                "and output come before input, and it leaves out the time between two steps."}
           </>
         )}
       </p>

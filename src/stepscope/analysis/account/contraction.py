@@ -18,7 +18,8 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, offsets_of
 from stepscope.records import dataclass
 
-_MOST_WAYS = 12  # to a node; what has more keeps the latest
+NEVER = np.iinfo(np.int64).min // 4
+_MOST_WAYS = 16  # to a node; what has more keeps the latest
 _WINDOW = 64  # collectives before each one to which the least time is kept, to see which ways another one explains
 
 
@@ -93,6 +94,89 @@ def _are_apart(first: I64, last: I64) -> Mask:
     apart = np.empty(len(first), np.bool_)
     apart[order] = first[order] > reached
     return apart
+
+
+@dataclass(frozen=True)
+class Between:
+    """The times between the meetings that are kept of a contraction, bounds of steps among them.
+
+    Attributes:
+        source, target: int32 of shape (ways,), places among the kept ones; source -1 for the start of the replay.
+        weight_ps: int64 of shape (ways,).
+        order: int64 of shape (kept,), the turn of each.
+        least_ps: int64 of shape (kept, window) by turn, the longest way from each of those before, the nearest first;
+            NEVER for none.
+        since_zero_ps: int64 of shape (kept,) by turn, the same from the start of the replay.
+    """
+
+    source: I32
+    target: I32
+    weight_ps: I64
+    order: I64
+    least_ps: I64
+    since_zero_ps: I64
+
+    def longest(self, source: I64, target: I64) -> I64:
+        """The longest way between each of some pairs, whatever lies on it: int64 of shape (n,), NEVER where none is
+        known."""
+        found = np.full(len(source), NEVER)
+        turn, since = self.order[target], np.where(source >= 0, self.order[source], -1)
+        back = turn - since - 1
+        near = (since >= 0) & (back >= 0) & (back < self.least_ps.shape[1])
+        found[near] = self.least_ps[turn[near], back[near]]
+        found[source < 0] = self.since_zero_ps[turn[source < 0]]
+        direct, count = self._keys(self.source, self.target), len(self.order)
+        order = np.argsort(direct, kind="stable")
+        wanted = (source + 1) * count + target
+        at = np.minimum(np.searchsorted(direct[order], wanted), max(len(order) - 1, 0))
+        known = direct[order[at]] == wanted if len(order) else np.zeros(len(wanted), np.bool_)
+        found[known] = np.maximum(found[known], self.weight_ps[order[at[known]]])
+        return found
+
+    def _keys(self, source: I32, target: I32) -> I64:
+        return (source.astype(np.int64) + 1) * len(self.order) + target
+
+
+def between(found: Contraction, kept: I64) -> Between:
+    """The longest ways between some rows of a contraction; its other meetings take as long as they do alone.
+
+    Args:
+        kept: int64, rows for meetings and bounds.
+    """
+    rows, count = len(found.into) - 1, len(kept)
+    target = np.repeat(np.arange(rows), np.diff(found.into))
+    pause = np.full(rows, NEVER)
+    first = found.source < 0
+    pause[target[first]] = found.weight_ps[first]
+    source, lag, into = (
+        found.source[~first],
+        found.weight_ps[~first],
+        offsets_of(np.bincount(target[~first], minlength=rows)),
+    )
+    own, previous = (
+        np.append(found.length_ps, np.zeros(rows - len(found.length_ps), np.int64)),
+        np.full(rows, -1, np.int32),
+    )
+    order, after_start = np.empty(rows, np.int32), np.zeros(len(source), np.uint8)
+    kernels.replay.sort(
+        previous, into, source, np.zeros(rows, np.uint8), np.empty(rows + 1, np.int32), order,
+        np.zeros(len(source), np.uint8),
+    )  # fmt: skip
+    start, end, meeting = np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, -1, np.int32)
+    kernels.replay.replay(order, previous, pause, own, into, source, lag, after_start, start, end)
+    meeting[kept] = np.arange(count)
+    way_source, way_weight = np.empty((rows, _MOST_WAYS), np.int32), np.empty((rows, _MOST_WAYS), np.int64)
+    number, scratch = np.zeros(rows, np.uint8), np.zeros((4, count + 1), np.int64)
+    least = np.empty((count + 1, _WINDOW), np.int64)
+    kernels.ranks.contract(
+        order, previous, pause, own, into, source, lag, after_start, meeting, meeting, np.append(end[kept], 0),
+        way_source, way_weight, number, least, scratch, np.empty(count + 1, np.int32),
+    )  # fmt: skip
+    some = np.arange(_MOST_WAYS) < number[kept, None]
+    return Between(
+        way_source[kept][some], np.repeat(np.arange(count, dtype=np.int32), number[kept]), way_weight[kept][some],
+        scratch[0, :count], least[:count], scratch[1, :count],
+    )  # fmt: skip
 
 
 def contract(

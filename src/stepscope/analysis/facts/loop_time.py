@@ -300,6 +300,7 @@ def _places_in_steps(steps: HostSteps, times: I64) -> I64:
 def _count_written_variables(loop: Loop, steps: HostSteps) -> int:
     """Number of variables that a step writes, on any thread; 0 if that was not recorded."""
     ops = events_of_kind(loop.trace, K.OP)
+    ops = ops[steps.label[ops] >= 0]
     written = int(has_trait(loop.trace, loop.trace.events.type[ops], OpTrait.WRITES_VARIABLE).sum())
     return written // max(len(steps.number), 1)
 

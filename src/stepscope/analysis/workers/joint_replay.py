@@ -14,10 +14,11 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.contraction import Contraction
-from stepscope.analysis.steps.session_steps import StepsOfHost
-from stepscope.analysis.workers.collectives import Collectives
+from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host
+from stepscope.analysis.workers.collectives import Collectives, collectives_of
 from stepscope.analysis.workers.matching import Matched, StepKey, match_collectives, match_steps
-from stepscope.analysis.workers.rank_graphs import RankGraph
+from stepscope.analysis.workers.rank_graphs import RankGraph, rank_graph_of
+from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, offsets_of
 from stepscope.records import dataclass
 from stepscope.vocabulary.collectives import PIPELINE_OPERATION
@@ -27,7 +28,7 @@ _FIRST = 16  # common collectives of two ranks that are laid side by side
 
 
 @dataclass(frozen=True)
-class Rank:
+class RankModel:
     """What is known of a rank."""
 
     steps: StepsOfHost
@@ -38,6 +39,12 @@ class Rank:
     def name(self) -> str:
         """The rank's host."""
         return self.steps.host
+
+
+def rank_of(trace: HostTrace) -> RankModel | None:
+    """What a joint replay needs of a host; None where it has no steps or meets nobody."""
+    graph = rank_graph_of(trace)
+    return RankModel(steps_of_host(trace), collectives_of(trace), graph) if graph is not None else None
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ class JointGraph:
         offset_ps: int64 of shape (ranks,), how far the start of each rank's replay is after that of the common one.
     """
 
-    ranks: tuple[Rank, ...]
+    ranks: tuple[RankModel, ...]
     keys: list[list[StepKey]]
     meeting: I32
     first_row: I64
@@ -65,6 +72,15 @@ class JointGraph:
     def meetings(self) -> int:
         """How many meetings there are, those of one rank and bounds included."""
         return int(self.meeting.max()) + 1
+
+    def keys_of_steps(self) -> list[list[StepKey]]:
+        """The keys of each rank's replayed steps."""
+        return [
+            [keys[row] for row in rank.graph.steps.tolist()]
+            if keys
+            else [(0, row) for row in rank.graph.steps.tolist()]
+            for rank, keys in zip(self.ranks, self.keys, strict=True)
+        ]
 
     def separate(self, meetings: I32) -> JointGraph:
         """The same with each rank alone in some of the meetings."""
@@ -88,7 +104,7 @@ class JointReplay:
     step_ps: tuple[I64, ...]
 
 
-def join_ranks(ranks: Sequence[Rank]) -> JointGraph | None:
+def join_ranks(ranks: Sequence[RankModel]) -> JointGraph | None:
     """Matches the meetings of ranks; None where no two ranks have one in common."""
     hosts, collectives = [rank.steps for rank in ranks], [rank.collectives for rank in ranks]
     keys = match_steps(hosts)
@@ -106,19 +122,16 @@ def join_ranks(ranks: Sequence[Rank]) -> JointGraph | None:
 def replay_together(
     graph: JointGraph,
     contractions: Sequence[Contraction] | None = None,
-    mean: bool = False,
     without: int | None = None,
 ) -> JointReplay:
     """Replays all ranks.
 
     Args:
         contractions: of each rank, instead of its own, such as those after a change.
-        mean: a meeting starts when its ranks have come on average, as if all had the same work.
         without: a rank that no other one waits for.
     """
     ways = _join_ways(graph, contractions or [rank.graph.contraction for rank in graph.ranks])
-    length = np.full(graph.meetings, np.iinfo(np.int64).max)
-    np.minimum.at(length, graph.meeting, ways.length_ps)
+    length = _shortest(graph, ways.length_ps)
     row = np.argsort(graph.meeting, kind="stable").astype(np.int32)
     counts = np.ones(len(row), np.uint8)
     if without is not None:
@@ -126,7 +139,7 @@ def replay_together(
     arrival, done = np.empty(len(row), np.int64), np.empty(graph.meetings, np.int64)
     kernels.ranks.meet(
         _sort_meetings(graph, ways)[0], offsets_of(np.bincount(graph.meeting)), row, counts, ways.into, ways.source,
-        ways.weight_ps, length, mean, arrival, done,
+        ways.weight_ps, length, arrival, done,
     )  # fmt: skip
     done = done[graph.meeting]
     step_ps = tuple(
@@ -136,7 +149,43 @@ def replay_together(
     return JointReplay(arrival, done, step_ps)
 
 
-def part_removed(graph: JointGraph, contractions: Sequence[Contraction]) -> JointGraph:
+def meeting_lengths(graph: JointGraph) -> list[I64]:
+    """How long each meeting of each rank takes by itself: int64 of shape (meetings,), ps."""
+    recorded = np.concatenate([_lengths(rank.graph.contraction) for rank in graph.ranks])
+    shortest = _shortest(graph, recorded)[graph.meeting]
+    return [
+        shortest[first : first + len(rank.graph.contraction.length_ps)]
+        for rank, first in zip(graph.ranks, graph.first_row.tolist(), strict=False)
+    ]
+
+
+def joint_error_percent(graph: JointGraph, replayed: JointReplay) -> list[float | None]:
+    """How far each rank's median step in a joint replay is from the recorded one; None without usual steps."""
+    found: list[float | None] = []
+    for rank, steps in zip(graph.ranks, replayed.step_ps, strict=True):
+        recorded = rank.graph.recorded_ps[rank.graph.usual]
+        median = float(np.median(recorded)) if len(recorded) else 0.0
+        off = abs(float(np.median(steps[rank.graph.usual])) - median) if median > 0 else 0.0
+        found.append(100.0 * off / median if median > 0 else None)
+    return found
+
+
+def waits_in_steps(graph: JointGraph, replayed: JointReplay) -> list[I64]:
+    """How long each rank waits for others in each of its steps: int64 of shape (steps,) of each rank, ps."""
+    found = []
+    lengths = zip(graph.ranks, graph.first_row.tolist(), meeting_lengths(graph), strict=False)
+    for rank, first, length in lengths:
+        rows = slice(first, first + len(length))
+        waits = replayed.done_ps[rows] - length - replayed.arrival_ps[rows]
+        place = np.full(len(rank.steps.rows) + 1, -1, np.int64)  # the last one for no step
+        place[rank.graph.steps] = np.arange(len(rank.graph.steps))
+        step = place[np.array(rank.collectives.step, np.int64)[rank.graph.place]]
+        summed = np.bincount(step[step >= 0], weights=waits[step >= 0], minlength=len(rank.graph.steps))
+        found.append(summed.astype(np.int64))
+    return found
+
+
+def separate_removed(graph: JointGraph, contractions: Sequence[Contraction]) -> JointGraph:
     """The graph without the meetings of which some contractions have left nothing: nobody waits in them any more."""
     before, after = (
         np.concatenate([_lengths(each) for each in found])
@@ -154,6 +203,13 @@ class _Ways:
     source: I32
     weight_ps: I64
     length_ps: I64
+
+
+def _shortest(graph: JointGraph, length_ps: I64) -> I64:
+    """The shortest of the lengths of each meeting's rows: that of the rank which came last and waited for nobody."""
+    shortest = np.full(graph.meetings, np.iinfo(np.int64).max)
+    np.minimum.at(shortest, graph.meeting, length_ps)
+    return shortest
 
 
 def _lengths(contraction: Contraction) -> I64:
@@ -199,7 +255,7 @@ def _without_circles(graph: JointGraph) -> tuple[JointGraph, int]:
     return graph, before - graph.common
 
 
-def _number_meetings(ranks: Sequence[Rank], matched: Sequence[Matched], first: I64) -> tuple[I32, int]:
+def _number_meetings(ranks: Sequence[RankModel], matched: Sequence[Matched], first: I64) -> tuple[I32, int]:
     """The meeting of each row, those of several ranks first, and how many these are."""
     meeting = np.full(int(first[-1]), -1, np.int64)
     rows = [_rows_of_collectives(rank, begin) for rank, begin in zip(ranks, first.tolist(), strict=False)]
@@ -220,7 +276,7 @@ def _renumber(meeting: I64) -> tuple[I32, int]:
     return found.astype(np.int32), several
 
 
-def _rows_of_collectives(rank: Rank, first: int) -> list[int]:
+def _rows_of_collectives(rank: RankModel, first: int) -> list[int]:
     """The row of each collective of a rank; -1 for those that are not replayed, and for what one rank sends to another,
     which do not wait for each other in the same way."""
     row = np.full(len(rank.collectives.name), -1, np.int64)

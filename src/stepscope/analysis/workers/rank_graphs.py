@@ -8,7 +8,7 @@ from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.contraction import Contraction, Meetings, contract, find_meetings
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import usual_steps
-from stepscope.analysis.workers.collectives import collective_rows
+from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass

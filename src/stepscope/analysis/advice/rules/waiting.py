@@ -134,7 +134,7 @@ _UNKNOWN_READER_ACTIONS = (
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
-    waits = context.part_ms(Activity.INPUT)
+    waits = _waiting_ms(context)
     unnamed = _gaps_before_steps_ms(context)
     waits += unnamed
     if context.percent(waits) < context.input_threshold(threshold):
@@ -166,7 +166,19 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         intervals=_wait_intervals(context, unnamed),
     )
     share = f"{context.percent(waits):.1f} % of each step is spent waiting for input"
-    return name_culprit(context, advised, "python" if unnamed else "input", share=share)
+    return name_culprit(context, advised, *(("before_work", "python") if unnamed else ("input", "feed")), share=share)
+
+
+def _waiting_ms(context: Context) -> float:
+    """Time per step that waits for input.
+
+    Beside worker processes that is what the loop's thread sleeps at most: in the rest it unpacks what they send, or is
+    ready and has no processor, and more workers change neither.
+    """
+    waits, loop = context.part_ms(Activity.INPUT), context.loop
+    if loop is None or loop.input_sleeps_percent is None or _feed(context).loader != "multi":
+        return waits
+    return min(waits, loop.input_sleeps_percent / 100 * context.per_step(loop.activity_ps["input"]) / MS)
 
 
 def _evaluate_contention(context: Context, waits: float) -> Advice | None:
@@ -197,7 +209,7 @@ def _evaluate_contention(context: Context, waits: float) -> Advice | None:
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=context.intervals(Activity.PROGRAM),
     )
-    return name_culprit(context, advised, "input")
+    return name_culprit(context, advised, "feed")
 
 
 def _replaceable(feed: FeedFacts) -> str:

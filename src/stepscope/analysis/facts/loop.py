@@ -157,9 +157,7 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
         eager_ops=_sum_by_name(loop, loop.kind_events(K.EAGER_EXECUTE)),
         gaps=_gap_fillers(loop, parts[Activity.PYTHON]) or _sampled_filler(trace, line, parts[Activity.PYTHON]),
         python_calls=len(loop.kind_events(K.PYTHON_CALL)),
-        before_program_ps=_gap_time_before_work(
-            loop, steps, parts[Activity.PYTHON], spans_of_others(trace, line)
-        ),
+        before_program_ps=_gap_time_before_work(loop, steps, parts[Activity.PYTHON], spans_of_others(trace, line)),
         after_moves_ps=_gap_time_freeing(loop, parts[Activity.PYTHON]),
         recorded=_count_recorded(loop, parts),
         helper_events=helpers.events,

@@ -129,4 +129,6 @@ def _innermost(trace: HostTrace, rows: I64, spans: Spans, whose: CodeTrait) -> S
 def spans_of_others(trace: HostTrace, line: int) -> Spans:
     """When the samples of a thread show functions none of which makes input by its name."""
     rows = sampled_frames(trace, line)
-    return spans_of(trace, rows) - spans_of(trace, rows[has_trait(trace, trace.events.type[rows], CallTrait.MAKES_INPUT)])
+    return spans_of(trace, rows) - spans_of(
+        trace, rows[has_trait(trace, trace.events.type[rows], CallTrait.MAKES_INPUT)]
+    )

@@ -180,7 +180,7 @@ def _count_recorded(loop: Loop, parts: Mapping[Activity, Spans]) -> dict[str, Re
     order = np.argsort(begins)
     owner = np.repeat(np.arange(len(parts)), [len(spans.start) for spans in parts.values()])[order]
     bounds = np.append(np.searchsorted(loop.start, begins[order]), len(python))
-    called = np.diff(np.append(0, np.cumsum(python))[bounds])
+    called = np.diff(np.searchsorted(np.flatnonzero(python), bounds))
     calls, events = np.zeros(len(parts), np.int64), np.zeros(len(parts), np.int64)
     np.add.at(calls, owner, called)
     np.add.at(events, owner, np.diff(bounds) - called)

@@ -293,10 +293,11 @@ def _merge_shares(*lists: list[OpShare]) -> list[OpShare]:
 
 
 def _self_ps(trace: HostTrace, ops: I64) -> I64:
-    own = np.empty(len(trace.events), np.int64)
-    counts = is_any_kind(trace.events.kind, (K.OP,))
-    kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
-    return np.maximum(own[ops], 0)
+    every = events_of_kind(trace, K.OP)
+    own = np.empty(len(every), np.int64)
+    counts = trace.events.kind == K.OP
+    kernels.nesting.self_times_of(every, trace.events.duration_ps, forest(trace).parent, counts, own)
+    return np.maximum(own[np.searchsorted(every, ops)], 0)
 
 
 def _count_events_inside(trace: HostTrace, outer: I64) -> I64:

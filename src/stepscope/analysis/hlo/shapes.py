@@ -137,11 +137,6 @@ class Shapes:
         return int(fields_of(self.buf, start, stop).scalar(_MEMORY_SPACE)[0])
 
 
-def bits_of(element_type: int) -> int:
-    """The bits of an element; 0 for what has none and for unknown types."""
-    return int(_BITS[element_type]) if 0 <= element_type < len(_BITS) else 0
-
-
 def shapes_of(buf: U8, start: I64, stop: I64) -> Shapes:
     """The shapes in some ranges, and what is in them."""
     levels: list[Fields] = []

@@ -25,6 +25,7 @@ from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
 
 _LEAST_HOST_FACTOR, _HALVINGS = 0.2, 8  # a profiler that makes host work five times as long is beyond repair
+ENDS = (End.FAST, End.SLOW)  # of uncertain numbers
 _MOST_STEPS = (10, 90)  # percentiles of the steps: what most of them gain
 
 
@@ -59,22 +60,32 @@ def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | No
     factor, now = undisturbed(model)
     before = (model.now if factor == 1.0 else replay_after(model, [], host_factor=factor)).step_ps[model.steps]
     usual = replay_after(model, changes, host_factor=factor)
-    uncertain = [number for change in changes for number in _estimates(change)]
-    ends = [replay_after(model, changes, end, factor) if uncertain else usual for end in (End.FAST, End.SLOW)]
-    then = now * _median_ratio(before, usual.step_ps[model.steps])
-    doubt = model.error_percent / 100.0 * now
-    least, most = (
-        now * float(np.percentile(_ratios(before, each.step_ps[model.steps]), percent))
-        for each, percent in zip(ends, _MOST_STEPS, strict=True)
-    )
+    ends = [replay_after(model, changes, end, factor) if is_uncertain(changes) else usual for end in ENDS]
+    fast, slow = (each.step_ps[model.steps] for each in ends)
     return Foretold(
         round(now),
-        round(then),
-        max(round(min(least, then) - doubt), 0),
-        round(max(most, then) + doubt),
-        _causes_then(model, usual),
-        (*_reasons(model, factor), *dict.fromkeys(number.source for number in uncertain)),
+        *range_after(now, model.error_percent, before, usual.step_ps[model.steps], fast, slow),
+        causes_then(model, usual),
+        (*_reasons(model, factor), *sources_of(changes)),
     )
+
+
+def range_after(
+    now: float, error_percent: float, before: I64, usual: I64, fast: I64, slow: I64
+) -> tuple[int, int, int]:
+    """The median step after changes in ps, and the least and the most that it may be.
+
+    Args:
+        now: the median step, ps; error_percent: how far the replay is from it.
+        before, usual, fast, slow: int64 of shape (steps,), replayed steps: as they are, after the changes, and with
+            their uncertain numbers at both ends.
+    """
+    then, doubt = now * _median_ratio(before, usual), error_percent / 100.0 * now
+    least, most = (
+        now * float(np.percentile(_ratios(before, each), percent))
+        for each, percent in zip((fast, slow), _MOST_STEPS, strict=True)
+    )
+    return round(then), max(round(min(least, then) - doubt), 0), round(max(most, then) + doubt)
 
 
 def undisturbed(model: StepModel) -> tuple[float, float]:
@@ -113,6 +124,16 @@ def causes_without(model: StepModel, cause: Cause) -> dict[str, int]:
     return foretold.causes if foretold else {}
 
 
+def is_uncertain(changes: Sequence[Intervention]) -> bool:
+    """Whether some number of the changes is an estimate."""
+    return any(_estimates(change) for change in changes)
+
+
+def sources_of(changes: Sequence[Intervention]) -> list[str]:
+    """Where the uncertain numbers of changes are known from, each once."""
+    return [*dict.fromkeys(number.source for change in changes for number in _estimates(change))]
+
+
 def _estimates(change: Intervention) -> list[Estimate]:
     return [value for value in vars(change).values() if isinstance(value, Estimate)]
 
@@ -127,7 +148,7 @@ def _ratios(before: I64, after: I64) -> F64:
     return ratios
 
 
-def _causes_then(model: StepModel, after: Changed) -> dict[str, int]:
+def causes_then(model: StepModel, after: Changed) -> dict[str, int]:
     """What the step that is the median one after changes is spent on; what limits it as a whole has no cause."""
     order = np.argsort(after.step_ps[model.steps], kind="stable")
     step = int(model.steps[order[(len(order) - 1) // 2]])

@@ -23,6 +23,7 @@ from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
+from stepscope.analysis.workers.joint_replay import RankModel, rank_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import type_names
@@ -41,6 +42,7 @@ class HostFacts:
         warm_up: number of warm-up steps, which all these facts leave out.
         account: where the time of the median step goes, with the culprit of each cause; None without steps.
         steps: the account of every step, of a host that takes part in collectives; else empty.
+        rank: what a replay with the other ranks needs of this one; None if it has no steps or meets nobody.
         changes: what changes give that step, by the replay of its model; None without steps.
         wrapper: how PyTorch trains the model in parallel: "ddp", "fsdp", or "" for neither.
         first_calls: the capture holds first calls only; None if it holds more.
@@ -61,6 +63,7 @@ class HostFacts:
     warm_up: int = 0
     account: StepAccount | None = None
     steps: tuple[CausesOfStep, ...] = ()
+    rank: RankModel | None = None
     changes: Changes | None = None
     wrapper: str = ""
     first_calls: FirstCalls | None = None
@@ -84,6 +87,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         warm_up=count_warm_up_steps(trace),
         account=account_of(trace),
         steps=tuple(steps_among_others(trace)),
+        rank=rank_of(trace),
         changes=changes_of(trace),
         wrapper=_wrapper_of(trace),
         first_calls=first_calls_of(trace),

@@ -23,7 +23,7 @@ from stepscope.analysis.trace.module_calls import module_calls
 from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.model.arrays import I32, I64, U8, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_annotations
 
@@ -212,7 +212,7 @@ def _lay_onto_streams(trace: HostTrace, ranges: I64, lines: Mask) -> _Ranges:
     events, links = trace.events, forest(trace)
     label = np.full(len(events), -1, np.int32)
     label[ranges] = np.arange(len(ranges), dtype=np.int32)
-    launched = is_device_work(trace) & (links.cause >= 0) & lines[events.line]
+    launched = is_device_work(trace) & (links.cause >= 0) & look_up(lines, events.line)
     work = np.flatnonzero(launched) if len(ranges) else ranges[:0]
     inside = spread_labels(trace, label)
     start = events.start_ps[work]

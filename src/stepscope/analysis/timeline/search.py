@@ -10,7 +10,7 @@ from stepscope.analysis.timeline.index import is_drawn
 from stepscope.analysis.timeline.projection import projection_of, times_of
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, look_up
 from stepscope.records import dataclass
 
 LONGEST_QUERY = 500
@@ -52,7 +52,7 @@ def find_events(trace: HostTrace, text: str, regex: bool = False) -> Found:
     if found is None:
         types = trace.event_types
         matches = _match_names(trace, types.name, text, regex) | _match_names(trace, types.display_name, text, regex)
-        events = np.flatnonzero(matches[trace.events.type] & is_drawn(trace))
+        events = np.flatnonzero(look_up(matches, trace.events.type) & is_drawn(trace))
         scopes = _match_scopes(trace, text, regex)
         found = Found(np.append(matches, scopes), np.append(events, _scopes_named(trace, scopes)))
         last.clear()  # stepping from match to match repeats the same search

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause, causes_of, own_work_of_steps
-from stepscope.analysis.account.culprits import Culprit, Finder
+from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.every_step import steps_among_others
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
@@ -127,12 +127,12 @@ def _account(trace: HostTrace) -> StepAccount | None:
     if account is None or model is None:
         return None
     pieces, cause = _median_pieces(model)
-    finder = Finder(trace, model.graph, pieces)
+    finder = PieceFinder(trace, model.graph, pieces)
     rows = [_with_culprit(model, finder, cause, row) for row in account.rows]
     return replace(account, rows=rows, rivals=_rivals(model, rows), to_record=_to_record(trace, rows))
 
 
-def _with_culprit(model: StepModel, finder: Finder, causes: U8, row: AccountRow) -> AccountRow:
+def _with_culprit(model: StepModel, finder: PieceFinder, causes: U8, row: AccountRow) -> AccountRow:
     cause = Cause[row.cause.upper()]
     culprit = None if cause in _OF_NOTHING else finder.culprit(np.flatnonzero(causes == int(cause)))
     return replace(row, culprit=culprit, gain_ps=gain_of_cause(model, cause))

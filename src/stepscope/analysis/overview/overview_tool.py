@@ -348,8 +348,9 @@ class OverviewReport(Report):
         ]
 
     def _largest_parts(self) -> list[str]:
-        """The parts of the account, or of the breakdown where there is none, the longest first."""
-        rows = shown.account_rows(self.account) or self.breakdown_rows()
+        """The parts of what the verdict is read from, the account or else the breakdown, the longest first."""
+        is_trusted = self.account is not None and self.account.carries
+        rows = (shown.account_rows(self.account) if is_trusted else ()) or self.breakdown_rows()
         parts = [(str(row.get("cause") or row.get("category")), _number_value(row["percent"])) for row in rows]
         parts.sort(key=lambda part: -part[1])
         return [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]

@@ -15,6 +15,8 @@ const SPARE = 3;
 const SHORT_TEXT = 30;
 /** Of the names that rows are found by. */
 const NAME_TEXT = 40;
+/** No text gets less, in pixels. */
+const SHORTEST = 84;
 /** Both where a table would else lose the numbers that it is read for. */
 const TIGHT_TEXT = 14;
 const TIGHT_NAME = 20;
@@ -94,7 +96,20 @@ export function share(list: readonly Wish[], available: number): number[] {
     });
   }
   if (left > 0 && widths.length) spread(widths, list, left);
+  if (left < 0) shorten(widths, list, -left);
   return widths;
+}
+
+/** What is too wide even so is taken from the texts: a table that has to be moved sideways hides its numbers. */
+function shorten(widths: number[], list: readonly Wish[], over: number): void {
+  const spare = list.map((wish, index) =>
+    wish.most > wish.tight ? Math.max(0, (widths[index] as number) - SHORTEST) : 0,
+  );
+  const all = spare.reduce((sum, each) => sum + each, 0);
+  const part = all > 0 ? Math.min(1, over / all) : 0;
+  spare.forEach((each, index) => {
+    widths[index] = (widths[index] as number) - Math.ceil(each * part);
+  });
 }
 
 /** What nobody needs goes to the columns in proportion, so that numbers do not drift far from their names. */

@@ -11,6 +11,8 @@ from typing import Annotated
 import typer
 
 from stepscope import __version__
+from stepscope.cli.options import ADDRESS, MOST_PORT
+from stepscope.cli.parameters import parameter
 from stepscope.errors import UsageError
 
 TOKEN_VARIABLE = "STEPSCOPE_MCP_TOKEN"
@@ -25,11 +27,13 @@ def register(app: typer.Typer) -> None:
 def serve(
     logdirs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[LOGDIR]...", help="Agents may read what is below these, and nothing else."),
+        typer.Argument(metavar="LOGDIR", help="Agents may read what is below these, and nothing else."),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="The port to listen on.", min=0, max=65535)] = 6011,
+    host: Annotated[str, parameter(ADDRESS)] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", help="The port to listen on.", min=0, max=MOST_PORT)
+    ] = 6011,
     token: Annotated[
         str | None,
         typer.Option("--token", envvar=TOKEN_VARIABLE, help="What clients must send over HTTP (default: a new one)."),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepscope.kernels import (
+        columns,
         combine,
         critical,
         hlo,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
+    "columns",
     "combine",
     "critical",
     "hlo",

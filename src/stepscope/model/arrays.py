@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+T = TypeVar("T", bound=np.generic)
+
+_BLOCK = 1 << 16  # rows at a time where a column of all would cost memory; what is made of a block stays in caches
 
 
 def offsets_of(counts: NDArray[np.integer] | Mask | Sequence[int]) -> I64:
@@ -21,6 +25,32 @@ def offsets_of(counts: NDArray[np.integer] | Mask | Sequence[int]) -> I64:
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
+
+
+def blocks_of(rows: int) -> Iterator[slice]:
+    """All of so many rows, some ten thousand at a time."""
+    return (slice(first, min(first + _BLOCK, rows)) for first in range(0, rows, _BLOCK))
+
+
+def look_up(table: NDArray[T], index: NDArray[np.integer]) -> NDArray[T]:
+    """The entry of each index, as `table[index]`; that would make an index of eight bytes for each event first.
+
+    Args:
+        table: of any type, shape (256,) for an index of bytes, else of shape (rows,).
+        index: shape (n,), none below 0; bytes and int32 cost least.
+    """
+    out, of_rows = np.empty(len(index), table.dtype), cast(Any, index)
+    if table.dtype.itemsize == 1 and table.flags.c_contiguous and index.flags.c_contiguous:
+        into: NDArray[Any] = out.view(np.uint8)
+        if index.dtype == np.uint8 and len(table) >= 256:
+            kernels.columns.look_up(table, of_rows, into)
+            return out
+        if index.dtype == np.int32:
+            kernels.columns.look_up_rows(table, of_rows, into)
+            return out
+    for rows in blocks_of(len(index)):
+        out[rows] = table[index[rows]]
+    return out
 
 
 def run_rows(begins: I64, counts: I64) -> I64:

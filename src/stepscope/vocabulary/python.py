@@ -121,6 +121,11 @@ NAMES: tuple[NameTable, ...] = (
                 CodeTrait.IS_NATIVE,
                 r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/",
             ),
+            (
+                CodeTrait.SLEEPS,
+                r"(?:\$(?:time|select|_?socket|_ssl|<unknown>) |<built-in (?:function|method) )"
+                r"(?:sleep|recv\w*|select|poll|accept|connect|acquire)\b",
+            ),
         )
     ),
     NameTable(rules=((InputTrait.STARTS_PROCESS, r"(?:.*/)?multiprocessing/process\.py\(\d+\): start$"),)),

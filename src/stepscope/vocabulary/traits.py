@@ -85,6 +85,7 @@ class CodeTrait(IntFlag):
     MAY_BE_LIBRARY = auto()  # of a file name that frameworks have as well as programs
     IS_NATIVE = auto()  # from a library that computes outside of Python
     READS_FILE = auto()
+    SLEEPS = auto()  # waits for something outside of the program, and uses no processor
     WAITS_FOR_DEVICE = auto()  # the only record of the wait
 
 

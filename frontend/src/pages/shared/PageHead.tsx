@@ -1,5 +1,6 @@
 /** The head of a page: the question, its views, and what belongs to the whole page. */
 import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { View } from "../../questions";
 import { currentQuestion, currentView, linkOf, toolEntry } from "../../tools";
 import { sentence } from "../../ui/basics";
@@ -29,10 +30,13 @@ export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) 
 function Views() {
   const question = currentQuestion.value;
   const views = question?.views ?? [];
+  const nav = useRef<HTMLElement>(null);
+  const current = currentView.value;
+  useLayoutEffect(() => showCurrent(nav.current), [current]);
   if (views.length < 2) return null;
   const groups = [views.filter((view) => !view.isApart), views.filter((view) => view.isApart)];
   return (
-    <nav class="views" aria-label={question?.switchLabel ?? "Show"}>
+    <nav class="views" ref={nav} aria-label={question?.switchLabel ?? "Show"}>
       {question?.switchLabel === "Group by" && <span class="views-label">Group by</span>}
       {groups
         .filter((group) => group.length > 0)
@@ -45,6 +49,14 @@ function Views() {
         ))}
     </nav>
   );
+}
+
+/** Where the switch is wider than the window, the view that is shown is in its middle. */
+function showCurrent(nav: HTMLElement | null): void {
+  const link = nav?.querySelector("[aria-current]");
+  if (!nav || !link || nav.scrollWidth <= nav.clientWidth) return;
+  const [outer, inner] = [nav.getBoundingClientRect(), link.getBoundingClientRect()];
+  nav.scrollLeft += inner.left + inner.width / 2 - (outer.left + outer.width / 2);
 }
 
 function ViewLink({ view }: { view: View }) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.graph import Edges
 from stepscope.analysis.account.handovers import Meetings, handovers, inferred_meetings
 from stepscope.analysis.account.nodes import NodeFinder, distinct
@@ -139,5 +140,5 @@ def _line_bounds(trace: HostTrace, threads: Threads) -> _Marks:
         rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
         start = trace.events.start_ps[rows]
         lines += [line, line]
-        times += [int(start.min()), int((start + trace.events.duration_ps[rows]).max())]
+        times += [int(start.min()), kernels.columns.latest_end(start, trace.events.duration_ps[rows])]
     return _Marks(np.array(lines, np.int32), np.array(times, np.int64))

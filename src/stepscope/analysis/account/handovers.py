@@ -302,7 +302,7 @@ def _group(
 
 def _backward_lines(trace: HostTrace, threads: Threads) -> list[int]:
     """Threads that run the backward pass for the main one, which waits for them in a call that nobody records."""
-    lines = numbers_in(trace.events.line[is_any_kind(trace.events.kind, (K.BACKWARD,))])
+    lines = numbers_in(trace.events.line[events_of_kind(trace, K.BACKWARD)])
     return [line for line in lines if line != threads.main and line in threads.working]
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.model.arrays import I32, I64, U8, Mask, offsets_of
 from stepscope.records import dataclass
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,10 @@ class Nodes:
         return len(self.line)
 
 
-def distinct(values: I64) -> I64:
+def distinct(values: NDArray[T]) -> NDArray[T]:
     """Different values in ascending order; `np.unique` hashes times, which takes a hundred times as long as sorting."""
     ordered = np.sort(values, kind="stable")
-    different: I64 = ordered[np.append(True, np.diff(ordered) != 0)[: len(ordered)]]
+    different: NDArray[T] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return different
 
 

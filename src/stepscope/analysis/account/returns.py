@@ -12,7 +12,7 @@ from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, look_up
 from stepscope.records import dataclass
 
 _COPIES = (
@@ -92,7 +92,7 @@ def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
     which = np.searchsorted(different, names)
     wanted = np.zeros(len(trace.strings), np.bool_)
     wanted[different] = True
-    same = wanted[trace.event_types.name][trace.events.type]
+    same = look_up(wanted[trace.event_types.name], trace.events.type)
     same[call] = False
     others = np.flatnonzero(same)
     least = np.full(len(different), np.iinfo(np.int64).max)

@@ -14,7 +14,7 @@ from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import type_names
@@ -133,7 +133,7 @@ def _function_calls(trace: HostTrace, name: str) -> I64:
 def _is_of_types(trace: HostTrace, types: list[int]) -> Mask:
     wanted = np.zeros(len(trace.event_types), np.bool_)
     wanted[types] = True
-    found: Mask = wanted[trace.events.type]
+    found: Mask = look_up(wanted, trace.events.type)
     return found
 
 

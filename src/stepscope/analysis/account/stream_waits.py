@@ -86,7 +86,8 @@ class _Launches:
 
 def _recorded_waits(trace: HostTrace, launches: _Launches) -> tuple[I64, I64]:
     events = trace.events
-    rows = np.flatnonzero((events.kind == EventKind.OTHER) & (trace.stat_ints(stat_names.WAITS_FOR_RECORD) > 0))
+    rows, _ = trace.events_with_int(stat_names.WAITS_FOR_RECORD, least=1)
+    rows = rows[events.kind[rows] == EventKind.OTHER]
     waited = trace.stat_ints(stat_names.WAITS_FOR_RECORD, rows=rows)
     call_ps = _call_times(trace, trace.stat_ints(stat_names.CORRELATION_ID, rows=rows))
     record_ps = _call_times(trace, waited)
@@ -121,8 +122,8 @@ class AwaitedWork:
 def awaited_work(trace: HostTrace, call: I64) -> AwaitedWork:
     """Which work some calls of a host wait for: all that was launched before them, if nothing more is recorded."""
     line, until = np.full(len(call), -1, np.int64), trace.events.start_ps[call].copy()
-    aside = (trace.lines.kind == LineKind.OTHER)[trace.events.line]
-    rows = np.flatnonzero((trace.events.kind == EventKind.SYNC) & aside)
+    rows = events_of_kind(trace, EventKind.SYNC)
+    rows = rows[(trace.lines.kind == LineKind.OTHER)[trace.events.line[rows]]]
     if not len(rows) or not len(call):
         return AwaitedWork(line, until)
     place = _matching(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.facts.data_flow import find_needed
 from stepscope.analysis.hlo.framework_ops import framework_ops
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
@@ -107,6 +108,7 @@ class WorkFacts:
         modules: compiled programs with their ops, if ops name their program, longest first.
         training, multiplying: names of the programs with a backward pass, and of those with products; empty if the
             trace does not hold the programs.
+        needed: names of the programs whose results others take, and which take those of others.
     """
 
     steps: int
@@ -140,6 +142,7 @@ class WorkFacts:
     modules: list[OpShare] = field(default_factory=list)
     training: list[str] = field(default_factory=list)
     multiplying: list[str] = field(default_factory=list)
+    needed: list[str] = field(default_factory=list)
 
     @property
     def critical_path_share(self) -> float:
@@ -290,10 +293,11 @@ def _merge_shares(*lists: list[OpShare]) -> list[OpShare]:
 
 
 def _self_ps(trace: HostTrace, ops: I64) -> I64:
-    own = np.empty(len(trace.events), np.int64)
-    counts = is_any_kind(trace.events.kind, (K.OP,))
-    kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
-    return np.maximum(own[ops], 0)
+    every = events_of_kind(trace, K.OP)
+    own = np.empty(len(every), np.int64)
+    counts = trace.events.kind == K.OP
+    kernels.nesting.self_times_of(every, trace.events.duration_ps, forest(trace).parent, counts, own)
+    return np.maximum(own[np.searchsorted(every, ops)], 0)
 
 
 def _count_events_inside(trace: HostTrace, outer: I64) -> I64:
@@ -500,7 +504,9 @@ def _program_facts(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> di
         return {}
     found = _programs_run(trace, steps, ops, own)[:_MOST_MODULES]
     programs = programs_of(trace)
-    ops_of = [framework_ops(programs, programs.find(number, module)) for _, number, module in found]
+    places = [programs.find(number, module) for _, number, module in found]
+    ops_of = [framework_ops(programs, place) for place in places]
+    needed = find_needed([programs.module(place) if place >= 0 else None for place in places])
 
     def having(test: Callable[[str], bool]) -> list[str]:
         return [share.name for (share, _, _), ops in zip(found, ops_of, strict=True) if any(map(test, ops))]
@@ -509,6 +515,7 @@ def _program_facts(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> di
         "modules": [share for share, _, _ in found],
         "training": having(is_backward),
         "multiplying": having(is_product),
+        "needed": [share.name for (share, _, _), is_needed in zip(found, needed, strict=True) if is_needed],
     }
 
 

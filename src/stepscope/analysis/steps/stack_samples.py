@@ -126,9 +126,9 @@ def _innermost(trace: HostTrace, rows: I64, spans: Spans, whose: CodeTrait) -> S
     return SampledFunction(int(rows[first[best]]), min(float(sums[best] / spans.total), 1.0))
 
 
-def input_spans(trace: HostTrace, line: int) -> Spans | None:
-    """When the samples of a thread show a function that makes input by its name; None without samples."""
+def spans_of_others(trace: HostTrace, line: int) -> Spans:
+    """When the samples of a thread show functions none of which makes input by its name."""
     rows = sampled_frames(trace, line)
-    if not len(rows):
-        return None
-    return spans_of(trace, rows[has_trait(trace, trace.events.type[rows], CallTrait.MAKES_INPUT)])
+    return spans_of(trace, rows) - spans_of(
+        trace, rows[has_trait(trace, trace.events.type[rows], CallTrait.MAKES_INPUT)]
+    )

@@ -9,7 +9,7 @@ from stepscope.analysis.timeline.index import is_drawn
 from stepscope.analysis.timeline.tracks import Group, activity_ps, all_groups, groups_of, loaded_lines
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import HostTrace, LineKind
-from stepscope.model.arrays import F64, I64, Mask
+from stepscope.model.arrays import F64, I64, Mask, look_up
 from stepscope.records import dataclass
 
 
@@ -59,9 +59,9 @@ def _unite_device_work(trace: HostTrace, lines: I64) -> _Spans:
     chosen = np.zeros(len(trace.lines), np.bool_)
     chosen[lines] = True
     measured = chosen & np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS))
-    rows = np.flatnonzero(is_device_work(trace) & measured[trace.events.line])
+    rows = np.flatnonzero(is_device_work(trace) & look_up(measured, trace.events.line))
     if not len(rows):
-        rows = np.flatnonzero(is_drawn(trace) & chosen[trace.events.line])
+        rows = np.flatnonzero(is_drawn(trace) & look_up(chosen, trace.events.line))
     rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
     start, duration = trace.events.start_ps[rows], trace.events.duration_ps[rows]
     return _unite_spans(start, duration, np.ones(len(rows), np.bool_), np.zeros(1, np.int64), np.array([len(rows)]))

@@ -26,7 +26,6 @@ from stepscope.capture.watching.marks import Trigger
 from stepscope.records import dataclass
 
 ANY_JOB = "any"
-FRESH_S = 60.0
 _LONGEST_REASON, _LONGEST_FILE = 500, 100_000
 _FORGOTTEN_S = 3600.0
 _SETTLED_NS = 2_000_000_000

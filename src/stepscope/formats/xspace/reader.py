@@ -24,7 +24,7 @@ from stepscope.formats.xspace.planes import Bytes, Fields, PlaneReader
 from stepscope.formats.xspace.threads import join_python_calls
 from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, StatTag, Strings
-from stepscope.model.arrays import I32, U8
+from stepscope.model.arrays import I32, U8, blocks_of
 
 
 def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
@@ -185,10 +185,12 @@ def _type_table(planes: PlaneReader, lines: LineReader, columns: EventColumns) -
 def _finish_strings(strings: Interner, stats: Stats) -> Strings:
     """The finished string table.  It also sets the names of the stats that count an aggregate's occurrences."""
     table = strings.strings()
-    counts = stats.name == wire.NAME_OCCURRENCES
-    if counts.any():
-        table, row = table.add_text(schema.OCCURRENCES_STAT.encode())
-        stats.name[counts] = row
+    row = -1
+    for part in blocks_of(len(stats)):
+        counts = np.flatnonzero(stats.name[part] == wire.NAME_OCCURRENCES)
+        if len(counts):
+            table, row = (table, row) if row >= 0 else table.add_text(schema.OCCURRENCES_STAT.encode())
+            stats.name[part][counts] = row
     return table
 
 

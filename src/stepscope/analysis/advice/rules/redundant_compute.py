@@ -94,7 +94,7 @@ def _find_other_programs(work: WorkFacts) -> tuple[int, str, float, str | None]:
         return _NOTHING
     training = [module for module in work.modules if module.name in work.training]
     main = max(training or work.modules, key=lambda module: (is_training_function(module.name), module.calls))
-    beside = [module for module in work.modules if module is not main]
+    beside = [module for module in work.modules if module is not main and module.name not in work.needed]
     if training:  # a program without products is not a forward pass: it updates weights, or counts
         beside = [module for module in beside if module.name in work.multiplying]
     if not beside:

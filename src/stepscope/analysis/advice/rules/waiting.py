@@ -14,6 +14,7 @@ from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.facts.factors import WORKERS
 from stepscope.analysis.facts.feeding import FeedFacts
 from stepscope.analysis.facts.loop_events import Activity
 
@@ -133,7 +134,7 @@ _UNKNOWN_READER_ACTIONS = (
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
-    waits = context.part_ms(Activity.INPUT)
+    waits = _waiting_ms(context)
     unnamed = _gaps_before_steps_ms(context)
     waits += unnamed
     if context.percent(waits) < context.input_threshold(threshold):
@@ -166,6 +167,18 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )
     share = f"{context.percent(waits):.1f} % of each step is spent waiting for input"
     return name_culprit(context, advised, "python" if unnamed else "input", share=share)
+
+
+def _waiting_ms(context: Context) -> float:
+    """Time per step that waits for input.
+
+    Beside worker processes that is what the loop's thread sleeps at most: in the rest it unpacks what they send, or is
+    ready and has no processor, and more workers change neither.
+    """
+    waits, loop = context.part_ms(Activity.INPUT), context.loop
+    if loop is None or loop.input_sleeps_percent is None or _feed(context).loader != "multi":
+        return waits
+    return min(waits, loop.input_sleeps_percent / 100 * context.per_step(loop.activity_ps["input"]) / MS)
 
 
 def _evaluate_contention(context: Context, waits: float) -> Advice | None:
@@ -277,6 +290,8 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str,
     share = 100.0 * ops / waits if waits else 0.0
     if share >= _MOST_OF:
         return "input_preprocessing", f"{share:.0f} % of the wait is tensor ops in the training process", 0.8
+    if sleeps := _sleeping_text(context):
+        return "input_no_prefetch", sleeps, 0.8
     if feed.unpickled > feed.made_tensors:
         return "input_file_read", "the DataLoader unpickles its samples in the training process", 0.6
     if feed.from_arrays > feed.made_tensors:
@@ -284,6 +299,15 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str,
             return "input_file_read", _UNKNOWN_READER, 0.4
         return "input_preprocessing", f"its samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
     return "input_python", f"only {share:.0f} % of the wait is ops; the rest is Python in the training process", 0.8
+
+
+def _sleeping_text(context: Context) -> str:
+    """That the loop's thread sleeps while it makes its input, so that others could do that side by side; empty if it
+    does not, as far as is known."""
+    asleep = context.loop.input_sleeps_percent if context.loop else None
+    if asleep is None or asleep < _MOST_OF:
+        return ""
+    return f"for {asleep:.0f} % of the wait the loop's thread sleeps: it waits for a server or a disk, sample by sample"
 
 
 def _workers_text(context: Context) -> str:
@@ -353,7 +377,8 @@ def _bounds(context: Context, kind: str, waits: float) -> list[Bound]:
     """The bounds of the step time once the step no longer waits."""
     feed, bounds = _feed(context), []
     if kind == "input_no_prefetch":
-        bounds.append(Bound(waits, "the input, now overlapped with the step,"))
+        workers = WORKERS.usual if feed.loader else 1
+        bounds.append(Bound(waits / workers, "the input, now overlapped with the step,"))
     if kind in ("input_preprocessing", "input_no_prefetch") and feed.threads and not _can_be_cached(context, kind):
         work = context.work
         own = work.self_ps / max(work.steps, 1) / MS if work else 0.0

@@ -165,7 +165,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         intervals=_wait_intervals(context, unnamed),
     )
     share = f"{context.percent(waits):.1f} % of each step is spent waiting for input"
-    return name_culprit(context, advised, "python" if unnamed else "input", share=share)
+    return name_culprit(context, advised, *(("before_work", "python") if unnamed else ("input", "feed")), share=share)
 
 
 def _waiting_ms(context: Context) -> float:
@@ -208,7 +208,7 @@ def _evaluate_contention(context: Context, waits: float) -> Advice | None:
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=context.intervals(Activity.PROGRAM),
     )
-    return name_culprit(context, advised, "input")
+    return name_culprit(context, advised, "feed")
 
 
 def _replaceable(feed: FeedFacts) -> str:

@@ -199,11 +199,18 @@ class LoadedProfile:
 
     @property
     def chosen(self) -> str:
-        """Where this session lies, and of how many it is the newest."""
+        """Where this session lies, and of how many it is the newest; for a file that was given, the file."""
+        if len(self._files) == 1 and self._is_given(self._files[0].path):
+            return _short_path(self._files[0].path)
         lies = ", ".join(map(_short_path, self._session.joined or (self.path,)))
         if self._session.choices > 1 and self._found_below is not None:
             return f"{lies} (the newest of {self._session.choices} sessions; --run NAME reads another)"
         return lies
+
+    def _is_given(self, path: str) -> bool:
+        """Whether the user has named this file, and no folder above it."""
+        given = None if self._found_below is None else os.fspath(self._found_below)
+        return given is not None and store.basename(store.plain(given)) == store.basename(path)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -425,6 +432,7 @@ class LoadedProfile:
         """
         from stepscope.analysis.account.model import model_of
         from stepscope.analysis.advice import whatif
+        from stepscope.analysis.workers.pod_viewer_tool import HOST
 
         removed = [remove] if isinstance(remove, str) else remove
         overlapped = [overlap] if isinstance(overlap, str) else overlap
@@ -438,9 +446,10 @@ class LoadedProfile:
         if balance_ranks and changes:
             raise UsageError("balanced ranks cannot be combined with other changes", hint="ask for them alone")
         if balance_ranks:
-            parts, problems = self._partials(self._files, tool_named("critical-path"))
-            steps = {part.stepping.host: part.steps for part in parts}
-            return whatif.what_if_balanced(steps, tuple(str(problem) for problem in problems))
+            parts, problems = self._partials(self._files, tool_named("pod-viewer"))
+            ranks = [part.rank for part in parts if part.rank is not None]
+            steps = {part.steps.host: part.accounts.get(HOST, []) for part in parts}
+            return whatif.what_if_balanced(ranks, steps, tuple(str(problem) for problem in problems))
         models = [model for file in self._slowest_hosts() if (model := model_of(self.trace(file.host))) is not None]
         return whatif.what_if(models, changes, self._ops_of_class, tuple(file.host for file in self._files))
 
@@ -483,7 +492,7 @@ class LoadedProfile:
         """Answers a question in SQL; the tables are in the docs, and `sql_schema` lists them.
 
         Args:
-            query: one statement that reads, such as `SELECT name, sum(self_ps) FROM events GROUP BY name`.
+            query: one statement that reads, such as `SELECT name, sum(self_ps) FROM ops GROUP BY name`.
             attach: further sessions by name: the views of `before` are `before.events` and so on.
             name: by which this session can be named too; its views need no name before them.
             rows: the most rows of the answer; all of them if None.

@@ -550,7 +550,24 @@ def test_what_may_be_left_out_stands_in_brackets_once(command: str, argument: st
     assert run([command, "--help"]) == 0
     usage = next(line for line in capsys.readouterr().out.splitlines() if "Usage:" in line)
     assert argument in usage
-    assert "[[" not in usage
+
+
+def test_no_help_repeats_the_brackets_of_an_argument_or_an_option(capsys) -> None:
+    from stepscope.cli.commands import _COMMANDS
+
+    for command in _COMMANDS:
+        assert run([command, "--help"]) == 0
+        text = capsys.readouterr().out
+        usage = next(line for line in text.splitlines() if "Usage:" in line)
+        assert "[[" not in usage
+        assert "......" not in usage.replace(" ", "").replace("{", "").replace("}", "")
+        options = re.findall(r"^│ (?:\*  |   )?(--[a-z-]+)", text, re.MULTILINE)
+        assert len(options) == len(set(options)), command
+
+
+def test_examples_of_sql_keep_their_text(capsys) -> None:
+    assert run(["sql", "--help"]) == 0
+    assert "max(b.step), max(a.step)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_help_is_a_command_as_well(capsys) -> None:

@@ -22,7 +22,7 @@ from stepscope.capture.schedules import schedule
 from stepscope.cli import defaults, plain, stdin
 from stepscope.cli.commands import _COMMANDS, app
 from stepscope.cli.main import run
-from stepscope.errors import UnreadableError, UsageError
+from stepscope.errors import AccessError, UnreadableError, UsageError
 from stepscope.formats.xspace.writer import write
 
 STEPPED = "host main | M0--M1--M2--M3--\nhost main |  a-  a-  a-  a-"
@@ -39,9 +39,9 @@ def profile(tmp_path) -> Path:
 def no_files_of_the_user(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
-    defaults.read.cache_clear()
+    defaults.read_files.cache_clear()
     yield
-    defaults.read.cache_clear()
+    defaults.read_files.cache_clear()
 
 
 # -- stdin -----------------------------------------------------------------------------------------------------------
@@ -56,6 +56,13 @@ def test_a_dash_reads_a_profile_from_stdin(profile, monkeypatch, capsys):
 
     assert run(["steps", "-", "--format", "json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
+
+
+def test_the_summary_names_the_file_that_was_given(profile, monkeypatch, capsys):
+    feed(monkeypatch, profile.read_bytes())
+
+    assert (run(["summary", profile.name]), run(["summary", "-"])) == (0, 0)
+    assert re.findall(r"^recorded .*; from (.*)$", capsys.readouterr().out, re.MULTILINE) == [profile.name, "stdin"]
 
 
 @pytest.mark.parametrize(("content", "says"), [(b"", "nothing came on stdin"), (b"PK\x03\x04", "not a profile")])
@@ -95,14 +102,39 @@ def test_defaults_apply_to_the_commands_that_are_read_without_the_library(tmp_pa
     assert capsys.readouterr().out.startswith("step,name,")
 
 
+def test_a_default_for_an_option_that_does_not_exist_is_refused_with_its_file(tmp_path, profile, capsys):
+    (tmp_path / "pyproject.toml").write_text("[tool.stepscope.steps]\ntpo = 3\n")
+
+    assert run(["steps", str(profile)]) == 2
+    said = capsys.readouterr().err
+    assert "steps has no option tpo; did you mean top?" in said
+    assert str(tmp_path / "pyproject.toml") in said
+    assert run(["steps", "--help"]) == 0
+    assert run(["op-stats", str(profile)]) == 0
+
+
 def test_a_file_of_defaults_that_is_none_is_named(tmp_path):
     (tmp_path / "pyproject.toml").write_text("[tool.stepscope.run\n")
     with pytest.raises(UsageError, match="not TOML"):
         defaults.read()
-    defaults.read.cache_clear()
+    defaults.read_files.cache_clear()
     (tmp_path / "pyproject.toml").write_text("[tool.stepscope]\nrun = 3\n")
     with pytest.raises(UsageError, match="not a table of options"):
         defaults.read()
+
+
+def test_a_mistyped_command_is_answered_with_the_one_that_may_be_meant(capsys):
+    assert run(["sumary", "x"]) == 2
+    assert "no such command 'sumary'; did you mean 'summary'?; see stepscope --help" in capsys.readouterr().err
+
+
+def test_a_logdir_that_may_not_be_read_is_not_served(tmp_path, monkeypatch, capsys):
+    def refuse(path):
+        raise AccessError("permission denied", path=path)
+
+    monkeypatch.setattr("stepscope.formats.session.find_sessions", refuse)
+    assert run(["open", str(tmp_path), "--no-browser"]) == 1
+    assert "permission denied" in capsys.readouterr().err
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
@@ -138,7 +170,9 @@ def test_the_manual_page_has_every_command_and_option(capsys):
 
     assert page.startswith(".TH STEPSCOPE 1 ")
     assert set(re.findall(r"^\.SS stepscope (\S+)", page, re.MULTILINE)) == set(_COMMANDS)
-    assert r"\fB\-\-fail\-above\fR" in page
+    assert r"\fB\-\-fail\-above\fR \fIPERCENT\fR" in page
+    assert "How many steps to capture. Default: 10." in page
+    assert not re.search(r"default: [^)]*\)\. Default:", page)
     assert not re.search(r"^[.'](?!TH |SH |SS |TP|B )", page, re.MULTILINE)
     if shutil.which("man"):
         shown = subprocess.run(["man", "-l", "-"], input=page, capture_output=True, text=True, check=True)

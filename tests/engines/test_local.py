@@ -20,6 +20,7 @@ from stepscope.engines.choice import EngineChoice, parse_engine
 from stepscope.engines.folding import Fold, Piece
 from stepscope.engines.host_work import encode_partial
 from stepscope.engines.schedule import Progress, cut_tasks
+from stepscope.engines.session_work import limit_seconds
 from stepscope.errors import UnreadableError, UsageError
 from stepscope.report.export import to_json
 
@@ -146,6 +147,13 @@ def test_a_host_that_takes_too_much_memory_is_left_out_and_named(
     assert report.hosts == ("host0000", "host0002")
     [lost] = [warning for warning in report.warnings if warning.startswith("[lost]")]
     assert "host0001.xplane.pb: left out after 2 tries: it took 0." in lost
+
+
+@pytest.mark.parametrize("text", ["ten", "-1", "nan", "inf"])
+def test_a_limit_that_is_not_a_time_is_wrong_usage(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPSCOPE_TASK_SECONDS", text)
+    with pytest.raises(UsageError, match=f"STEPSCOPE_TASK_SECONDS is '{text}'"):
+        limit_seconds([])
 
 
 def test_nothing_left_is_an_error_that_names_the_hosts(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

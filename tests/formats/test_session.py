@@ -414,16 +414,16 @@ def test_a_folder_without_profiles_tells_what_was_looked_for_where_and_what_is_t
     problem = caught.value.problem
     assert problem.path == str(tmp_path / "alone" / "here")
     assert problem.reason == (
-        "no profile in 2 folders with 6 files, 1 level deep; "
-        f"looked for {' or '.join(each.summary for each in FORMATS if each.in_folders)}; there are instead: "
-        "3 *.json, 2 TensorBoard events (events.out.tfevents*), 1 without an ending"
+        "no profile in 2 folders with 6 files, 1 level deep, but "
+        "3 *.json, 2 TensorBoard events (events.out.tfevents*), 1 without an ending; "
+        f"looked for: {'; '.join(each.summary for each in FORMATS if each.in_folders)}"
     )
     assert "stepscope run SCRIPT" in (problem.hint or "")
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "quite" / "alone").mkdir(parents=True)
-    with pytest.raises(NotFoundError, match=r"no profile in 1 folder with 0 files; looked for .*stepscope run"):
+    with pytest.raises(NotFoundError, match=r"no profile in 1 folder with 0 files; looked for: .*stepscope run"):
         find_sessions(tmp_path / "quite" / "alone")
 
 
@@ -437,7 +437,7 @@ def test_profiles_nearby_are_pointed_at(tmp_path: Path, name: str) -> None:
 
 def test_several_folders_nearby_are_counted(tmp_path: Path) -> None:
     draw(tmp_path, f"empty/x.txt a/{RUN}/vm.xplane.pb a/{EARLIER}/vm.xplane.pb b/w.pt.trace.json c/w.pt.trace.json")
-    with pytest.raises(NotFoundError, match=rf"profiles in {tmp_path}/b and 2 more folders: give one"):
+    with pytest.raises(NotFoundError, match=rf"profiles in {tmp_path}/b and 2 more folders: give the path of one"):
         find_sessions(tmp_path / "empty")
 
 

@@ -358,11 +358,16 @@ def test_a_chained_url_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "package"),
-    [("gs://b/x", "gcsfs"), ("s3://b/x", "s3fs"), ("abfs://b/x", "adlfs"), ("sftp://h/x", "paramiko")],
+    ("url", "package", "install"),
+    [
+        ("gs://b/x", "gcsfs", '"stepscope[gcs]"'),
+        ("s3://b/x", "s3fs", '"stepscope[s3]"'),
+        ("abfs://b/x", "adlfs", '"stepscope[azure]"'),
+        ("sftp://h/x", "paramiko", "paramiko"),
+    ],
 )
 def test_a_missing_driver_is_told_with_the_package_to_install(
-    monkeypatch: pytest.MonkeyPatch, url: str, package: str
+    monkeypatch: pytest.MonkeyPatch, url: str, package: str, install: str
 ) -> None:
     def fail(path: str) -> NoReturn:
         raise ImportError(f"Install {package} to access this") from ModuleNotFoundError(name=package)
@@ -371,7 +376,7 @@ def test_a_missing_driver_is_told_with_the_package_to_install(
     with pytest.raises(AccessError) as caught:
         store.read_bytes(url)
     assert caught.value.problem.code == "no-driver"
-    assert caught.value.problem.hint == f"pip install {package}"
+    assert caught.value.problem.hint == f"pip install {install}"
 
 
 def test_missing_fsspec_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

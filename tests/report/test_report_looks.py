@@ -347,7 +347,7 @@ def test_notebooks_show_what_terminals_show():
 
 def test_without_pandas_it_says_what_else_there_is(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pandas is not installed; pip install pandas, or use to_arrow\(\)"):
+    with pytest.raises(UsageError, match=r'is not installed; pip install "stepscope\[pandas\]", or use to_arrow\('):
         report(WIDE).to_pandas()
 
 

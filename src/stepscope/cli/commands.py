@@ -46,7 +46,7 @@ DEMO_ONCE = "DEMO_ONCE"
 
 
 ProfilePath = Annotated[str, typer.Argument(metavar="PATH", help=PATH_HELP)]
-MorePaths = Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help=MORE_PATHS_HELP)]
+MorePaths = Annotated[list[str] | None, typer.Argument(metavar="MORE", help=MORE_PATHS_HELP)]
 RunName = Annotated[str | None, parameter(RUN)]
 HostName = Annotated[str | None, parameter(HOST)]
 Steps = Annotated[str | None, parameter(STEPS)]

@@ -9,8 +9,11 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.options import stdout_if_dash
+from stepscope.cli.commands import Output, ProfilePath, RunName
+from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import show_report, working
+from stepscope.cli.tools import check_output, load_profile
+from stepscope.report.export import write_file
 
 
 class GraphFormat(StrEnum):
@@ -22,32 +25,40 @@ class GraphFormat(StrEnum):
     TEXT = "text"
 
 
+_Program = Annotated[str, typer.Option("--program", metavar="NAME", help="The program (default: the slowest).")]
+_Node = Annotated[
+    str, typer.Option("--node", metavar="NAME", help="The instruction in the middle (default: the slowest).")
+]
+_Hops = Annotated[int, typer.Option("--hops", metavar="N", min=0, max=100, help="How many edges to go from it.")]
+_Find = Annotated[
+    str, typer.Option("--find", metavar="TEXT", help="List the instructions that hold this text instead.")
+]
+_Form = Annotated[
+    GraphFormat, typer.Option("--format", help="dot for Graphviz; text for all instructions of the program.")
+]
+_Host = Annotated[str | None, typer.Option("--host", metavar="NAME", help="The host to read (default: the first).")]
+
+
 def register(app: typer.Typer) -> None:
     """Adds the command."""
     app.command("hlo-graph")(hlo_graph)
 
 
 def hlo_graph(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A profile, a session folder, a logdir, or a parent.")],
-    program: Annotated[str, typer.Option("--program", help="The program; the slowest if not given.")] = "",
-    node: Annotated[str, typer.Option("--node", help="The instruction in the middle; the slowest by default.")] = "",
-    hops: Annotated[int, typer.Option("--hops", min=0, max=100, help="How far to go from it.")] = 3,
-    find: Annotated[str, typer.Option("--find", help="List the instructions that hold this text instead.")] = "",
-    form: Annotated[
-        GraphFormat, typer.Option("--format", help="dot for Graphviz; text for all instructions of the program.")
-    ] = GraphFormat.TABLE,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file to write; stdout if not given.")
-    ] = None,
-    run: Annotated[str | None, typer.Option("--run", help="The session to take; the newest if not given.")] = None,
-    host: Annotated[str | None, typer.Option("--host", help="The host to take; the first if not given.")] = None,
+    path: ProfilePath,
+    program: _Program = "",
+    node: _Node = "",
+    hops: _Hops = 3,
+    find: _Find = "",
+    form: _Form = GraphFormat.TABLE,
+    output: Output = None,
+    run: RunName = None,
+    host: _Host = None,
 ) -> None:
     """Shows what is around an instruction of an XLA program; writes Graphviz DOT or the program's text."""
     from stepscope.analysis.hlo.programs import programs_of
     from stepscope.analysis.xla import graph_viewer_tool
     from stepscope.analysis.xla.graph_export import dot, program_text
-    from stepscope.cli.options import OutputFormat
-    from stepscope.cli.tools import check_output, load_profile
 
     shown = OutputFormat.JSON if form is GraphFormat.JSON else OutputFormat.TABLE
     check_output(shown, output)
@@ -62,14 +73,11 @@ def hlo_graph(
     if form is GraphFormat.DOT:
         _write(dot(found.graphs[0]), output)
     else:
-        show_report(graph_viewer_tool.merge([found]), shown, stdout_if_dash(output), None)
+        show_report(graph_viewer_tool.merge([found]), shown, output, None)
 
 
 def _write(text: str, output: Path | None) -> None:
-    from stepscope.report.export import write_file
-
-    file = stdout_if_dash(output)
-    if file is None:
+    if output is None:
         sys.stdout.write(text)
     else:
-        write_file(file, text.encode())
+        write_file(output, text.encode())

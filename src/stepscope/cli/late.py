@@ -10,6 +10,7 @@ from typing import Any, cast
 import typer
 from typer.core import TyperGroup
 
+from stepscope.cli import defaults
 from stepscope.cli.resources import add_resource_options
 
 Register = Callable[[typer.Typer], None]
@@ -65,6 +66,11 @@ def _help_words(ctx: Any, words: list[str]) -> list[str]:
     raise typer.Exit
 
 
+def _option_names(command: Any) -> list[str]:
+    """The long names of a command's options, without their dashes."""
+    return [name[2:] for option in command.params for name in option.opts if name.startswith("--")]
+
+
 def make_group_class(registers: Mapping[str, Register], panels: Mapping[str, str]) -> type[TyperGroup]:
     """Makes the class of a group with these commands; see LateCommands."""
 
@@ -80,6 +86,9 @@ def make_group_class(registers: Mapping[str, Register], panels: Mapping[str, str
                 args = [named, *args[1:]]
             if args and args[0] not in self.commands and _is_path(args[0]):
                 ctx.fail(f"{args[0]!r} is not a command. To read the profile: stepscope summary {args[0]}")
-            return super().resolve_command(ctx, args)
+            name, command, rest = super().resolve_command(ctx, args)
+            if not {"--help", "-h"} & set(rest):
+                defaults.check_names(str(name), _option_names(command))
+            return name, command, rest
 
     return Group

@@ -143,7 +143,7 @@ def _run_by_library(words: list[str]) -> int:
 
 def _report_wrong_words(error: Any) -> int:
     """Reports what the library finds wrong in the words as every other error: one line, with what to do."""
-    message = error.format_message().replace(": Value error, ", ": ").strip()
+    message = error.format_message().replace(": Value error, ", ": ").replace(". Did you", "; did you").strip()
     if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
         if message:
             print(message, file=sys.stderr)

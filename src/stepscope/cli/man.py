@@ -38,7 +38,10 @@ def _page(group: Any, panels: Any) -> Iterator[str]:
         for name in commands:
             yield from _command(name, group.commands[name])
     yield ".SH EXIT STATUS"
-    yield "0: done. 1: the work failed; one line on stderr says what, where and what to do. 2: wrong usage."
+    yield (
+        "0: done. 1: the work failed; one line on stderr says what, where and what to do. 2: wrong usage. "
+        "130: ended by Ctrl\\-C."
+    )
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
@@ -48,8 +51,19 @@ def _command(name: str, command: Any) -> Iterator[str]:
     for option in command.params:
         if option.param_type_name == "option" and not option.hidden:
             yield ".TP"
-            yield rf"\fB{_text(', '.join(option.opts))}\fR"
-            yield _text(option.help or "")
+            yield rf"\fB{_text(', '.join(option.opts))}\fR{_value_text(option)}"
+            yield _text(f"{option.help or ''}{_default_text(option)}")
+
+
+def _value_text(option: Any) -> str:
+    """The name of an option's value after a space, in italics; empty for a flag."""
+    name = option.metavar or option.opts[0].lstrip("-").upper()
+    return "" if option.is_flag else rf" \fI{_text(name)}\fR"
+
+
+def _default_text(option: Any) -> str:
+    """` Default: 10.`; empty for a flag, and where nothing is the default."""
+    return "" if option.is_flag or option.default in (None, "", [], ()) else f" Default: {option.default}."
 
 
 def _text(text: str) -> str:

@@ -6,11 +6,14 @@ import gc
 import os
 import secrets
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from stepscope import __version__
+from stepscope.cli.options import ADDRESS, MOST_PORT
+from stepscope.cli.parameters import parameter
 from stepscope.errors import UsageError
 
 TOKEN_VARIABLE = "STEPSCOPE_MCP_TOKEN"
@@ -25,11 +28,13 @@ def register(app: typer.Typer) -> None:
 def serve(
     logdirs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[LOGDIR]...", help="Agents may read what is below these, and nothing else."),
+        typer.Argument(metavar="LOGDIR", help="Agents may read what is below these, and nothing else."),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="The port to listen on.", min=0, max=65535)] = 6011,
+    host: Annotated[str, parameter(ADDRESS)] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", help="The port to listen on.", min=0, max=MOST_PORT)
+    ] = 6011,
     token: Annotated[
         str | None,
         typer.Option("--token", envvar=TOKEN_VARIABLE, help="What clients must send over HTTP (default: a new one)."),
@@ -57,7 +62,12 @@ def _serve_http(server: object, host: str, port: int, token: str) -> None:
     import uvicorn
 
     from stepscope.agents.server import PATH, make_http_app
+    from stepscope.web import serving
 
+    bound = serving.bind_socket(host, port, tries=1)
     shown = token if TOKEN_VARIABLE not in os.environ else f"${TOKEN_VARIABLE}"
-    print(f"http://{host}:{port}{PATH}\nAuthorization: Bearer {shown}", file=sys.stderr, flush=True)
-    uvicorn.run(make_http_app(server, token, host), host=host, port=port, log_level="warning")
+    address = serving.page_url(bound).rstrip("/")
+    print(f"{address}{PATH}\nAuthorization: Bearer {shown}", file=sys.stderr, flush=True)
+    config = uvicorn.Config(make_http_app(server, token, host), log_level="warning")
+    with suppress(KeyboardInterrupt):  # which it raises again once open requests have ended
+        uvicorn.Server(config).run(sockets=[bound])

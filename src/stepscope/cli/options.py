@@ -56,6 +56,7 @@ class Option:
         field: the field of `ToolRequest` that it sets.
         names: as written on the command line, the long one first.
         help: what it does, in one or two sentences.
+        value: what the help calls its value; empty for a flag, and where the help lists the values.
         read: turns its text into its value; raises ValueError for a wrong text.
         repeatable: whether it may be given several times.
         is_flag: whether it takes no value and means True.
@@ -64,6 +65,7 @@ class Option:
     field: str
     names: tuple[str, ...]
     help: str
+    value: str = ""
     read: Callable[[str], Any] = str
     repeatable: bool = False
     is_flag: bool = False
@@ -71,30 +73,42 @@ class Option:
 
 PATH_HELP = "A profile file, a session folder, a logdir, or a parent of these; - reads a profile from stdin."
 MORE_PATHS_HELP = "More of these, such as a folder per worker: all their hosts are read together."
-RUN = Option("run", ("--run",), "The session to read (default: the newest).")
-HOST = Option("host", ("--host",), "The host to read (default: all hosts).")
-STEPS = Option("steps", ("--steps",), "The steps to read, such as 3-9 (default: all).")
+RUN = Option("run", ("--run",), "The session to read (default: the newest).", "NAME")
+HOST = Option("host", ("--host",), "The host to read (default: all hosts).", "NAME")
+STEPS = Option("steps", ("--steps",), "The steps to read, such as 3-9 (default: all).", "RANGE")
 FORMAT = Option(
     "form", ("--format",), "The format of the result; json, csv and parquet hold every row.", read=OutputFormat
 )
-OUTPUT = Option("output", ("--output", "-o"), "The file to write (default or -: stdout).", read=Path)
-TOP = Option("top", ("--top",), "Maximum rows per table (default: 20 in the first, 10 in the rest).", _positive_integer)
+OUTPUT = Option("output", ("--output", "-o"), "The file to write (default or -: stdout).", "FILE", Path)
+TOP = Option(
+    "top", ("--top",), "Maximum rows per table (default: 20 in the first, 10 in the rest).", "N", _positive_integer
+)
 SORT = Option(
-    "sort", ("--sort",), "Sort by this column, named as in --format csv; --sort=-COLUMN puts the largest first."
+    "sort",
+    ("--sort",),
+    "Sort by this column, named as in --format csv; --sort=-COLUMN puts the largest first.",
+    "COLUMN",
 )
 WHERE = Option(
     "where",
     ("--where",),
-    "COLUMN=TEXT: only rows whose column contains the text, ignoring case; repeatable.",
+    "Only rows whose column contains the text, ignoring case; repeatable.",
+    "COLUMN=TEXT",
     repeatable=True,
 )
 
 LOGDIR_HELP = "A logdir, a parent of logdirs, a session folder, or a profile file."
-PORT = Option("port", ("--port",), "The first port to try.", _port)
-ADDRESS = Option("host", ("--address", "--host"), "The address to listen on (default: this machine only).")
+PORT = Option("port", ("--port",), "The first port to try.", "PORT", _port)
+ADDRESS = Option(
+    "host", ("--address", "--host"), "The address to listen on; 0.0.0.0 is every network of this machine.", "ADDRESS"
+)
 NO_BROWSER = Option("no_browser", ("--no-browser",), "Print the address without opening a browser.", is_flag=True)
 ALLOWED_HOST = Option(
-    "allowed_host", ("--allowed-host",), "A name that a proxy uses for this server; repeatable.", repeatable=True
+    "allowed_host",
+    ("--allowed-host",),
+    "A name that a proxy uses for this server; repeatable.",
+    "NAME",
+    repeatable=True,
 )
 
 TOOL_OPTIONS = (RUN, HOST, STEPS, FORMAT, OUTPUT, TOP, SORT, WHERE)

@@ -11,4 +11,4 @@ from stepscope.cli.options import Option
 
 def parameter(option: Option, **more: Any) -> Any:
     """An option for the signature of a command; `more` holds checks that only the library makes."""
-    return typer.Option(*option.names, help=option.help, **more)
+    return typer.Option(*option.names, help=option.help, metavar=option.value or None, **more)

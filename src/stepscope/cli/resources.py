@@ -21,15 +21,16 @@ from stepscope.engines.choice import parse_engine
 from stepscope.engines.spilling import forget_library, restart_with_spilling
 from stepscope.errors import UsageError
 
-WITHOUT = frozenset({"demo", "run", "capture"})
-"""Commands that record profiles."""
+WITHOUT = frozenset({"demo", "run", "capture", "trigger", "man"})
+"""Commands that read no profile."""
 
 ENGINE = Option(
     "engine",
     ("--engine",),
     "Where to analyse the hosts: local, ray or dask, with =ADDRESS for a cluster (default: this machine).",
+    "ENGINE",
 )
-MEMORY = Option("memory", ("--memory",), "The memory to use, such as 4GB (default: half of what is free).")
+MEMORY = Option("memory", ("--memory",), "The memory to use, such as 4GB (default: half of what is free).", "SIZE")
 
 
 def use_engine(texts: list[str] | None) -> None:
@@ -51,8 +52,8 @@ def use_memory(text: str | None) -> None:
 
 
 def _declare(
-    engine: Annotated[list[str] | None, parameter(ENGINE, metavar="ENGINE", callback=use_engine)] = None,
-    memory: Annotated[str | None, parameter(MEMORY, metavar="SIZE", callback=use_memory)] = None,
+    engine: Annotated[list[str] | None, parameter(ENGINE, callback=use_engine)] = None,
+    memory: Annotated[str | None, parameter(MEMORY, callback=use_memory)] = None,
 ) -> None:
     """Declares the options; it is never called."""
 
@@ -63,6 +64,9 @@ def add_resource_options(name: str, command: Any) -> None:
         return
     app = typer.Typer(add_completion=False)
     app.command()(_declare)
-    for option in typer.main.get_command(app).params:
+    own = {option.name for option in command.params}
+    shared: list[Any] = [*typer.main.get_command(app).params]
+    for option in shared:
         option.expose_value = False  # the command's function does not take it
+        option.hidden = option.name in own  # `sql --memory` sets its own limit as well: one line in the help
         command.params.append(option)

@@ -122,15 +122,15 @@ def _run(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoRe
     armed = arm(settings, lambda line: None) if can_write(settings.logdir) else None
     if armed is None:
         end_process(program.run())
-    tell = functools.partial(_print_hard_end, armed, logdir, quiet)
-    hard_end.listen(tell)
+    report_end = functools.partial(_print_hard_end, armed, logdir, quiet)
+    hard_end.listen(report_end)
     armed.serve_captures(program.name)
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(armed.watcher.finish)
     children = armed.ledger.entries()
     armed.lasting.finish()
     armed.watcher.remove_window()
-    hard_end.forget(tell)
+    hard_end.forget(report_end)
     disarm()
     if not quiet:
         _print_outcome(armed, logdir, children, failed=status != 0)

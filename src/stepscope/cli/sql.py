@@ -28,8 +28,8 @@ _LEAST_BYTES = 64 << 20  # the engine needs some for itself
 
 _EPILOG = """
 Examples:\n
-stepscope sql logs "SELECT name, ms(sum(self_ps)) AS ms FROM events GROUP BY name ORDER BY ms DESC LIMIT 10"\n
-stepscope sql before=logs/1 after=logs/2 "SELECT (SELECT count(*) FROM before.kernels), count(*) FROM after.kernels"\n
+stepscope sql logs "SELECT name, ms(sum(self_ps)) AS ms FROM ops GROUP BY name ORDER BY ms DESC LIMIT 10"\n
+stepscope sql before=logs/1 after=logs/2 "SELECT max(b.step), max(a.step) FROM before.steps b, after.steps a"\n
 stepscope sql logs shows the tables and their columns.
 """
 
@@ -59,7 +59,7 @@ def sql(
         float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the query after this time.")
     ] = None,
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="What joins and sorts may use, such as 8GB.")
+        str, typer.Option("--memory", metavar="SIZE", help="The memory to use, joins and sorts included, such as 8GB.")
     ] = "4GB",
 ) -> None:
     """Answers a question in SQL. Without a query, lists the tables and their columns."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.options import LOGDIR_HELP, MOST_PORT
+from stepscope.cli.options import ADDRESS, LOGDIR_HELP, MOST_PORT
+from stepscope.cli.parameters import parameter
 from stepscope.report.looks import clean
 
 if TYPE_CHECKING:
@@ -23,6 +24,48 @@ if TYPE_CHECKING:
 PATIENCE_S = 20.0
 """For open requests when the server is asked to end; orchestrators wait 30 seconds before they kill."""
 
+PLAIN_TEXT_WARNING = "stepscope: without --tls-cert the token and the profiles cross the network as plain text"
+
+_Logdirs = Annotated[list[str], typer.Argument(metavar="LOGDIR", help=f"{LOGDIR_HELP} NAME=LOGDIR names it.")]
+_Host = Annotated[str, parameter(ADDRESS)]
+_Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=MOST_PORT, help="The port; 0 for any.")]
+_TokenFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="FILE", help="Tokens, one a line: TOKEN [see|label|capture [NAME]]."),
+]
+_AllowedHosts = Annotated[
+    list[str] | None,
+    typer.Option("--allowed-host", metavar="NAME", help="A name by which people reach this server; repeatable."),
+]
+_Certificate = Annotated[
+    Path | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate with its chain, as PEM.")
+]
+_Key = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="The key of the certificate, as PEM.")]
+_Proxies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--behind-proxy",
+        metavar="ADDRESS",
+        help="An address or network whose X-Forwarded headers count; repeatable.",
+    ),
+]
+_Prefix = Annotated[
+    str, typer.Option("--prefix", metavar="PATH", help="The path below which the proxy shows the page.")
+]
+_IdentityHeader = Annotated[
+    str,
+    typer.Option("--identity-header", metavar="NAME", help="The header in which the proxy names the person."),
+]
+_IdentityRole = Annotated[
+    str,
+    typer.Option(
+        "--identity-role",
+        metavar="ROLE",
+        help="What a person that the proxy names may do: see, label or capture.",
+    ),
+]
+_Log = Annotated[bool, typer.Option("--log/--no-log", help="One line of JSON per request on stderr.")]
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
@@ -30,32 +73,18 @@ def register(app: typer.Typer) -> None:
 
 
 def serve_team(
-    logdirs: Annotated[list[str], typer.Argument(metavar="LOGDIR...", help=f"{LOGDIR_HELP} NAME=LOGDIR names it.")],
-    host: Annotated[str, typer.Option("--host", help="The address to listen on (default: this machine only).")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option("--port", min=0, max=MOST_PORT, help="The port; 0 for any free one.")] = 8090,
-    token_file: Annotated[
-        Path | None,
-        typer.Option("--token-file", help="Tokens, one a line: TOKEN [see|label|capture [NAME]]."),
-    ] = None,
-    allowed_host: Annotated[
-        list[str] | None, typer.Option("--allowed-host", help="A name by which people reach this server; repeatable.")
-    ] = None,
-    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="The certificate with its chain, as PEM.")] = None,
-    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="The key of the certificate, as PEM.")] = None,
-    behind_proxy: Annotated[
-        list[str] | None,
-        typer.Option("--behind-proxy", help="An address or network whose X-Forwarded headers count; repeatable."),
-    ] = None,
-    prefix: Annotated[str, typer.Option("--prefix", help="The path below which the proxy shows the page.")] = "",
-    identity_header: Annotated[
-        str, typer.Option("--identity-header", help="The header in which the proxy names the person.")
-    ] = "",
-    identity_role: Annotated[
-        str, typer.Option("--identity-role", help="What a person that the proxy names may do: see, label or capture.")
-    ] = "label",
-    log: Annotated[bool, typer.Option("--log/--no-log", help="One line of JSON per request on stderr.")] = True,
+    logdirs: _Logdirs,
+    host: _Host = "127.0.0.1",
+    port: _Port = 8090,
+    token_file: _TokenFile = None,
+    allowed_host: _AllowedHosts = None,
+    tls_cert: _Certificate = None,
+    tls_key: _Key = None,
+    behind_proxy: _Proxies = None,
+    prefix: _Prefix = "",
+    identity_header: _IdentityHeader = "",
+    identity_role: _IdentityRole = "label",
+    log: _Log = True,
 ) -> None:
     """Shows the page to a team: behind a token, over TLS or behind a proxy, until it is asked to end.
 
@@ -69,13 +98,13 @@ def serve_team(
     from stepscope.web.door.tokens import parse_role
     from stepscope.web.hosts import own_names
     from stepscope.web.listener import load_certificate
-    from stepscope.web.memory import share_arenas
+    from stepscope.web.memory import share_heap
     from stepscope.web.site import Site, SiteOptions
 
     proxies = parse_proxies(behind_proxy or [], identity_header, prefix)
     tokens, new_text = _choose_tokens(token_file)
     tls = load_certificate(tls_cert, tls_key) if tls_cert is not None else None
-    share_arenas()
+    share_heap()
     gc.enable()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="stepscope: %(message)s")
     roots = [parse_root(text) for text in logdirs]
@@ -87,11 +116,7 @@ def serve_team(
     address = serving.page_url(bound, "http" if tls is None else "https")
     _announce([root.path for root in roots], f"{address}{proxies.prefix.lstrip('/')}", new_text)
     if tls is None and not serving.is_loopback(host):
-        print(
-            "stepscope: without --tls-cert the token and the profiles cross the network as plain text",
-            file=sys.stderr,
-            flush=True,
-        )
+        print(PLAIN_TEXT_WARNING, file=sys.stderr, flush=True)
     server.run()
 
 

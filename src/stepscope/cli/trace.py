@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from stepscope.cli.options import PATH_HELP, stdout_if_dash
+from stepscope.cli.commands import HostName, ProfilePath, RunName
+from stepscope.cli.options import stdout_if_dash
 from stepscope.cli.show import file_size_text, working
 from stepscope.errors import UsageError
 from stepscope.export.registry import EXPORTS, export_named
@@ -23,15 +24,16 @@ def register(app: typer.Typer) -> None:
 
 
 def trace(
-    path: Annotated[str, typer.Argument(metavar="PATH", help=PATH_HELP)],
+    path: ProfilePath,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The file to write; .gz compresses it, - means stdout.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The file to write; .gz compresses it, - means stdout."),
     ],
     form: Annotated[
         str, typer.Option("--format", metavar="NAME", help=f"The file format: {', '.join(NAMES)}, or an installed one.")
     ] = NAMES[0],
-    run: Annotated[str | None, typer.Option("--run", help="The session to export (default: the newest).")] = None,
-    host: Annotated[str | None, typer.Option("--host", help="The host to export (default: all hosts).")] = None,
+    run: RunName = None,
+    host: HostName = None,
 ) -> None:
     """Writes the timeline for Perfetto, Chrome or Speedscope, or the call stacks for pprof and flame graphs."""
     from stepscope.cli.tools import check_folder, load_profile

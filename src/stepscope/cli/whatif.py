@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stepscope.cli.options import PATH_HELP, OutputFormat, stdout_if_dash
+from stepscope.cli.commands import Format, HostName, Output, ProfilePath, RunName
+from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import show_report, working
+from stepscope.cli.tools import check_output, load_profile
 from stepscope.errors import UsageError
 
 _Parts = list[str] | None
@@ -20,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def whatif(
-    path: Annotated[str, typer.Argument(metavar="PATH", help=PATH_HELP)],
+    path: ProfilePath,
     remove: Annotated[
         _Parts,
         typer.Option(
@@ -45,17 +46,12 @@ def whatif(
     balance_ranks: Annotated[
         bool, typer.Option("--balance-ranks", help="Give every rank the same amount of work; without other changes.")
     ] = False,
-    run: Annotated[str | None, typer.Option("--run", help="The session to read (default: the newest).")] = None,
-    host: Annotated[str | None, typer.Option("--host", help="The host to read (default: all hosts).")] = None,
-    form: Annotated[OutputFormat, typer.Option("--format", help="The format of the result.")] = OutputFormat.TABLE,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", callback=stdout_if_dash, help="The file to write (default or -: stdout)."),
-    ] = None,
+    run: RunName = None,
+    host: HostName = None,
+    form: Format = OutputFormat.TABLE,
+    output: Output = None,
 ) -> None:
-    """Predicts the step time after one or more changes, and explains why. Every option may be given several times."""
-    from stepscope.cli.tools import check_output, load_profile
-
+    """Predicts the step time after one or more changes, and explains why. Options that take a PART may be repeated."""
     check_output(form, output)
     whole, scales = _read_scales(scale or [])
     workers = _read_workers(to)

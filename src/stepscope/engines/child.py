@@ -55,11 +55,6 @@ class Child:
         self._errors: IO[bytes] | None = None
         self._is_closed = self._spills = False
 
-    @property
-    def pid(self) -> int | None:
-        """The number of the running process."""
-        return self._process.pid if self._process else None
-
     def ask(self, content: bytes, seconds: float, memory_bytes: int, spills: bool = False) -> bytes:
         """The answer to a packed task.
 

@@ -35,10 +35,6 @@ class LocalEngine:
         """The number of child processes."""
         return self._count
 
-    def pids(self) -> list[int]:
-        """The numbers of the child processes that were started."""
-        return [child.pid for child in self._children if child.pid is not None]
-
     def submit(self, content: bytes) -> Future[Done | Lost]:
         """Gives the task to a thread, which gives it to a child that is free."""
         return self._threads.submit(self._work, content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
@@ -14,7 +15,7 @@ from stepscope.engines.budget import default_budget, memory_from, memory_of
 from stepscope.engines.choice import LOCAL, EngineChoice, engine_from
 from stepscope.engines.folding import CONDENSE_EVERY
 from stepscope.engines.host_work import HostWork, KnownFile, decode_partials, encode_partial, part_name
-from stepscope.errors import InputError, Problem
+from stepscope.errors import InputError, Problem, UsageError
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ class SessionWork:
                 cache=self.host.cache.options,
                 machine=socket.gethostname(),
                 memory_bytes=self._memory_of_child(engine),
-                seconds=_seconds([file for _, file, _ in run]),
+                seconds=limit_seconds([file for _, file, _ in run]),
             )
             for run in _neighbours(left)
         ]
@@ -317,12 +318,18 @@ def _neighbours(places: Sequence[tuple[int, HostFile, KnownFile]]) -> list[list[
     return runs
 
 
-def _seconds(files: Sequence[HostFile]) -> float:
-    """How long one host may take."""
+def limit_seconds(files: Sequence[HostFile]) -> float:
+    """How long one host may take.  Raises UsageError if the variable for that holds no such time."""
     chosen = os.environ.get(SECONDS_VARIABLE, "").strip()
-    if chosen:
-        return float(chosen)
-    return _LEAST_SECONDS + max(file.size or 0 for file in files) / _LEAST_BYTES_PER_SECOND
+    if not chosen:
+        return _LEAST_SECONDS + max(file.size or 0 for file in files) / _LEAST_BYTES_PER_SECOND
+    try:
+        seconds = float(chosen)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise UsageError(f"{SECONDS_VARIABLE} is {chosen!r}, which is not a time", hint="give seconds, such as 600")
+    return seconds
 
 
 def _close(engine: Engine) -> None:

@@ -13,6 +13,7 @@ from stepscope.formats import not_recorded, store
 from stepscope.formats.base import folder_formats, format_of
 from stepscope.formats.naming import join_names, printable
 
+_WEB = ("http://", "https://")
 _MISTYPED = 0.7  # two names at least this similar may be a typing mistake
 
 CAPTURE_HINT = (
@@ -44,10 +45,10 @@ def no_profile_error(root: str, walk: store.Walk, problems: list[Problem]) -> No
     depth = max(folder.depth for folder in walk.folders)
     where = f"{counted(len(walk.folders), 'folder')} with {counted(walk.file_count, 'file')}"
     where += f", {counted(depth, 'level')} deep" if depth else ""
-    wanted = " or ".join(fmt.summary for fmt in folder_formats())
+    wanted = "; ".join(fmt.summary for fmt in folder_formats())
     census = _count_kinds(entry.name for folder in walk.folders for entry in folder.files)
-    instead = f"; there are instead: {census}" if census else ""
-    reason = f"no profile in {where}; looked for {wanted}{instead}"
+    instead = f", but {census}" if census else ""
+    reason = f"no profile in {where}{instead}; looked for: {wanted}"
     notes = [problem for problem in problems if problem.code == not_recorded.CODE]
     if notes:  # the program that was to record knows better than any search
         said = "; ".join(dict.fromkeys(note.reason for note in notes))
@@ -78,12 +79,14 @@ def leftover_label(name: str) -> str | None:
 
 def hint_near(path: str) -> str:
     """A hint with the profiles near a path, or with how to record one."""
+    if path.startswith(_WEB):  # where a server that does not answer looks like a file that does not exist
+        return "check the address, and that the server answers"
     near = sorted(_find_nearby(path), key=lambda folder: -_name_similarity(path, folder))
     if not near:
         return CAPTURE_HINT
     if len(near) == 1:
         return f"there are profiles in {near[0]}: give that path"
-    return f"there are profiles in {near[0]} and {counted(len(near) - 1, 'more folder')}: give one of these paths"
+    return f"there are profiles in {near[0]} and {counted(len(near) - 1, 'more folder')}: give the path of one"
 
 
 def _name_similarity(path: str, other: str) -> float:

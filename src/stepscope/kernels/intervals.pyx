@@ -102,6 +102,64 @@ def common(
     return count
 
 
+cdef int64_t _count_below(const int64_t[::1] values, int64_t near, int64_t limit) noexcept nogil:
+    """How many ascending values are below a limit, looked for from a place on that is probably near."""
+    cdef int64_t low, high, middle, step = 1, count = values.shape[0]
+    if near < count and values[near] < limit:
+        low, high = near, near + 1
+        while high < count and values[high] < limit:
+            low = high
+            high += step
+            step *= 2
+        high = min(high, count)
+    else:
+        low, high = near - 1, near
+        while low >= 0 and values[low] >= limit:
+            high = low
+            low -= step
+            step *= 2
+        low = max(low, -1)
+    while high - low > 1:  # the value at `low` is below the limit, that at `high` is not
+        middle = (low + high) >> 1
+        if values[middle] < limit:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def overlap(
+    const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] before, const int64_t[::1] begin,
+    const int64_t[::1] stop, int64_t[::1] out,
+):
+    """The time that each of some intervals shares with a set of instants.
+
+    Intervals in order of time are found from one to the next; those in any other order by searching.
+
+    Args:
+        start, end: int64 of shape (n,), the set as sorted intervals that do not touch each other.
+        before: int64 of shape (n + 1,), the length of all intervals of the set before each, and of all.
+        begin, stop: int64 of shape (m,), the intervals that are asked about.
+        out: int64 of shape (m,), receives the shared time.
+    """
+    cdef int64_t i, near = 0, until = 0, at_begin, at_stop
+    if before.shape[0] != start.shape[0] + 1 or end.shape[0] != start.shape[0]:
+        raise IndexError("the columns of the set are not of one length")
+    if not begin.shape[0] == stop.shape[0] == out.shape[0]:
+        raise IndexError("the columns of intervals are not of one length")
+    with nogil:
+        for i in range(begin.shape[0]):
+            near = _count_below(start, near, begin[i])
+            at_begin = before[near]
+            if near > 0:
+                at_begin -= max(end[near - 1] - begin[i], 0)
+            until = _count_below(start, near if until < near else until, stop[i])
+            at_stop = before[until]
+            if until > 0:
+                at_stop -= max(end[until - 1] - stop[i], 0)
+            out[i] = at_stop - at_begin
+
+
 def highest_rank_time(
     const int32_t[::1] group, const uint8_t[::1] rank, const int64_t[::1] time, const uint8_t[::1] is_end,
     int64_t[::1] open_count, int64_t[:, ::1] totals,

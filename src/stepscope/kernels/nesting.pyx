@@ -262,3 +262,53 @@ def nearest(const int32_t[::1] parent, const uint8_t[::1] counts, int32_t[::1] o
                 out[event] = <int32_t>event
             else:
                 out[event] = out[parent[event]] if parent[event] >= 0 else -1
+
+
+def inherit_by_kind(
+    const uint8_t[::1] kind, const int32_t[::1] parent, const uint8_t[::1] label_of_kind, uint8_t other,
+    uint8_t[::1] out,
+):
+    """The label of each event by its kind, else that of the nearest event around it that has one.
+
+    Args:
+        kind: uint8 of shape (events,).
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        label_of_kind: uint8 of shape (256,), 0 where there is none.
+        other: the label of events that none is found for.
+        out: uint8 of shape (events,), receives the labels.
+    """
+    cdef int64_t event
+    cdef uint8_t label
+    with nogil:
+        for event in range(kind.shape[0]):
+            label = label_of_kind[kind[event]]
+            if label == 0:
+                label = out[parent[event]] if parent[event] >= 0 else other
+            out[event] = label
+
+
+cdef enum:
+    _IS_MARKED = 1
+    _IS_INSIDE = 2
+
+
+def outermost_mark(
+    const uint8_t[::1] kind, const int32_t[::1] parent, const uint8_t[::1] counts, const uint8_t[::1] mark,
+    uint8_t[::1] out,
+):
+    """Whether the outermost counted event around each event, itself included, is marked; without one the event itself.
+
+    Args:
+        kind: uint8 of shape (events,).
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        counts: uint8 of shape (256,), 1 for kinds that count.
+        mark: uint8 of shape (events,), 0 or 1.
+        out: uint8 of shape (events,), receives 1 in the lowest bit where it is marked.
+    """
+    cdef int64_t event
+    with nogil:
+        for event in range(kind.shape[0]):
+            if parent[event] >= 0 and out[parent[event]] & _IS_INSIDE:
+                out[event] = out[parent[event]]
+            else:
+                out[event] = (_IS_MARKED if mark[event] else 0) | (_IS_INSIDE if counts[kind[event]] else 0)

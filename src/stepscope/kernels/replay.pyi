@@ -39,6 +39,16 @@ def stretches(
     works: U8,
     shortest: int,
 ) -> memoryview: ...
+def cut(
+    first: int,
+    last: int,
+    around: int,
+    start: I64,
+    extent: I64,
+    parent: I32,
+    begin: I64,
+    stop: I64,
+) -> memoryview: ...
 def time_by_label(
     first: int,
     last: int,

@@ -223,6 +223,89 @@ cdef int _stretches(
     return 0
 
 
+cdef struct Cutting:
+    const int64_t* begin
+    const int64_t* stop
+    int64_t stretches
+    int64_t stretch  # the first that has not ended yet
+    int64_t until
+
+
+cdef inline int _cut(Growing* into, Cutting* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
+    """Writes down what some stretches share with the time of an event; the times of events come in order."""
+    stop = min(stop, to.until)
+    while to.stretch < to.stretches and to.stop[to.stretch] <= begin:
+        to.stretch += 1
+    while to.stretch < to.stretches and to.begin[to.stretch] < stop:
+        push(into, to.stretch)
+        push(into, max(begin, to.begin[to.stretch]))
+        push(into, min(stop, to.stop[to.stretch]))
+        push(into, event)
+        if to.stop[to.stretch] > stop:
+            break
+        to.stretch += 1
+    return 0
+
+
+def cut(
+    int64_t first, int64_t last, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
+    const int32_t[::1] parent, const int64_t[::1] begin, const int64_t[::1] stop,
+):
+    """Stretches of a line cut wherever its innermost event changes.
+
+    Args:
+        first, last: the rows of the line's events that start within the stretches, sorted by start, at one start the
+            longer first; around: the innermost event where the first stretch starts, -1 where none is.
+        start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
+        begin, stop: int64 of shape (stretches,), ps, in order of time; they do not overlap.
+
+    Returns:
+        int64 of shape (parts, 4): the stretch, start, end and innermost event (-1 where none is) of each part.
+    """
+    cdef Growing found = Growing(NULL, 0, 0)
+    cdef Cutting to
+    if begin.shape[0] != stop.shape[0]:
+        raise IndexError("the columns of stretches are not of one length")
+    try:
+        if begin.shape[0] > 0:
+            to = Cutting(&begin[0], &stop[0], begin.shape[0], 0, stop[stop.shape[0] - 1])
+            with nogil:
+                _cut_line(first, last, around, start, extent, parent, begin[0], &found, &to)
+        return as_table(&found, 4)
+    finally:
+        free(found.items)
+
+
+cdef int _cut_line(
+    int64_t first, int64_t last, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
+    const int32_t[::1] parent, int64_t moment, Growing* into, Cutting* to,
+) except -1 nogil:
+    cdef int64_t event, inner = around, above, until
+    for event in range(first, last):
+        if extent[event] <= 0:
+            continue
+        above = parent[event]
+        while inner >= 0 and inner != above:
+            until = min(start[inner] + extent[inner], start[event])
+            if until > moment:
+                _cut(into, to, moment, until, inner)
+                moment = until
+            inner = parent[inner]
+        if start[event] > moment:
+            _cut(into, to, moment, start[event], inner)
+            moment = start[event]
+        inner = event
+    while inner >= 0:
+        until = start[inner] + extent[inner]
+        if until > moment:
+            _cut(into, to, moment, until, inner)
+            moment = until
+        inner = parent[inner]
+    if to.until > moment:
+        _cut(into, to, moment, to.until, -1)
+    return 0
+
+
 cdef struct Spending:
     const int64_t* start
     const int64_t* end

@@ -138,7 +138,9 @@ class Report(ABC):
     def to_pandas(self) -> pandas.DataFrame:
         """The main table as a DataFrame.  Raises UsageError if pandas is not installed."""
         if importlib.util.find_spec("pandas") is None:
-            raise UsageError("pandas is not installed", hint="pip install pandas, or use to_arrow() or to_dict()")
+            raise UsageError(
+                "pandas is not installed", hint='pip install "stepscope[pandas]", or use to_arrow() or to_dict()'
+            )
         return self.to_arrow().to_pandas()
 
     def __init_subclass__(cls) -> None:

@@ -15,8 +15,6 @@ from stepscope.model.arrays import I32, Mask
 TEXT = pa.dictionary(pa.int32(), pa.string())
 SMALL_TEXT = pa.dictionary(pa.uint8(), pa.string())
 
-_MOST_TEXT_BYTES = (1 << 31) - 1  # of one list of texts
-
 
 def numbers(values: NDArray[Any], known: Mask | None = None) -> pa.Array:
     """A column of numbers or truth values; null where not known."""

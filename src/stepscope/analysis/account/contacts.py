@@ -7,14 +7,16 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.graph import Edges
 from stepscope.analysis.account.handovers import Meetings, handovers, inferred_meetings
-from stepscope.analysis.account.nodes import NodeFinder, distinct
+from stepscope.analysis.account.nodes import NodeFinder
 from stepscope.analysis.account.producers import Producers
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.returns import Waits, waits_of
 from stepscope.analysis.account.threads import Quiet, Threads
 from stepscope.analysis.account.windows import StepBounds
+from stepscope.analysis.trace.collective_events import collective_rows
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 
 
@@ -82,6 +84,7 @@ def contacts_of(
             *(_Marks(each.source_line, each.source_ps) for each in (stated, meetings)),
             *(_Marks(each.target_line, each.target_ps) for each in (stated, meetings)),
             _line_bounds(trace, threads),
+            *_collective_bounds(trace),
             _Marks(np.full(len(producers), threads.main, np.int32), producers.end_ps),
             *(_Marks(*each) for each in bounds.cuts()),
         ]
@@ -120,6 +123,14 @@ class _Marks:
             np.concatenate([part.line for part in parts]).astype(np.int32),
             np.concatenate([part.time_ps for part in parts]),
         )
+
+
+def _collective_bounds(trace: HostTrace) -> list[_Marks]:
+    """Where collectives of threads start and end: there ranks meet."""
+    rows = collective_rows(trace)
+    rows = rows[is_thread_event(trace)[rows]]
+    start, line = trace.events.start_ps[rows], trace.events.line[rows]
+    return [_Marks(line, start), _Marks(line, start + trace.events.duration_ps[rows])]
 
 
 def _line_bounds(trace: HostTrace, threads: Threads) -> _Marks:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.nodes import distinct
-from stepscope.model.arrays import F64, I32, I64, U8, Mask
+from stepscope.model.arrays import F64, I32, I64, U8, Mask, distinct
 from stepscope.records import dataclass
 
 
@@ -78,7 +77,7 @@ class OwnTimes:
     @staticmethod
     def split(nodes: I64, cause: U8 | I64, ps: I64) -> Iterator[tuple[I64, int, I64]]:
         """The parts of a table from nodes of which each has one cause: three of shape (n,)."""
-        for each in np.unique(cause).tolist():
+        for each in distinct(cause).tolist():
             here = cause == each
             yield nodes[here], each, ps[here]
 
@@ -142,8 +141,8 @@ class OwnTimes:
             columns[cause] = column
         return OwnTimes(self._nodes, columns)
 
-    def add(self, nodes: I64, cause: int, ps: float) -> OwnTimes:
-        """These times and so much more with a cause for some nodes."""
+    def add(self, nodes: I64, cause: int, ps: float | F64 | I64) -> OwnTimes:
+        """These times and so much more with a cause for some nodes, each of which is named once."""
         column = self._columns.get(cause, _NOTHING).widen(nodes)
         column.ps[np.searchsorted(column.nodes, nodes.astype(np.int32))] += ps
         return OwnTimes(self._nodes, {**self._columns, cause: column})

@@ -75,6 +75,12 @@ class Shapes:
             shape = children[at]
         return shape
 
+    def leaves(self, shape: int) -> list[int]:
+        """The arrays in nested tuples, in order; the shape itself if it is no tuple."""
+        if self.element_type[shape] != _TUPLE:
+            return [shape]
+        return [leaf for child in self.children_of(shape) for leaf in self.leaves(child)]
+
     def type_name(self, shape: int) -> str:
         """The element type as XLA writes it."""
         return _TYPES.get(int(self.element_type[shape]), ("?", 0))[0]
@@ -129,11 +135,6 @@ class Shapes:
         """The memory that a result lies in, as XLA numbers them; 0 is the device's main memory."""
         start, stop = (np.array([column[shape]]) for column in self.layouts)
         return int(fields_of(self.buf, start, stop).scalar(_MEMORY_SPACE)[0])
-
-
-def bits_of(element_type: int) -> int:
-    """The bits of an element; 0 for what has none and for unknown types."""
-    return int(_BITS[element_type]) if 0 <= element_type < len(_BITS) else 0
 
 
 def shapes_of(buf: U8, start: I64, stop: I64) -> Shapes:

@@ -72,7 +72,7 @@ def input_ops(trace: HostTrace) -> list[InputOp]:
         counts[calls.row] = True
     own = np.empty(len(trace.events), np.int64)
     kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
-    ops = add_ops(op for calls in sets for op in _sum_calls(trace, calls, np.maximum(own, 0)))
+    ops = add_ops(op for calls in sets for op in _sum_calls(trace, calls, own))
     return ops[:MOST_OPS]
 
 
@@ -95,7 +95,7 @@ def work_by_category(ops: Sequence[InputOp]) -> dict[str, int]:
 def _sum_calls(trace: HostTrace, calls: _Calls, own: I64) -> list[InputOp]:
     key, at = np.unique(calls.name * len(CATEGORIES) + calls.category, return_inverse=True)
     at = at.reshape(-1)
-    self_ps = own[calls.row]
+    self_ps = np.maximum(own[calls.row], 0)
     sums = []
     for values in (trace.events.duration_ps[calls.row], self_ps, self_ps if calls.work_ps is None else calls.work_ps):
         total = np.zeros(len(key), np.int64)

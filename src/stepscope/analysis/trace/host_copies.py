@@ -10,7 +10,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, look_up
+from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.devices import memory_of
 
@@ -89,10 +89,12 @@ def _copies_from(trace: HostTrace, memory: str, rows: I64) -> HostCopy:
 
 def _exposed_time(trace: HostTrace, rows: I64) -> int:
     """Time in which only these copies keep their device busy, summed over devices."""
-    plane, other = look_up(trace.lines.plane, trace.events.line), is_device_work(trace).copy()
+    own, other = trace.lines.plane[trace.events.line[rows]], is_device_work(trace).copy()
     other[rows] = False
+    work = np.flatnonzero(other)
+    plane = trace.lines.plane[trace.events.line[work]]
     total = 0
-    for device in np.unique(plane[rows]).tolist():
-        busy = spans_of(trace, np.flatnonzero(other & (plane == device)))
-        total += (spans_of(trace, rows[plane[rows] == device]) - busy).total
+    for device in np.flatnonzero(np.bincount(own)).tolist():
+        busy = spans_of(trace, work[plane == device])
+        total += (spans_of(trace, rows[own == device]) - busy).total
     return total

@@ -6,7 +6,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, Mask, blocks_of
+from stepscope.model.arrays import I64, Mask, offsets_of
 from stepscope.records import dataclass
 
 
@@ -53,14 +53,8 @@ class Spans:
 
     def overlap_ps(self, start: I64, end: I64) -> I64:
         """Time that this set shares with each interval: int64 of shape (n,), ps."""
-        before, reach = np.concatenate([[0], np.cumsum(self.end - self.start)]), np.append(0, self.end)
         inside = np.empty(len(start), np.int64)
-        for part in blocks_of(len(start)):
-            low, high = start[part], end[part]
-            at_start, at_end = np.searchsorted(self.start, low), np.searchsorted(self.start, high)
-            tail = np.maximum(reach[at_end] - high, 0) * (at_end > 0)
-            head = np.maximum(reach[at_start] - low, 0) * (at_start > 0)
-            inside[part] = before[at_end] - tail - before[at_start] + head
+        kernels.intervals.overlap(self.start, self.end, offsets_of(self.end - self.start), start, end, inside)
         return inside
 
     def touches(self, start: I64, end: I64) -> Mask:

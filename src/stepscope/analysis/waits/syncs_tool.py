@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.account import account_without_culprits
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.blocking import blocking_calls
@@ -206,7 +206,7 @@ def partial(trace: HostTrace) -> Partial:
 
 def _sync_in_median(trace: HostTrace) -> tuple[int, int]:
     """How long the median step is in calls that wait although devices are done, by its account, and how long it is."""
-    account = account_of(trace)
+    account = account_without_culprits(trace)
     if account is None:
         return 0, 0
     return sum(row.ps for row in account.rows if row.cause == "sync"), account.step_ps

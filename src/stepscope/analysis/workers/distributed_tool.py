@@ -41,13 +41,14 @@ from stepscope.analysis.steps.session_steps import (
     steps_of_host,
     warn_of_missing_steps,
 )
+from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers import bandwidth
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
-from stepscope.analysis.workers.collectives import Collectives, collective_rows, collectives_of
+from stepscope.analysis.workers.collectives import Collectives, collectives_of
 from stepscope.analysis.workers.many_ranks import (
     ALIKE_FIELDS,
     MOST_NAMED,

@@ -5,7 +5,6 @@ One partial result serves the tools `hlo-stats`, `op-profile` and `roofline`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -391,8 +390,3 @@ def _sum_stated(trace: HostTrace, done: OpTime, names: tuple[str, ...], size: in
     lacking = np.bincount(done.op[values < 0], minlength=size)
     out[lacking == 0] = sums[lacking == 0]
     return out
-
-
-def all_programs(partials: Iterable[Partial]) -> list[tuple[Partial, ProgramRow]]:
-    """The programs of all hosts."""
-    return [(part, program) for part in partials for program in part.programs]

@@ -23,7 +23,6 @@ from stepscope.records import dataclass
 
 FIRST, AGAIN, FUNCTION, VARIABLES = "first", "again", "function", "variables"
 _MOST_TEXT = 200
-_BYTES_OF_NOTE = 500
 
 Change = tuple[str, str, str]
 """An argument, what it was before, and what it is now, such as `("x", "float32[4,8]", "float32[5,8]")`."""

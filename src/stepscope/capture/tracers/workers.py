@@ -81,16 +81,16 @@ def _drop_earlier(chunk: Chunk, since_ns: int) -> Chunk:
 def _read(path: Path) -> Iterator[Chunk]:
     with path.open("rb") as file:
         data = file.read(_MOST_BYTES)
-    for told, body in layout.records(data):
-        if told.get("is") == "chunk":
-            yield _chunk(told, body)
+    for head, body in layout.records(data):
+        if head.get("is") == "chunk":
+            yield _chunk(head, body)
 
 
-def _chunk(told: dict[str, Any], body: memoryview) -> Chunk:
+def _chunk(head: dict[str, Any], body: memoryview) -> Chunk:
     """The chunk of a record that a worker of this machine wrote."""
     count = len(body) // layout.EVENT_BYTES
     name, begin, end = array("i"), array("q"), array("q")
     name.frombytes(body[: 4 * count])
     begin.frombytes(body[4 * count : 12 * count])
     end.frombytes(body[12 * count :])
-    return Chunk(told["plane"], told["line"], told["id"], told["kind"], told["names"], name, begin, end)
+    return Chunk(head["plane"], head["line"], head["id"], head["kind"], head["names"], name, begin, end)

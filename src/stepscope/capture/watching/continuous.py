@@ -174,10 +174,6 @@ class Watch:
             self._keep_now(self._mark(kind, sentence))
             error._stepscope_kept = True  # type: ignore[attr-defined]
 
-    def finish_at_exit(self) -> None:
-        """The program ends by itself."""
-        self.stop()
-
     def forget_parent(self) -> None:
         """After a fork: the watch belongs to the parent."""
         self._ended = True
@@ -535,16 +531,14 @@ class Watch:
             "watch_percent": round(self.overhead_percent(), 4),
             "threads": float(threading.active_count()),
         }
-        self.last_row = self.bucket.take(time.time(), extra)
+        row = self.bucket.take(time.time(), extra)
         if self._series is None:
             return
-        self._series.add(self.last_row)
+        self._series.add(row)
         if self._series.is_due():
             self._await_writer()
             self._writer = threading.Thread(target=self._series.tend, name=f"{THREAD_PREFIX}pack", daemon=True)
             self._writer.start()
-
-    last_row: dict[str, float | int | None] = {}  # noqa: RUF012 - replaced, never changed
 
     def overhead_percent(self) -> float:
         """What the watch costs: the windows, the processor time of its own threads, and its work inside the steps."""

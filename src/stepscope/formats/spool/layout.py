@@ -116,18 +116,18 @@ def records(data: bytes) -> Iterator[tuple[dict[str, Any], memoryview]]:
     """Heads and bodies of all complete records.  It stops without an error at the first incomplete record."""
     view, at = memoryview(data), len(MAGIC)
     while at + LENGTHS.size <= len(view):
-        head, body = LENGTHS.unpack_from(view, at)
+        head_size, body_size = LENGTHS.unpack_from(view, at)
         begin = at + LENGTHS.size
-        at = begin + head + body
+        at = begin + head_size + body_size
         if at > len(view):
             return
         try:
-            told = json.loads(bytes(view[begin : begin + head]))
+            head = json.loads(bytes(view[begin : begin + head_size]))
         except (ValueError, RecursionError):
             return
-        if not isinstance(told, dict):
+        if not isinstance(head, dict):
             return
-        yield told, view[begin + head : at]
+        yield head, view[begin + head_size : at]
 
 
 def unpack_stats(stats: Mapping[str, Any]) -> dict[str, StatValue]:

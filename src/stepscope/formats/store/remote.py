@@ -40,6 +40,9 @@ RANGES_AT_ONCE = 4
 WAITS_SECONDS = (0.2, 1.0, 4.0)
 """Before each further try of what failed for a passing reason."""
 
+_EXTRAS = {"gcsfs": '"stepscope[gcs]"', "s3fs": '"stepscope[s3]"', "adlfs": '"stepscope[azure]"'}
+"""What to install for a driver's package that an extra brings."""
+
 _PASSING = (ConnectionError, TimeoutError)
 _LASTING = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 _REFUSALS = (401, 403)  # the HTTP status of what these credentials may not do
@@ -289,7 +292,7 @@ def _no_driver(path: str, error: ImportError) -> AccessError:
     scheme = path.partition("://")[0]
     package = _driver_package(scheme, error)
     reason = f"reading {scheme}:// needs the package {package}, which is not installed"
-    return AccessError(reason, code="no-driver", path=path, hint=f"pip install {package}")
+    return AccessError(reason, code="no-driver", path=path, hint=f"pip install {_EXTRAS.get(package, package)}")
 
 
 def _driver_package(scheme: str, error: ImportError) -> str:

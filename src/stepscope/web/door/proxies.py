@@ -43,22 +43,22 @@ class Proxies:
 
     def apply(self, environ: WSGIEnvironment) -> WSGIEnvironment:
         """The request as the client sent it to the proxy.  What others say in the headers of proxies is dropped."""
-        told = {key: environ[key] for key in _FORWARDED if key in environ}
+        sent = {key: environ[key] for key in _FORWARDED if key in environ}
         clean = {key: value for key, value in environ.items() if key not in _FORWARDED}
         clean = _move_prefix(clean, self.prefix)
         if not self.knows(str(environ.get("REMOTE_ADDR", ""))):
             clean.pop(self.identity_key, None)
             return clean
-        hops = [hop.strip() for hop in told.get("HTTP_X_FORWARDED_FOR", "").split(",") if hop.strip()]
+        hops = [hop.strip() for hop in sent.get("HTTP_X_FORWARDED_FOR", "").split(",") if hop.strip()]
         # The last hops are those that the proxies added; the first that is no proxy is the client.
         client = next((hop for hop in reversed(hops) if not self.knows(hop)), None)
         if client is not None:
             clean["REMOTE_ADDR"] = client[:45]
-        if told.get("HTTP_X_FORWARDED_PROTO") in ("http", "https"):
-            clean["wsgi.url_scheme"] = told["HTTP_X_FORWARDED_PROTO"]
-        if "HTTP_X_FORWARDED_HOST" in told:
-            clean["HTTP_HOST"] = told["HTTP_X_FORWARDED_HOST"]
-        prefix = told.get("HTTP_X_FORWARDED_PREFIX", "").rstrip("/")
+        if sent.get("HTTP_X_FORWARDED_PROTO") in ("http", "https"):
+            clean["wsgi.url_scheme"] = sent["HTTP_X_FORWARDED_PROTO"]
+        if "HTTP_X_FORWARDED_HOST" in sent:
+            clean["HTTP_HOST"] = sent["HTTP_X_FORWARDED_HOST"]
+        prefix = sent.get("HTTP_X_FORWARDED_PREFIX", "").rstrip("/")
         if not self.prefix and len(prefix) <= 200 and _PREFIX.fullmatch(prefix):
             clean["SCRIPT_NAME"] = prefix
         return clean

@@ -22,7 +22,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I64, U8
+from stepscope.model.arrays import F64, I64, U8, percentiles
 from stepscope.records import dataclass
 
 _MOST_SPREAD = 9  # steps that shares are compared over
@@ -238,7 +238,7 @@ def _noise_percent(spent: F64, step_ps: I64) -> dict[str, float]:
     """
     if not len(spent):
         return {}
-    low, high = np.percentile(100.0 * spent / step_ps[:, None], (25, 75), axis=0)
+    low, high = percentiles(100.0 * spent / step_ps[:, None], (25, 75))
     noise = (2 * 1.253 / 1.349 / np.sqrt(len(spent)) * (high - low)).tolist()
     return {cause.name.lower(): noise[cause] for cause in Cause if noise[cause] > 0}
 

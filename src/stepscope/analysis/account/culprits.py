@@ -10,7 +10,7 @@ from stepscope import kernels
 from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
-from stepscope.analysis.account.nodes import distinct, numbers_in
+from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
 from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import main_function
@@ -21,7 +21,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.source_lines import source_lines
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import has_trait, type_names

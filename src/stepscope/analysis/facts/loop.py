@@ -21,7 +21,7 @@ from stepscope.analysis.steps.stack_samples import main_function, spans_of_other
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, percentiles
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import LIFTS_VALUES
@@ -228,7 +228,7 @@ def _eager_kernel_time(loop: Loop) -> int:
     kernels = loop.activity_events(Activity.RUNTIME)
     kernels = kernels[has_trait(loop.trace, loop.type[kernels], CallTrait.RUNS_KERNEL)]
     length = loop.end[kernels] - loop.start[kernels]
-    return int((length - np.percentile(length, _START_PERCENTILE)).clip(min=0).sum()) if len(length) else 0
+    return int((length - percentiles(length, (_START_PERCENTILE,))[0]).clip(min=0).sum()) if len(length) else 0
 
 
 def _fetch_spans(loop: Loop) -> Spans:

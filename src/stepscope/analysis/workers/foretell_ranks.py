@@ -73,7 +73,7 @@ def join_models(models: Sequence[StepModel]) -> JointModel | None:
     meetings = tuple(meetings_of(model.trace, model.graph)[0] for model in models)
     left = [
         _share_without_wait(model.graph, each, rank.graph.contraction.length_ps, length)
-        for model, each, rank, length in zip(models, meetings, known, meeting_lengths(graph), strict=True)
+        for model, each, rank, length in zip(models, meetings, graph.ranks, meeting_lengths(graph), strict=True)
     ]
     shortened = tuple(_shorten(model, share) for model, share in zip(models, left, strict=True))
     return JointModel(shortened, meetings, tuple(left), graph, tuple(error for error in errors if error is not None))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import stepscope
-from bench.gains import find_section, replace_section
+from bench.gains import find_sections, replace_section
 
 PROGRAMS = Path(__file__).with_name("bottlenecks")
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "advice-truth.md"
@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(page)
     if not options.only:
         older = options.output.read_text("utf-8") if options.output.is_file() else ""
-        options.output.write_text(replace_section(page, find_section(older)), encoding="utf-8")
+        options.output.write_text(replace_section(page, find_sections(older)), encoding="utf-8")
     return int(not all(outcome.is_right for found in sets.values() for outcome in found))
 
 

@@ -6,6 +6,8 @@ gain has an interval. The result is a section of `docs/advice-truth.md`, with th
     python -m bench.gains --folder DIR --run          record all programs first, one after another
     python -m bench.gains --folder DIR                judge the open half
     python -m bench.gains --folder DIR --held-out     judge the half that nobody has looked at: at the very end
+
+`--series second` records or judges the programs that were written later, which are all judged at the very end.
 """
 
 from __future__ import annotations
@@ -27,13 +29,14 @@ import numpy as np
 
 import stepscope
 from bench.bottlenecks.blocks import OWN
-from bench.bottlenecks.unseen import Program, list_unseen
+from bench.bottlenecks.unseen import SERIES, Program, list_unseen
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "advice-truth.md"
-TITLE = "## Programs written without sight of the rules"
 RESULT = "result.json"
 CLOSE = 0.2  # a predicted speed-up within this share of the real one is a good prediction
 RESAMPLES, COVERAGE = 2000, 0.95
+_TITLES = "|".join(re.escape(series.title) for series in SERIES.values())
+_SECTIONS = re.compile(rf"^## (?:{_TITLES})\n.*?(?=^## |\Z)", re.M | re.S)
 
 
 @dataclass(frozen=True)
@@ -116,12 +119,12 @@ def pair_blocks(blocks: Iterable[dict[str, Any]], figure: str) -> tuple[list[flo
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the section and writes it into the page; returns 1 if a program could not be recorded."""
     options = _options(arguments)
-    chosen = [program for program in list_unseen() if _is_chosen(program, options)]
+    chosen = [program for program in list_unseen(options.series) if _is_chosen(program, options)]
     failed = [program.name for program in chosen if options.run and not record(program, options.folder, options.own)]
     verdicts = [] if options.run else [judge(program, options.folder) for program in chosen if _has(program, options)]
     if verdicts:
         page = options.output.read_text("utf-8") if options.output.is_file() else ""
-        section = make_section(verdicts, read_known_scores(page))
+        section = make_section(options.series, verdicts, read_known_scores(page))
         print(section)
         if not options.only:
             options.output.write_text(replace_section(page, section), encoding="utf-8")
@@ -133,6 +136,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m bench.gains", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--folder", type=Path, metavar="DIR", required=True, help="captures, as NAME/slow, NAME/fixed")
+    parser.add_argument(
+        "--series", choices=SERIES, default="unseen", help="which programs; each series has its section"
+    )
     parser.add_argument("--run", action="store_true", help="record the programs, and judge nothing")
     parser.add_argument("--own", action="store_true", help="record with Stepscope's capture, not the framework's")
     parser.add_argument("--held-out", action="store_true", help="judge both halves; without it the open half alone")
@@ -175,7 +181,7 @@ def judge(program: Program, folder: Path) -> Verdict:
     slow, fixed = (_load_overview(place / variant) for variant in ("slow", "fixed"))
     answer = slow.to_dict()
     item = answer["advice"][0] if answer["advice"] else {}
-    culprit = item.get("culprit") or _find_account_culprit(answer) or {}
+    culprit = item.get("culprit") or {}
     least, most = item.get("predicted_speedup_least"), item.get("predicted_speedup_most")
     return Verdict(
         program,
@@ -197,13 +203,6 @@ def _load_overview(place: Path) -> Any:
     return stepscope.load(place).overview()
 
 
-def _find_account_culprit(answer: dict[str, Any]) -> dict[str, Any] | None:
-    """The culprit of the largest cause, for advice that names none itself."""
-    account = answer.get("account") or [{}]
-    found: dict[str, Any] | None = account[0].get("culprit")
-    return found
-
-
 def _name_culprit(culprit: dict[str, Any]) -> str | None:
     if not culprit:
         return None
@@ -216,17 +215,17 @@ def _divide(slow_ms: float | None, fixed_ms: float | None) -> float | None:
     return slow_ms / fixed_ms if slow_ms and fixed_ms else None
 
 
-def make_section(verdicts: Sequence[Verdict], known: Sequence[str]) -> str:
+def make_section(series: str, verdicts: Sequence[Verdict], known: Sequence[str]) -> str:
     """The section of the page: both scores in words, then a table of the programs."""
     return "\n".join(
         [
-            TITLE,
+            f"## {SERIES[series].title}",
             "",
-            "Made by `python -m bench.gains`. Nobody who wrote these programs knew the rules. The slow and the fixed"
-            " variant of each take turns in short blocks of one run, and both are recorded in that run. `real` is the"
-            " ratio of the elapsed times per step of neighbouring blocks, the median of up to twelve pairs, with its"
-            " 95 % bootstrap interval; `traces` is the ratio of the step times in the two traces; `CPU` is"
-            " that of the CPU times of the training process, which the load of the machine does not stretch.",
+            f"Made by `python -m bench.gains --series {series}`. Nobody who wrote these programs knew the rules. The"
+            " slow and the fixed variant of each take turns in short blocks of one run, and both are recorded in that"
+            " run. `real` is the ratio of the elapsed times per step of neighbouring blocks, the median of up to twelve"
+            " pairs, with its 95 % bootstrap interval; `traces` is the ratio of the step times in the two traces; `CPU`"
+            " is that of the CPU times of the training process, which the load of the machine does not stretch.",
             "",
             *(f"- Known: {score}" for score in known),
             *(f"- Unseen, {half}: {_score(found)}" for half, found in _split_halves(verdicts)),
@@ -241,11 +240,16 @@ def make_section(verdicts: Sequence[Verdict], known: Sequence[str]) -> str:
 
 
 def _split_halves(verdicts: Sequence[Verdict]) -> list[tuple[str, list[Verdict]]]:
-    halves = {
-        "open half": [verdict for verdict in verdicts if not verdict.program.is_held_out],
-        "held-out half": [verdict for verdict in verdicts if verdict.program.is_held_out],
-    }
-    return [(name, found) for name, found in halves.items() if found]
+    halves: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        halves.setdefault(_name_half(verdict.program), []).append(verdict)
+    return sorted(halves.items(), reverse=True)
+
+
+def _name_half(program: Program) -> str:
+    if not SERIES[program.series].held_out:
+        return "the whole series"
+    return "held-out half" if program.is_held_out else "open half"
 
 
 def _score(verdicts: Sequence[Verdict]) -> str:
@@ -295,21 +299,21 @@ def _make_row(verdict: Verdict) -> str:
 
 def read_known_scores(page: str) -> list[str]:
     """The scores that the page states for the programs that were known while the rules were written."""
-    other = replace_section(page, "")
+    other = _SECTIONS.sub("", page)
     return [
         f"{title.lower()}: {score}" for title, score in re.findall(r"^## (.+)\n\n(The first advice .+)$", other, re.M)
     ]
 
 
-def find_section(page: str) -> str:
-    """The section in a page; empty if it has none."""
-    found = re.search(rf"^{re.escape(TITLE)}\n.*?(?=^## |\Z)", page, re.M | re.S)
-    return found.group() if found else ""
+def find_sections(page: str) -> str:
+    """The sections of all series in a page, as they follow each other; empty if it has none."""
+    return "".join(_SECTIONS.findall(page))
 
 
 def replace_section(page: str, section: str) -> str:
-    """The page with this section at its end, in place of an older one."""
-    older = find_section(page)
+    """The page with this section at its end, in place of an older one with the same heading."""
+    heading = section.partition("\n")[0]
+    older = next((found for found in _SECTIONS.findall(page) if found.startswith(f"{heading}\n")), "")
     rest = (page.replace(older, "") if older else page).rstrip("\n")
     return f"{rest}\n\n{section}".rstrip("\n") + "\n"
 

@@ -151,8 +151,12 @@ def ray_cluster(workers: int) -> Iterator[str]:
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     head = subprocess.Popen([BIN / "ray", *words], env=os.environ | OPEN_RAY, **quiet, start_new_session=True)
     _await_port(port)
+    address = f"127.0.0.1:{port}"
+    # The port opens seconds before the node can work; a first task shows that it can.
+    first = f"import ray; ray.init({address!r}, log_to_driver=False); ray.get(ray.remote(lambda: 0).remote())"
+    subprocess.run([sys.executable, "-c", first], env=os.environ | OPEN_RAY, check=True, **quiet)
     try:
-        yield f"127.0.0.1:{port}"
+        yield address
     finally:
         os.killpg(head.pid, 9)
         head.wait()

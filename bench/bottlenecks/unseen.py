@@ -1,13 +1,14 @@
 """What the unseen programs declare, and which of them are held out.
 
-Whoever wrote `unseen_tf.py`, `unseen_jax.py` and `unseen_torch.py` did not know the rules of the advice. Each of these
-programs has one planted bottleneck. Its decorator declares the expected class, further acceptable classes, the culprit
-and the fix; the declarations are read from the source, without importing a framework.
+Whoever wrote `unseen_*.py`, and later `second_*.py`, did not know the rules of the advice. Each of these programs has
+one planted bottleneck. Its decorator declares the expected class, further acceptable classes, the culprit and the fix;
+the declarations are read from the source, without importing a framework.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,54 +17,95 @@ from typing import Any, TypeVar
 FOLDER = Path(__file__).parent
 FRAMEWORKS = ("tf", "jax", "torch")
 
-# Five of each framework's ten programs and two of the four controls, drawn with random.Random(20261122).sample.
-# Nobody looks at their results before the rules are final.
-HELD_OUT = frozenset(
-    {
-        "tf_database_rows",
-        "tf_cosine_restarts",
-        "tf_model_checkpoint",
-        "tf_tiny_micro_batches",
-        "tf_whole_table",
-        "tf_healthy_text",
-        "jax_random_walks",
-        "jax_whole_dataset",
-        "jax_fixed_point",
-        "jax_three_forwards",
-        "jax_copied_memory",
-        "torch_fingerprints",
-        "torch_no_workers",
-        "torch_hand_lstm",
-        "torch_word_errors",
-        "torch_save_often",
-        "torch_healthy_ranks",
-    }
-)
-
-# Drawn the same way: half of the open and half of the held-out programs. Python calls are recorded in these.
-WITH_PYTHON = frozenset(
-    {
-        "tf_curriculum",
-        "tf_whole_table",
-        "tf_healthy_text",
-        "jax_random_walks",
-        "jax_archives",
-        "jax_unjitted_adam",
-        "jax_fixed_point",
-        "jax_sum_tree",
-        "jax_new_config",
-        "jax_three_forwards",
-        "jax_copied_memory",
-        "torch_saved_scans",
-        "torch_no_workers",
-        "torch_hand_lstm",
-        "torch_outliers",
-        "torch_recomputation",
-        "torch_healthy_pictures",
-    }
-)
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Series:
+    """Programs that were written together, in `NAME_tf.py`, `NAME_jax.py` and `NAME_torch.py`.
+
+    `title` is that of their section. `held_out` and `with_python` are names: nobody looks at the results of the former
+    before the rules are final, and in the latter Python calls are recorded.
+    """
+
+    name: str
+    title: str
+    with_python: frozenset[str]
+    held_out: frozenset[str] = frozenset()
+
+
+# Of the first series, five of each framework's ten programs and two of the four controls are held out. Python calls are
+# recorded in half of the open and half of the held-out ones. random.Random(20261122).sample drew both. The results of
+# the second series are seen by nobody before the rules are final; Python calls are recorded in the half of it that
+# random.Random(20261123).sample drew.
+SERIES = {
+    series.name: series
+    for series in (
+        Series(
+            "unseen",
+            "Programs written without sight of the rules",
+            with_python=frozenset(
+                {
+                    "tf_curriculum",
+                    "tf_whole_table",
+                    "tf_healthy_text",
+                    "jax_random_walks",
+                    "jax_archives",
+                    "jax_unjitted_adam",
+                    "jax_fixed_point",
+                    "jax_sum_tree",
+                    "jax_new_config",
+                    "jax_three_forwards",
+                    "jax_copied_memory",
+                    "torch_saved_scans",
+                    "torch_no_workers",
+                    "torch_hand_lstm",
+                    "torch_outliers",
+                    "torch_recomputation",
+                    "torch_healthy_pictures",
+                }
+            ),
+            held_out=frozenset(
+                {
+                    "tf_database_rows",
+                    "tf_cosine_restarts",
+                    "tf_model_checkpoint",
+                    "tf_tiny_micro_batches",
+                    "tf_whole_table",
+                    "tf_healthy_text",
+                    "jax_random_walks",
+                    "jax_whole_dataset",
+                    "jax_fixed_point",
+                    "jax_three_forwards",
+                    "jax_copied_memory",
+                    "torch_fingerprints",
+                    "torch_no_workers",
+                    "torch_hand_lstm",
+                    "torch_word_errors",
+                    "torch_save_often",
+                    "torch_healthy_ranks",
+                }
+            ),
+        ),
+        Series(
+            "second",
+            "Programs written later, never looked at before the rules were final",
+            with_python=frozenset(
+                {
+                    "tf_style_transfer",
+                    "tf_instance_bank",
+                    "jax_stored_series",
+                    "jax_private_records",
+                    "jax_diffusion_average",
+                    "torch_looped_heads",
+                    "torch_advantages",
+                    "torch_short_and_long",
+                    "torch_tiny_buckets",
+                }
+            ),
+        ),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -82,6 +124,7 @@ class Program:
     which use up what was prefetched while the other variant ran.
     """
 
+    series: str
     framework: str
     name: str
     expected: str
@@ -95,17 +138,17 @@ class Program:
     @property
     def module(self) -> str:
         """The module that holds the program."""
-        return f"unseen_{self.framework}"
+        return f"{self.series}_{self.framework}"
 
     @property
     def is_held_out(self) -> bool:
         """Whether nobody looks at its results until the end."""
-        return self.name in HELD_OUT
+        return self.name in SERIES[self.series].held_out
 
     @property
     def has_python(self) -> bool:
         """Whether Python calls are recorded."""
-        return self.name in WITH_PYTHON
+        return self.name in SERIES[self.series].with_python
 
     def is_culprit(self, name: str | None, file: str | None, line: int | None) -> bool:
         """Whether a reported culprit is the planted one: a line within its functions, or its name."""
@@ -122,32 +165,31 @@ def program(
     return lambda function: function
 
 
-def list_unseen() -> Iterator[Program]:
-    """All declarations, in the order of the files."""
-    for framework in FRAMEWORKS:
-        yield from read_declarations(framework, (FOLDER / f"unseen_{framework}.py").read_text("utf-8"))
+def list_unseen(*names: str) -> Iterator[Program]:
+    """The declarations of these series, or of all, in the order of the files."""
+    for series, framework in itertools.product(names or SERIES, FRAMEWORKS):
+        yield from read_declarations(series, framework, (FOLDER / f"{series}_{framework}.py").read_text("utf-8"))
 
 
-def read_declarations(framework: str, source: str) -> Iterator[Program]:
+def read_declarations(series: str, framework: str, source: str) -> Iterator[Program]:
     """The declarations in the source of one module."""
     tree = ast.parse(source)
     spans = dict(_find_functions(tree.body, ""))
     for node in tree.body:
         for decorator in getattr(node, "decorator_list", ()):
             if isinstance(node, ast.FunctionDef) and _is_declaration(decorator):
-                yield _read_declaration(framework, node.name, decorator, spans)
+                yield _read_declaration((series, framework, node.name), decorator, spans)
 
 
 def _is_declaration(decorator: ast.expr) -> bool:
     return isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == "program"
 
 
-def _read_declaration(framework: str, name: str, call: ast.Call, spans: dict[str, tuple[int, int]]) -> Program:
+def _read_declaration(place: tuple[str, str, str], call: ast.Call, spans: dict[str, tuple[int, int]]) -> Program:
     given = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
     culprits = tuple(given["culprits"])
     return Program(
-        framework,
-        name,
+        *place,
         expected=ast.literal_eval(call.args[0]),
         also=tuple(given.get("also", ())),
         culprits=culprits,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Field } from "../src/api";
 import { cellText } from "../src/format";
-import { fromRows, nextSort, parseSort, shownFields, toCsv, toTsv, viewOf } from "../src/table/model";
+import { fromRows, nextSort, parseSort, shownFields, tellingFirst, toCsv, toTsv, viewOf } from "../src/table/model";
 import { fittingIn, roomFor, share, wishes } from "../src/table/widths";
 import { piecesOf, sentence, tailOf } from "../src/ui/basics";
 
@@ -52,6 +52,38 @@ describe("what is shown", () => {
   });
 });
 
+describe("in a narrow window the first columns are", () => {
+  const columns = (text: string): Field[] =>
+    text.split(" ").map((part) => {
+      const [name = "", role = ""] = part.split(":");
+      const kind = ["name", "label", "term", "host", "place", "type"].includes(role) ? "str" : "float";
+      return { name, label: name, unit: "", doc: "", kind, role: role as Field["role"] };
+    });
+
+  it.each([
+    ["rank:ordinal where:place type:type op:name count:count us:duration share:share", "op us share"],
+    ["cause:term ms:duration share:share culprit:name", "cause ms share"],
+    ["host:host device:place stream:place start:instant ms:duration before:label", "stream ms host"],
+    ["step:step name:name host:host start:instant ms:duration", "step host ms"],
+    ["length:count us:duration share:share kernels:label", "kernels us share"],
+    ["purpose:term layer:label size:size share:share", "purpose size share"],
+  ])("%s: %s", (fields, first) => {
+    const shown = tellingFirst(columns(fields)).map((field) => field.name);
+    expect(shown.slice(0, 3).join(" ")).toBe(first);
+    expect([...shown].sort()).toEqual(
+      fields
+        .split(" ")
+        .map((part) => part.split(":")[0])
+        .sort(),
+    );
+  });
+
+  it("the one by which the table is sorted as well", () => {
+    const fields = columns("op:name total:duration avg:duration share:share");
+    expect(tellingFirst(fields, "avg").map((field) => field.name)).toEqual(["op", "avg", "total", "share"]);
+  });
+});
+
 describe("out of the page", () => {
   it("writes CSV with exact values, quoted where needed", () => {
     expect(toCsv(DATA, [2, 3, 1], FIELDS)).toBe(
@@ -82,6 +114,16 @@ describe("widths", () => {
     expect(widths.reduce((sum, width) => sum + width, 0)).toBe(900);
     for (const [index, width] of widths.entries()) expect(width).toBeGreaterThanOrEqual(wanted[index]?.least ?? 0);
     expect(share(wanted, 100)).toEqual(wanted.map((wish) => wish.tight));
+  });
+
+  it("take from long names what numbers need, and no more than leaves a name to read", () => {
+    const list = [
+      { tight: 160, least: 280, most: 400 },
+      { tight: 120, least: 120, most: 120 },
+      { tight: 80, least: 80, most: 80 },
+    ];
+    expect(share(list, 330)).toEqual([130, 120, 80]);
+    expect(share(list, 200)).toEqual([84, 120, 80]);
   });
 
   //  A kernel, its op, and ten numbers of 70 pixels.

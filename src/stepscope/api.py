@@ -432,6 +432,7 @@ class LoadedProfile:
         """
         from stepscope.analysis.account.model import model_of
         from stepscope.analysis.advice import whatif
+        from stepscope.analysis.workers.pod_viewer_tool import HOST
 
         removed = [remove] if isinstance(remove, str) else remove
         overlapped = [overlap] if isinstance(overlap, str) else overlap
@@ -445,9 +446,10 @@ class LoadedProfile:
         if balance_ranks and changes:
             raise UsageError("balanced ranks cannot be combined with other changes", hint="ask for them alone")
         if balance_ranks:
-            parts, problems = self._partials(self._files, tool_named("critical-path"))
-            steps = {part.stepping.host: part.steps for part in parts}
-            return whatif.what_if_balanced(steps, tuple(str(problem) for problem in problems))
+            parts, problems = self._partials(self._files, tool_named("pod-viewer"))
+            ranks = [part.rank for part in parts if part.rank is not None]
+            steps = {part.steps.host: part.accounts.get(HOST, []) for part in parts}
+            return whatif.what_if_balanced(ranks, steps, tuple(str(problem) for problem in problems))
         models = [model for file in self._slowest_hosts() if (model := model_of(self.trace(file.host))) is not None]
         return whatif.what_if(models, changes, self._ops_of_class, tuple(file.host for file in self._files))
 

@@ -290,7 +290,7 @@ def test_escape_leaves_the_search_and_keeps_what_it_found(page, page_server):
     expect(page.get_by_label("Find events by name")).to_have_value("")
 
 
-def test_a_click_on_a_scope_of_a_program_sums_up_the_kernels_in_it(page, page_server):
+def test_a_click_on_a_scope_of_a_program_sums_up_its_kernels_and_a_search_finds_it(page, page_server):
     builder = TraceBuilder("vm")
     line = builder.line(builder.plane("/device:GPU:0", PlaneKind.GPU), "Stream #7", 7, LineKind.STREAM)
     for at, (scope, kernel) in enumerate((("encoder", "conv"), ("encoder", "relu"), ("decoder", "gemm"))):
@@ -307,3 +307,11 @@ def test_a_click_on_a_scope_of_a_program_sums_up_the_kernels_in_it(page, page_se
     expect(panel).to_contain_text("relu")
     expect(panel).to_contain_text("conv")
     expect(panel).not_to_contain_text("gemm")
+
+    page.keyboard.press("/")
+    page.keyboard.type("decod")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tl-count")).to_have_text("1 of 1")
+    expect(panel).to_contain_text("A named scope of the compiled program")
+    page.get_by_role("button", name="Sum up").click()
+    expect(panel).to_contain_text("gemm")

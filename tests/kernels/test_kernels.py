@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stepscope.kernels import intervals, nesting
+from stepscope.kernels import intervals, nesting, ops, replay
 
 BEGIN, END, PLAIN = 1, 2, 0
 
@@ -279,3 +282,141 @@ def test_each_instant_goes_to_the_highest_rank(rows: list[Interval]) -> None:
     for (g, _), r in highest.items():
         expected[g, r] += 1
     assert totals.tolist() == expected.tolist()
+
+
+@given(_intervals, _intervals)
+@settings(max_examples=300, deadline=None)
+def test_what_intervals_share_with_a_set_is_counted_tick_by_tick(rows: list[Interval], asked: list[Interval]) -> None:
+    _, _, start, end = columns(rows)
+    begins, ends = np.asarray(intervals.union(start, end)).T.copy()
+    before = np.append(0, np.cumsum(ends - begins))
+    begin = np.array([at for _, _, at, _ in asked], np.int64)  # in any order
+    stop = begin + np.array([length - 1 for _, _, _, length in asked], np.int64)  # and some of them empty
+    shared = np.full(len(asked), -7, np.int64)
+    intervals.overlap(begins, ends, before, begin, stop, shared)
+
+    covered = {at for _, _, at in ticks(rows)}
+    expected = [len(covered & set(range(*each))) for each in zip(begin.tolist(), stop.tolist(), strict=True)]
+    assert shared.tolist() == expected
+
+
+def test_columns_of_other_lengths_are_refused() -> None:
+    one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
+    with pytest.raises(IndexError):
+        intervals.overlap(one, one, one, one, one, one)
+    with pytest.raises(IndexError):
+        intervals.overlap(one, one, two, one, two, one)
+    with pytest.raises(IndexError):
+        ops.sum_by_pair(two, np.zeros(1, np.uint8), two, np.zeros((1, 1), np.int64))
+
+
+# -- what is around an event -------------------------------------------------------------------------------------
+
+
+def around(parent: list[int], row: int) -> list[int]:
+    """An event and those around it, from the inside out."""
+    return [row, *around(parent, parent[row])] if row >= 0 else []
+
+
+@given(trees(), st.data())
+@settings(max_examples=200, deadline=None)
+def test_labels_marks_and_the_outermost_mark_are_those_of_the_events_around(
+    tree: list[tuple[Span, int]], data: st.DataObject
+) -> None:
+    n, parent = len(tree), [parent for _, parent in tree]
+    kind = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), np.uint8)
+    mark = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), np.uint8)
+    label, counts, links = np.zeros(256, np.uint8), np.zeros(256, np.uint8), np.array(parent, np.int32)
+    label[[1, 2]], counts[[2, 3]] = [10, 20], 1
+    labels, marks, outer = np.empty(n, np.uint8), mark.copy(), np.empty(n, np.uint8)
+    nesting.inherit_by_kind(kind, links, label, 99, labels)
+    nesting.mark_ancestors(marks, links)
+    nesting.outermost_mark(kind, links, counts, mark, outer)
+
+    for row in range(n):
+        ways = around(parent, row)
+        assert labels[row] == next((label[kind[at]] for at in ways if label[kind[at]]), 99)
+        assert marks[row] == any(mark[at] for at in range(n) if row in around(parent, at))
+        assert outer[row] & 1 == mark[next((at for at in reversed(ways) if counts[kind[at]]), row)]
+
+
+@given(trees(), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=6))
+@settings(max_examples=300, deadline=None)
+def test_stretches_are_cut_wherever_the_innermost_event_changes(
+    tree: list[tuple[Span, int]], steps: list[tuple[int, int]]
+) -> None:
+    start, length = (np.array([span[at] for span, _ in tree], np.int64) for at in (0, 1))
+    parent = np.array([parent for _, parent in tree], np.int32)
+    bounds = np.cumsum(np.array(steps).ravel())
+    begin, stop = bounds[0::2].copy(), bounds[1::2].copy()  # some of them empty, or side by side
+    first, last = int(np.searchsorted(start, begin[0], "right")), int(np.searchsorted(start, stop[-1]))
+    open_before = [row for row in range(first) if start[row] + length[row] > begin[0]]
+    parts = replay.cut(first, max(first, last), max(open_before, default=-1), start, length, parent, begin, stop)
+    rows = np.asarray(parts).tolist()
+
+    found = {at: (place, event) for place, low, high, event in rows for at in range(low, high)}
+    inner = {at: row for row in range(len(tree)) for at in range(start[row], start[row] + length[row])}
+    expected = {at: (each, inner.get(at, -1)) for each in range(len(begin)) for at in range(begin[each], stop[each])}
+    assert found == expected
+    assert sum(high - low for _, low, high, _ in rows) == len(expected)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-5, 5)), max_size=30))
+def test_values_are_added_up_by_row_and_column(rows: list[tuple[int, int, int]]) -> None:
+    table = np.array(rows, np.int64).reshape(-1, 3)
+    found, expected = np.zeros((3, 4), np.int64), np.zeros((3, 4), np.int64)
+    ops.sum_by_pair(table[:, 0].copy(), table[:, 1].astype(np.uint8), table[:, 2].copy(), found)
+    for row, column, value in rows:
+        expected[row, column] += value
+
+    assert found.tolist() == expected.tolist()
+    with pytest.raises(IndexError):
+        ops.sum_by_pair(np.array([3]), np.zeros(1, np.uint8), np.array([1]), found)
+
+
+# -- columns in one pass -------------------------------------------------------------------------------------------
+
+
+@given(trees(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_self_times_of_the_counted_events_alone_are_the_same(tree: list[tuple[Span, int]], data: st.DataObject) -> None:
+    parent = np.array([parent for _, parent in tree], np.int32)
+    counts = np.array(data.draw(st.lists(st.booleans(), min_size=len(tree), max_size=len(tree))), np.bool_)
+    duration, rows = np.array([span[1] for span, _ in tree], np.int64), np.flatnonzero(counts)
+    whole, some = np.zeros(len(tree), np.int64), np.zeros(len(rows), np.int64)
+    nesting.self_times(duration, parent, counts, whole)
+    nesting.self_times_of(rows, duration, parent, counts, some)
+
+    assert some.tolist() == whole[rows].tolist()
+
+
+@given(trees(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_all_that_encloses_something_marked_is_marked(tree: list[tuple[Span, int]], data: st.DataObject) -> None:
+    parent = [parent for _, parent in tree]
+    marked = data.draw(st.lists(st.booleans(), min_size=len(tree), max_size=len(tree)))
+    found = np.array(marked, np.uint8)
+    nesting.mark_ancestors(found, np.array(parent, np.int32))
+
+    expected = list(marked)
+    for row in range(len(tree)):
+        at = row if marked[row] else -1
+        while at >= 0:
+            expected[at], at = True, parent[at]
+    assert found.astype(bool).tolist() == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(-2, 5))), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_united_intervals_hold_the_same_moments(spans: list[Span], in_order: bool) -> None:
+    spans = sorted(spans) if in_order else spans
+    start = np.array([span[0] for span in spans], np.int64)
+    found = intervals.union(start, start + np.array([span[1] for span in spans], np.int64))
+    if found is None:
+        assert any(one[0] > other[0] for one, other in pairwise(spans))
+        return
+
+    united = np.asarray(found).tolist()
+    moments = {at for first, length in spans for at in range(first, first + length)}
+    assert {at for first, last in united for at in range(first, last)} == moments
+    assert all(one[1] < other[0] for one, other in pairwise(united))

@@ -105,7 +105,7 @@ WINGS: dict[str, set[str]] = {
     "timeline": {"trace", "steps", "resources"},
     "xla": {"hlo", "trace", "steps"},
     "account": {"trace", "steps"},
-    "facts": {"hlo", "trace", "steps", "account"},
+    "facts": {"hlo", "trace", "steps", "account", "workers"},
     "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
     "compare": {"steps", "account", "overview", "waits"},

@@ -178,3 +178,10 @@ def test_scopes_of_a_program_have_names_behind_those_of_the_trace(tmp_path):
     assert [names[each] for each in columns["type"].tolist()] == ["encoder", "decoder"]
     assert len(names) == tracks["types"] + 2
     assert timeline.get("names/1").json["names"] == []
+
+    place = timeline.get("search", text="decode", direction="next", from_ps=0).json["place"]["spot"]
+    assert (place["name"], place["line"], place["event"]) == ("decoder", scopes["line"], int(columns["event"][1]))
+    assert timeline.get(f"events/{place['event']}").json["full_name"] == "decoder"
+    assert timeline.get(f"events/{place['event']}/links").json["step"] == "capture"
+    assert timeline.get("slices", text="coder").json["sum_ps"] == 2 * 10**9
+    assert timeline.get(f"events/{place['event'] + 1}").status_code == 404

@@ -113,7 +113,7 @@ export function memoryOverTime(events: readonly MemoryEvent[], look: MemoryLook)
     ],
     series: [
       ...(has("stack_bytes") ? [area("Stack", "stack_bytes", MEMORY_COLOUR.stack, 0.55)] : []),
-      { ...area("Heap", "heap_bytes", MEMORY_COLOUR.heap, 0.45), ...peakLine(look) },
+      { ...area("Heap", "heap_bytes", MEMORY_COLOUR.heap, 0.45), ...peakLine(look, events) },
       ...(look.withFree && has("free_bytes") ? [area("Free", "free_bytes", MEMORY_COLOUR.free, 0.22)] : []),
       ...(has("reserved_bytes") ? [line("Reserved", "reserved_bytes", MEMORY_COLOUR.reserved, 0)] : []),
       ...(fragmented ? [line("Fragmentation", "fragmentation_percent", MEMORY_COLOUR.fragmentation, 1)] : []),
@@ -132,14 +132,19 @@ function scale(events: readonly MemoryEvent[], withFree: boolean): { max: number
   return { interval, max: interval * Math.ceil((largest * 1.02) / interval) };
 }
 
-function peakLine({ palette, peak_ms }: MemoryLook): Record<string, unknown> {
+/** Nearer to the end than this share of the time, the name of the peak stands before it: behind it is the other axis. */
+const AT_THE_END = 0.06;
+
+function peakLine({ palette, peak_ms }: MemoryLook, events: readonly MemoryEvent[]): Record<string, unknown> {
   if (peak_ms === null) return {};
+  const [first, last] = [events[0]?.time_ms ?? 0, events.at(-1)?.time_ms ?? 0];
+  const align = peak_ms > last - AT_THE_END * (last - first) ? { align: "right", padding: [0, 6, 0, 0] } : {};
   return {
     markLine: {
       silent: true,
       symbol: "none",
       lineStyle: { color: palette.text, type: "dashed", opacity: 0.6 },
-      label: { formatter: "peak", position: "end", distance: 4, color: palette.text, fontSize: 11 },
+      label: { formatter: "peak", position: "end", distance: 4, color: palette.text, fontSize: 11, ...align },
       data: [{ xAxis: peak_ms }],
     },
   };

@@ -20,10 +20,12 @@ import {
   type Sort,
   shownFields,
   type TableData,
+  tellingFirst,
   toCsv,
   toTsv,
   viewOf,
 } from "./model";
+import { narrow } from "./narrow";
 import { RowDetails, type RowLink } from "./RowDetails";
 import { fittingIn, PADDING, roomFor, share, type Wish, wishes } from "./widths";
 
@@ -70,7 +72,11 @@ export function Table(props: TableProps) {
   const sort = parseSort(params[`${id}.sort`], data.fields);
   const chosen = params[`${id}.cols`];
   const usual = props.columns?.join(",");
-  const fields = useMemo(() => shownFields(data, chosen ?? usual), [data, chosen, usual]);
+  const sorted = sort?.column ?? null;
+  const fields = useMemo(() => {
+    const shown = shownFields(data, chosen ?? usual);
+    return narrow.value && chosen === undefined ? tellingFirst(shown, sorted) : shown;
+  }, [data, chosen, usual, sorted, narrow.value]);
   const [fitting, setFitting] = useState(fields.length);
   const mayFit = chosen === undefined;
   const left = mayFit ? Math.max(0, fields.length - fitting) : 0;

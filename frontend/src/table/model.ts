@@ -87,6 +87,36 @@ export function nameColumn(fields: readonly Field[]): number {
   return places.find((place) => place >= 0) ?? fields.findIndex((field) => field.kind === "str");
 }
 
+/** Whether a column says of what a row is, rather than how much. */
+const isText = (field: Field) => field.kind === "str" && field.role !== "meaning" && field.role !== "text";
+
+/** How much, best first: what there is one of says what a table is about. */
+const AMOUNTS: readonly Role[] = ["duration", "size", "measure"];
+
+/**
+ * The columns in the order in which a narrow window needs them: what a row is about, the amount by which the table is
+ * sorted or else its first, the share; then the others as they were.
+ */
+export function tellingFirst(fields: readonly Field[], sorted: string | null = null): Field[] {
+  const roles = (role: Role) => fields.find((field) => field.role === role);
+  const step = roles("step");
+  const amount = AMOUNTS.map(roles).find(Boolean);
+  const before = fields.slice(0, amount ? fields.indexOf(amount) : fields.length).filter(isText);
+  const key =
+    before.find((field) => field.role === "name") ??
+    before.find((field) => field.role !== "host" && field.role !== "place") ??
+    before.at(-1) ??
+    roles("name") ??
+    roles("label");
+  const first = [
+    ...(step ? [step, before.at(-1)] : [key]),
+    fields.find((field) => field.name === sorted),
+    amount,
+    roles("share"),
+  ];
+  return [...new Set([...first.filter((field) => field !== undefined), ...fields])];
+}
+
 /** What is shown, as CSV (RFC 4180): exact values, unknown is empty. */
 export function toCsv(data: TableData, rows: readonly number[], fields: readonly Field[]): string {
   return lines(data, rows, fields, ",", csvCell);

@@ -7,6 +7,8 @@ import type { TableData } from "./model";
 const SAMPLE = 300;
 /** Of the most signs: a text with fewer is not the widest, and measuring is slow. */
 const LONG = 0.6;
+/** Of names that are cut anyway, only the longest. */
+const MEASURED = 12;
 export const PADDING = 21;
 /** Behind the name of a column: an arrow where the table is sorted by it. */
 const SORT_MARK = 9;
@@ -15,6 +17,8 @@ const SPARE = 3;
 const SHORT_TEXT = 30;
 /** Of the names that rows are found by. */
 const NAME_TEXT = 40;
+/** No text gets less, in pixels. */
+const SHORTEST = 84;
 /** Both where a table would else lose the numbers that it is read for. */
 const TIGHT_TEXT = 14;
 const TIGHT_NAME = 20;
@@ -94,7 +98,20 @@ export function share(list: readonly Wish[], available: number): number[] {
     });
   }
   if (left > 0 && widths.length) spread(widths, list, left);
+  if (left < 0) shorten(widths, list, -left);
   return widths;
+}
+
+/** What is too wide even so is taken from the texts: a table that has to be moved sideways hides its numbers. */
+function shorten(widths: number[], list: readonly Wish[], over: number): void {
+  const spare = list.map((wish, index) =>
+    wish.most > wish.tight ? Math.max(0, (widths[index] as number) - SHORTEST) : 0,
+  );
+  const all = spare.reduce((sum, each) => sum + each, 0);
+  const part = all > 0 ? Math.min(1, over / all) : 0;
+  spare.forEach((each, index) => {
+    widths[index] = (widths[index] as number) - Math.ceil(each * part);
+  });
 }
 
 /** What nobody needs goes to the columns in proportion, so that numbers do not drift far from their names. */
@@ -117,9 +134,9 @@ function widest(data: TableData, field: Field, format: (value: Cell) => string, 
   for (let row = 0; row < data.rowCount; row += stride) texts.add(format(values[row] ?? null));
   let longest = 0;
   for (const text of texts) longest = Math.max(longest, text.length);
-  let most = 0;
-  for (const text of texts) if (text.length >= LONG * longest) most = Math.max(most, measure(text));
-  return most;
+  const long = [...texts].filter((text) => text.length >= LONG * longest);
+  const some = longest > NAME_TEXT ? long.sort((a, b) => b.length - a.length).slice(0, MEASURED) : long;
+  return some.reduce((most, text) => Math.max(most, measure(text)), 0);
 }
 
 /** How many signs of a text fit into so many pixels; all of them, or a few less for the dots. */

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { percent, words } from "../format";
 import { linkTo } from "../router";
 import { copyText } from "../table/export";
+import { isScoped } from "./layout";
 import type { Model } from "./model";
 import { duration, moment } from "./ticks";
 import type { EventDetails, EventLinks, SelectionAnswer, SelectionRow, Spot } from "./wire";
@@ -22,6 +23,7 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
   const track = model.track(spot.line);
   const whole_ps = details.inside ? spot.duration_ps : 0;
   const share = whole_ps > 0 && details.self_ps !== null ? ` (${percent((details.self_ps / whole_ps) * 100, 0)})` : "";
+  const isScope = track !== null && isScoped(track);
   const facts: [string, preact.ComponentChildren][] = [
     ["Duration", <strong key="d">{duration(spot.duration_ps)}</strong>],
     [
@@ -51,14 +53,30 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
       <header>
         <h2 title={details.full_name}>{details.full_name || "(no name)"}</h2>
         <div class="tl-actions">
-          <button type="button" class="button" onClick={() => model.fit()} title="Zoom to the event (F)">
-            Zoom to event
+          <button type="button" class="button" onClick={() => model.fit()} title="Zoom to it (F)">
+            {isScope ? "Zoom to scope" : "Zoom to event"}
           </button>
+          {isScope && (
+            <button
+              type="button"
+              class="button"
+              onClick={() =>
+                void model.choose({
+                  begin: spot.start_ps,
+                  end: spot.start_ps + spot.duration_ps,
+                  tracks: [`t${spot.line}`],
+                })
+              }
+              title="The events inside it, summed up by name"
+            >
+              Sum up
+            </button>
+          )}
           <button
             type="button"
             class="button"
             onClick={() => void model.search(spot.name, false)}
-            title="Find all events with this name"
+            title="Find all with this name"
           >
             Find all
           </button>
@@ -69,19 +87,28 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
       </header>
       <div class="tl-columns">
         <dl class="tl-facts">
-          {facts.map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
+          {facts
+            .filter(([name]) => !(isScope && OF_EVENTS.includes(name)))
+            .map(([name, value]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
         </dl>
         <Flows model={model} details={details} links={links} />
-        <Stats stats={details.stats} />
+        {isScope ? <div class="tl-stats muted">{OF_A_SCOPE}</div> : <Stats stats={details.stats} />}
       </div>
     </div>
   );
 }
+
+/** Facts that a scope of a program does not have. */
+const OF_EVENTS: readonly string[] = ["Self time", "Op"];
+
+const OF_A_SCOPE =
+  "A named scope of the compiled program. It lasts from the first to the last piece of work on this stream whose op " +
+  "is inside the scope.";
 
 function Wait() {
   return <span class="muted">…</span>;
@@ -207,7 +234,7 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
       {!summary ? (
         <p class="muted tl-wait">Computing totals …</p>
       ) : (
-        <div class="tl-table">
+        <div class="tl-table of-sums">
           <table>
             <thead>
               <tr>

@@ -2,6 +2,7 @@
 import { effect, useSignalEffect } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { palette, theme } from "../design/theme";
+import { narrow } from "../table/narrow";
 import { Icon } from "../ui/icons";
 import { type Item, isProjected, isScoped, visibleItems } from "./layout";
 import type { Model, Region } from "./model";
@@ -180,7 +181,7 @@ function Label({ item, model }: { item: Item; model: Model }) {
   return (
     <div
       class={`tl-label ${item.group ? "tl-group" : ""}`}
-      style={{ top: item.top, height: item.height, paddingLeft: 6 + item.depth * 12 }}
+      style={{ top: item.top, height: item.height, "--depth": item.depth } as Record<string, string | number>}
       title={title}
     >
       <button
@@ -194,7 +195,7 @@ function Label({ item, model }: { item: Item; model: Model }) {
         {canCollapse && <Icon name={item.collapsed ? "right" : "down"} size={13} />}
       </button>
       <span class="tl-name">
-        {name}
+        {narrow.value ? lastPart(name) : name}
         {detail && <span class="tl-detail"> {detail}</span>}
       </span>
       {item.track?.main && <span class="tl-badge">main</span>}
@@ -223,6 +224,12 @@ function Label({ item, model }: { item: Item; model: Model }) {
       </span>
     </div>
   );
+}
+
+/** `Memory in use: GPU_0` as `GPU_0`, and with a number alone as `Memory 0`: what tells rows apart. */
+function lastPart(name: string): string {
+  const part = /: ([^:]+)$/.exec(name)?.[1] ?? name;
+  return part.length > 2 ? part : `${name.split(" ")[0]} ${part}`;
 }
 
 function aboutProjected(track: TrackInfo): string {

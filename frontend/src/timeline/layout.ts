@@ -83,7 +83,7 @@ export function isProjected(track: TrackInfo): boolean {
   return track.kind === "projected" || isScoped(track);
 }
 
-/** Whether a track holds scopes of compiled programs: no events, so a click shows the work that is in them. */
+/** Whether a track holds scopes of compiled programs, which are no events: a click shows the work that is in them. */
 export function isScoped(track: TrackInfo): boolean {
   return track.kind === "scoped";
 }

@@ -51,10 +51,10 @@ def serve(
     from stepscope.web import serving
     from stepscope.web.catalogue import Root
     from stepscope.web.hosts import own_names
-    from stepscope.web.memory import share_arenas
+    from stepscope.web.memory import share_heap
     from stepscope.web.site import Site, SiteOptions
 
-    share_arenas()
+    share_heap()
     gc.enable()  # a server lives long; see `stepscope.cli.main.main`
     options = SiteOptions([Root(logdir)], host_names=own_names(host, allowed_hosts), opens_newest=True)
     bound = serving.bind_socket(host, port)

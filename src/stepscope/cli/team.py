@@ -98,13 +98,13 @@ def serve_team(
     from stepscope.web.door.tokens import parse_role
     from stepscope.web.hosts import own_names
     from stepscope.web.listener import load_certificate
-    from stepscope.web.memory import share_arenas
+    from stepscope.web.memory import share_heap
     from stepscope.web.site import Site, SiteOptions
 
     proxies = parse_proxies(behind_proxy or [], identity_header, prefix)
     tokens, new_text = _choose_tokens(token_file)
     tls = load_certificate(tls_cert, tls_key) if tls_cert is not None else None
-    share_arenas()
+    share_heap()
     gc.enable()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="stepscope: %(message)s")
     roots = [parse_root(text) for text in logdirs]

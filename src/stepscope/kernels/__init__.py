@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepscope.kernels import (
+        columns,
         combine,
         critical,
         hlo,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         nesting,
         ops,
         pyramid,
+        ranks,
         replay,
         selection,
         spill,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
+    "columns",
     "combine",
     "critical",
     "hlo",
@@ -38,6 +41,7 @@ __all__ = [
     "nesting",
     "ops",
     "pyramid",
+    "ranks",
     "replay",
     "selection",
     "spill",

@@ -1,6 +1,9 @@
 """Sweeps over intervals."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free
+
+from stepscope.kernels.growing cimport Growing, as_table, push
 
 
 def merge_runs(
@@ -33,31 +36,41 @@ def merge_runs(
     return count
 
 
-def union(const int64_t[::1] start, const int64_t[::1] end, int64_t[::1] out_start, int64_t[::1] out_end):
+def union(const int64_t[::1] start, const int64_t[::1] end):
     """Unites intervals that overlap or touch; empty ones count for nothing.
 
     Args:
         start, end: int64 of shape (n,).
-        out_start, out_end: int64, room for n; receive the united ones, by start.
 
     Returns:
-        number of united intervals; -1 if the intervals are not sorted by start.
+        int64 of shape (united, 2), start and end of each, by start; None if the intervals are not sorted by start.
     """
-    cdef int64_t i, count = 0
-    with nogil:
-        for i in range(start.shape[0]):
-            if i > 0 and start[i] < start[i - 1]:
-                count = -1
-                break
-            if end[i] <= start[i]:
-                continue
-            if count > 0 and start[i] <= out_end[count - 1]:
-                out_end[count - 1] = max(out_end[count - 1], end[i])
-                continue
-            out_start[count] = start[i]
-            out_end[count] = end[i]
-            count += 1
-    return count
+    cdef Growing found = Growing(NULL, 0, 0)
+    cdef bint sorted
+    if start.shape[0] != end.shape[0]:
+        raise IndexError("the columns are not of one length")
+    try:
+        with nogil:
+            sorted = _unite(start, end, &found)
+        return as_table(&found, 2) if sorted else None
+    finally:
+        free(found.items)
+
+
+cdef int _unite(const int64_t[::1] start, const int64_t[::1] end, Growing* found) except -1 nogil:
+    """Whether the intervals are sorted; if so, the bounds of the united ones."""
+    cdef int64_t i
+    for i in range(start.shape[0]):
+        if i > 0 and start[i] < start[i - 1]:
+            return 0
+        if end[i] <= start[i]:
+            continue
+        if found.size and start[i] <= found.items[found.size - 1]:
+            found.items[found.size - 1] = max(found.items[found.size - 1], end[i])
+            continue
+        push(found, start[i])
+        push(found, end[i])
+    return 1
 
 
 def common(
@@ -87,6 +100,64 @@ def common(
             else:
                 j += 1
     return count
+
+
+cdef int64_t _count_below(const int64_t[::1] values, int64_t near, int64_t limit) noexcept nogil:
+    """How many ascending values are below a limit, looked for from a place on that is probably near."""
+    cdef int64_t low, high, middle, step = 1, count = values.shape[0]
+    if near < count and values[near] < limit:
+        low, high = near, near + 1
+        while high < count and values[high] < limit:
+            low = high
+            high += step
+            step *= 2
+        high = min(high, count)
+    else:
+        low, high = near - 1, near
+        while low >= 0 and values[low] >= limit:
+            high = low
+            low -= step
+            step *= 2
+        low = max(low, -1)
+    while high - low > 1:  # the value at `low` is below the limit, that at `high` is not
+        middle = (low + high) >> 1
+        if values[middle] < limit:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def overlap(
+    const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] before, const int64_t[::1] begin,
+    const int64_t[::1] stop, int64_t[::1] out,
+):
+    """The time that each of some intervals shares with a set of instants.
+
+    Intervals in order of time are found from one to the next; those in any other order by searching.
+
+    Args:
+        start, end: int64 of shape (n,), the set as sorted intervals that do not touch each other.
+        before: int64 of shape (n + 1,), the length of all intervals of the set before each, and of all.
+        begin, stop: int64 of shape (m,), the intervals that are asked about.
+        out: int64 of shape (m,), receives the shared time.
+    """
+    cdef int64_t i, near = 0, until = 0, at_begin, at_stop
+    if before.shape[0] != start.shape[0] + 1 or end.shape[0] != start.shape[0]:
+        raise IndexError("the columns of the set are not of one length")
+    if not begin.shape[0] == stop.shape[0] == out.shape[0]:
+        raise IndexError("the columns of intervals are not of one length")
+    with nogil:
+        for i in range(begin.shape[0]):
+            near = _count_below(start, near, begin[i])
+            at_begin = before[near]
+            if near > 0:
+                at_begin -= max(end[near - 1] - begin[i], 0)
+            until = _count_below(start, near if until < near else until, stop[i])
+            at_stop = before[until]
+            if until > 0:
+                at_stop -= max(end[until - 1] - stop[i], 0)
+            out[i] = at_stop - at_begin
 
 
 def highest_rank_time(

@@ -83,6 +83,52 @@ def self_times(const int64_t[::1] duration, const int32_t[::1] parent, const uin
                 out[above] -= duration[event]
 
 
+def self_times_of(
+    const int64_t[::1] rows, const int64_t[::1] duration, const int32_t[::1] parent, const uint8_t[::1] counts,
+    int64_t[::1] out,
+):
+    """The same as `self_times` for the counted events alone, without a column for all others.
+
+    Args:
+        rows: int64 of shape (n,), the counted events, ascending.
+        out: int64 of shape (n,), receives their self times.
+    """
+    cdef int64_t at, place
+    cdef int32_t above
+    if rows.shape[0] != out.shape[0]:
+        raise IndexError("the columns are not of one length")
+    with nogil:
+        for at in range(rows.shape[0]):
+            if not 0 <= rows[at] < duration.shape[0]:
+                with gil:
+                    raise IndexError("there is no such event")
+            out[at] = duration[rows[at]]
+            above = parent[rows[at]]
+            while above >= 0 and not counts[above]:
+                above = parent[above]
+            if above >= 0:
+                place = _place_before(rows, at, above)
+                if place >= 0:
+                    out[place] -= duration[rows[at]]
+
+
+cdef inline int64_t _place_before(const int64_t[::1] rows, int64_t at, int64_t row) noexcept nogil:
+    """The place of a row among those before a place, -1 if it is not there: near the end in most cases, as what encloses
+    an event is."""
+    cdef int64_t low, high = at, step = 1, middle
+    while high - step >= 0 and rows[high - step] > row:
+        high -= step
+        step *= 2
+    low = max(high - step, 0)
+    while low < high:
+        middle = (low + high) >> 1
+        if rows[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < at and rows[low] == row else -1
+
+
 cdef enum:
     _ASKS_PARENT = 1
     _ASKS_CAUSE = 2
@@ -142,19 +188,34 @@ def add_to_ancestors(int64_t[::1] value, const int32_t[::1] parent):
                 value[parent[event]] += value[event]
 
 
-def outermost(const int32_t[::1] parent, const uint8_t[::1] counts, int64_t[::1] out):
+def mark_ancestors(uint8_t[::1] marked, const int32_t[::1] parent):
+    """Marks all that encloses something marked, in place.
+
+    Args:
+        marked: uint8 of shape (events,), 0 or 1.
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+    """
+    cdef int64_t event
+    with nogil:
+        for event in range(marked.shape[0] - 1, -1, -1):
+            if marked[event] and parent[event] >= 0:
+                marked[parent[event]] = 1
+
+
+def outermost(const int32_t[::1] parent, const uint8_t[::1] counts, int32_t[::1] out):
     """The outermost counted event around each event, itself included.
 
     Args:
         parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
         counts: bool of shape (events,).
-        out: int64 of shape (events,), receives the row or -1.
+        out: int32 of shape (events,), receives the row or -1.
     """
-    cdef int64_t event, above
+    cdef int64_t event
+    cdef int32_t above
     with nogil:
         for event in range(parent.shape[0]):
             above = out[parent[event]] if parent[event] >= 0 else -1
-            out[event] = above if above >= 0 else event if counts[event] else -1
+            out[event] = above if above >= 0 else <int32_t>event if counts[event] else -1
 
 
 def around(const uint8_t[::1] kind, const int32_t[::1] parent, const uint8_t[::1] bit_of_kind, uint8_t[::1] out):
@@ -201,3 +262,53 @@ def nearest(const int32_t[::1] parent, const uint8_t[::1] counts, int32_t[::1] o
                 out[event] = <int32_t>event
             else:
                 out[event] = out[parent[event]] if parent[event] >= 0 else -1
+
+
+def inherit_by_kind(
+    const uint8_t[::1] kind, const int32_t[::1] parent, const uint8_t[::1] label_of_kind, uint8_t other,
+    uint8_t[::1] out,
+):
+    """The label of each event by its kind, else that of the nearest event around it that has one.
+
+    Args:
+        kind: uint8 of shape (events,).
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        label_of_kind: uint8 of shape (256,), 0 where there is none.
+        other: the label of events that none is found for.
+        out: uint8 of shape (events,), receives the labels.
+    """
+    cdef int64_t event
+    cdef uint8_t label
+    with nogil:
+        for event in range(kind.shape[0]):
+            label = label_of_kind[kind[event]]
+            if label == 0:
+                label = out[parent[event]] if parent[event] >= 0 else other
+            out[event] = label
+
+
+cdef enum:
+    _IS_MARKED = 1
+    _IS_INSIDE = 2
+
+
+def outermost_mark(
+    const uint8_t[::1] kind, const int32_t[::1] parent, const uint8_t[::1] counts, const uint8_t[::1] mark,
+    uint8_t[::1] out,
+):
+    """Whether the outermost counted event around each event, itself included, is marked; without one the event itself.
+
+    Args:
+        kind: uint8 of shape (events,).
+        parent: int32 of shape (events,), row of the enclosing event or -1; a parent precedes its children.
+        counts: uint8 of shape (256,), 1 for kinds that count.
+        mark: uint8 of shape (events,), 0 or 1.
+        out: uint8 of shape (events,), receives 1 in the lowest bit where it is marked.
+    """
+    cdef int64_t event
+    with nogil:
+        for event in range(kind.shape[0]):
+            if parent[event] >= 0 and out[parent[event]] & _IS_INSIDE:
+                out[event] = out[parent[event]]
+            else:
+                out[event] = (_IS_MARKED if mark[event] else 0) | (_IS_INSIDE if counts[kind[event]] else 0)

@@ -111,6 +111,29 @@ def add_up(
             total[g] += v
 
 
+def sum_by_pair(
+    const int64_t[::1] row, const uint8_t[::1] column, const int64_t[::1] value, int64_t[:, ::1] out
+):
+    """Adds values to the cells of a table.
+
+    Args:
+        row: int64 of shape (n,); column: uint8 of shape (n,); value: int64 of shape (n,).
+        out: int64 of shape (rows, columns), changed in place.
+
+    Raises:
+        IndexError: a value is for a cell that the table does not have.
+    """
+    cdef int64_t i, count = row.shape[0], rows = out.shape[0], columns = out.shape[1]
+    if not count == column.shape[0] == value.shape[0]:
+        raise IndexError("the columns are not of one length")
+    with nogil:
+        for i in range(count):
+            if not (0 <= row[i] < rows and column[i] < columns):
+                with gil:
+                    raise IndexError("there is no such cell")
+            out[row[i], column[i]] += value[i]
+
+
 def hash_runs(const int64_t[::1] begin, const int64_t[::1] end, const int64_t[::1] value, uint64_t[::1] out):
     """A hash of each run of values, in which their order counts.
 

@@ -27,11 +27,7 @@ def walk(
     after_start: U8,
     start: I64,
     end: I64,
-    node_out: I32,
-    edge_out: I32,
-    from_out: I64,
-    to_out: I64,
-) -> int: ...
+) -> memoryview: ...
 def stretches(
     first: int,
     last: int,
@@ -42,10 +38,17 @@ def stretches(
     parent: I32,
     works: U8,
     shortest: int,
-    from_out: I64,
-    to_out: I64,
-    event_out: I64,
-) -> int: ...
+) -> memoryview: ...
+def cut(
+    first: int,
+    last: int,
+    around: int,
+    start: I64,
+    extent: I64,
+    parent: I32,
+    begin: I64,
+    stop: I64,
+) -> memoryview: ...
 def time_by_label(
     first: int,
     last: int,

@@ -2,6 +2,9 @@
 a thread's events: when it does nothing that works."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free
+
+from stepscope.kernels.growing cimport Growing, as_table, push
 
 
 def sort(
@@ -91,8 +94,7 @@ def replay(
 
 def walk(
     int32_t first, int64_t limit, const int32_t[::1] previous, const int64_t[::1] into, const int32_t[::1] source,
-    const uint8_t[::1] after_start, const int64_t[::1] start, const int64_t[::1] end, int32_t[::1] node_out,
-    int32_t[::1] edge_out, int64_t[::1] from_out, int64_t[::1] to_out,
+    const uint8_t[::1] after_start, const int64_t[::1] start, const int64_t[::1] end,
 ):
     """Walks back from a node to a time along whatever determined each start, and gives every moment one owner.
 
@@ -100,50 +102,65 @@ def walk(
         first: the node at whose end the walk starts; limit: ps, where it ends.
         previous, into, source, after_start: the graph, see `replay`.
         start, end: int64 of shape (nodes,), when each node started and ended.
-        node_out: int32, receives the node that owns a stretch of time, or that the stretch comes before.
-        edge_out: int32, receives -1 for time of the node itself, -2 for the pause after the one before it on its line,
-            else the edge that it waited for.
-        from_out, to_out: int64, receive the stretch.
 
     Returns:
-        how many stretches there are; at most two for each node.
+        int64 of shape (stretches, 4): the node that owns a stretch of time, or that the stretch comes before; -1 for
+        time of the node itself, -2 for the pause after the one before it on its line, else the edge that it waited for;
+        start and end of the stretch.
     """
-    cdef int64_t count = 0, steps, edge, moment = end[first], low, ready, here
+    cdef Growing found = Growing(NULL, 0, 0)
+    try:
+        with nogil:
+            _walk(first, limit, previous, into, source, after_start, start, end, &found)
+        return as_table(&found, 4)
+    finally:
+        free(found.items)
+
+
+cdef inline int _push_stretch(Growing* into, int64_t node, int64_t edge, int64_t begin, int64_t end) except -1 nogil:
+    push(into, node)
+    push(into, edge)
+    push(into, begin)
+    push(into, end)
+    return 0
+
+
+cdef int _walk(
+    int32_t first, int64_t limit, const int32_t[::1] previous, const int64_t[::1] into, const int32_t[::1] source,
+    const uint8_t[::1] after_start, const int64_t[::1] start, const int64_t[::1] end, Growing* found,
+) except -1 nogil:
+    cdef int64_t steps, edge, moment = end[first], low, ready, here
     cdef int32_t node = first, best, best_edge, other
-    with nogil:
-        for steps in range(node_out.shape[0] // 2):  # damaged times could lead in circles
-            low = max(start[node], limit)
-            if low < moment:
-                node_out[count], edge_out[count], from_out[count], to_out[count] = node, -1, low, moment
-                count += 1
-                moment = low
-            if moment <= limit:
-                break
-            best, best_edge, ready = previous[node], -2, limit
-            if best >= 0:
-                ready = end[best]
-            for edge in range(into[node], into[node + 1]):
-                other = source[edge]
-                here = start[other] if after_start[edge] else end[other]
-                if best < 0 or here > ready:
-                    best, best_edge, ready = other, <int32_t>edge, here
-            ready = max(min(ready, moment), limit)
-            if ready < moment:
-                node_out[count], edge_out[count], from_out[count], to_out[count] = node, best_edge, ready, moment
-                count += 1
-                moment = ready
-            if best < 0:
-                break
-            if best_edge >= 0 and after_start[best_edge]:  # what counted was its start: go on before it
-                moment = min(moment, start[best])
-            node = best
-    return count
+    for steps in range(previous.shape[0] + 1):  # damaged times could lead in circles
+        low = max(start[node], limit)
+        if low < moment:
+            _push_stretch(found, node, -1, low, moment)
+            moment = low
+        if moment <= limit:
+            break
+        best, best_edge, ready = previous[node], -2, limit
+        if best >= 0:
+            ready = end[best]
+        for edge in range(into[node], into[node + 1]):
+            other = source[edge]
+            here = start[other] if after_start[edge] else end[other]
+            if best < 0 or here > ready:
+                best, best_edge, ready = other, <int32_t>edge, here
+        ready = max(min(ready, moment), limit)
+        if ready < moment:
+            _push_stretch(found, node, best_edge, ready, moment)
+            moment = ready
+        if best < 0:
+            break
+        if best_edge >= 0 and after_start[best_edge]:  # what counted was its start: go on before it
+            moment = min(moment, start[best])
+        node = best
+    return 0
 
 
 def stretches(
     int64_t first, int64_t last, int64_t since, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
-    const int32_t[::1] parent, uint8_t[::1] works, int64_t shortest, int64_t[::1] from_out, int64_t[::1] to_out,
-    int64_t[::1] event_out,
+    const int32_t[::1] parent, uint8_t[::1] works, int64_t shortest,
 ):
     """The stretches of a line in which no event that works lasts, cut wherever another event starts or ends.
 
@@ -151,43 +168,142 @@ def stretches(
         first, last: the rows of the line's events, sorted by start, at one start the longer first.
         since: ps, where the first stretch may start; around: the innermost event around that time, -1 where none is.
         start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
-        works: uint8 of shape (events,), in place: what lies inside an event that works works as well.
+        works: uint8 of shape (events,), in place: what lies inside an event that works works as well; empty where none
+            works.
         shortest: ps; shorter stretches are left out.
-        from_out, to_out, event_out: int64 of shape (2 * (last - first) + depth,), receive the bounds of each stretch
-            and the innermost event around it, -1 where none is; depth is how many events are around `since`.
 
     Returns:
-        how many there are.
+        int64 of shape (stretches, 3): the bounds of each, and the innermost event around it, -1 where none is.
     """
-    cdef int64_t count = 0, event, begin, stop, inner = around, above, moment = since
-    with nogil:
-        for event in range(first, last):
-            above = parent[event]
-            if above >= 0 and works[above]:
-                works[event] = 1
-            if extent[event] <= 0:
-                continue
-            begin = start[event]
-            while inner >= 0 and inner != above:
-                stop = min(start[inner] + extent[inner], begin)
-                if stop - moment >= shortest and not works[inner]:
-                    from_out[count], to_out[count], event_out[count] = moment, stop, inner
-                    count += 1
-                moment = max(moment, stop)
-                inner = parent[inner]
-            if begin - moment >= shortest and not (inner >= 0 and works[inner]):
-                from_out[count], to_out[count], event_out[count] = moment, begin, inner
-                count += 1
-            moment = max(moment, begin)
-            inner = event
-        while inner >= 0:
-            stop = start[inner] + extent[inner]
-            if stop - moment >= shortest and not works[inner]:
-                from_out[count], to_out[count], event_out[count] = moment, stop, inner
-                count += 1
+    cdef Growing found = Growing(NULL, 0, 0)
+    try:
+        with nogil:
+            _stretches(first, last, since, around, start, extent, parent, works, shortest, &found)
+        return as_table(&found, 3)
+    finally:
+        free(found.items)
+
+
+cdef inline int _push_quiet(Growing* into, int64_t begin, int64_t end, int64_t event) except -1 nogil:
+    push(into, begin)
+    push(into, end)
+    push(into, event)
+    return 0
+
+
+cdef int _stretches(
+    int64_t first, int64_t last, int64_t since, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
+    const int32_t[::1] parent, uint8_t[::1] works, int64_t shortest, Growing* found,
+) except -1 nogil:
+    cdef int64_t event, begin, stop, inner = around, above, moment = since
+    cdef bint some = works.shape[0] > 0
+    for event in range(first, last):
+        above = parent[event]
+        if some and above >= 0 and works[above]:
+            works[event] = 1
+        if extent[event] <= 0:
+            continue
+        begin = start[event]
+        while inner >= 0 and inner != above:
+            stop = min(start[inner] + extent[inner], begin)
+            if stop - moment >= shortest and not (some and works[inner]):
+                _push_quiet(found, moment, stop, inner)
             moment = max(moment, stop)
             inner = parent[inner]
-    return count
+        if begin - moment >= shortest and not (some and inner >= 0 and works[inner]):
+            _push_quiet(found, moment, begin, inner)
+        moment = max(moment, begin)
+        inner = event
+    while inner >= 0:
+        stop = start[inner] + extent[inner]
+        if stop - moment >= shortest and not (some and works[inner]):
+            _push_quiet(found, moment, stop, inner)
+        moment = max(moment, stop)
+        inner = parent[inner]
+    return 0
+
+
+cdef struct Cutting:
+    const int64_t* begin
+    const int64_t* stop
+    int64_t stretches
+    int64_t stretch  # the first that has not ended yet
+    int64_t until
+
+
+cdef inline int _cut(Growing* into, Cutting* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
+    """Writes down what some stretches share with the time of an event; the times of events come in order."""
+    stop = min(stop, to.until)
+    while to.stretch < to.stretches and to.stop[to.stretch] <= begin:
+        to.stretch += 1
+    while to.stretch < to.stretches and to.begin[to.stretch] < stop:
+        push(into, to.stretch)
+        push(into, max(begin, to.begin[to.stretch]))
+        push(into, min(stop, to.stop[to.stretch]))
+        push(into, event)
+        if to.stop[to.stretch] > stop:
+            break
+        to.stretch += 1
+    return 0
+
+
+def cut(
+    int64_t first, int64_t last, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
+    const int32_t[::1] parent, const int64_t[::1] begin, const int64_t[::1] stop,
+):
+    """Stretches of a line cut wherever its innermost event changes.
+
+    Args:
+        first, last: the rows of the line's events that start within the stretches, sorted by start, at one start the
+            longer first; around: the innermost event where the first stretch starts, -1 where none is.
+        start, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
+        begin, stop: int64 of shape (stretches,), ps, in order of time; they do not overlap.
+
+    Returns:
+        int64 of shape (parts, 4): the stretch, start, end and innermost event (-1 where none is) of each part.
+    """
+    cdef Growing found = Growing(NULL, 0, 0)
+    cdef Cutting to
+    if begin.shape[0] != stop.shape[0]:
+        raise IndexError("the columns of stretches are not of one length")
+    try:
+        if begin.shape[0] > 0:
+            to = Cutting(&begin[0], &stop[0], begin.shape[0], 0, stop[stop.shape[0] - 1])
+            with nogil:
+                _cut_line(first, last, around, start, extent, parent, begin[0], &found, &to)
+        return as_table(&found, 4)
+    finally:
+        free(found.items)
+
+
+cdef int _cut_line(
+    int64_t first, int64_t last, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
+    const int32_t[::1] parent, int64_t moment, Growing* into, Cutting* to,
+) except -1 nogil:
+    cdef int64_t event, inner = around, above, until
+    for event in range(first, last):
+        if extent[event] <= 0:
+            continue
+        above = parent[event]
+        while inner >= 0 and inner != above:
+            until = min(start[inner] + extent[inner], start[event])
+            if until > moment:
+                _cut(into, to, moment, until, inner)
+                moment = until
+            inner = parent[inner]
+        if start[event] > moment:
+            _cut(into, to, moment, start[event], inner)
+            moment = start[event]
+        inner = event
+    while inner >= 0:
+        until = start[inner] + extent[inner]
+        if until > moment:
+            _cut(into, to, moment, until, inner)
+            moment = until
+        inner = parent[inner]
+    if to.until > moment:
+        _cut(into, to, moment, to.until, -1)
+    return 0
 
 
 cdef struct Spending:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.errors import Problem
-from stepscope.model.arrays import I32, I64
+from stepscope.model.arrays import I32, I64, blocks_of
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.strings import Strings
 from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
@@ -167,6 +167,33 @@ class HostTrace:
         """
         return self._dense_column(names, (StatTag.INT, StatTag.UINT), missing, rows)
 
+    def events_with_int(self, names: Sequence[str], least: int = 0) -> tuple[I64, I64]:
+        """The events whose integer stat is `least` or more, and its values: int64 of shape (n,), rows ascending.
+
+        It makes no column of all events on the way.
+        """
+        rows, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for first, column in self.stat_int_blocks(names, least - 1):
+            found = np.flatnonzero(column >= least)
+            if len(found):
+                rows.append(found + first)
+                values.append(column[found])
+        return np.concatenate(rows), np.concatenate(values)
+
+    def stat_int_blocks(self, names: Sequence[str], missing: int = -1) -> Iterator[tuple[int, I64]]:
+        """The column of `stat_ints` piece by piece: the first row of each piece, and its int64 of shape (rows,)."""
+        wanted, tags = self._string_rows(names), (StatTag.INT, StatTag.UINT)
+        if not wanted:
+            return
+        own, events = self.event_stats, self.events
+        for rows in blocks_of(len(events)):
+            out = np.full(rows.stop - rows.start, missing, np.int64)
+            part = own.of_owners(rows)
+            for name in reversed(wanted):  # as in `_dense_column`
+                _put_of_types(self.type_stats, name, tags, events.type[rows], out)
+                _put_own(part, name, tags, None, out)
+            yield rows.start, out
+
     def stat_strings(self, names: Sequence[str], *, rows: I64 | None = None) -> I64:
         """One text stat as a dense column of string rows, -1 where there is none.
 
@@ -189,11 +216,16 @@ class HostTrace:
     def _dense_column(self, names: Sequence[str], tags: Sequence[StatTag], missing: int, rows: I64 | None) -> I64:
         out = np.full(len(self.events) if rows is None else len(rows), missing, np.int64)
         types = self.events.type if rows is None else self.events.type[rows]
-        wanted = [row for row in (self.strings.find(name) for name in names) if row > 0]
-        for name in reversed(wanted):  # earlier spellings overwrite later ones, own stats overwrite the type's
+        for name in reversed(
+            self._string_rows(names)
+        ):  # earlier spellings overwrite later ones, own stats overwrite the type's
             _put_of_types(self.type_stats, name, tags, types, out)
             _put_own(self.event_stats, name, tags, rows, out)
         return out
+
+    def _string_rows(self, names: Sequence[str]) -> list[int]:
+        """The rows of those of some texts that the string table holds."""
+        return [row for row in map(self.strings.find, names) if row > 0]
 
     # -- derived columns -----------------------------------------------------------------------------------------
 
@@ -214,7 +246,7 @@ def _span_ps(trace: HostTrace) -> tuple[int, int]:
     events = trace.events
     if not len(events):
         return 0, 0
-    return int(events.start_ps.min()), int((events.start_ps + events.duration_ps).max())
+    return int(events.start_ps.min()), kernels.columns.latest_end(events.start_ps, events.duration_ps)
 
 
 def _put_own(stats: Stats, name: int, tags: Sequence[StatTag], rows: I64 | None, out: I64) -> None:

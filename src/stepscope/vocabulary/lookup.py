@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, blocks_of, look_up
 from stepscope.vocabulary import devices, gpu_kernels, jax, python, ranges, tensorflow, tf_data, torch, xla
 from stepscope.vocabulary.tables import NameTable
 
@@ -35,12 +35,15 @@ def has_trait(trace: HostTrace, types: NDArray[np.integer], traits: IntFlag) -> 
     Each name is judged once per trace, and only names of the given types.
     """
     found = traits_by_type(trace, types, traits) != 0
-    return found[types] if found.any() else np.zeros(len(types), np.bool_)
+    return look_up(found, types) if found.any() else np.zeros(len(types), np.bool_)
 
 
 def traits_by_type(trace: HostTrace, types: NDArray[np.integer], traits: IntFlag) -> U64:
     """The given traits that the names of `types` have: uint64 of shape (event types,), 0 for all other types."""
-    present = np.flatnonzero(np.bincount(types, minlength=1))
+    seen = np.zeros(len(trace.event_types), np.bool_)
+    for part in blocks_of(len(types)):
+        seen[types[part]] = True
+    present = np.flatnonzero(seen)
     found = np.zeros(len(trace.event_types), np.uint64)
     for reader in _readers(type(traits), int(traits)):
         found[present] |= _read_traits(trace, reader, present)
@@ -62,8 +65,7 @@ def is_called(trace: HostTrace, names: Iterable[str]) -> Mask:
     rows = [row for row in map(trace.strings.find, names) if row > 0]
     if not rows:
         return np.zeros(len(trace.events), np.bool_)
-    found: Mask = np.isin(trace.event_types.name, rows)[trace.events.type]
-    return found
+    return look_up(np.isin(trace.event_types.name, rows), trace.events.type)
 
 
 def type_names(trace: HostTrace, types: I64) -> list[str]:

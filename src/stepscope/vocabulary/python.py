@@ -109,6 +109,7 @@ NAMES: tuple[NameTable, ...] = (
     NameTable(rules=((CodeTrait.IS_CODE, r"\$.*\.py:\d+ |.*\.py\(\d+\): "),)),
     NameTable(rules=((CodeTrait.OF_USER, is_of_user),)),
     NameTable(rules=((CodeTrait.MAY_BE_LIBRARY, may_be_library),)),
+    NameTable(rules=((CodeTrait.PART_OF_FUNCTION, r".* <(?:genexpr|listcomp|dictcomp|setcomp)>$"),)),
     NameTable(
         rules=(
             (
@@ -120,6 +121,11 @@ NAMES: tuple[NameTable, ...] = (
             (
                 CodeTrait.IS_NATIVE,
                 r"\$(?:numpy|<unknown>|scipy|PIL|cv2|_imaging)\b|.*/(?:numpy|scipy|PIL|cv2|skimage)/",
+            ),
+            (
+                CodeTrait.SLEEPS,
+                r"(?:\$(?:time|select|_?socket|_ssl|<unknown>) |<built-in (?:function|method) )"
+                r"(?:sleep|recv\w*|select|poll|accept|connect|acquire)\b",
             ),
         )
     ),

@@ -23,6 +23,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.step_clocks import step_clocks
 from stepscope.analysis.timeline import details, index, projection, search, selection, tracks
 from stepscope.analysis.timeline.load import group_load, prepare_windows
+from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
 from stepscope.web.answers import Answer, Refused, binary_answer, json_answer
 from stepscope.web.routes import read_integer
@@ -121,11 +122,12 @@ def get_window(site: Site, request: Request, session: str) -> Answer:
     own = shows_own_code(request)
     share = room * len(lines) // max(1, n_rows)
     found = index.find_slices(trace, begin, end, lines, width, share, own)
-    columns = _slices(trace, found, index.index_of(trace, own).first_row, first << level, unit)
+    columns = _slices(found, index.index_of(trace, own).first_row, first << level, unit)
+    columns |= {"type": trace.events.type[found.event], "kind": trace.events.kind[found.event]}
     if projected:
         above = projection.find_projected(trace, begin, end, projected, width, room - share)
         first_row = projection.projection_of(trace).index.first_row
-        more = _slices(trace, above.window, first_row, first << level, unit)
+        more = _slices(above.window, first_row, first << level, unit)
         columns = _add_rows(columns, {**more, "type": above.type, "kind": above.kind}, len(trace.lines))
     columns |= _loads(trace, groups, first << level, cells, level)
     columns |= _counters(trace, counters, first << level, cells, level)
@@ -143,10 +145,7 @@ def pack(head: dict[str, Any], columns: dict[str, NDArray[Any]]) -> bytes:
     return b"".join([len(text).to_bytes(4, "little"), text, *little])
 
 
-def _slices(
-    trace: HostTrace, found: index.Window, first_row: NDArray[np.int64], begin: int, unit: int
-) -> dict[str, NDArray[Any]]:
-    events = trace.events
+def _slices(found: index.Window, first_row: NDArray[np.int64], begin: int, unit: int) -> dict[str, NDArray[Any]]:
     line = np.searchsorted(first_row, found.rows, side="right") - 1
     start, end = ((time - begin) // unit for time in (found.start_ps, found.end_ps + unit - 1))
     return {
@@ -158,9 +157,7 @@ def _slices(
         "end": np.clip(end, -_FAR, _FAR).astype(np.int32),
         "busy_ps": found.busy_ps.astype(np.float32),
         "count": found.count,
-        "type": events.type[found.event],
         "event": found.event,
-        "kind": events.kind[found.event],
     }
 
 
@@ -282,8 +279,11 @@ def requested_window(trace: HostTrace, request: Request) -> tuple[int, int]:
 
 
 def _check_event(trace: HostTrace, event: int) -> int:
-    if event >= len(trace.events):
-        raise Refused(404, f"there is no event {event}", f"events are numbered 0 to {len(trace.events) - 1}")
+    """The number of an event or a scope, if there is one."""
+    try:
+        projection.scope_place(trace, event)
+    except UsageError as error:
+        raise Refused(404, error.problem.reason, error.problem.hint or "") from None
     return event
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from werkzeug import Request
 
 from stepscope.analysis.timeline import details, workbench
+from stepscope.analysis.timeline.projection import times_of
 from stepscope.model import HostTrace
 from stepscope.web.answers import Answer, json_answer
 from stepscope.web.routes import read_integer
@@ -26,7 +27,7 @@ def get_slices(site: Site, request: Request, session: str) -> Answer:
     longest = workbench.longest_events(trace, found.rows, top).tolist()
     return json_answer({
         "total": len(found.rows),
-        "sum_ps": int(trace.events.duration_ps[found.rows].sum()),
+        "sum_ps": int(times_of(trace, found.rows)[1].sum()),
         "slices": [asdict(details.spot_of(trace, event, own)) for event in longest],
         "edges_ps": histogram.edges_ps.tolist(),
         "counts": histogram.counts.tolist(),

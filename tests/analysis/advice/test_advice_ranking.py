@@ -265,7 +265,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SWAPS = {"w": Sort(K.OTHER, "acme.swap")}
-SWAPPING = "host main | M0--------M1--------\nhost main | a---------a---------\nhost main |  w---      w---"
+SWAPPING = "host main | M0--------M1--------\nhost main | a---------a---------\nhost main |  w----     w----"
 
 
 @pytest.mark.usefixtures("registered")
@@ -273,11 +273,11 @@ def test_the_rule_in_the_documentation_works_by_call() -> None:
     exec(compile(example(), str(PAGE), "exec"), {})
     (item,) = advise(replace(context_of(draw(SWAPPING, SWAPS)), read=lambda tool: OPS.get(tool))).items
 
-    assert (item.id, item.kind, item.predicted_speedup) == ("acme.swap", "memory_churn", 1.25)
-    assert "2.00 ms" in item.evidence
+    assert (item.id, item.kind, item.predicted_speedup) == ("acme.swap", "memory_churn", 1.43)
+    assert "3.00 ms" in item.evidence
 
 
-OPS = {"op-stats": SimpleNamespace(rows=[{"name": "acme.swap", "total_self_us": 4000.0}])}
+OPS = {"op-stats": SimpleNamespace(rows=[{"name": "acme.swap", "total_self_us": 6000.0}])}
 
 
 @pytest.mark.usefixtures("registered", "new_plugins")

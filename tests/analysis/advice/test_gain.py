@@ -12,6 +12,7 @@ from draw import MS, Sort, draw
 import stepscope
 from stepscope.analysis.advice import Context, advise
 from stepscope.analysis.advice.gain import Bound, predict_with_only, predict_without, uncontended_share
+from stepscope.analysis.advice.rules import dispatch
 from stepscope.analysis.advice.rules.dispatch import _predict_compiled
 from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.loop import LoopFacts, Recorded, loop_of
@@ -111,8 +112,9 @@ def test_fetches_are_never_taken_to_be_mostly_recording_either(healthy: Context)
     loop = replace(context.pace.loop, calls={"sync": 2000}, fetches_ps=4 * MS, fetches_recorded=10_000)
     fetching = replace(context, hosts=[replace(context.pace, loop=loop)])
 
-    first = advise(fetching).items[0]
+    first = dispatch.RULE(fetching)
 
+    assert first is not None
     # 7.5 ms of recording in 4 ms of fetches cannot be; at most three quarters of them are.
     assert (first.kind, first.step_time_ms, first.predicted_step_time_ms) == ("host_sync", 7.0, 6.0)
 

@@ -248,6 +248,14 @@ def test_variables_that_are_read_in_a_row_between_long_gaps_are_saved(letters: s
     assert ("checkpoint" in activities(trace)) == saves
 
 
+def test_reads_are_compared_with_what_a_step_writes_also_where_steps_are_inferred() -> None:
+    sorts = SAVE | {"w": Sort(K.OP, "AssignVariableOp:AssignVariableOp")}
+    step = "F---   r r r r  "
+    trace = draw(f"host main | {step * 4}\nhost pool | {'wwww            ' * 4}", sorts)
+
+    assert "checkpoint" in activities(trace)
+
+
 def test_memory_given_back_after_an_op_that_moves_data() -> None:
     loop = loop_of(draw("host main | M0---------\nhost main | c---  m--", TORCH))
 
@@ -260,6 +268,39 @@ def test_gaps_before_the_first_work_of_a_step() -> None:
 
     assert loop is not None
     assert loop.before_program_ps / MS == 6.0
+
+
+TAKING_IN = {"V": Sort(K.COPY_HOST_TO_DEVICE_CALL, "DevicePut"), "f": Sort(K.OP, "aten::item")}
+
+
+@pytest.mark.parametrize(
+    ("calls", "copies", "before_ms"),
+    [
+        ("F---    F---    F---", "V       V       V", 2 * 4),
+        ("F---    F---    F---", "", 0),
+        ("F---f   F---f   F---", "V       V       V", 0),
+        (" F---   F---    F---", "        V       V", 1 + 3 + 4),
+    ],
+    ids=["made between the marks", "nothing is copied in", "a value is read before", "in the mark and before it"],
+)
+def test_gaps_between_marks_are_input_if_the_next_step_takes_an_array_in(
+    calls: str, copies: str, before_ms: int
+) -> None:
+    loop = loop_of(draw(f"host main | M0---   M1---   M2---\nhost main | {calls}\nhost main | {copies}", TAKING_IN))
+
+    assert loop is not None
+    assert loop.before_program_ps / MS == before_ms
+
+
+@pytest.mark.parametrize(
+    ("ran", "queued", "percent"), [(7, 0, 75.0), (16, 0, 0.0), (7, 9, 0.0)], ids=["sleeps", "runs", "ready"]
+)
+def test_how_much_of_the_input_the_thread_sleeps(ran: int, queued: int, percent: float) -> None:
+    picture = "host main | M0------M1------\nhost main | I-----a-I-----a-"
+    loop = loop_of(draw(picture, usage=[(0, 16, ran, queued)]))
+
+    assert loop is not None
+    assert loop.input_sleeps_percent == percent
 
 
 def test_a_tensor_made_of_python_numbers_is_not_the_first_work() -> None:

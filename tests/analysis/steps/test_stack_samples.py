@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from draw import MS, K, draw
 
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.shown import account_sentence
+from stepscope.analysis.advice.rules import waiting
 from stepscope.analysis.overview import overview_tool as overview
-from stepscope.analysis.steps.stack_samples import input_spans, main_function
+from stepscope.analysis.steps.stack_samples import main_function, spans_of_others
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace, PlaneKind, TraceBuilder
 
@@ -67,14 +69,9 @@ def test_the_account_names_the_line_and_no_number_of_calls():
     assert (culprit.file, culprit.line, culprit.calls) == ("train.py", 9, None)
 
 
-def test_python_before_the_first_op_is_input_only_if_the_samples_show_that():
-    def input_ps(name: str) -> int:
-        spans = input_spans(sampled((name, 4, 20)), 0)
-        assert spans is not None
-        return spans.total
-
-    assert input_ps("$train.py:9 next_batch") == STEPS * 16 * MS
-    assert input_ps("$train.py:9 report") == 0
+@pytest.mark.parametrize(("name", "other_ms"), [("$train.py:9 next_batch", 0), ("$train.py:9 report", 16)])
+def test_samples_show_when_functions_run_that_make_no_input(name: str, other_ms: int):
+    assert spans_of_others(sampled((name, 4, 20)), 0).total == STEPS * other_ms * MS
 
 
 def test_too_little_time_says_nothing_and_neither_does_a_trace_without_samples():
@@ -82,7 +79,7 @@ def test_too_little_time_says_nothing_and_neither_does_a_trace_without_samples()
 
     assert main_function(sampled(("$train.py:9 report", 4, 20)), 0, short) is None
     assert main_function(draw("host main | M0--M1--"), 0, the_gaps()) is None
-    assert input_spans(draw("host main | M0--M1--"), 0) is None
+    assert spans_of_others(draw("host main | M0--M1--"), 0).total == 0
 
 
 def sampled_beside_short_input() -> HostTrace:
@@ -119,9 +116,9 @@ def test_advice_on_sampled_input_does_not_say_that_nothing_was_recorded():
     report = overview.merge([overview.partial(sampled_beside_short_input())])
     assert isinstance(report, overview.OverviewReport)
 
-    first = report.advice[0]
+    first = waiting.RULE(report.context)
 
-    assert first.kind.startswith("input")
+    assert first is not None
     assert first.culprit is not None
     assert first.culprit.file == "data.py"
     assert "not recorded is whether in Python or in compiled code" in first.evidence

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from draw import MS, SORTS, draw
 
+from stepscope.analysis.timeline import details, search, workbench
 from stepscope.analysis.timeline.projection import add_projections, find_projected, projection_of, scope_name
 from stepscope.analysis.timeline.tracks import all_groups, groups_of
+from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
 MODULE = {"Y": replace(SORTS["Y"], name="nn.Module: Linear_0")}
@@ -202,3 +204,47 @@ def test_a_track_of_scopes_says_what_it_is_and_its_slices_bear_the_names_of_scop
     assert [scope_name(trace, int(each)) for each in found.type] == ["net", "backward"]
     assert set(found.kind.tolist()) == {EventKind.SCOPE}
     assert scope_name(trace, 0) is None and scope_name(trace, 10**6) is None
+
+
+def test_a_search_finds_scopes_like_events_and_walks_them_in_order_of_time():
+    trace = scoped_kernels(*NET)
+    found = search.find_events(trace, "DENSE")
+    seen, at, event = [], -1, -1
+    for _ in range(3):
+        place = search.find_nearest(trace, found, at, event, forward=True)
+        spot = details.spot_of(trace, place.event)
+        seen.append((spot.name, spot.kind, spot.start_ps // MS, spot.duration_ps // MS, place.number))
+        at, event = spot.start_ps, spot.event
+
+    assert seen == [("dense", "scope", 0, 4, 1), ("dense", "scope", 7, 2, 2), ("dense", "scope", 0, 4, 1)]
+    assert search.match_histogram(trace, found, 0, 10 * MS, 10).tolist() == [1, 0, 0, 0, 0, 0, 0, 1, 0, 0]
+    assert found.types[len(trace.event_types) :].tolist() == [name == "dense" for name in projection_of(trace).scopes]
+    assert len(search.find_events(trace, "^(net|backward)$", regex=True).rows) == 3
+
+
+def test_a_scope_that_is_found_is_the_slice_that_is_drawn_and_tells_what_is_around_and_inside():
+    trace = scoped_kernels(*NET)
+    act = int(search.find_events(trace, "act").rows[0])
+    row = int(projection_of(trace).index.first_row[0]) + details.spot_of(trace, act).lane
+
+    assert act in find_projected(trace, 0, 20 * MS, [row], 2_000, 100).window.event.tolist()
+    facts = details.details_of(trace, act)
+    assert (facts.full_name, [spot.name for spot in facts.around]) == ("net/act", ["net"])
+    assert (facts.inside, facts.first_inside.name) == (1, "k5")
+    assert (facts.previous.name, facts.next.start_ps // MS) == ("dense", 7)
+    assert details.links_of(trace, act).step == details.links_of(trace, facts.first_inside.event).step
+    with pytest.raises(UsageError):
+        details.spot_of(trace, len(trace.events) + 10**6)
+
+
+def test_scopes_are_among_the_longest_matches_and_in_no_call_tree():
+    trace = scoped_kernels(*NET)
+    everything = range(len(trace.lines))
+
+    found = workbench.select_events(trace, 0, 20 * MS, everything, "n")
+    longest = workbench.longest_events(trace, found.rows, 2).tolist()
+
+    assert [details.spot_of(trace, row).name for row in longest] == ["net", "dense"]
+    assert workbench.duration_histogram(trace, found.rows).counts.sum() == len(found.rows) == 4
+    assert len(workbench.build_call_tree(trace, found).parent) == 0
+    assert len(workbench.select_events(trace, 0, 20 * MS, everything).rows) == len(NET)

@@ -51,8 +51,8 @@ function largestSentence(rows: readonly Row[], by: "shape" | "line"): string {
   const largest = [...rows].sort((a, b) => Number(b.device_self_us) - Number(a.device_self_us))[0];
   if (!largest || typeof largest.percent !== "number" || !(Number(largest.device_self_us) > 0)) return "";
   const place = by === "shape" ? shapesText(String(largest.input_shapes ?? "")) : shortPath(String(largest.call_site));
-  const joined = by === "shape" ? `\`${largest.name}\` on ${place}` : `\`${largest.name}\` at ${place}`;
-  return `${joined} takes ${percent(largest.percent)} of the device time`;
+  const where = place && (by === "shape" ? ` on ${place.includes("×") ? place : `shape ${place}`}` : ` at ${place}`);
+  return `\`${largest.name}\`${where} takes ${percent(largest.percent)} of the device time`;
 }
 
 const TEXTS = { input_shapes: shapesText, call_site: shortPath };
@@ -63,7 +63,13 @@ const IN_DETAILS = ["input_types", "host_total_us", "device_total_us"];
 function usual(table: TableSection): string[] {
   const zero = (name: string) =>
     OF_DEVICES.includes(name) && (table.columns?.[name] ?? [null]).every((value) => value === 0);
-  return table.fields.map((field) => field.name).filter((name) => !IN_DETAILS.includes(name) && !zero(name));
+  const shown = table.fields.map((field) => field.name).filter((name) => !IN_DETAILS.includes(name) && !zero(name));
+  const onDevice = shown.includes("device_self_us");
+  return onDevice
+    ? shown.flatMap((name) =>
+        name === "host_self_us" ? [] : name === "device_self_us" ? [name, "host_self_us"] : [name],
+      )
+    : shown;
 }
 
 function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSection; by: "shape" | "line" }) {

@@ -1,6 +1,6 @@
 /** Whether training waits for its input, from the device side and from the host side. */
 import { useMemo } from "preact/hooks";
-import type { Report, ToolAnswer } from "../../api";
+import type { Cell, Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
 import { CATEGORY_COLOUR, type Category, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
@@ -27,6 +27,7 @@ interface InputReport extends Report {
   readonly verdict: string;
   readonly level: string;
   readonly input_percent: number | null;
+  readonly median_step_percent: number | null;
   readonly summary: readonly string[];
   readonly largest: string | null;
   readonly host_breakdown_ms: Readonly<Record<string, number>>;
@@ -95,16 +96,86 @@ const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [
   ...(["waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"] as const),
 ];
 
-/** Verdict, level and the largest part stand in the sentences above them. */
-const NOT_IN_THE_LINES = ["input_percent", "between_steps_percent", "input_time_ms"];
+/** Verdict, level, shares of a step and the largest part stand in the sentences above them. */
+const NOT_IN_THE_LINES = ["between_steps_percent", "input_time_ms"];
 
 function Summary({ report, sections }: { report: InputReport; sections: Sections<"input-pipeline"> }) {
+  const input = figuresOf(sections, "input");
   return (
     <Findings lines={report.summary}>
-      <FigureRow section={figuresOf(sections, "input")} names={NOT_IN_THE_LINES} />
+      <GuideShare
+        account={input.values.median_step_percent}
+        guide={input.values.input_percent}
+        doc={input.fields.find((field) => field.name === "input_percent")?.doc ?? ""}
+      />
+      <FigureRow
+        section={input}
+        names={NOT_IN_THE_LINES}
+        labels={{ between_steps_percent: "Waiting between steps", input_time_ms: "Work of all input ops" }}
+      />
     </Findings>
   );
 }
+
+/** The share by the guide's definition where the verdict reads another, and why they are not the same number. */
+function GuideShare({ account, guide, doc }: { account: Cell | undefined; guide: Cell | undefined; doc: string }) {
+  if (typeof account !== "number" || typeof guide !== "number") return null;
+  const [own, other] = [percent(account), percent(guide)];
+  return (
+    <div class="guide-share">
+      <p>
+        {own === other ? (
+          "The definition of the TensorFlow Profiler guide gives the same share."
+        ) : (
+          <>
+            The definition of the TensorFlow Profiler guide gives{" "}
+            <strong tabIndex={0} {...hint("Input by the guide", doc, `${guide} %`)}>
+              {other}
+            </strong>{" "}
+            instead: it counts{" "}
+            {guide > account
+              ? "all time in which a batch is fetched or copied to a device and no device computes, even if the step " +
+                "does not wait for it."
+              : "a moment in which several things run as the first of them in a fixed order, in which device compute " +
+                "and output come before input, and it leaves out the time between two steps."}
+          </>
+        )}
+      </p>
+      <details class="guide-breakdown">
+        <summary>The two definitions</summary>
+        <dl class="definitions">
+          {DEFINITIONS.map(([what, ours, theirs]) => (
+            <div key={what}>
+              <dt>{what}</dt>
+              <dd>
+                <strong>This verdict:</strong> {ours}
+              </dd>
+              <dd>
+                <strong>The guide:</strong> {theirs}
+              </dd>
+            </div>
+          ))}
+        </dl>
+        <p>The columns of each step below follow the guide, as XProf does.</p>
+      </details>
+    </div>
+  );
+}
+
+/** What differs; in the verdict's share; in the guide's. */
+const DEFINITIONS: readonly (readonly [string, string, string])[] = [
+  [
+    "What counts as input",
+    "time in which the step waits for its batch or for a copy to a device, and for nothing else",
+    "time in which a batch is awaited or data is copied to a device, and no device computes",
+  ],
+  [
+    "Which step",
+    "the median one, from its start to the start of the next, so a batch fetched between two steps counts",
+    "the mean of all complete steps, each from its start to its end",
+  ],
+  ["Several hosts", "the host with the longest median step", "each step on its slowest host"],
+];
 
 function DeviceSide({ report }: { report: InputReport }) {
   const link = useStepLinks();

@@ -148,6 +148,11 @@ function TableOfMemory({
   );
 }
 
+/** What a memory is called; TPUs number theirs. */
+function nameOf(memory: Memory): string {
+  return /^\d+$/.test(memory.id) ? `Memory ${memory.id}` : memory.id;
+}
+
 /** The memory to look at first: the one that was used most. */
 function fullest(memories: readonly Memory[]): Memory | undefined {
   return [...memories].sort((a, b) => (b.peak.in_use_bytes ?? 0) - (a.peak.in_use_bytes ?? 0))[0];
@@ -161,7 +166,7 @@ function MemoryPicker({ memories, chosen }: { memories: readonly Memory[]; chose
       <select value={keyOf(chosen)} onChange={(event) => setParams({ memory: event.currentTarget.value }, "push")}>
         {memories.map((memory) => (
           <option key={keyOf(memory)} value={keyOf(memory)}>
-            {hosts > 1 ? `${memory.id} on ${memory.host}` : memory.id}
+            {hosts > 1 ? `${nameOf(memory)} on ${memory.host}` : nameOf(memory)}
           </option>
         ))}
       </select>
@@ -196,7 +201,7 @@ function Peak({ memory, meaning }: { memory: Memory; meaning: string }) {
         parts={parts}
         write={bytes}
         unit="bytes"
-        rows={[{ key: "peak", label: memory.id, note: "at its peak", parts: Object.fromEntries(sums) }]}
+        rows={[{ key: "peak", label: nameOf(memory), note: "at its peak", parts: Object.fromEntries(sums) }]}
       />
     </div>
   );
@@ -282,7 +287,7 @@ function OverTime({ memory, section, manyHosts }: OverTimeProps) {
       }
     >
       <Chart
-        label={`Memory in use of ${memory.id} over time, at most ${bytes(memory.peak.in_use_bytes ?? 0)}`}
+        label={`Memory in use of ${nameOf(memory)} over time, at most ${bytes(memory.peak.in_use_bytes ?? 0)}`}
         option={option}
         height={320}
         marks={marks}

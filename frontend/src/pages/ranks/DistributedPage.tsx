@@ -57,7 +57,7 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
   const barsNote = "communication is exposed where no computation overlaps it";
   return (
     <>
-      <Findings lines={report.findings} />
+      <Findings lines={report.findings.length || collectives.row_count ? report.findings : [WITHOUT_COLLECTIVES]} />
       {hasSteps ? (
         <StepsByRank sections={sections} />
       ) : (
@@ -89,6 +89,8 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
   );
 }
 
+const WITHOUT_COLLECTIVES =
+  "no collective was recorded, so nothing shows which rank waits for another; compare the times of their steps";
 const MOST_BARS = 64;
 const MOST_COLUMNS = 400;
 

@@ -1,6 +1,8 @@
 /** The head of a page: the question, its views, and what belongs to the whole page. */
 import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { View } from "../../questions";
+import { narrow } from "../../table/narrow";
 import { currentQuestion, currentView, linkOf, toolEntry } from "../../tools";
 import { sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -29,10 +31,16 @@ export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) 
 function Views() {
   const question = currentQuestion.value;
   const views = question?.views ?? [];
+  const nav = useRef<HTMLElement>(null);
+  const current = currentView.value;
+  // Reading sizes makes the browser lay out the page at once, so only where the switch may be too wide.
+  useLayoutEffect(() => {
+    if (narrow.peek()) showCurrent(nav.current);
+  }, [current]);
   if (views.length < 2) return null;
   const groups = [views.filter((view) => !view.isApart), views.filter((view) => view.isApart)];
   return (
-    <nav class="views" aria-label={question?.switchLabel ?? "Show"}>
+    <nav class="views" ref={nav} aria-label={question?.switchLabel ?? "Show"}>
       {question?.switchLabel === "Group by" && <span class="views-label">Group by</span>}
       {groups
         .filter((group) => group.length > 0)
@@ -45,6 +53,14 @@ function Views() {
         ))}
     </nav>
   );
+}
+
+/** Where the switch is wider than the window, the view that is shown is in its middle. */
+function showCurrent(nav: HTMLElement | null): void {
+  const link = nav?.querySelector("[aria-current]");
+  if (!nav || !link || nav.scrollWidth <= nav.clientWidth) return;
+  const [outer, inner] = [nav.getBoundingClientRect(), link.getBoundingClientRect()];
+  nav.scrollLeft += inner.left + inner.width / 2 - (outer.left + outer.width / 2);
 }
 
 function ViewLink({ view }: { view: View }) {

@@ -24,8 +24,13 @@ function one(shape: unknown): string {
   return shape.join("×");
 }
 
-/** `void cudnn::detail::dgrad_engine<float, 512>(int, float const*)` as `dgrad_engine<float, 512>`. */
+/**
+ * `void cudnn::detail::dgrad_engine<float, 512>(int, float const*)` as `dgrad_engine<float, 512>`, and an instruction of
+ * XLA, `%copy-done.4 = f32[5,1024]{1,0:T(8,128)} copy-done(...)`, as `copy-done.4`.
+ */
 export function shortKernel(text: string): string {
+  const instruction = /^%([\w.-]+) = /.exec(text)?.[1];
+  if (instruction) return instruction;
   const bare = text.replace(/^(?:void|static|__global__)\s+/, "");
   const head = bare.slice(0, endOfName(bare));
   return head.replace(/(?:[A-Za-z_]\w*|\(anonymous namespace\)|\{[^}]*\})::/g, "") || text;

@@ -14,6 +14,7 @@ import { Card, Failed, Loading, Warnings } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { PageHead } from "../shared/PageHead";
 import { findLinks } from "../shared/sections";
+import { EXAMPLES } from "./examples";
 import { barChart, barsOf, type Stretch, stretches } from "./result";
 import { SchemaList } from "./SchemaList";
 import { complete, type Schema, type Suggestion, suggest } from "./schema";
@@ -27,8 +28,7 @@ interface Answer {
   readonly elapsed_ms: number;
 }
 
-const FIRST =
-  "SELECT name, kind, count(*) AS calls, ms(sum(self_ps)) AS ms\nFROM events GROUP BY ALL ORDER BY ms DESC LIMIT 20";
+const FIRST = EXAMPLES[0]?.query ?? "";
 const MOST_PAST = 50;
 
 export default function SqlPage() {
@@ -106,6 +106,14 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
               </span>
             </div>
           </Card>
+          {state === null && (
+            <Examples
+              onPick={(query) => {
+                setText(query);
+                run(query);
+              }}
+            />
+          )}
           {state === "asking" && <Loading what="Asking" />}
           {state instanceof Error && <Failed error={state} />}
           {state && state !== "asking" && !(state instanceof Error) && <Found answer={state} query={asked} />}
@@ -117,6 +125,23 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
         </Card>
       </div>
     </>
+  );
+}
+
+/** What to ask, before anything was asked. */
+function Examples({ onPick }: { onPick: (query: string) => void }) {
+  return (
+    <Card title="Questions to start with" note="each is a query that you can change">
+      <ul class="sql-examples">
+        {EXAMPLES.map(({ question, query }) => (
+          <li key={question}>
+            <button type="button" onClick={() => onPick(query)} {...hint(question, query)}>
+              {question}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </Card>
   );
 }
 

@@ -162,6 +162,7 @@ function GuideBreakdown({
       <summary>{tableOf(sections, "breakdown").title}</summary>
       <p class="muted">{textOf(sections, "breakdown_summary")}</p>
       {bar}
+      <FigureRow section={figuresOf(sections, "step_time")} names={["input_bound_percent"]} />
     </details>
   );
 }
@@ -218,7 +219,9 @@ function Verdict({
 /** Without the cost of profiling, unless it is known: Stepscope's own captures know it, if steps came before them. */
 function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", "step_time">)[] {
   const cost = report.profiling_cost_percent === null ? [] : (["profiling_cost_percent"] as const);
-  return ["mean", "std", "min", "max", "count", "between_steps_percent", "input_bound_percent", ...cost];
+  // The account's share of input is in the bar above; the guide's is another number, and stands with its breakdown.
+  const input = report.account_step ? [] : (["input_bound_percent"] as const);
+  return ["mean", "std", "min", "max", "count", "between_steps_percent", ...input, ...cost];
 }
 
 /** `highly input-bound: 33.4 % of ...` as its two halves. */

@@ -126,30 +126,41 @@ def _pauses(
     zero_ps: int,
 ) -> _Pauses:
     """What runs before each node, and the least pause after it."""
-    first = np.diff(host.line, prepend=-2) != 0
-    before = np.where(first, -1, np.arange(len(host)) - 1)
-    gap = host.start_ps - np.where(first, zero_ps, host.end_ps[before])
+    first = np.flatnonzero(np.append(True, host.line[1:] != host.line[:-1]))[: len(host)]
     # A thread whose next start nothing explains starts after as long a time as recorded.
-    unknown = contacts.starts_unexplained(finder, len(host)) | (first & (host.line == main))
-    unexplained = np.where(unknown, np.maximum(gap, 0), 0)
-    count = len(bounds.time_ps)
-    batches = len(host) + len(queues)
-    chains = [_chain(batches, len(producers)), _chain(batches + len(producers), count)]
+    unknown = contacts.starts_unexplained(finder, len(host))
+    unknown[first[host.line[first] == main]] = True
+    gap = host.start_ps.copy()
+    gap[1:] -= host.end_ps[:-1]
+    gap[first] = host.start_ps[first] - zero_ps
+    gap *= unknown
+    np.maximum(gap, 0, out=gap)
+    batches, count = len(host) + len(queues), len(bounds.time_ps)
     none = np.zeros(len(producers) + count, np.int64)
     making = producers.ready_ps - producers.start_ps
+    pause = np.concatenate([gap, queues.pause_ps, none])
+    gap[first] = 0
     return _Pauses(
         np.concatenate([host.end_ps - host.start_ps, queues.own_ps, making, none[:count]]),
-        np.concatenate([before, np.where(queues.previous >= 0, queues.previous + len(host), -1), *chains]).astype(
-            np.int32
-        ),
-        np.concatenate([unexplained, queues.pause_ps, none]),
-        np.concatenate([np.where(first, 0, unexplained), queues.unexplained_ps, none]),
+        _nodes_before(first, queues, len(host), (batches, batches + len(producers)), batches + len(none)),
+        pause,
+        np.concatenate([gap, queues.unexplained_ps, none]),
     )
 
 
-def _chain(first: int, count: int) -> I64:
-    """The node before each of some nodes that follow each other."""
-    return np.append(-1, first + np.arange(count - 1))[:count]
+def _nodes_before(first: I64, queues: Queues, host: int, chains: tuple[int, ...], count: int) -> I32:
+    """The node before each node on its line: int32 of shape (nodes,), -1 for none.
+
+    Args:
+        first: the first node of each thread; host: how many nodes threads have, which come first.
+        chains: where the nodes of other lines than threads and queues start, which come last.
+        count: how many nodes there are.
+    """
+    before = np.arange(-1, count - 1, dtype=np.int32)
+    before[first] = -1
+    before[[each for each in chains if each < count]] = -1
+    before[host : host + len(queues)] = np.where(queues.previous >= 0, queues.previous + host, -1)
+    return before
 
 
 def _graph(nodes: Nodes, step: I32, edges: Edges, pauses: _Pauses, bounds: StepBounds, zero_ps: int) -> Graph:

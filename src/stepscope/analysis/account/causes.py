@@ -8,15 +8,15 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.contention import is_lost
-from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
+from stepscope.analysis.account.graph import EdgeKind, Edges, Graph, NodeKind
 from stepscope.analysis.account.pieces import OWN, PAUSE, Pieces, kinds_of
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind
-from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.model.arrays import I32, I64, U8, Mask, blocks_of, look_up
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
 
@@ -103,20 +103,21 @@ def causes_of_waiting(graph: Graph, threads: Threads, node: I32, edge: I32, leng
     """
     cause = np.zeros(len(node), np.uint8)
     waits = np.flatnonzero(edge >= 0)
-    cause[waits] = edge_causes(graph, threads)[edge[waits]]
+    cause[waits] = edge_causes(graph.edges.take(edge[waits].astype(np.int64)), graph.line, threads)
     pause = np.flatnonzero((edge == PAUSE) & (graph.kind[node] == NodeKind.WORK))
     known = length[pause] > graph.unexplained_ps[node[pause]]
     cause[pause] = np.where(known, Cause.DEVICE_GAP, Cause.UNKNOWN)
     return cause
 
 
-def edge_causes(graph: Graph, threads: Threads) -> U8:
-    """The cause of waiting for each edge: uint8 of shape (edges,)."""
+def edge_causes(edges: Edges, line_of_node: I32, threads: Threads) -> U8:
+    """The cause of waiting for each of some edges: uint8 of shape (edges,)."""
     by_kind = np.zeros(256, np.uint8)
     by_kind[list(_OF_EDGE)] = list(_OF_EDGE.values())
-    cause = by_kind[graph.edges.kind]
-    line = graph.line[graph.edges.target]
-    cause[(line >= 0) & threads.serves_input[line] & (cause != Cause.UNKNOWN)] = Cause.INPUT
+    cause = look_up(by_kind, edges.kind)
+    for part in blocks_of(len(cause)):
+        line = line_of_node[edges.target[part]]
+        cause[part][(line >= 0) & threads.serves_input[line] & (cause[part] != Cause.UNKNOWN)] = Cause.INPUT
     return cause
 
 
@@ -160,33 +161,32 @@ def _table(known: dict[EventKind, Cause], other: Cause) -> U8:
 
 
 def _event_causes(trace: HostTrace) -> U8:
-    cause = _table(_OF_HOST, Cause.UNKNOWN)[trace.events.kind]
-    kernels.nesting.inherit(cause, forest(trace).parent)
-    cause[cause == Cause.UNKNOWN] = Cause.PYTHON
+    kind, parent = trace.events.kind, forest(trace).parent
+    cause = np.empty(len(kind), np.uint8)
+    kernels.nesting.inherit_by_kind(kind, parent, _table(_OF_HOST, Cause.UNKNOWN), Cause.PYTHON, cause)
     dispatches = _dispatches(trace)
     if dispatches is not None:
-        ops = np.flatnonzero(cause == Cause.HOST_COMPUTE)
-        outer = enclosing_events(trace, is_any_kind(trace.events.kind, (K.OP, K.BACKWARD)))[ops]
-        cause[ops[dispatches[np.where(outer >= 0, outer, ops)]]] = Cause.LAUNCH
-    enclosing_cause = _enclosing_causes(trace, cause)
-    return np.where(enclosing_cause, enclosing_cause, cause)
+        cause[(cause == int(Cause.HOST_COMPUTE)) & dispatches] = Cause.LAUNCH
+    return _take_enclosing_causes(trace, cause)
 
 
-def _enclosing_causes(trace: HostTrace, cause: U8) -> U8:
-    """What events around say of everything inside: uint8 of shape (events,), 0 where none says anything."""
+def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:
+    """The causes, in place, or what events around say of everything inside: uint8 of shape (events,)."""
     said = list(dict.fromkeys(_AROUND.values()))
     level = np.zeros(256, np.uint8)
     level[list(_AROUND)] = [2 << said.index(each) for each in _AROUND.values()]
-    bits = level[trace.events.kind]
+    bits = look_up(level, trace.events.kind)
     bits[blocking_calls(trace)] = 1
     bits[_dispatched_saves(trace)] = 2 << said.index(Cause.CHECKPOINT)
-    bits |= _makes_input(trace) * _IN_FUNCTION
+    bits[_input_functions(trace)] |= _IN_FUNCTION
     kernels.nesting.around(bits, forest(trace).parent, np.arange(256).astype(np.uint8), bits)
     by_bits = np.zeros(256, np.uint8)
     for at, each in enumerate((Cause.SYNC, *said)):  # the most telling last
         by_bits[(np.arange(256) & (1 << at)) > 0] = each
-    makes_input = (bits == _IN_FUNCTION) & (cause == Cause.PYTHON)
-    return np.where(makes_input, np.uint8(Cause.INPUT), by_bits[bits])
+    enclosing = look_up(by_bits, bits)
+    enclosing[(bits == _IN_FUNCTION) & (cause == int(Cause.PYTHON))] = Cause.INPUT
+    np.copyto(cause, enclosing, where=enclosing > 0)
+    return cause
 
 
 def _dispatched_saves(trace: HostTrace) -> I64:
@@ -196,25 +196,29 @@ def _dispatched_saves(trace: HostTrace) -> I64:
     return saves
 
 
-def _makes_input(trace: HostTrace) -> Mask:
-    """Calls whose names say that they make input: bool of shape (events,).
+def _input_functions(trace: HostTrace) -> I64:
+    """Calls whose names say that they make input: rows of events.
 
     One that holds a whole step is a loop over steps, whatever it is called, such as `record`.
     """
-    found = is_call_with(trace, CallTrait.MAKES_INPUT)
-    rows, start = np.flatnonzero(found), trace.events.start_ps
-    found[rows] = ~holds_step(trace, start[rows], start[rows] + forest(trace).extent_ps[rows])
+    calls = events_of_kind(trace, K.PYTHON_CALL)
+    rows = calls[has_trait(trace, trace.events.type[calls], CallTrait.MAKES_INPUT)]
+    start = trace.events.start_ps[rows]
+    found: I64 = rows[~holds_step(trace, start, start + forest(trace).extent_ps[rows])]
     return found
 
 
 def _dispatches(trace: HostTrace) -> Mask | None:
-    """Host events that launch device work, themselves or inside: bool of shape (events,); None without devices."""
+    """Host events in an op that launches device work, itself or inside, and those in no op that do the same: bool of
+    shape (events,); None without devices."""
     call = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
     call = call[call >= 0]
     if not len(call):
         return None
-    count = np.zeros(len(trace.events), np.int64)
-    count[call] = 1
-    kernels.nesting.add_to_ancestors(count, forest(trace).parent)
-    found: Mask = count > 0
-    return found
+    launches, found = np.zeros(len(trace.events), np.uint8), np.empty(len(trace.events), np.uint8)
+    launches[call] = 1
+    kernels.nesting.mark_ancestors(launches, forest(trace).parent)
+    is_op = np.zeros(256, np.uint8)
+    is_op[[K.OP, K.BACKWARD]] = 1
+    kernels.nesting.outermost_mark(trace.events.kind, forest(trace).parent, is_op, launches, found)
+    return (found & 1).view(np.bool_)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.graph import Edges
 from stepscope.analysis.account.handovers import Meetings, handovers, inferred_meetings
-from stepscope.analysis.account.nodes import NodeFinder, distinct
+from stepscope.analysis.account.nodes import NodeFinder
 from stepscope.analysis.account.producers import Producers
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.returns import Waits, waits_of
 from stepscope.analysis.account.threads import Quiet, Threads
 from stepscope.analysis.account.windows import StepBounds
+from stepscope.analysis.trace.collective_events import collective_rows
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 
 
@@ -81,6 +84,7 @@ def contacts_of(
             *(_Marks(each.source_line, each.source_ps) for each in (stated, meetings)),
             *(_Marks(each.target_line, each.target_ps) for each in (stated, meetings)),
             _line_bounds(trace, threads),
+            *_collective_bounds(trace),
             _Marks(np.full(len(producers), threads.main, np.int32), producers.end_ps),
             *(_Marks(*each) for each in bounds.cuts()),
         ]
@@ -121,6 +125,14 @@ class _Marks:
         )
 
 
+def _collective_bounds(trace: HostTrace) -> list[_Marks]:
+    """Where collectives of threads start and end: there ranks meet."""
+    rows = collective_rows(trace)
+    rows = rows[is_thread_event(trace)[rows]]
+    start, line = trace.events.start_ps[rows], trace.events.line[rows]
+    return [_Marks(line, start), _Marks(line, start + trace.events.duration_ps[rows])]
+
+
 def _line_bounds(trace: HostTrace, threads: Threads) -> _Marks:
     """The first start and the last end of each thread."""
     lines, times = [], []
@@ -128,5 +140,5 @@ def _line_bounds(trace: HostTrace, threads: Threads) -> _Marks:
         rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
         start = trace.events.start_ps[rows]
         lines += [line, line]
-        times += [int(start.min()), int((start + trace.events.duration_ps[rows]).max())]
+        times += [int(start.min()), kernels.columns.latest_end(start, trace.events.duration_ps[rows])]
     return _Marks(np.array(lines, np.int32), np.array(times, np.int64))

@@ -19,9 +19,16 @@ def busy_by_device(trace: HostTrace) -> dict[int, Spans]:
 
 
 def _busy_by_device(trace: HostTrace) -> dict[int, Spans]:
-    rows = np.flatnonzero(is_device_work(trace))
-    plane = trace.lines.plane[trace.events.line[rows]]
-    return {each: spans_of(trace, rows[plane == each]) for each in working_devices(trace)}
+    return {each: spans_of(trace, work_of_device(trace, each)) for each in working_devices(trace)}
+
+
+def work_of_device(trace: HostTrace, plane: int) -> I64:
+    """The work of a device: rows of events."""
+    lines = np.flatnonzero(trace.lines.plane == plane).tolist()
+    bounds = [(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])) for line in lines]
+    works = is_device_work(trace)
+    rows = [first + np.flatnonzero(works[first:last]) for first, last in sorted(bounds)]
+    return np.concatenate(rows) if rows else np.empty(0, np.int64)
 
 
 def idle_ps(graph: Graph, pieces: Pieces) -> I64 | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.build import build_graph, graph_of
 from stepscope.analysis.account.causes import Cause, causes_of, causes_of_work, own_work_ps
-from stepscope.analysis.account.devices import busy_by_device
+from stepscope.analysis.account.devices import busy_by_device, work_of_device
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import median_step, usual_steps
 from stepscope.analysis.account.pieces import Pieces, pieces_of_steps
@@ -18,7 +19,6 @@ from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import is_any_kind
-from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, U8, Mask
@@ -58,7 +58,7 @@ class EveryStep:
     def causes_of_part(self, ps: I64) -> I64:
         """A part of each piece's time, added up by step and cause: int64 of shape (steps, causes)."""
         found = np.zeros((len(self.graph.steps), len(Cause)), np.int64)
-        np.add.at(found, (self.step, self.cause), ps)
+        kernels.ops.sum_by_pair(self.step, self.cause, ps, found)
         return found
 
     def longest_causes(self, start_ps: I64, end_ps: I64) -> list[str | None]:
@@ -148,14 +148,17 @@ def _causes_on_device(trace: HostTrace, found: EveryStep, plane: int, busy: Span
     While it does several things at once, it computes, else it communicates.
     """
     causes = found.causes_of_part(found.length_ps - found.part_within(busy))
-    rows = np.flatnonzero(is_device_work(trace) & (trace.lines.plane[trace.events.line] == plane))
+    rows = work_of_device(trace, plane)
     cause, counted = causes_of_work(trace)[trace.events.kind[rows]], Spans.union(rows[:0], rows[:0])
     bounds = found.graph.end_ps[found.graph.bounds]
+    before = np.zeros(len(bounds) - 1, np.int64)
     for each in (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, *(set(Cause) - _FIRST_ON_DEVICES)):
-        spans = spans_of(trace, rows[cause == each])
-        causes[:, each] += (spans | counted).overlap_ps(bounds[:-1], bounds[1:])
-        causes[:, each] -= counted.overlap_ps(bounds[:-1], bounds[1:])
-        counted = counted | spans
+        own = rows[cause == int(each)]
+        if len(own):
+            counted = counted | spans_of(trace, own)
+            until = counted.overlap_ps(bounds[:-1], bounds[1:])
+            causes[:, each] += until - before
+            before = until
     return causes
 
 

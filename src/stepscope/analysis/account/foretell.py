@@ -21,10 +21,11 @@ from stepscope.analysis.account.pieces import way_through
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
 from stepscope.analysis.steps.profiling_cost import profiling_cost
-from stepscope.model.arrays import F64, I64
+from stepscope.model.arrays import F64, I64, median, percentiles
 from stepscope.records import dataclass
 
 _LEAST_HOST_FACTOR, _HALVINGS = 0.2, 8  # a profiler that makes host work five times as long is beyond repair
+ENDS = (End.FAST, End.SLOW)  # of uncertain numbers
 _MOST_STEPS = (10, 90)  # percentiles of the steps: what most of them gain
 
 
@@ -59,22 +60,32 @@ def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | No
     factor, now = undisturbed(model)
     before = (model.now if factor == 1.0 else replay_after(model, [], host_factor=factor)).step_ps[model.steps]
     usual = replay_after(model, changes, host_factor=factor)
-    uncertain = [number for change in changes for number in _estimates(change)]
-    ends = [replay_after(model, changes, end, factor) if uncertain else usual for end in (End.FAST, End.SLOW)]
-    then = now * _median_ratio(before, usual.step_ps[model.steps])
-    doubt = model.error_percent / 100.0 * now
-    least, most = (
-        now * float(np.percentile(_ratios(before, each.step_ps[model.steps]), percent))
-        for each, percent in zip(ends, _MOST_STEPS, strict=True)
-    )
+    ends = [replay_after(model, changes, end, factor) if is_uncertain(changes) else usual for end in ENDS]
+    fast, slow = (each.step_ps[model.steps] for each in ends)
     return Foretold(
         round(now),
-        round(then),
-        max(round(min(least, then) - doubt), 0),
-        round(max(most, then) + doubt),
-        _causes_then(model, usual),
-        (*_reasons(model, factor), *dict.fromkeys(number.source for number in uncertain)),
+        *range_after(now, model.error_percent, before, usual.step_ps[model.steps], fast, slow),
+        causes_then(model, usual),
+        (*_reasons(model, factor), *sources_of(changes)),
     )
+
+
+def range_after(
+    now: float, error_percent: float, before: I64, usual: I64, fast: I64, slow: I64
+) -> tuple[int, int, int]:
+    """The median step after changes in ps, and the least and the most that it may be.
+
+    Args:
+        now: the median step, ps; error_percent: how far the replay is from it.
+        before, usual, fast, slow: int64 of shape (steps,), replayed steps: as they are, after the changes, and with
+            their uncertain numbers at both ends.
+    """
+    then, doubt = now * _median_ratio(before, usual), error_percent / 100.0 * now
+    least, most = (
+        now * float(percentiles(_ratios(before, each), (percent,))[0])
+        for each, percent in zip((fast, slow), _MOST_STEPS, strict=True)
+    )
+    return round(then), max(round(min(least, then) - doubt), 0), round(max(most, then) + doubt)
 
 
 def undisturbed(model: StepModel) -> tuple[float, float]:
@@ -82,15 +93,15 @@ def undisturbed(model: StepModel) -> tuple[float, float]:
 
     Both are as recorded where nothing tells how long steps took before the capture, or the difference is in the noise.
     """
-    recorded = float(np.median(model.graph.recorded_step_ps[model.steps]))
+    recorded = median(model.graph.recorded_step_ps[model.steps])
     cost = profiling_cost(model.trace)
     if cost is None or not cost.is_clear or cost.percent <= 0:
         return 1.0, recorded
-    wanted = float(np.median(model.now.step_ps[model.steps])) * cost.ms_before / cost.ms_inside
+    wanted = median(model.now.step_ps[model.steps]) * cost.ms_before / cost.ms_inside
     low, high = _LEAST_HOST_FACTOR, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        longer = float(np.median(replay_after(model, [], host_factor=middle).step_ps[model.steps])) > wanted
+        longer = median(replay_after(model, [], host_factor=middle).step_ps[model.steps]) > wanted
         low, high = (low, middle) if longer else (middle, high)
     return high, recorded * cost.ms_before / cost.ms_inside
 
@@ -103,7 +114,7 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
     graph, lag, pause = model.graph, *waiting_of_cause(model, cause)
     own = graph.own_ps - model.shares.own_ps.column(cause).astype(np.int64)
     after = replay(graph, own, None, graph.edges.lag_ps - lag, graph.pause_ps - pause)
-    now = float(np.median(graph.recorded_step_ps[model.steps]))
+    now = median(graph.recorded_step_ps[model.steps])
     return max(round(now * (1.0 - _median_ratio(model.now.step_ps[model.steps], after.step_ps[model.steps]))), 0)
 
 
@@ -113,13 +124,23 @@ def causes_without(model: StepModel, cause: Cause) -> dict[str, int]:
     return foretold.causes if foretold else {}
 
 
+def is_uncertain(changes: Sequence[Intervention]) -> bool:
+    """Whether some number of the changes is an estimate."""
+    return any(_estimates(change) for change in changes)
+
+
+def sources_of(changes: Sequence[Intervention]) -> list[str]:
+    """Where the uncertain numbers of changes are known from, each once."""
+    return [*dict.fromkeys(number.source for change in changes for number in _estimates(change))]
+
+
 def _estimates(change: Intervention) -> list[Estimate]:
     return [value for value in vars(change).values() if isinstance(value, Estimate)]
 
 
 def _median_ratio(before: I64, after: I64) -> float:
-    usual = float(np.median(before))
-    return float(np.median(after)) / usual if usual > 0 else 1.0
+    usual = median(before)
+    return median(after) / usual if usual > 0 else 1.0
 
 
 def _ratios(before: I64, after: I64) -> F64:
@@ -127,7 +148,7 @@ def _ratios(before: I64, after: I64) -> F64:
     return ratios
 
 
-def _causes_then(model: StepModel, after: Changed) -> dict[str, int]:
+def causes_then(model: StepModel, after: Changed) -> dict[str, int]:
     """What the step that is the median one after changes is spent on; what limits it as a whole has no cause."""
     order = np.argsort(after.step_ps[model.steps], kind="stable")
     step = int(model.steps[order[(len(order) - 1) // 2]])

@@ -13,9 +13,19 @@ from stepscope.model.arrays import I64, run_rows
 def cut_by_events(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, I64, I64]:
     """Stretches of a thread, in order of time, cut wherever the innermost event changes: for each part the place of its
     stretch, start, end and event, -1 for none."""
-    low, high, event = innermost_events(trace, line, int(start[0]), int(end[-1]))
-    place, at, begin, stop = intersect(start, end, low, high)
-    return place, begin, stop, event[at]
+    links, events = forest(trace), trace.events
+    offset, stop = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+    starts = events.start_ps[offset:stop]
+    first = offset + int(np.searchsorted(starts, start[0], side="right"))
+    last = offset + int(np.searchsorted(starts, end[-1], side="left"))
+    around = first - 1 if first > offset else -1
+    while around >= 0 and events.start_ps[around] + links.extent_ps[around] <= start[0]:
+        around = int(links.parent[around])
+    parts = kernels.replay.cut(
+        first, max(last, first), around, events.start_ps, links.extent_ps, links.parent, start, end
+    )
+    place, begin, until, event = np.asarray(parts).T.copy()
+    return place, begin, until, event
 
 
 def intersect(start: I64, end: I64, low: I64, high: I64) -> tuple[I64, I64, I64, I64]:
@@ -26,38 +36,3 @@ def intersect(start: I64, end: I64, low: I64, high: I64) -> tuple[I64, I64, I64,
     count = np.maximum(last - first, 0)
     at, place = run_rows(first, count), np.repeat(np.arange(len(start)), count)
     return place, at, np.maximum(low[at], start[place]), np.minimum(high[at], end[place])
-
-
-def innermost_events(trace: HostTrace, line: int, begin_ps: int, end_ps: int) -> tuple[I64, I64, I64]:
-    """What is innermost on a thread from a time to a time: starts, ends and events (-1 for none), without gaps."""
-    links, events = forest(trace), trace.events
-    offset, stop = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
-    starts = events.start_ps[offset:stop]
-    first = offset + int(np.searchsorted(starts, begin_ps, side="right"))
-    last = offset + int(np.searchsorted(starts, end_ps, side="left"))
-    around, depth = first - 1 if first > offset else -1, 0
-    while around >= 0 and events.start_ps[around] + links.extent_ps[around] <= begin_ps:
-        around = int(links.parent[around])
-    above = around
-    while above >= 0:
-        above, depth = int(links.parent[above]), depth + 1
-    room = 2 * max(last - first, 0) + depth
-    low, high, event = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    works = np.zeros(len(events), np.uint8)
-    count = kernels.replay.stretches(
-        first, max(last, first), begin_ps, around, events.start_ps, links.extent_ps, links.parent, works, 1, low, high,
-        event,
-    )  # fmt: skip
-    high = np.minimum(high[:count], end_ps)
-    kept = high > low[:count]
-    return _fill_gaps(low[:count][kept], high[kept], event[:count][kept], begin_ps, end_ps)
-
-
-def _fill_gaps(low: I64, high: I64, event: I64, begin_ps: int, end_ps: int) -> tuple[I64, I64, I64]:
-    """The same stretches with what lies between them, in which nothing is recorded."""
-    starts, ends = np.append(begin_ps, high), np.append(low, end_ps)
-    gap = ends > starts
-    low, high = np.append(low, starts[gap]), np.append(high, ends[gap])
-    event = np.append(event, np.full(int(gap.sum()), -1))
-    order = np.argsort(low, kind="stable")
-    return low[order], high[order], event[order]

@@ -14,7 +14,7 @@ from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.own_times import OwnTimes
 from stepscope.analysis.account.parts import Part
 from stepscope.analysis.account.replay import Replay, replay
-from stepscope.model.arrays import F64, I64, Mask
+from stepscope.model.arrays import F64, I64, Mask, median
 from stepscope.records import dataclass
 
 
@@ -116,14 +116,40 @@ def replay_after(
     Args:
         host_factor: of the length of all work of threads, such as what it takes without a profiler.
     """
+    lengths = change_lengths(model, changes, end, host_factor)
+    again = replay(model.graph, lengths.whole_ps, None, lengths.lag_ps, lengths.pause_ps)
+    return Changed(again, lengths.own_ps, np.maximum(again.step_ps, lengths.least_ps))
+
+
+def change_lengths(
+    model: StepModel, changes: Sequence[Intervention], end: End = End.USUAL, host_factor: float = 1.0
+) -> Lengths:
+    """The lengths of a model's graph after some changes; arguments as of `replay_after`."""
     edits = _Edits(model, host_factor)
     for change in changes:
         edits.apply(change, end)
     own = edits.own.drop_negative()
-    again = replay(
-        model.graph, own.sum_by_node().astype(np.int64), None, edits.lag.astype(np.int64), edits.pause.astype(np.int64)
-    )
-    return Changed(again, own, np.maximum(again.step_ps, edits.least.astype(np.int64)))
+    return Lengths(
+        own, own.sum_by_node().astype(np.int64), edits.lag.astype(np.int64), edits.pause.astype(np.int64),
+        edits.least.astype(np.int64),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What a replay of a changed graph reads.
+
+    Attributes:
+        own_ps: what is left of the own time of nodes; whole_ps: int64 of shape (nodes,), the same of all causes.
+        lag_ps: int64 of shape (edges,); pause_ps: int64 of shape (nodes,).
+        least_ps: int64 of shape (steps,), what a step takes at least.
+    """
+
+    own_ps: OwnTimes
+    whole_ps: I64
+    lag_ps: I64
+    pause_ps: I64
+    least_ps: I64
 
 
 class _Edits:
@@ -207,4 +233,4 @@ def _first_launches(graph: Graph) -> I64:
 
 def _usual_call(graph: Graph) -> float:
     calls = graph.own_ps[_launching(graph)]
-    return float(np.median(calls)) if len(calls) else 0.0
+    return median(calls) if len(calls) else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.model.arrays import I32, I64, U8, Mask, offsets_of
+from stepscope.model.arrays import I32, I64, U8, Mask, distinct, offsets_of
 from stepscope.records import dataclass
 
 
@@ -29,13 +29,6 @@ class Nodes:
 
     def __len__(self) -> int:
         return len(self.line)
-
-
-def distinct(values: I64) -> I64:
-    """Different values in ascending order; `np.unique` hashes times, which takes a hundred times as long as sorting."""
-    ordered = np.sort(values, kind="stable")
-    different: I64 = ordered[np.append(True, np.diff(ordered) != 0)[: len(ordered)]]
-    return different
 
 
 def is_among(values: I64, wanted: I64) -> Mask:

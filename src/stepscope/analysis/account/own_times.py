@@ -2,45 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stepscope.analysis.account.causes import Cause
-from stepscope.model.arrays import F64, I64, U8, Mask
+from stepscope.model.arrays import F64, I32, I64, U8, Mask, distinct
+from stepscope.records import dataclass
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Times with one cause: int32 of shape (n,), the nodes that have it, ascending, and float64 of shape (n,), ps."""
+
+    nodes: I32
+    ps: F64
+
+    @classmethod
+    def join(cls, parts: Sequence[_Column]) -> _Column:
+        """One column of several; no node is in two of them."""
+        nodes = np.concatenate([part.nodes for part in parts])
+        ps = np.concatenate([part.ps for part in parts])
+        if (nodes[1:] > nodes[:-1]).all():
+            return cls(nodes, ps)
+        order = np.argsort(nodes, kind="stable")
+        return cls(nodes[order], ps[order])
+
+    def take(self, nodes: NDArray[np.integer]) -> F64:
+        """The times of some nodes: float64 of shape (n,), 0 for those without the cause."""
+        if not len(self.nodes):
+            return np.zeros(len(nodes))
+        at = np.minimum(np.searchsorted(self.nodes, nodes.astype(np.int32)), len(self.nodes) - 1)
+        return np.where(self.nodes[at] == nodes, self.ps[at], 0.0)
+
+    def widen(self, nodes: NDArray[np.integer]) -> _Column:
+        """The same with room for more nodes, whose times are 0."""
+        wider = distinct(np.concatenate([self.nodes, nodes.astype(np.int32)]))
+        if len(wider) == len(self.nodes):
+            return _Column(self.nodes, self.ps.copy())
+        ps = np.zeros(len(wider))
+        ps[np.searchsorted(wider, self.nodes)] = self.ps
+        return _Column(wider, ps)
+
+
+_NOTHING = _Column(np.empty(0, np.int32), np.empty(0))
 
 
 class OwnTimes:
-    """A table of times by node and cause, in ps, as one column for each cause that any node has.
+    """A table of times by node and cause, in ps: for each cause the nodes that have it.
 
     A node has one cause or two of a dozen, so that a table of all would be zeros for the most part: 200 MB for a
     session of ten million events.
 
     Args:
         nodes: how many there are.
-        columns: float64 of shape (nodes,) by cause.  They are shared with other tables and never changed in place.
+        columns: by cause.  They are shared with other tables and never changed in place.
     """
 
-    def __init__(self, nodes: int, columns: Mapping[int, F64] | None = None) -> None:
+    def __init__(self, nodes: int, columns: Mapping[int, _Column] | None = None) -> None:
         self._nodes = nodes
         self._columns = dict(columns or {})
 
     @classmethod
     def gather(cls, nodes: int, parts: Iterable[tuple[I64, int, I64 | F64]]) -> OwnTimes:
         """A table from parts: some nodes, a cause, and their times.  No node is in two parts of one cause."""
-        columns: dict[int, F64] = {}
+        found: dict[int, list[_Column]] = {}
         for some, cause, ps in parts:
-            if not np.any(ps):
-                continue
-            if cause not in columns:
-                columns[cause] = np.zeros(nodes)
-            columns[cause][some] = ps
-        return cls(nodes, columns)
+            kept = np.flatnonzero(ps)
+            if len(kept):
+                found.setdefault(cause, []).append(_Column(some[kept].astype(np.int32), ps[kept].astype(np.float64)))
+        return cls(nodes, {cause: _Column.join(columns) for cause, columns in found.items()})
 
     @staticmethod
     def split(nodes: I64, cause: U8 | I64, ps: I64) -> Iterator[tuple[I64, int, I64]]:
         """The parts of a table from nodes of which each has one cause: three of shape (n,)."""
-        for each in np.unique(cause).tolist():
+        for each in distinct(cause).tolist():
             here = cause == each
             yield nodes[here], each, ps[here]
 
@@ -50,54 +87,68 @@ class OwnTimes:
 
     def column(self, cause: int) -> F64:
         """The times with one cause: float64 of shape (nodes,)."""
-        return self._columns[cause] if cause in self._columns else np.zeros(self._nodes)
+        column = np.zeros(self._nodes)
+        known = self._columns.get(cause, _NOTHING)
+        column[known.nodes] = known.ps
+        return column
 
-    def take(self, nodes: I64) -> F64:
+    def take(self, nodes: NDArray[np.integer]) -> F64:
         """The times of some nodes: float64 of shape (n, causes)."""
         found = np.zeros((len(nodes), len(Cause)))
         for cause, column in self._columns.items():
-            found[:, cause] = column[nodes]
+            found[:, cause] = column.take(nodes)
         return found
 
     def sum_by_node(self) -> F64:
         """The times of all causes together: float64 of shape (nodes,)."""
         total = np.zeros(self._nodes)
         for cause in sorted(self._columns):
-            total += self._columns[cause]
+            total[self._columns[cause].nodes] += self._columns[cause].ps
         return total
 
     def sum_by_cause(self, chosen: Mask) -> F64:
         """The times of the chosen nodes together: float64 of shape (causes,)."""
         total = np.zeros(len(Cause))
         for cause, column in self._columns.items():
-            total[cause] = column[chosen].sum()
+            total[cause] = column.ps[chosen[column.nodes]].sum()
         return total
 
     def sum(self) -> float:
         """All times together."""
-        return float(sum(column.sum() for column in self._columns.values()))
+        return float(sum(column.ps.sum() for column in self._columns.values()))
 
     def select_nodes(self, chosen: Mask) -> OwnTimes:
         """The times of the chosen nodes, 0 for the others."""
-        return OwnTimes(self._nodes, {cause: np.where(chosen, column, 0.0) for cause, column in self._columns.items()})
+        kept = {cause: chosen[column.nodes] for cause, column in self._columns.items()}
+        return OwnTimes(
+            self._nodes,
+            {cause: _Column(each.nodes[kept[cause]], each.ps[kept[cause]]) for cause, each in self._columns.items()},
+        )
 
     def scale(self, factor: F64) -> OwnTimes:
         """The times of each node multiplied by its factor."""
-        return OwnTimes(self._nodes, {cause: column * factor for cause, column in self._columns.items()})
+        return OwnTimes(
+            self._nodes,
+            {cause: _Column(each.nodes, each.ps * factor[each.nodes]) for cause, each in self._columns.items()},
+        )
 
     def subtract(self, other: OwnTimes, factor: F64) -> OwnTimes:
         """These times less those of another table, which are multiplied by a factor for each node."""
         columns = dict(self._columns)
-        for cause, column in other._columns.items():
-            columns[cause] = self.column(cause) - column * factor
+        for cause, less in other._columns.items():
+            column = self._columns.get(cause, _NOTHING).widen(less.nodes)
+            column.ps[np.searchsorted(column.nodes, less.nodes)] -= less.ps * factor[less.nodes]
+            columns[cause] = column
         return OwnTimes(self._nodes, columns)
 
-    def add(self, nodes: I64, cause: int, ps: float) -> OwnTimes:
-        """These times and so much more with a cause for some nodes."""
-        column = self.column(cause).copy()
-        column[nodes] += ps
+    def add(self, nodes: I64, cause: int, ps: float | F64 | I64) -> OwnTimes:
+        """These times and so much more with a cause for some nodes, each of which is named once."""
+        column = self._columns.get(cause, _NOTHING).widen(nodes)
+        column.ps[np.searchsorted(column.nodes, nodes.astype(np.int32))] += ps
         return OwnTimes(self._nodes, {**self._columns, cause: column})
 
     def drop_negative(self) -> OwnTimes:
         """The times without those below 0."""
-        return OwnTimes(self._nodes, {cause: np.maximum(column, 0.0) for cause, column in self._columns.items()})
+        return OwnTimes(
+            self._nodes, {cause: _Column(each.nodes, np.maximum(each.ps, 0.0)) for cause, each in self._columns.items()}
+        )

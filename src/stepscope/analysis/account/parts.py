@@ -63,7 +63,8 @@ def _times_inside(model: StepModel, rows: I64) -> Iterator[tuple[I64, int, I64 |
     chosen[rows] = 1
     work = np.flatnonzero((graph.kind == NodeKind.WORK) | (graph.kind == NodeKind.BATCH))
     work = work[chosen[graph.event[work]] > 0]
-    yield from ((work, cause, model.shares.own_ps.column(cause)[work]) for cause in Cause)
+    own = model.shares.own_ps.take(work)
+    yield from ((work, cause, own[:, cause]) for cause in Cause)
     lines = numbers_in(trace.events.line[rows[is_thread_event(trace)[rows]]])
     kernels.nesting.inherit(chosen, forest(trace).parent)
     label = chosen * np.uint8(len(Cause)) + event_causes(trace)

@@ -55,14 +55,13 @@ def way_through(graph: Graph, step: int, start_ps: I64, end_ps: I64) -> Way:
         start_ps, end_ps: int64 of shape (nodes,).
     """
     first, last = int(graph.bounds[step]), int(graph.bounds[step + 1])
-    limit, room = int(end_ps[first]), 2 * len(graph) + 2
-    node, edge = np.empty(room, np.int32), np.empty(room, np.int32)
-    start, end = np.empty(room, np.int64), np.empty(room, np.int64)
-    count = kernels.replay.walk(
+    limit = int(end_ps[first])
+    found = kernels.replay.walk(
         last, limit, graph.previous, graph.into, graph.edges.source, graph.edges.after_start.view(np.uint8),
-        start_ps, end_ps, node, edge, start, end,
+        start_ps, end_ps,
     )  # fmt: skip
-    node, edge, start, end = node[:count].copy(), edge[:count].copy(), start[:count].copy(), end[:count].copy()
+    columns = np.asarray(found).T
+    node, edge, (start, end) = columns[0].astype(np.int32), columns[1].astype(np.int32), columns[2:].copy()
     missed = int(end_ps[last]) - limit - int((end - start).sum())
     if missed > 0:  # the way ended early: nothing is known of what came before
         node, edge = np.append(node, last).astype(np.int32), np.append(edge, PAUSE).astype(np.int32)

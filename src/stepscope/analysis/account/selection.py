@@ -14,7 +14,7 @@ from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import type_names
@@ -121,7 +121,7 @@ def _op_events(trace: HostTrace, name: str) -> I64:
     found = np.flatnonzero(_is_of_types(trace, types) & is_any_kind(trace.events.kind, _NAMED))
     work = attribute(trace)
     ops = [at for at, (op, kind) in enumerate(work.ops) if name in (op, kind, brief(op))]
-    return np.union1d(found, work.rows[np.isin(work.op, ops)]) if ops else found
+    return distinct(np.concatenate([found, work.rows[np.isin(work.op, ops)]])) if ops else found
 
 
 def _function_calls(trace: HostTrace, name: str) -> I64:
@@ -133,7 +133,7 @@ def _function_calls(trace: HostTrace, name: str) -> I64:
 def _is_of_types(trace: HostTrace, types: list[int]) -> Mask:
     wanted = np.zeros(len(trace.event_types), np.bool_)
     wanted[types] = True
-    found: Mask = wanted[trace.events.type]
+    found: Mask = look_up(wanted, trace.events.type)
     return found
 
 

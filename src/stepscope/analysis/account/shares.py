@@ -23,7 +23,7 @@ from stepscope.analysis.account.pieces import OWN, Way
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
-from stepscope.model.arrays import F64, I64, U8
+from stepscope.model.arrays import F64, I64, U8, look_up
 from stepscope.records import dataclass
 
 
@@ -44,13 +44,15 @@ def shares_of(trace: HostTrace, graph: Graph) -> Shares:
     """The causes of all own time and of all waiting in a graph."""
     threads = threads_of(trace)
     own = OwnTimes.gather(len(graph), _own_times(trace, graph, threads))
-    return Shares(own, edge_causes(graph, threads))
+    return Shares(own, edge_causes(graph.edges, graph.line, threads))
 
 
 def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tuple[I64, int, I64]]:
     """Nodes, a cause, and the own times of these nodes with that cause."""
     work = np.flatnonzero(graph.kind == NodeKind.WORK)
-    yield from OwnTimes.split(work, causes_of_work(trace)[trace.events.kind[graph.event[work]]], graph.own_ps[work])
+    yield from OwnTimes.split(
+        work, look_up(causes_of_work(trace), trace.events.kind[graph.event[work]]), graph.own_ps[work]
+    )
     batch = np.flatnonzero(graph.kind == NodeKind.BATCH)
     yield batch, Cause.INPUT, graph.own_ps[batch]
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
@@ -61,7 +63,7 @@ def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tup
             yield nodes, Cause.INPUT, graph.own_ps[nodes]
         else:
             spent = _thread_shares(trace, graph, line, nodes, int(unrecorded[line]))
-            yield from ((nodes, cause, spent[:, cause]) for cause in Cause)
+            yield from ((nodes, cause, spent[:, cause]) for cause in np.flatnonzero(spent.any(axis=0)).tolist())
 
 
 def time_by_label(trace: HostTrace, graph: Graph, line: int, nodes: I64, label: U8, labels: int) -> I64:

@@ -19,7 +19,7 @@ from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.queues import NEVER, Queues
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
@@ -86,7 +86,8 @@ class _Launches:
 
 def _recorded_waits(trace: HostTrace, launches: _Launches) -> tuple[I64, I64]:
     events = trace.events
-    rows = np.flatnonzero((events.kind == EventKind.OTHER) & (trace.stat_ints(stat_names.WAITS_FOR_RECORD) > 0))
+    rows, _ = trace.events_with_int(stat_names.WAITS_FOR_RECORD, least=1)
+    rows = rows[events.kind[rows] == EventKind.OTHER]
     waited = trace.stat_ints(stat_names.WAITS_FOR_RECORD, rows=rows)
     call_ps = _call_times(trace, trace.stat_ints(stat_names.CORRELATION_ID, rows=rows))
     record_ps = _call_times(trace, waited)
@@ -121,8 +122,8 @@ class AwaitedWork:
 def awaited_work(trace: HostTrace, call: I64) -> AwaitedWork:
     """Which work some calls of a host wait for: all that was launched before them, if nothing more is recorded."""
     line, until = np.full(len(call), -1, np.int64), trace.events.start_ps[call].copy()
-    aside = (trace.lines.kind == LineKind.OTHER)[trace.events.line]
-    rows = np.flatnonzero((trace.events.kind == EventKind.SYNC) & aside)
+    rows = events_of_kind(trace, EventKind.SYNC)
+    rows = rows[(trace.lines.kind == LineKind.OTHER)[trace.events.line[rows]]]
     if not len(rows) or not len(call):
         return AwaitedWork(line, until)
     place = _matching(
@@ -210,7 +211,7 @@ def queue_edges(trace: HostTrace, queues: Queues, first: int) -> Edges:
     late[explained] = False
     source, target = _sources_by_time(queues, ready, np.flatnonzero(late))
     rest = queues.start_ps[target] - queues.end_ps[source]
-    lag = int(np.median(rest)) if len(rest) else 0
+    lag = int(median(rest)) if len(rest) else 0
     return Edges.join([known, Edges.of(first + source, first + target, lag, EdgeKind.QUEUE, True)])
 
 
@@ -218,7 +219,7 @@ def _usual_lag(queues: Queues, ready: I64, waits: StreamWaits) -> int:
     """From the end of the work that is waited for to the start of what waits: the median over those that did wait."""
     end, start = queues.end_ps[waits.source], queues.start_ps[waits.target]
     waited = (end > ready[waits.target]) & (start >= end)
-    return int(np.median((start - end)[waited])) if waited.any() else 0
+    return int(median((start - end)[waited])) if waited.any() else 0
 
 
 def _sources_by_time(queues: Queues, ready: I64, late: I64) -> tuple[I64, I64]:

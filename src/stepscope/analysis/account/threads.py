@@ -145,15 +145,12 @@ def _working_spans(trace: HostTrace, line: int, works: Mask) -> Spans:
 def _quiet_of_line(trace: HostTrace, line: int, works: Mask, since_ps: int | None) -> Quiet:
     """The stretches of a line; the first from a time on, before anything is recorded on it, if that is given."""
     begin, end = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
-    links, room = forest(trace), 2 * (end - begin)
-    start, stop, event = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    count = kernels.replay.stretches(
-        begin, end, int(trace.events.start_ps[begin]), -1, trace.events.start_ps, links.extent_ps, links.parent,
-        works.view(np.uint8),
-        SHORTEST_WAIT_PS, start, stop, event,
+    links, first = forest(trace), int(trace.events.start_ps[begin])
+    found = kernels.replay.stretches(
+        begin, end, first, -1, trace.events.start_ps, links.extent_ps, links.parent, works.view(np.uint8),
+        SHORTEST_WAIT_PS,
     )  # fmt: skip
-    start, stop, event = start[:count].copy(), stop[:count].copy(), event[:count].copy()
-    first = int(trace.events.start_ps[begin])
+    start, stop, event = np.asarray(found).T.copy()
     if since_ps is not None and since_ps < first:
         start, stop, event = np.append(since_ps, start), np.append(first, stop), np.append(-1, event)
     return Quiet(np.full(len(start), line, np.int32), start, stop, event)

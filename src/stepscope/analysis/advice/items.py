@@ -34,6 +34,7 @@ _DOCS = "advice.md"
 # (docs/advice-truth.md).  An error in the removed time is also one in the remaining time.
 _OFF_OF_REST = 0.22
 _OFF_OF_GAIN = 0.08
+LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
 _LEAST_REST = 0.25  # of the predicted remaining time: never expect less
 
 
@@ -127,6 +128,13 @@ class Advice:
         off = _OFF_OF_REST * then + _OFF_OF_GAIN * max(now - then, 0.0)
         least, most = now / (then + off), now / max(then - off, _LEAST_REST * then)
         return max(round(least, 2), 1.0), round(most, 2)
+
+    @property
+    def may_gain_nothing(self) -> bool:
+        """Whether the gain may be no more than the error that predictions have; False where a replay says its range."""
+        if self.speedup_range is None or self.most_step_time_ms is not None:
+            return False
+        return 100.0 * (1.0 - 1.0 / self.speedup_range[0]) < LEAST_PERCENT
 
     @property
     def docs(self) -> str:

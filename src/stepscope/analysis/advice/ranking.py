@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import AccountRow
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.first_calls import FirstCalls
@@ -15,7 +15,6 @@ from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
 
-LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
 _DISTURBED_CONFIDENCE = 0.5
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
@@ -47,8 +46,8 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
             candidates.append((rule, advice))
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
-    if not kept and context.verdict != "unknown":
-        kept = [_advise_nothing(context)]
+    if all(_is_doubtful(context, advice) for advice in kept) and context.verdict != "unknown":
+        kept = [_advise_nothing(context, kept)]
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
     if context.is_disturbed:
         kept = [replace(advice, confidence=min(advice.confidence, _DISTURBED_CONFIDENCE)) for advice in kept]
@@ -89,6 +88,11 @@ def _is_worthwhile(advice: Advice) -> bool:
     if advice.step_time_ms is None or advice.predicted_step_time_ms is None:
         return True
     return 100.0 * _gain_ms(advice) >= LEAST_PERCENT * advice.step_time_ms
+
+
+def _is_doubtful(context: Context, advice: Advice) -> bool:
+    """Whether the gain may be no more than the error of predictions, which was measured on runs without a device."""
+    return not context.has_device and advice.may_gain_nothing
 
 
 def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -> bool:
@@ -167,8 +171,8 @@ def _describe_later_calls(first: FirstCalls) -> str:
     return f"only {counted(first.later_calls, 'later call')} {'was' if first.later_calls == 1 else 'were'} recorded"
 
 
-def _advise_nothing(context: Context) -> Advice:
-    """The item for a run in which nothing stands out: it names what bounds the run."""
+def _advise_nothing(context: Context, doubtful: Sequence[Advice]) -> Advice:
+    """The item for a run in which nothing stands out: it names what bounds the run, and what may gain nothing."""
     top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
     largest = f"; the largest op is {top['name']} ({top['self_percent']:.1f} % of all op time)" if top else ""
     rows = (Row("op-stats", str(top["name"]), 0.0),) if top else ()
@@ -176,11 +180,12 @@ def _advise_nothing(context: Context) -> Advice:
         id="none",
         kind="none",
         title=_nothing_title(context),
-        evidence=f"{context.verdict_text}{largest}",
+        evidence="; ".join((f"{context.verdict_text}{largest}", *map(_describe_doubtful, doubtful[:1]))),
         predicted_speedup=None,
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
             *(_suggest_next(context, limit) for limit in (context.verdict, context.share_verdict) if limit),
+            *(advice.actions[0] for advice in doubtful[:1] if advice.actions),
         ),
         tool="op-stats",
         confidence=0.8 if context.verdict == "compute_bound" else 0.5,
@@ -189,6 +194,12 @@ def _advise_nothing(context: Context) -> Advice:
         rows=rows,
     )
     return replace(advised, culprit=next((row.culprit for row in _account_rows(context)), None))
+
+
+def _describe_doubtful(advice: Advice) -> str:
+    least, most = advice.speedup_range or (1.0, 1.0)
+    title = f"{advice.title[:1].lower()}{advice.title[1:]}"
+    return f"to {title} may make steps up to {most:.2f} times as fast, or no faster ({least:.2f})"
 
 
 def _nothing_title(context: Context) -> str:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import CausesOfStep
 from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.interventions import Intervention, Move, Overlap, Scale
@@ -20,6 +21,8 @@ from stepscope.analysis.account.shown import SENTENCE_OF
 from stepscope.analysis.advice.items import CLASSES
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.workers.balance import balance_ranks
+from stepscope.analysis.workers.foretell_ranks import JointModel, foretell_ranks, join_models
+from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.errors import InputError, UsageError, counted
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, percent, round_ms
@@ -133,7 +136,8 @@ def what_if(
     """The median step after some changes, all at once.
 
     Args:
-        models: of the hosts; each is changed, and the one whose step is longest then is reported.
+        models: of the hosts; each is changed, and the one whose step is longest then is reported.  Those of ranks
+            that meet in collectives are replayed together.
         ops_of_class: the ops that the advice of a class names, for classes that no cause stands for.
 
     Raises:
@@ -152,34 +156,68 @@ def what_if(
     without_cause = {change.part for change in changes} & set(CLASSES) - set(CAUSE_OF_CLASS)
     ops = {kind: ops_of_class(kind) for kind in without_cause}
     found = [(model, _select(model, changes, ops)) for model in carrying]
-    if not any(parts for _, parts in found):
+    joint = join_models(carrying) if len(carrying) > 1 else None
+    foretold = _foretell_together(joint, changes, found) if joint else _foretell_alone(changes, found)
+    if not foretold:
         raise _no_such_part(carrying[0], changes, ops)
-    foretold = [(model, parts, foretell(model, _interventions(changes, parts))) for model, parts in found if parts]
-    model, parts, longest = max(foretold, key=lambda each: each[2].then_ps if each[2] else 0)
-    assert longest is not None
+    model, parts, longest, error = max(foretold, key=lambda each: each[2].then_ps)
     return WhatIfReport(
         hosts=hosts or tuple(model.trace.host for model in models),
         warnings=warnings,
         partial=False,
-        changes=tuple(_change_row(model, *pair) for pair in zip(changes, parts, strict=True)),
-        figures=_figures(model.error_percent, longest),
+        changes=tuple(_change_row(*each) for each in zip(changes, parts, strict=True)),
+        figures=_figures(error, longest),
         causes=_cause_rows(longest),
-        reasoning=_reasoning(model, longest, len(carrying)),
+        reasoning=_reasoning(model, longest, 1 if joint else len(carrying)),
     )
 
 
+_Part = tuple[StepModel, Selection]
+_Prediction = tuple[StepModel, Sequence[_Part], Foretold, float | None]
+
+
+def _foretell_alone(
+    changes: Sequence[Change], found: Sequence[tuple[StepModel, list[Selection | None]]]
+) -> list[_Prediction]:
+    """Each host that has all of the parts by itself."""
+    predictions: list[_Prediction] = []
+    for model, selections in found:
+        parts = [(model, each) for each in selections if each is not None]
+        foretold = foretell(model, _interventions(changes, selections)) if len(parts) == len(changes) else None
+        if foretold is not None:
+            predictions.append((model, parts, foretold, model.error_percent))
+    return predictions
+
+
+def _foretell_together(
+    joint: JointModel, changes: Sequence[Change], found: Sequence[tuple[StepModel, list[Selection | None]]]
+) -> list[_Prediction]:
+    """All hosts at once, each with those parts that it has: the one that waits least for others then; none if one of
+    the parts is on no host."""
+    by_change = zip(*([(model, each) for each in selections] for model, selections in found), strict=True)
+    known = [[(model, each) for model, each in parts if each is not None] for parts in by_change]
+    if not all(known):
+        return []
+    longest = [max(parts, key=lambda part: _part_ps(*part)) for parts in known]
+    at, foretold = foretell_ranks(joint, [_interventions(changes, selections) for _, selections in found])
+    return [(found[at][0], longest, foretold, joint.error_percent[at])]
+
+
 def what_if_balanced(
-    steps_of_ranks: Mapping[str, Sequence[CausesOfStep]], warnings: tuple[str, ...] = ()
+    ranks: Sequence[RankModel], steps_of_ranks: Mapping[str, Sequence[CausesOfStep]], warnings: tuple[str, ...] = ()
 ) -> WhatIfReport:
     """The median step of a session whose ranks all have the same amount of own work.
 
+    Args:
+        steps_of_ranks: the account of every step, by rank.
+
     Raises:
-        UsageError: no two ranks have a step in common in which they communicate.
+        UsageError: no two ranks have a step in common in which they communicate, or it cannot be replayed well enough.
     """
-    found = balance_ranks(steps_of_ranks)
+    found = balance_ranks(ranks)
     if found is None:
         raise UsageError(
-            "no two ranks have a step in common in which they communicate",
+            "no two ranks have a step in common in which they communicate, or its replay is too far off",
             hint="--balance-ranks takes a session of several ranks; see `stepscope distributed`",
         )
     change: dict[str, Cell] = {
@@ -189,20 +227,32 @@ def what_if_balanced(
         "what": "the own work of every rank, which is all but communication",
         "part_ms": round_ms(found.now_ps - found.then_ps),
     }
-    foretold = Foretold(found.now_ps, found.then_ps, found.least_ps, found.most_ps, found.causes, ())
+    causes = _causes_when_balanced(steps_of_ranks.get(found.slowest, ()), found.then_ps)
+    foretold = Foretold(found.now_ps, found.then_ps, found.least_ps, found.most_ps, causes, ())
     return WhatIfReport(
-        hosts=tuple(steps_of_ranks),
+        hosts=tuple(rank.name for rank in ranks),
         warnings=warnings,
         partial=False,
         changes=(change,),
-        figures=_figures(None, foretold),
+        figures=_figures(found.error_percent, foretold),
         causes=_cause_rows(foretold),
         reasoning=(
-            "the slowest rank's own work is replaced by the mean of all ranks, step by step; the others wait for it in"
-            " the same collectives",
-            f"{found.slowest} is the slowest in {found.slowest_steps} of {counted(found.steps, 'common step')}",
+            "the recorded steps were replayed with the mean work of all ranks on each of them, from collective to"
+            " collective",
+            f"{found.slowest} waits least in {found.slowest_steps} of {counted(found.steps, 'common step')}",
         ),
     )
+
+
+def _causes_when_balanced(steps: Sequence[CausesOfStep], then_ps: int) -> dict[str, int]:
+    """The causes of a rank's median step of which only so much own work is left as fits, the longest first."""
+    usual = sorted((step for step in steps if step.usual), key=lambda step: step.step_ps)
+    if not usual:
+        return {}
+    step = usual[(len(usual) - 1) // 2]
+    left = max(then_ps - step.causes_ps[Cause.COMMUNICATION], 0) / max(step.own_ps, 1)
+    then = {cause: round(step.causes_ps[cause] * (1.0 if cause == Cause.COMMUNICATION else left)) for cause in Cause}
+    return {cause.name.lower(): ps for cause, ps in sorted(then.items(), key=lambda each: -each[1]) if ps > 0}
 
 
 def _check(changes: Sequence[Change]) -> None:
@@ -216,10 +266,9 @@ def _check(changes: Sequence[Change]) -> None:
             raise UsageError(f"{change.number:g} workers cannot do anything", hint="for example --to workers=4")
 
 
-def _select(model: StepModel, changes: Sequence[Change], ops: dict[str, Sequence[str]]) -> list[Selection]:
-    """The parts of the changes on one host; none if the host lacks one of them."""
-    found = [select_part(model, change.part, ops.get(change.part, ())) for change in changes]
-    return [each for each in found if each is not None] if all(found) else []
+def _select(model: StepModel, changes: Sequence[Change], ops: dict[str, Sequence[str]]) -> list[Selection | None]:
+    """The parts of the changes on one host; None for those that it lacks."""
+    return [select_part(model, change.part, ops.get(change.part, ())) for change in changes]
 
 
 def _no_such_part(model: StepModel, changes: Sequence[Change], ops: dict[str, Sequence[str]]) -> UsageError:
@@ -240,9 +289,11 @@ def _no_such_part(model: StepModel, changes: Sequence[Change], ops: dict[str, Se
     )
 
 
-def _interventions(changes: Sequence[Change], parts: Sequence[Selection]) -> list[Intervention]:
+def _interventions(changes: Sequence[Change], parts: Sequence[Selection | None]) -> list[Intervention]:
     made: list[Intervention] = []
     for change, selection in zip(changes, parts, strict=True):
+        if selection is None:
+            continue
         if change.action == OVERLAP:
             made.append(Overlap(selection.part))
         elif change.action == MOVE:
@@ -252,15 +303,21 @@ def _interventions(changes: Sequence[Change], parts: Sequence[Selection]) -> lis
     return made
 
 
-def _change_row(model: StepModel, change: Change, selection: Selection) -> dict[str, Cell]:
-    in_steps = np.isin(model.graph.step, model.steps)
+def _change_row(change: Change, part: _Part) -> dict[str, Cell]:
+    selection = part[1]
     return {
         "change": change.action,
         "part": change.part,
         "number": change.number if change.action in (SCALE, MOVE) else None,
         "what": selection.what,
-        "part_ms": round_ms(selection.part.own_ps.select_nodes(in_steps).sum() / max(len(model.steps), 1)),
+        "part_ms": round_ms(_part_ps(*part)),
     }
+
+
+def _part_ps(model: StepModel, selection: Selection) -> float:
+    """The time of a part in an average step."""
+    in_steps = np.isin(model.graph.step, model.steps)
+    return selection.part.own_ps.select_nodes(in_steps).sum() / max(len(model.steps), 1)
 
 
 def _figures(error_percent: float | None, foretold: Foretold) -> dict[str, Cell]:

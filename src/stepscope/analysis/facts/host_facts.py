@@ -6,11 +6,12 @@ from dataclasses import field
 
 import numpy as np
 
-from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.account import AccountRow, StepAccount, account_of
 from stepscope.analysis.account.every_step import CausesOfStep, steps_among_others
 from stepscope.analysis.facts.augmentation import AugmentationFacts, augmentation_of
 from stepscope.analysis.facts.changes import Changes, changes_of
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
+from stepscope.analysis.facts.culprits import culprits_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
@@ -23,6 +24,7 @@ from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
+from stepscope.analysis.workers.joint_replay import RankModel, rank_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import type_names
@@ -41,6 +43,7 @@ class HostFacts:
         warm_up: number of warm-up steps, which all these facts leave out.
         account: where the time of the median step goes, with the culprit of each cause; None without steps.
         steps: the account of every step, of a host that takes part in collectives; else empty.
+        rank: what a replay with the other ranks needs of this one; None if it has no steps or meets nobody.
         changes: what changes give that step, by the replay of its model; None without steps.
         wrapper: how PyTorch trains the model in parallel: "ddp", "fsdp", or "" for neither.
         first_calls: the capture holds first calls only; None if it holds more.
@@ -48,6 +51,7 @@ class HostFacts:
         settings: environment variables of the program that the capture found set, such as TF_GPU_THREAD_MODE.
         augmentation: the input moves pictures after it has cast them to floats; None if it does not.
         graphs: what the program has traced into graphs, by a capture of Stepscope's.
+        culprits: the parts of the steps that advice is about, with their culprits; see `facts/culprits.py`.
         op_threads: cores of the machine and threads of one op.
     """
 
@@ -61,6 +65,7 @@ class HostFacts:
     warm_up: int = 0
     account: StepAccount | None = None
     steps: tuple[CausesOfStep, ...] = ()
+    rank: RankModel | None = None
     changes: Changes | None = None
     wrapper: str = ""
     first_calls: FirstCalls | None = None
@@ -68,6 +73,7 @@ class HostFacts:
     settings: tuple[str, ...] = ()
     augmentation: AugmentationFacts | None = None
     graphs: tuple[TracedGraph, ...] = ()
+    culprits: dict[str, AccountRow] = field(default_factory=dict)
     op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
 
 
@@ -84,6 +90,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         warm_up=count_warm_up_steps(trace),
         account=account_of(trace),
         steps=tuple(steps_among_others(trace)),
+        rank=rank_of(trace),
         changes=changes_of(trace),
         wrapper=_wrapper_of(trace),
         first_calls=first_calls_of(trace),
@@ -91,6 +98,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         settings=settings_of(trace),
         augmentation=augmentation_of(trace),
         graphs=traced_graphs(trace),
+        culprits=culprits_of(trace),
         op_threads=op_threads_of(trace),
     )
 

@@ -11,15 +11,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from stepscope.analysis.account.innermost import intersect
+from stepscope.analysis.account.usage import usage_of_thread
 from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop, loop_events
-from stepscope.analysis.facts.loop_time import first_at_or_after, helpers_of, parts_of
+from stepscope.analysis.facts.loop_time import helpers_of, parts_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
-from stepscope.analysis.steps.stack_samples import input_spans, main_function
+from stepscope.analysis.steps.stack_samples import main_function, spans_of_others
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, percentiles
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import LIFTS_VALUES
@@ -30,6 +32,7 @@ K = EventKind
 _START_PERCENTILE = 50  # this share of kernels, the shortest, takes no longer than starting one
 _LEAST_FREED = 0.005  # bytes freed per ps of a gap from which freeing explains the gap: 5 GB per second
 NEAR_FETCH_PS = 1_000_000_000  # largest distance between two fetched values of a burst
+FETCHES, BEFORE_WORK, OWN_COPIES = "fetches", "before_work", "own_copies"
 MOST_NAMES = 12
 MOST_SPANS = 3
 
@@ -81,11 +84,14 @@ class LoopFacts:
         input_from_python_ps: time of Python functions that count as input because of their names.
         input_reads_files_percent, input_is_native_percent: percent of that time in functions that read files, and in
             native code such as NumPy; None without such functions.
+        input_sleeps_percent: percent of the input's time in which the thread neither runs nor waits for a processor, as
+            while it waits for a disk or a server; None if nothing shows that.
         programs: compiled functions that the loop calls, by name.
         eager_ops: ops that the loop dispatches one by one, by name.
         gaps: Python functions that fill long gaps, longest first.
         python_calls: Python calls recorded on the thread; recording slowed down each of them.
-        before_program_ps: the part of long gaps before a step's first program, op or transfer.
+        before_program_ps: the part of long gaps before a step's first program, op or transfer, in which the loop makes
+            its batch as far as is known.
         after_moves_ps: the part of long gaps spent freeing memory: it follows an op that moved or converted data, or
             enough bytes are freed in it to explain it.
         recorded: what was recorded, by activity.
@@ -105,6 +111,7 @@ class LoopFacts:
     input_from_python_ps: int
     input_reads_files_percent: float | None
     input_is_native_percent: float | None
+    input_sleeps_percent: float | None
     programs: list[Named]
     eager_ops: list[Named]
     gaps: list[Named]
@@ -120,12 +127,35 @@ class LoopFacts:
     update_recorded: int = 0
 
 
+@dataclass(frozen=True)
+class LoopTime:
+    """When the loop's thread does what.
+
+    Attributes:
+        line: of the thread.
+        spans: the time of each activity, and of `FETCHES`, `BEFORE_WORK` and `OWN_COPIES`: bursts of fetched values,
+            the long gaps before the first work of each step that may be input, and the transfers of this thread.
+        starts: the outermost ops, programs and single ops that it starts: rows of events.
+    """
+
+    line: int
+    spans: dict[str, Spans]
+    starts: I64
+
+
 def loop_of(trace: HostTrace) -> LoopFacts | None:
     """How the loop of a host spends its time; None if no steps or no host thread were found."""
-    return trace.derived("loop", _find_loop_facts)
+    found = trace.derived("loop", _find_loop_facts)
+    return found[0] if found else None
 
 
-def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
+def loop_time_of(trace: HostTrace) -> LoopTime | None:
+    """When it does what; None where `loop_of` is None."""
+    found = trace.derived("loop", _find_loop_facts)
+    return found[1] if found else None
+
+
+def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     steps = whole_steps(trace)
     line = find_loop_line(trace, steps)
     if steps.source == "none" or line < 0:
@@ -137,7 +167,13 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
     fetches = _fetch_spans(loop)
     update = _update_spans(loop, steps) & (parts[Activity.OP] | parts[Activity.DISPATCH])
     from_python = parts[Activity.INPUT] & _python_claims(loop, Activity.INPUT)
-    return LoopFacts(
+    before = _gaps_before_work(loop, steps, parts[Activity.PYTHON], spans_of_others(trace, line))
+    starts = np.concatenate([loop.outer_events(each) for each in (Activity.PROGRAM, Activity.EAGER, Activity.OP)])
+    spans = {activity.name.lower(): spans for activity, spans in parts.items()}
+    copies = parts[Activity.TRANSFER] & loop.activity_spans(Activity.TRANSFER)
+    spans |= {FETCHES: fetches & seen, BEFORE_WORK: before, OWN_COPIES: copies}
+    time = LoopTime(line, spans, loop.row[np.sort(starts)])
+    facts = LoopFacts(
         steps=len(steps.number),
         observed_ps=seen.total,
         activity_ps={activity.name.lower(): spans.total for activity, spans in parts.items()},
@@ -146,11 +182,12 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
         input_from_python_ps=from_python.total,
         input_reads_files_percent=_share_with_trait(loop, from_python, CodeTrait.READS_FILE),
         input_is_native_percent=_share_with_trait(loop, from_python, CodeTrait.IS_NATIVE),
+        input_sleeps_percent=_asleep_percent(loop, line, parts[Activity.INPUT], from_python),
         programs=_sum_by_name(loop, loop.outer_events(Activity.PROGRAM)),
         eager_ops=_sum_by_name(loop, loop.kind_events(K.EAGER_EXECUTE)),
         gaps=_gap_fillers(loop, parts[Activity.PYTHON]) or _sampled_filler(trace, line, parts[Activity.PYTHON]),
         python_calls=len(loop.kind_events(K.PYTHON_CALL)),
-        before_program_ps=_gap_time_before_work(loop, steps, _gaps_of_input(trace, line, parts[Activity.PYTHON])),
+        before_program_ps=before.total,
         after_moves_ps=_gap_time_freeing(loop, parts[Activity.PYTHON]),
         recorded=_count_recorded(loop, parts),
         helper_events=helpers.events,
@@ -160,6 +197,7 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
         update_ps=update.total,
         update_recorded=_count_events(loop, update),
     )
+    return facts, time
 
 
 # -- what was recorded -------------------------------------------------------------------------------------------
@@ -173,7 +211,7 @@ def _count_recorded(loop: Loop, parts: Mapping[Activity, Spans]) -> dict[str, Re
     order = np.argsort(begins)
     owner = np.repeat(np.arange(len(parts)), [len(spans.start) for spans in parts.values()])[order]
     bounds = np.append(np.searchsorted(loop.start, begins[order]), len(python))
-    called = np.diff(np.append(0, np.cumsum(python))[bounds])
+    called = np.diff(np.searchsorted(np.flatnonzero(python), bounds))
     calls, events = np.zeros(len(parts), np.int64), np.zeros(len(parts), np.int64)
     np.add.at(calls, owner, called)
     np.add.at(events, owner, np.diff(bounds) - called)
@@ -190,7 +228,7 @@ def _eager_kernel_time(loop: Loop) -> int:
     kernels = loop.activity_events(Activity.RUNTIME)
     kernels = kernels[has_trait(loop.trace, loop.type[kernels], CallTrait.RUNS_KERNEL)]
     length = loop.end[kernels] - loop.start[kernels]
-    return int((length - np.percentile(length, _START_PERCENTILE)).clip(min=0).sum()) if len(length) else 0
+    return int((length - percentiles(length, (_START_PERCENTILE,))[0]).clip(min=0).sum()) if len(length) else 0
 
 
 def _fetch_spans(loop: Loop) -> Spans:
@@ -279,6 +317,18 @@ def _share_with_trait(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | N
     return round(100.0 * inside.total / claimed.total, 2)
 
 
+def _asleep_percent(loop: Loop, line: int, input_: Spans, from_python: Spans) -> float | None:
+    """By what the thread used of the processors, else by the recorded Python calls."""
+    usage = usage_of_thread(loop.trace, line)
+    if usage is None or not input_.total:
+        return _share_with_trait(loop, from_python, CodeTrait.SLEEPS) or None
+    _, interval, start, stop = intersect(input_.start, input_.end, usage.start_ps, usage.end_ps)
+    taken = np.zeros(len(usage.start_ps), np.int64)
+    np.add.at(taken, interval, stop - start)
+    asleep = (usage.end_ps - usage.start_ps - usage.ran_ps - usage.queued_ps).clip(min=0)
+    return round(100.0 * int(np.minimum(taken, asleep).sum()) / input_.total, 2)
+
+
 def _gap_fillers(loop: Loop, gaps: Spans) -> list[Named]:
     """The Python functions that fill long gaps: in each gap, the call that covers most of it."""
     python = loop.kind_events(K.PYTHON_CALL)
@@ -304,21 +354,47 @@ def _sampled_filler(trace: HostTrace, line: int, gaps: Spans) -> list[Named]:
     return [Named(trace.name_of(found.frame), len(gaps.start), round(found.share * gaps.total))]
 
 
-def _gaps_of_input(trace: HostTrace, line: int, gaps: Spans) -> Spans:
-    """The gaps that may be input: all of them, unless samples of the stack show what runs there."""
-    making = input_spans(trace, line)
-    return gaps if making is None else gaps & making
+def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) -> Spans:
+    """The long gaps in which the loop makes its batch, as far as is known: those before a step's first program,
+    transfer or op, from its mark on, but for what samples of the stack show there.
+
+    Where that first work copies an array of the host in, the array comes from the whole gap, also from before the mark.
+    If the loop reads a value in that gap, Python may be busy with that value instead.
+
+        marks    M0---      M1---      M2---
+        loop     TP   ppppppTP   ppppppTP           T copies a batch in, p makes it
+
+    Args:
+        others: when the samples show functions that make no input by their names.
+    """
+    rows = _first_work(loop)
+    at = np.searchsorted(loop.start[rows], steps.start_ps)
+    step = np.flatnonzero(at < len(rows))
+    step = step[loop.start[rows[at[step]]] < steps.end_ps[step]]
+    first = steps.start_ps.copy()
+    first[step] = loop.start[rows[at[step]]]
+    ends = np.append(np.maximum.accumulate(loop.end[rows]), steps.start_ps[:1])
+    after = np.where(at > 0, ends[at - 1], steps.start_ps)[step]
+    reads = loop.start[loop.outer_events(Activity.SYNC)]
+    made = _takes_array_in(loop, rows[at[step]])
+    made &= np.searchsorted(reads, after) == np.searchsorted(reads, first[step])
+    making = Spans.union(np.minimum(after, steps.start_ps[step])[made], first[step][made])
+    return gaps & (making | (Spans.union(steps.start_ps, first) - others))
 
 
-def _gap_time_before_work(loop: Loop, steps: HostSteps, gaps: Spans) -> int:
-    """Time of long gaps before each step's first program, transfer or op; making a tensor from Python numbers does not
-    count as an op."""
+def _first_work(loop: Loop) -> I64:
+    """What a step may start with: programs, transfers and ops, but for those that make a tensor from Python numbers."""
     work = [loop.activity_events(each) for each in (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
     if loop.trace.strings.find(LIFTS_VALUES) > 0:
         work[1] = work[1][~has_trait(loop.trace, loop.type[work[1]], OpTrait.MAKES_TENSOR)]
-    first = np.minimum.reduce([first_at_or_after(loop.start[rows], steps.start_ps) for rows in work])
-    first = np.where(first < steps.end_ps, first, steps.start_ps)
-    return (gaps & Spans.union(steps.start_ps, first)).total
+    return np.sort(np.concatenate(work))
+
+
+def _takes_array_in(loop: Loop, rows: I64) -> Mask:
+    """Whether an array of the host is copied in during each of some events, such as the call of a program."""
+    copies = loop.start[loop.kind_events(K.COPY_HOST_TO_DEVICE_CALL)]
+    found: Mask = np.searchsorted(copies, loop.start[rows]) < np.searchsorted(copies, loop.end[rows])
+    return found
 
 
 def _gap_time_freeing(loop: Loop, gaps: Spans) -> int:

@@ -15,7 +15,7 @@ from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, is_outermost
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, traits_by_type
 from stepscope.vocabulary.traits import CallTrait
@@ -91,8 +91,7 @@ class Loop:
     @cached_property
     def _events_by_activity(self) -> list[I64]:
         """The events of each activity, in order of time."""
-        order = np.argsort(self.activity, kind="stable")
-        return np.split(order, np.cumsum(np.bincount(self.activity, minlength=max(Activity) + 1))[:-1])
+        return [np.flatnonzero(self.activity == each) for each in range(max(Activity) + 1)]
 
     @cached_property
     def _outer_by_activity(self) -> list[I64]:
@@ -135,8 +134,8 @@ def loop_events(trace: HostTrace, line: int, seen: Spans) -> Loop:
     kind, types = trace.events.kind[rows][chosen], trace.events.type[rows][chosen]
     start, end = start[chosen], end[chosen]
     row = np.arange(rows.start, rows.stop)[chosen]
-    activity = _activity_table()[kind]
-    activity[_single_programs(trace, rows)[inside]] = Activity.PROGRAM
+    activity = look_up(_activity_table(), kind)
+    activity[_single_programs(trace, rows)[chosen]] = Activity.PROGRAM
     _set_activity_by_name(trace, kind, types, end - start, activity)
     activity[_find_reassignments(trace, types, start, end, activity)] = Activity.TRANSFER
     return _drop_claims_on_programs(Loop(trace, row, kind, start, end, types, activity))
@@ -152,7 +151,9 @@ def _activity_table() -> NDArray[np.uint8]:
 def _single_programs(trace: HostTrace, rows: slice) -> Mask:
     """Whether each event dispatches a whole function rather than one op."""
     eager = is_any_kind(trace.events.kind[rows], (K.EAGER_EXECUTE,))
-    return eager & (trace.stat_ints(stat_names.IS_FUNCTION)[rows] > 0) if eager.any() else eager
+    calls = np.flatnonzero(eager)
+    eager[calls] = trace.stat_ints(stat_names.IS_FUNCTION, rows=calls + rows.start) > 0
+    return eager
 
 
 def _set_activity_by_name(
@@ -164,7 +165,7 @@ def _set_activity_by_name(
     by_type = np.zeros(len(traits), np.uint8)
     for trait, meant in reversed(_ACTIVITY_OF_TRAIT):
         by_type[(traits & np.uint64(trait)) != 0] = meant
-    named = by_type[types] * looked_at
+    named = look_up(by_type, types) * looked_at
     named[(named == Activity.TRANSFER) & (length < LONG_GAP_PS)] = 0
     np.copyto(activity, named, where=named > 0)
 

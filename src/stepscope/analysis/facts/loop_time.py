@@ -16,7 +16,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait, OpTrait
@@ -99,7 +99,7 @@ def _cut_executor_tails(trace: HostTrace, rows: I64, end: I64) -> I64:
     clipped = end.copy()
     executors = np.flatnonzero(long)
     line = events.line[rows[executors]]
-    for each in np.unique(line).tolist():
+    for each in distinct(line).tolist():
         here = executors[line == each]
         first, stop = int(trace.lines.event_begin[each]), int(trace.lines.event_end[each])
         last = first + np.searchsorted(events.start_ps[first:stop], end[here]) - 1
@@ -125,8 +125,8 @@ def parts_of(loop: Loop, helpers: Helpers, steps: HostSteps, seen: Spans) -> dic
             # What is loaded while the loop waits for input is input: a sample that was saved as a file.
             ops = loop.mask_spans((loop.activity == activity) & (loop.kind != K.PYTHON_CALL)) & rest
             talking = loop.activity_spans(Activity.COLLECTIVE) | helpers.collective
-            unnamed = _drop_covered(_saves_without_ops(loop, rest), talking)
-            covered = covered | _extend_saves(loop, ops, rest) | unnamed | _saves_after_reads(loop, rest)
+            unnamed = _drop_covered(_saves_without_ops(loop, steps, rest), talking)
+            covered = covered | _extend_saves(loop, ops, rest) | unnamed | _saves_after_reads(loop, steps, rest)
         parts[activity] = rest & covered
         rest = rest - covered
     if not helpers.on_device:
@@ -170,7 +170,7 @@ def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
     if len(steps.number) < SEVERAL_STEPS or not len(gaps.start):
         return gaps
     before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
-    since_begin, until_end = _places(loop, steps, np.unique(loop.type[before]))
+    since_begin, until_end = _places(loop, steps, distinct(loop.type[before]))
     kept = np.zeros(len(before), np.bool_)
     for place in (since_begin[before], until_end[before]):
         _, inverse, times = np.unique(
@@ -227,12 +227,14 @@ def first_at_or_after(values: I64, limit: I64) -> I64:
     return np.append(values, _NEVER)[np.searchsorted(values, limit, side="left")]
 
 
-def _saves_without_ops(loop: Loop, rest: Spans) -> Spans:
+def _saves_without_ops(loop: Loop, steps: HostSteps, rest: Spans) -> Spans:
     """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
     ops = loop.outer_events(Activity.OP)
+    if not has_trait(loop.trace, loop.type[ops], OpTrait.DETACHES).any():
+        return Spans.union(loop.start[:0], loop.end[:0])
     copied = ops[~has_trait(loop.trace, loop.type[ops], OpTrait.COPIES_OUT)]
     return _gaps_after_detached(loop, ops, STATE_DICT_OPS, rest) | _gaps_after_detached(
-        loop, copied, max(STATE_DICT_OPS, _count_parameters(loop)), rest
+        loop, copied, max(STATE_DICT_OPS, _count_parameters(loop, steps)), rest
     )
 
 
@@ -242,10 +244,10 @@ def _drop_covered(spans: Spans, others: Spans) -> Spans:
     return Spans(spans.start[kept], spans.end[kept])
 
 
-def _count_parameters(loop: Loop) -> int:
+def _count_parameters(loop: Loop, steps: HostSteps) -> int:
     """Number of parameters that get a gradient in a step."""
     gradients = int(has_trait(loop.trace, loop.type[loop.kind_events(K.OP)], OpTrait.ADDS_GRADIENT).sum())
-    return round(gradients / max(len(loop.kind_events(K.STEP_MARK)), 1))
+    return round(gradients / max(len(steps.number), 1))
 
 
 def _gaps_after_detached(loop: Loop, ops: I64, least: int, rest: Spans) -> Spans:
@@ -263,7 +265,7 @@ def _gaps_after_detached(loop: Loop, ops: I64, least: int, rest: Spans) -> Spans
     return Spans.union(first[long], gap_end[long]) & rest
 
 
-def _saves_after_reads(loop: Loop, rest: Spans) -> Spans:
+def _saves_after_reads(loop: Loop, steps: HostSteps, rest: Spans) -> Spans:
     """Time around bursts of variable reads, if mostly long gaps: Keras reads all variables, then writes without ops.
 
     A burst of fewer reads than the step has variables is no save: a callback looks at some of them.
@@ -271,8 +273,10 @@ def _saves_after_reads(loop: Loop, rest: Spans) -> Spans:
     ops = loop.kind_events(K.EAGER_EXECUTE)
     ops = ops[has_trait(loop.trace, loop.type[ops], CallTrait.DISPATCHES)]
     reads = has_trait(loop.trace, loop.type[ops], CallTrait.READS_VARIABLE)
-    run = np.minimum(_run_lengths(reads), _places_in_steps(loop, loop.start[ops]))
-    least = max(STATE_DICT_OPS, _count_written_variables(loop))
+    if not reads.any():  # so that no name of an op has to be judged
+        return Spans.union(loop.start[:0], loop.end[:0])
+    run = np.minimum(_run_lengths(reads), _places_in_steps(steps, loop.start[ops]))
+    least = max(STATE_DICT_OPS, _count_written_variables(loop, steps))
     first, last = np.flatnonzero(run == least), np.flatnonzero(run >= least)
     if not len(last):
         return Spans.union(loop.start[:0], loop.end[:0])
@@ -285,19 +289,21 @@ def _saves_after_reads(loop: Loop, rest: Spans) -> Spans:
     return Spans(around.start[mostly], around.end[mostly])
 
 
-def _places_in_steps(loop: Loop, times: I64) -> I64:
+def _places_in_steps(steps: HostSteps, times: I64) -> I64:
     """For each of the ascending times, how many of them are in its step up to it, itself included."""
-    step = np.searchsorted(loop.start[loop.kind_events(K.STEP_MARK)], times, side="right")
+    step = np.searchsorted(steps.start_ps, times, side="right")
     first = np.searchsorted(step, step)
     places: I64 = np.arange(len(times)) - first + 1
     return places
 
 
-def _count_written_variables(loop: Loop) -> int:
+def _count_written_variables(loop: Loop, steps: HostSteps) -> int:
     """Number of variables that a step writes, on any thread; 0 if that was not recorded."""
     ops = events_of_kind(loop.trace, K.OP)
+    start = loop.trace.events.start_ps[ops]
+    ops = ops[(start >= steps.start_ps[0]) & (start < steps.end_ps[-1])]
     written = int(has_trait(loop.trace, loop.trace.events.type[ops], OpTrait.WRITES_VARIABLE).sum())
-    return written // max(len(loop.kind_events(K.STEP_MARK)), 1)
+    return written // max(len(steps.number), 1)
 
 
 def _run_lengths(flags: Mask) -> I64:

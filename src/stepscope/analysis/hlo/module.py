@@ -25,7 +25,7 @@ FUSION_KINDS = {"kLoop": "loop", "kInput": "input", "kOutput": "output", "kCusto
 
 _MODULE, _BUFFER_ASSIGNMENT = 1, 3
 _NAME, _ENTRY_NAME, _COMPUTATION, _PROGRAM_SHAPE, _ENTRY_ID, _SCHEDULE, _STACK_FRAMES = 1, 2, 3, 4, 6, 7, 17
-_PARAMETERS, _PARAMETER_NAMES = 1, 3  # of a program's shape
+_PARAMETERS, _RESULT, _PARAMETER_NAMES = 1, 2, 3  # of a program's shape
 _COMPUTATION_NAME, _INSTRUCTION, _COMPUTATION_ID, _ROOT_ID = 1, 2, 5, 6
 _TARGET, _BACKEND_CONFIG = 28, 43
 _SEQUENCE, _SEQUENCE_KEY, _SEQUENCE_VALUE, _SEQUENCE_IDS = 1, 1, 2, 1
@@ -309,6 +309,15 @@ class Module:
         names = texts_of(self.buf, *taken.ranges(_PARAMETER_NAMES)[1:])
         names += ("",) * (shapes.count - len(names))
         return tuple((names[at], shapes.text(at)) for at in range(shapes.count))
+
+    @cached_property
+    def results(self) -> tuple[str, ...]:
+        """The shapes of what the program gives, tuples taken apart; empty if it does not say or is damaged."""
+        if self.damaged:
+            return ()
+        given = fields_of(self.buf, *self.module_parts.range(_PROGRAM_SHAPE))
+        shapes = shapes_of(self.buf, *given.ranges(_RESULT)[1:])
+        return tuple(shapes.text(leaf) for shape in range(shapes.count) for leaf in shapes.leaves(shape))
 
     @property
     def buffer_assignment(self) -> tuple[int, int]:

@@ -75,6 +75,12 @@ class Shapes:
             shape = children[at]
         return shape
 
+    def leaves(self, shape: int) -> list[int]:
+        """The arrays in nested tuples, in order; the shape itself if it is no tuple."""
+        if self.element_type[shape] != _TUPLE:
+            return [shape]
+        return [leaf for child in self.children_of(shape) for leaf in self.leaves(child)]
+
     def type_name(self, shape: int) -> str:
         """The element type as XLA writes it."""
         return _TYPES.get(int(self.element_type[shape]), ("?", 0))[0]

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.account import StepAccount, account_without_culprits
 from stepscope.analysis.account.shown import account_shown
 from stepscope.analysis.account.verdict import input_percent, judge_account
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
@@ -341,7 +341,7 @@ def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     return Partial(
         steps=steps_of_host(trace),
-        account=account_of(trace),
+        account=account_without_culprits(trace),
         framework=trace.framework,
         has_iterators=bool(np.any(trace.events.kind == EventKind.ITERATOR)),
         waits=core_waits(trace),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.steps.device_steps import device_name
-from stepscope.analysis.steps.find_steps import HostSteps, steps_of
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.session_steps import breakdown_of
-from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 
 _TAKES_INPUT = (EventKind.COPY_HOST_TO_DEVICE, EventKind.INFEED)
@@ -31,25 +30,20 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
     A device waits for input while the step waits for its next batch or data is copied to the device, and the device
     does nothing else.
     """
-    device = is_device_work(trace)
-    computes = device & np.isin(trace.events.kind, COMPUTING)
-    if not computes.any():
+    work = np.flatnonzero(is_device_work(trace))
+    kind, plane = trace.events.kind[work], trace.lines.plane[trace.events.line[work]]
+    computing = np.bincount(plane[is_any_kind(kind, COMPUTING)])
+    if not computing.any():
         return [CoreWait("host", breakdown_of(trace).categories_ps()["input"].tolist())]
-    steps, kind = steps_of(trace), trace.events.kind
-    plane = trace.lines.plane[trace.events.line]
-    threads = is_thread_event(trace)
-    waits = np.flatnonzero((kind == EventKind.INPUT_WAIT) & threads & (steps.label >= 0))
-    takes = device & np.isin(kind, _TAKES_INPUT)
+    steps = steps_of(trace)
+    waits = events_of_kind(trace, EventKind.INPUT_WAIT)
+    waiting = spans_of(trace, waits[is_thread_event(trace)[waits] & (steps.label[waits] >= 0)])
+    takes = is_any_kind(kind, _TAKES_INPUT)
     found = []
-    for row in np.unique(plane[computes]).tolist():
-        here = device & (plane == row)
-        busy = np.flatnonzero(here & ~takes)
-        either = np.concatenate([waits, np.flatnonzero(here)])
-        waiting = _covered_by_step(trace, either, steps) - _covered_by_step(trace, busy, steps)
-        found.append(CoreWait(device_name(trace, row), waiting.tolist()))
+    for row in np.flatnonzero(computing).tolist():
+        here = plane == row
+        busy = spans_of(trace, work[here & ~takes])
+        either = waiting | spans_of(trace, work[here])
+        waited = either.overlap_ps(steps.start_ps, steps.end_ps) - busy.overlap_ps(steps.start_ps, steps.end_ps)
+        found.append(CoreWait(device_name(trace, row), waited.tolist()))
     return found
-
-
-def _covered_by_step(trace: HostTrace, rows: I64, steps: HostSteps) -> I64:
-    """Time of each step covered by at least one of the events: int64 of shape (steps,)."""
-    return spans_of(trace, rows).overlap_ps(steps.start_ps, steps.end_ps)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64, Mask, last_below, run_rows
@@ -75,7 +76,7 @@ def iterator_calls(trace: HostTrace) -> IteratorCalls:
 
 
 def _iterator_calls(trace: HostTrace) -> IteratorCalls:
-    row = np.flatnonzero(trace.events.kind == EventKind.ITERATOR)
+    row = events_of_kind(trace, EventKind.ITERATOR)
     names, name, depth = _names(trace, row)
     start, duration = trace.events.start_ps[row], trace.events.duration_ps[row]
     ids, above = (_column(trace, stat, row) for stat in (stat_names.ITERATOR_ID, stat_names.PARENT_ITERATOR_ID))

@@ -149,7 +149,7 @@ def _pins(trace: HostTrace, waits: I64) -> _Pins:
         return _Pins(*[np.empty(0, np.int64)] * 3)
     pins, is_wait = _outermost(trace, found), np.zeros(len(trace.events), np.bool_)
     is_wait[waits] = True
-    around = enclosing_events(trace, is_wait)[pins]
+    around = enclosing_events(trace, is_wait)[pins].astype(np.int64)
     waiting = np.isin(trace.events.line[pins], trace.events.line[waits])
     return _Pins(pins[around >= 0], around[around >= 0], pins[~waiting])
 

@@ -19,7 +19,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.call_sites import call_sites, site_text
-from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
@@ -146,7 +146,7 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
-    counts = np.isin(trace.events.kind, _OPS) & is_thread_event(trace)
+    counts = is_any_kind(trace.events.kind, _OPS) & is_thread_event(trace)
     rows = np.flatnonzero(counts)
     device = _device_times(trace)
     duration = trace.events.duration_ps

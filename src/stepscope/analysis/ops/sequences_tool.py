@@ -15,6 +15,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
@@ -139,7 +140,7 @@ def _op_sequences(trace: HostTrace, rows: I64, call: I64) -> list[Run]:
     rows, call = rows[call >= 0], call[call >= 0]
     if not len(rows):
         return []
-    outer = enclosing_events(trace, np.isin(trace.events.kind, _OPS))
+    outer = enclosing_events(trace, is_any_kind(trace.events.kind, _OPS))
     unit = np.where(outer[call] >= 0, outer[call], call)
     order = np.lexsort((trace.events.start_ps[rows], trace.events.start_ps[call], unit))
     rows, unit = rows[order], unit[order]

@@ -237,8 +237,13 @@ def _fill_from_types(trace: HostTrace, events: I64, slot_of_name: NDArray[np.int
 
 def _first_known(table: Column, slots: Sequence[int]) -> Column:
     """For each owner, the value of the first of some rows of a table that has one."""
-    out = Column(np.zeros(table.value.shape[1], np.int64), np.zeros(table.value.shape[1], np.uint8))
-    for slot in (slot for slot in slots if slot >= 0):
+    known = [slot for slot in slots if slot >= 0]
+    if not known:
+        return Column(np.zeros(table.value.shape[1], np.int64), np.zeros(table.value.shape[1], np.uint8))
+    out = Column(table.value[known[0]], table.tag[known[0]])
+    if len(known) > 1:
+        out = Column(out.value.copy(), out.tag.copy())
+    for slot in known[1:]:
         lacking = out.tag == StatTag.NONE
         out.value[lacking], out.tag[lacking] = table.value[slot][lacking], table.tag[slot][lacking]
     return out

@@ -47,7 +47,7 @@ class CounterWindow:
 
 def counters_of(trace: HostTrace) -> tuple[Counter, ...]:
     """All counters of a trace."""
-    return trace.derived("timeline counters", lambda host: (*_memory_counters(host), *_line_counters(host)))
+    return trace.derived("timeline counters", lambda host: (*_memory_counters(host), *line_counters(host)))
 
 
 def _memory_counters(trace: HostTrace) -> list[Counter]:
@@ -59,6 +59,11 @@ def _memory_counters(trace: HostTrace) -> list[Counter]:
             time, value = memory.time_ps[known], in_use[known].astype(np.float64)
             found.append(Counter(f"Memory in use: {memory.memory}", "", "bytes", time, value))
     return found
+
+
+def line_counters(trace: HostTrace) -> list[Counter]:
+    """The counters that have lines of their own, without those of allocators."""
+    return trace.derived("counters of lines", _line_counters)
 
 
 def _line_counters(trace: HostTrace) -> list[Counter]:

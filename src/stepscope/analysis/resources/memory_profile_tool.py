@@ -493,7 +493,7 @@ def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
         "capacity_bytes": memory.capacity,
         "peak_heap_bytes": memory.peak_heap,
         "peak": _peak_cells(memory.peak),
-        "timeline": [_point_cells(timeline, row) for row in thin_out(level, most).tolist()],
+        "timeline": _timeline_cells(timeline, thin_out(level, most).tolist()),
         "breakdown": [_alive_cells(row) for row in memory.breakdown],
         "purposes": _purpose_rows(memory),
     }
@@ -517,37 +517,39 @@ def _purpose_rows(memory: MemoryOfHost) -> list[dict[str, Cell]]:
 def _peak_cells(peak: Points) -> dict[str, Cell]:
     if not peak.time_ps:
         return dict.fromkeys((field.name for field in PEAK_FIELDS[2:]), None)
-    return {"time_ms": round_ms(peak.time_ps[0]), "step": peak.step[0], **_state_cells(peak, 0)}
+    state = {name: column[0] for name, column in _state_columns(peak, [0]).items()}
+    return {"time_ms": round_ms(peak.time_ps[0]), "step": peak.step[0], **state}
 
 
-def _point_cells(points: Points, row: int) -> dict[str, Cell]:
-    def text(column: list[int | None]) -> str | None:
-        at = column[row]
-        return None if at is None else points.texts[at]
+def _timeline_cells(points: Points, rows: list[int]) -> list[dict[str, Cell]]:
+    def texts(column: list[int | None]) -> list[Cell]:
+        return [None if at is None else points.texts[at] for at in (column[row] for row in rows)]
 
-    return {
-        "time_ms": round_ms(points.time_ps[row]),
-        "event": "allocation" if points.is_allocation[row] else "deallocation",
-        "requested_bytes": points.requested[row],
-        "allocated_bytes": points.allocated[row],
-        "op": text(points.op),
-        "step": points.step[row],
-        "region": text(points.region),
-        "dtype": text(points.data_type),
-        "shape": text(points.shape),
-        **_state_cells(points, row),
+    columns = {
+        "time_ms": [round_ms(points.time_ps[row]) for row in rows],
+        "event": ["allocation" if points.is_allocation[row] else "deallocation" for row in rows],
+        "requested_bytes": [points.requested[row] for row in rows],
+        "allocated_bytes": [points.allocated[row] for row in rows],
+        "op": texts(points.op),
+        "step": [points.step[row] for row in rows],
+        "region": texts(points.region),
+        "dtype": texts(points.data_type),
+        "shape": texts(points.shape),
+        **_state_columns(points, rows),
     }
+    names = list(columns)
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
-def _state_cells(points: Points, row: int) -> dict[str, Cell]:
-    fragmentation = points.fragmentation[row]
+def _state_columns(points: Points, rows: list[int]) -> dict[str, list[Cell]]:
+    fragmentation = [points.fragmentation[row] for row in rows]
     return {
-        "in_use_bytes": points.in_use_at(row),
-        "stack_bytes": points.stack[row],
-        "heap_bytes": points.heap[row],
-        "free_bytes": points.free[row],
-        "reserved_bytes": points.pool[row],
-        "fragmentation_percent": None if fragmentation is None else round(100.0 * fragmentation, 4),
+        "in_use_bytes": [points.in_use_at(row) for row in rows],
+        "stack_bytes": [points.stack[row] for row in rows],
+        "heap_bytes": [points.heap[row] for row in rows],
+        "free_bytes": [points.free[row] for row in rows],
+        "reserved_bytes": [points.pool[row] for row in rows],
+        "fragmentation_percent": [None if share is None else round(100.0 * share, 4) for share in fragmentation],
     }
 
 

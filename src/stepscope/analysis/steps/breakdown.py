@@ -15,7 +15,7 @@ from stepscope.analysis.trace.blocking import blocking_calls, cut_waits
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, Trait
-from stepscope.model.arrays import I32, I64, U8, Mask, run_rows
+from stepscope.model.arrays import I32, I64, U8, Mask, blocks_of, look_up, run_rows
 from stepscope.records import dataclass
 
 K = EventKind
@@ -160,7 +160,8 @@ def rank_events(trace: HostTrace) -> U8:
     of_host = _RANK_OF_HOST_KIND | ({} if trace.device_planes() else _RANK_WITHOUT_DEVICE)
     for row, ranks in enumerate((of_host, _RANK_OF_DEVICE_KIND)):
         by_kind[row, list(ranks)] = list(ranks.values())
-    rank: U8 = np.where(device, by_kind[1][trace.events.kind], by_kind[0][trace.events.kind])
+    rank = look_up(by_kind[0], trace.events.kind)
+    np.copyto(rank, look_up(by_kind[1], trace.events.kind), where=device)
     threads = is_thread_event(trace)
     rank[~(threads | device)] = Rank.NONE
     if trace.device_planes():
@@ -211,10 +212,13 @@ def active_parts(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
 
 def outer_rows(member: Mask, rank: U8, parent: I32) -> I64:
     """Rows of the members, without those inside a member of equal or higher rank: they decide no instant."""
-    rows = np.flatnonzero(member)
-    above = parent[rows]
-    inner = (above >= 0) & member[above] & (rank[above] >= rank[rows])
-    return rows[~inner]
+    found = [np.empty(0, np.int64)]
+    for part in blocks_of(len(member)):
+        rows = np.flatnonzero(member[part]) + part.start
+        above = parent[rows]
+        inner = (above >= 0) & member[above] & (rank[above] >= rank[rows])
+        found.append(rows[~inner])
+    return np.concatenate(found)
 
 
 def time_by_rank(rank: U8, start: I64, end: I64, begin: I64, stop: I64, span: I32 | None = None) -> I64:

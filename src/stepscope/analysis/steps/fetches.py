@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
-from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import RangeTrait
@@ -43,7 +44,7 @@ def has_one_update_each(trace: HostTrace, fetches: I64) -> bool:
 
 def next_fetch_start(trace: HostTrace, start: I64, end: I64) -> I64:
     """The start of the first fetch of any kind after each time of `start`, ps; `end` where none follows."""
-    times = np.sort(trace.events.start_ps[np.flatnonzero(trace.events.kind == EventKind.INPUT_WAIT)])
+    times = np.sort(trace.events.start_ps[events_of_kind(trace, EventKind.INPUT_WAIT)])
     at = np.searchsorted(times, start, side="right")
     return np.where(at < len(times), np.append(times, 0)[at], end)
 
@@ -58,15 +59,15 @@ def _count_starts(trace: HostTrace, fetches: I64, rows: I64) -> I64:
 
 def _updates(trace: HostTrace) -> I64:
     """Updates of the model by an optimizer, as PyTorch marks them."""
-    rows = np.flatnonzero(trace.events.kind == EventKind.ANNOTATION)
+    rows = events_of_kind(trace, EventKind.ANNOTATION)
     return rows[has_trait(trace, trace.events.type[rows], RangeTrait.UPDATES_MODEL)] if len(rows) else rows
 
 
 def _outer_work(trace: HostTrace) -> I64:
     """Outermost calls on threads, outside of any fetch."""
     parent, kind = forest(trace).parent, trace.events.kind
-    threads = trace.lines.kind[trace.events.line] == LineKind.THREAD
+    threads = is_thread_event(trace)
     free = parent < 0
     inner = np.flatnonzero(~free)
     free[inner] = ~np.isin(kind[parent[inner]], (*_WORK, EventKind.INPUT_WAIT, EventKind.ITERATOR))
-    return np.flatnonzero(np.isin(kind, _WORK) & threads & free)
+    return np.flatnonzero(is_any_kind(kind, _WORK) & threads & free)

@@ -20,9 +20,10 @@ from stepscope.analysis.steps.host_steps import HostSteps
 from stepscope.analysis.steps.inferred_steps import infer_steps
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps
 from stepscope.analysis.steps.update_steps import find_update_steps
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, look_up
 
 __all__ = ["HostSteps", "count_warm_up_steps", "observed_time", "steps_of", "steps_of_events", "whole_steps"]
 
@@ -75,7 +76,7 @@ def _count_warm_up_steps(trace: HostTrace) -> int:
     kept = _complete_range(steps)
     start, end = steps.start_ps[kept], steps.end_ps[kept]
     most = max(len(start) // _STEPS_A_WARM_UP, int(len(start) > 1))
-    compiling = spans_of(trace, np.flatnonzero(trace.events.kind == EventKind.COMPILE)) if most else None
+    compiling = spans_of(trace, events_of_kind(trace, EventKind.COMPILE)) if most else None
     if compiling is None or not len(compiling.start):
         return 0
     compiled = np.flatnonzero(compiling.overlap_ps(start, end) >= _COMPILES * (end - start))
@@ -115,7 +116,9 @@ def _find_steps(trace: HostTrace) -> HostSteps:
 
 def _capture_as_step(trace: HostTrace) -> HostSteps:
     begin, end = trace.span_ps()
-    busy = np.flatnonzero(~np.isin(trace.lines.kind[trace.events.line], (LineKind.COUNTERS, LineKind.OVERHEAD)))
+    busy = np.flatnonzero(
+        look_up(~np.isin(trace.lines.kind, (LineKind.COUNTERS, LineKind.OVERHEAD)), trace.events.line)
+    )
     steps = 1 if len(busy) and end > begin else 0
     return HostSteps(
         source="none",

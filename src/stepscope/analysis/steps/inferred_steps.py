@@ -28,7 +28,7 @@ from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, PlaneKind
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, look_up
 from stepscope.vocabulary.python import is_training_function
 
 # Host calls that may enclose all work of a step.
@@ -134,7 +134,7 @@ def _cycles_are_layers(trace: HostTrace, rows: I64, cycle: Cycle) -> bool:
 
 def _outermost_call(trace: HostTrace, events: I32) -> I32:
     """The outermost op, function or annotation around each host event, or -1: int32 of shape of `events`."""
-    parent, is_call = forest(trace).parent, np.isin(trace.events.kind, _CALLS)
+    parent, is_call = forest(trace).parent, is_any_kind(trace.events.kind, _CALLS)
     outermost, at = np.full(len(events), -1, np.int32), events
     while (at >= 0).any():
         outermost = np.where((at >= 0) & is_call[at], at, outermost)
@@ -146,7 +146,7 @@ def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
     """Candidates for a repeating sequence, best first: a name for the messages, and event rows in order of time."""
     kind, device = trace.events.kind, is_device_work(trace)
     yield "sequence of XLA modules", _keep_busiest_plane(trace, _measured_modules(trace))
-    yield "sequence of kernels", _keep_busiest_plane(trace, np.flatnonzero(device & np.isin(kind, COMPUTES)))
+    yield "sequence of kernels", _keep_busiest_plane(trace, np.flatnonzero(device & is_any_kind(kind, COMPUTES)))
     yield "sequence of device work", _keep_busiest_plane(trace, np.flatnonzero(device))
     yield "function calls", _outermost_of_kind(trace, EventKind.TRACED_FUNCTION)
     yield "calls of a function", _calls_of_one(trace, _outermost_of_kind(trace, EventKind.TRACED_FUNCTION))
@@ -173,7 +173,7 @@ def _calls_of_one(trace: HostTrace, calls: I64) -> I64:
 def _measured_modules(trace: HostTrace) -> I64:
     """Runs of XLA programs, but not on GPUs: there they are derived from kernels, and one event may hold several."""
     measured = trace.planes.kind[trace.lines.plane] != PlaneKind.GPU
-    return np.flatnonzero((trace.events.kind == EventKind.MODULE) & measured[trace.events.line])
+    return np.flatnonzero((trace.events.kind == EventKind.MODULE) & look_up(measured, trace.events.line))
 
 
 def _keep_busiest_plane(trace: HostTrace, rows: I64) -> I64:
@@ -198,7 +198,7 @@ def _work_end(trace: HostTrace, rows: I64) -> int:
     """When the last work of the capture ends: device work if the sequence is on a device, else host ops."""
     kinds = (EventKind.OP, EventKind.EXECUTOR, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN, EventKind.SYNC)
     device = is_device_work(trace)
-    work = np.flatnonzero(device) if device[rows].any() else np.flatnonzero(np.isin(trace.events.kind, kinds))
+    work = np.flatnonzero(device) if device[rows].any() else np.flatnonzero(is_any_kind(trace.events.kind, kinds))
     work = np.concatenate([work, rows])
     return int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
 

@@ -15,11 +15,12 @@ from stepscope.analysis.steps.host_steps import (
     keep_fullest_line,
     unfinished_steps,
 )
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before, spread_labels
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, blocks_of, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import is_called
 from stepscope.vocabulary.tensorflow import KERAS_BATCH
@@ -27,6 +28,8 @@ from stepscope.vocabulary.tensorflow import KERAS_BATCH
 # A thread with the former works for the current step; one with the latter prepares input for any step.
 _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
 _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
+
+_LARGEST_TABLE = 1 << 16  # of places of numbers
 
 _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
 
@@ -142,12 +145,12 @@ def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, e
     """
     lines, kind, cause, device = trace.events.line, trace.events.kind, forest(trace).cause, is_device_work(trace)
     helps = np.zeros(len(trace.lines), np.bool_)
-    helps[lines[(label >= 0) | np.isin(kind, _WORKS_FOR_STEPS)]] = True
-    helps[lines[cause[device & np.isin(kind, COMPUTES) & (cause >= 0)]]] = True
+    helps[lines[(label >= 0) | is_any_kind(kind, _WORKS_FOR_STEPS)]] = True
+    helps[lines[cause[device & is_any_kind(kind, COMPUTES) & (cause >= 0)]]] = True
     helps &= trace.lines.kind == LineKind.THREAD
-    helps[lines[np.isin(kind, _SERVES_INPUT)]] = False
+    helps[lines[is_any_kind(kind, _SERVES_INPUT)]] = False
     helps[marked_line] = False
-    rows = np.flatnonzero(helps[lines] & (label < 0) & (kind != EventKind.INPUT_WAIT))
+    rows = np.flatnonzero(look_up(helps, lines) & (label < 0) & (kind != EventKind.INPUT_WAIT))
     at = np.searchsorted(start, trace.events.start_ps[rows], side="right") - 1
     inside = (at >= 0) & (trace.events.start_ps[rows] < end[at])
     label[rows[inside]] = at[inside]
@@ -157,9 +160,10 @@ def _adopt_helpers(trace: HostTrace, label: I32, marked_line: int, start: I64, e
 
 def _inherit_steps(trace: HostTrace, label: I32, device: Mask) -> None:
     """Assigns device work without a step to the step of the previous work on the same device."""
-    plane = trace.lines.plane[trace.events.line]
+    work = np.flatnonzero(device)
+    plane = look_up(trace.lines.plane, trace.events.line[work])
     for row in trace.device_planes():
-        events = np.flatnonzero(device & (plane == row))
+        events = work[plane == row]
         events = events[np.argsort(trace.events.start_ps[events], kind="stable")]
         known = np.where(label[events] >= 0, np.arange(len(events)), -1)
         last = np.maximum.accumulate(known) if len(known) else known
@@ -187,14 +191,16 @@ def find_device_steps(trace: HostTrace) -> HostSteps | None:
     rows = np.flatnonzero((trace.events.kind == EventKind.DEVICE_STEP) & (trace.events.duration_ps > 0))
     if not len(rows):
         return None
-    group = trace.stat_ints(stat_names.GROUP_ID)
-    keys = group if (group[rows] >= 0).all() else _parse_numbers(trace, rows)
+    group = trace.stat_ints(stat_names.GROUP_ID, rows=rows)
+    grouped = bool((group >= 0).all())
+    keys = group if grouped else _parse_numbers(trace, rows)
     if keys is None:
         return None
     label = np.full(len(trace.events), -1, np.int32)
-    numbers, label[rows] = np.unique(keys[rows], return_inverse=True)
-    if keys is group:
-        label = _places_among(numbers, group)
+    numbers, label[rows] = np.unique(keys, return_inverse=True)
+    if grouped:
+        for first, groups in trace.stat_int_blocks(stat_names.GROUP_ID):
+            label[first : first + len(groups)] = _places_among(numbers, groups)
     else:
         _label_by_time(trace, rows, label)
     label = spread_labels(trace, label)
@@ -202,9 +208,10 @@ def find_device_steps(trace: HostTrace) -> HostSteps | None:
     start, end = _longest_step_bounds(trace, rows, label[rows], len(numbers))
     steps = "1 step" if len(numbers) == 1 else f"{len(numbers)} steps"
     order = np.argsort(start, kind="stable")
-    place = np.empty(len(order), np.int32)
+    place = np.full(len(order) + 1, -1, np.int32)  # the last is for events without a step, whose label is -1
     place[order] = np.arange(len(order))
-    label = np.where(label >= 0, place[np.maximum(label, 0)], -1).astype(np.int32)
+    for part in blocks_of(len(label)):
+        label[part] = place[label[part]]
     return HostSteps(
         source="markers",
         how=f"{steps} that the profiler derived for its devices when it wrote the file",
@@ -222,7 +229,7 @@ def find_device_steps(trace: HostTrace) -> HostSteps | None:
 def _places_among(numbers: I64, keys: I64) -> I32:
     """The place of each key among ascending numbers: int32 of shape (keys,), -1 for other keys."""
     low, count = int(numbers[0]), int(numbers[-1]) - int(numbers[0]) + 1
-    if count > len(keys):  # too far apart for a table
+    if count > _LARGEST_TABLE:  # too far apart for a table
         at = np.minimum(np.searchsorted(numbers, keys), len(numbers) - 1)
         return np.where(numbers[at] == keys, at, -1).astype(np.int32)
     table = np.full(count + 1, -1, np.int32)  # the last is for all other keys
@@ -232,26 +239,20 @@ def _places_among(numbers: I64, keys: I64) -> I32:
 
 
 def _parse_numbers(trace: HostTrace, rows: I64) -> I64 | None:
-    """Step numbers from the names of step events: int64 of shape (events,), -1 elsewhere.
-
-    None if a name is not a number.
-    """
-    keys = np.full(len(trace.events), -1, np.int64)
-    for row in rows.tolist():
-        name = trace.name_of(row)
-        if not _STEP_NUMBER.fullmatch(name):
-            return None
-        keys[row] = int(name)
-    return keys
+    """Step numbers from the names of step events: int64 of the shape of `rows`; None if a name is not a number."""
+    names = [trace.name_of(row) for row in rows.tolist()]
+    if not all(map(_STEP_NUMBER.fullmatch, names)):
+        return None
+    return np.array([int(name) for name in names], np.int64)
 
 
 def _label_by_time(trace: HostTrace, rows: I64, label: I32) -> None:
     """Labels device work with the step event on its device during which it starts."""
-    plane, device = trace.lines.plane[trace.events.line], is_device_work(trace)
-    for device_plane in np.unique(plane[rows]).tolist():
-        steps = rows[plane[rows] == device_plane]
+    plane, device = trace.lines.plane[trace.events.line[rows]], is_device_work(trace)
+    for device_plane in np.unique(plane).tolist():
+        steps = rows[plane == device_plane]
         steps = steps[np.argsort(trace.events.start_ps[steps], kind="stable")]
-        events = np.flatnonzero(device & (plane == device_plane))
+        events = np.flatnonzero(device & look_up(trace.lines.plane == device_plane, trace.events.line))
         at = np.searchsorted(trace.events.start_ps[steps], trace.events.start_ps[events], side="right") - 1
         label[events[at >= 0]] = label[steps[at[at >= 0]]]
 

@@ -41,7 +41,7 @@ class _Group:
 
 def mark_named_steps(trace: HostTrace) -> HostTrace:
     """The trace with its named steps as step marks; the same trace if it has marks, or no such ranges."""
-    if np.isin(trace.events.kind, _MARKS).any():
+    if any((trace.events.kind == kind).any() for kind in _MARKS):
         return trace
     steps = find_named_steps(trace)
     if not len(steps):

@@ -13,7 +13,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.host_steps import HostSteps
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, look_up
 from stepscope.records import dataclass
 
 _DIGITS, _MOST_DIGITS = "0123456789", 18
@@ -84,7 +84,9 @@ def _step_rows(trace: HostTrace, steps: HostSteps) -> I64:
     """Rows of steps that the profiler drew on devices, or laid onto their streams under the names of the marks."""
     events = trace.events
     drawn = events.kind == EventKind.DEVICE_STEP
-    derived = np.flatnonzero((trace.lines.kind == LineKind.DERIVED)[events.line] & (events.kind == EventKind.SCOPE))
+    derived = np.flatnonzero(
+        look_up(trace.lines.kind == LineKind.DERIVED, events.line) & (events.kind == EventKind.SCOPE)
+    )
     wanted = set(steps.name)
     types = {kind for kind in np.unique(events.type[derived]).tolist() if _type_name(trace, kind) in wanted}
     laid = derived[np.isin(events.type[derived], list(types))]
@@ -98,7 +100,7 @@ def _type_name(trace: HostTrace, kind: int) -> str:
 
 def _match_steps(trace: HostTrace, steps: HostSteps, rows: I64) -> I64:
     """The step to which nearly all work inside each row belongs: int64 of shape (rows,), -1 without one."""
-    events, plane = trace.events, trace.lines.plane[trace.events.line]
+    events, plane = trace.events, look_up(trace.lines.plane, trace.events.line)
     work = np.flatnonzero(is_device_work(trace) & (steps.label >= 0))
     work = work[np.argsort(events.start_ps[work], kind="stable")]
     found = np.full(len(rows), -1, np.int64)

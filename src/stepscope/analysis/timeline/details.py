@@ -1,15 +1,15 @@
-"""The details and links of one event."""
+"""The details and links of one event, or of a scope of a program."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.analysis.timeline.index import index_of, is_drawn
+from stepscope.analysis.timeline.projection import projection_of, scope_name, scope_place
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.grouping import forest
-from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64
 from stepscope.model.trace import StatValue
@@ -26,7 +26,7 @@ class Spot:
     """An event's place: enough to name it and to go there.
 
     Attributes:
-        event: row in the trace; `name`: its name; `kind`: its kind.
+        event: row in the trace, or the number of a scope; `name`: its name; `kind`: its kind.
         line: row of its line; `lane`: the row of that line in which it is drawn.
         start_ps, duration_ps: its time.
     """
@@ -87,9 +87,14 @@ class Links:
 
 
 def spot_of(trace: HostTrace, event: int, own_code: bool = False) -> Spot:
-    """The place of an event; its lane is -1 where it is folded.  Raises UsageError if there is no such event."""
-    if not 0 <= event < len(trace.events):
-        raise UsageError(f"there is no event {event}", hint=f"events are numbered 0 to {len(trace.events) - 1}")
+    """The place of an event or a scope; its lane is -1 where it is folded.
+
+    Raises:
+        UsageError: there is no such event.
+    """
+    place = scope_place(trace, event)
+    if place is not None:
+        return _spot_of_scope(trace, place)
     return Spot(
         event=event,
         name=short_name(trace, int(trace.events.type[event])),
@@ -98,6 +103,19 @@ def spot_of(trace: HostTrace, event: int, own_code: bool = False) -> Spot:
         lane=int(index_of(trace, own_code).lane[event]),
         start_ps=int(trace.events.start_ps[event]),
         duration_ps=int(trace.events.duration_ps[event]),
+    )
+
+
+def _spot_of_scope(trace: HostTrace, place: int) -> Spot:
+    found = projection_of(trace)
+    return Spot(
+        event=len(trace.events) + place,
+        name=scope_name(trace, int(found.type[place])) or "",
+        kind=EventKind.SCOPE.name.lower(),
+        line=len(trace.lines) + int(found.line[place]),
+        lane=int(found.index.lane[place]),
+        start_ps=int(found.index.rows.start[place]),
+        duration_ps=int(found.index.rows.duration[place]),
     )
 
 
@@ -110,6 +128,9 @@ def short_name(trace: HostTrace, event_type: int, longest: int = 180) -> str:
 
 def details_of(trace: HostTrace, event: int, own_code: bool = False) -> Details:
     """What an event's own line and stats say; quick.  Raises UsageError if there is no such event."""
+    place = scope_place(trace, event)
+    if place is not None:
+        return _details_of_scope(trace, place)
     spot = spot_of(trace, event, own_code)
     events, line = trace.events, spot.line
     drawn, first = is_drawn(trace), int(trace.lines.event_begin[line])
@@ -130,6 +151,40 @@ def details_of(trace: HostTrace, event: int, own_code: bool = False) -> Details:
         next=after,
         stats=trace.stats_of_event(event),
     )
+
+
+def _details_of_scope(trace: HostTrace, place: int) -> Details:
+    """A scope among those of its stream; inside it is the work that runs there meanwhile."""
+    found, spot = projection_of(trace), _spot_of_scope(trace, place)
+    rows, lane = found.index.rows, found.index.lane
+    start, end = spot.start_ps, spot.start_ps + spot.duration_ps
+    same = np.flatnonzero(found.line == found.line[place])
+    holds = (rows.start[same] <= start) & (rows.start[same] + rows.duration[same] >= end) & (lane[same] < spot.lane)
+    around = tuple(_spot_of_scope(trace, at) for at in same[holds][np.argsort(lane[same[holds]])].tolist())
+    beside = same[lane[same] == spot.lane]
+    at = int(np.searchsorted(beside, place))
+    work = _find_work(trace, int(found.stream[found.line[place]]), start, end)
+    return Details(
+        spot=spot,
+        full_name="/".join(each.name for each in (*around, spot)),
+        self_ps=None,
+        around=around,
+        around_hidden=0,
+        inside=len(work),
+        first_inside=spot_of(trace, int(work[0])) if len(work) else None,
+        previous=_spot_of_scope(trace, int(beside[at - 1])) if at else None,
+        next=_spot_of_scope(trace, int(beside[at + 1])) if at + 1 < len(beside) else None,
+        stats={},
+    )
+
+
+def _find_work(trace: HostTrace, stream: int, start_ps: int, end_ps: int) -> I64:
+    """The events of a stream that lie in a window."""
+    first, last = int(trace.lines.event_begin[stream]), int(trace.lines.event_end[stream])
+    start = trace.events.start_ps[first:last]
+    inside = (start >= start_ps) & (start + trace.events.duration_ps[first:last] <= end_ps)
+    rows: I64 = first + np.flatnonzero(inside)
+    return rows
 
 
 def _find_inside(trace: HostTrace, spot: Spot) -> tuple[int | None, I64]:
@@ -164,19 +219,31 @@ def _find_neighbours(trace: HostTrace, spot: Spot, own_code: bool) -> tuple[Spot
 
 
 def links_of(trace: HostTrace, event: int, own_code: bool = False) -> Links:
-    """How an event is linked to others.  The first call computes the links of the whole trace, which takes a while."""
-    spot_of(trace, event)
-    steps, label = steps_of(trace), int(steps_of(trace).label[event])
+    """How an event is linked to others.  The first call computes the links of the whole trace, which takes a while.
+
+    A scope is in the step of its first piece of work, and has no other link.
+    """
+    place = scope_place(trace, event)
+    row = event if place is None else int(projection_of(trace).event[place])
+    steps, label = steps_of(trace), int(steps_of(trace).label[row])
+    if place is not None:
+        return Links(*_step_at(steps, label), None, None, (), 0)
     cause = int(forest(trace).cause[event])
     effects = _find_effects(trace, event)
+    name, number = _step_at(steps, label)
     return Links(
-        step=steps.name[label] if label >= 0 else None,
-        step_number=int(steps.number[label]) if label >= 0 else None,
+        step=name,
+        step_number=number,
         op=_op_name(trace, event),
         cause=spot_of(trace, cause, own_code) if cause >= 0 else None,
         effects=tuple(spot_of(trace, row, own_code) for row in effects[:MOST_PARTNERS].tolist()),
         effects_hidden=max(0, len(effects) - MOST_PARTNERS),
     )
+
+
+def _step_at(steps: HostSteps, label: int) -> tuple[str | None, int | None]:
+    """The name and number of a step by its place; None without one."""
+    return (steps.name[label], int(steps.number[label])) if label >= 0 else (None, None)
 
 
 def _op_name(trace: HostTrace, event: int) -> str | None:

@@ -15,7 +15,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.columns import is_call_with
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import F64, I32, I64, Mask, offsets_of
+from stepscope.model.arrays import F64, I32, I64, Mask, look_up, offsets_of
 from stepscope.records import dataclass
 from stepscope.vocabulary.traits import CodeTrait
 
@@ -101,7 +101,7 @@ def is_drawn(trace: HostTrace) -> Mask:
 
 def _is_drawn(trace: HostTrace) -> Mask:
     counters = trace.lines.kind == LineKind.COUNTERS
-    drawn: Mask = (trace.events.kind != EventKind.AGGREGATE) & ~counters[trace.events.line]
+    drawn: Mask = (trace.events.kind != EventKind.AGGREGATE) & look_up(~counters, trace.events.line)
     return drawn
 
 

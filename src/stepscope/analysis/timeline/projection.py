@@ -3,7 +3,8 @@
 A range of the host is on a stream from the start of the first to the end of the last piece of work that was launched
 inside it and ran on that stream.  Work belongs to a range by its launching call, whatever framework recorded the two.
 Scopes of compiled programs are no ranges of the host; `program_scopes` finds them.  Each stream with such work gets
-lines of its own above it.  These lines are numbered on from the lines of the trace.
+lines of its own above it.  These lines are numbered on from the lines of the trace.  A scope can be selected like an
+event; its number continues those of the trace's events (`scope_place`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
 from stepscope.analysis.trace.module_calls import module_calls
 from stepscope.analysis.trace.user_ranges import user_ranges
+from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.model.arrays import I32, I64, U8, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_annotations
 
@@ -37,6 +39,7 @@ class Projection:
     Attributes:
         stream: int64 of shape (lines,), the line of the trace on which the work of each projected line ran.
         what: int64 of shape (lines,), `ANNOTATIONS`, `MODULES` or `SCOPES`.
+        line: int32 of shape (ranges,), the projected line of each range.
         event: int32 of shape (ranges,), the range on the host; of a scope its first piece of work.
         type: int32 of shape (ranges,), the range's type of event; scopes are numbered on from the types of the trace.
         kind: uint8 of shape (ranges,), the kind of event, `SCOPE` for scopes.
@@ -46,6 +49,7 @@ class Projection:
 
     stream: I64
     what: I64
+    line: I32
     event: I32
     type: I32
     kind: U8
@@ -58,7 +62,7 @@ class ProjectedWindow:
     """Slices of projected lines.
 
     Attributes:
-        window: the slices; their events are those of `Projection.event`.
+        window: the slices; their events are those of `Projection.event`, and the numbers of scopes.
         type, kind: int32 and uint8 of shape (slices,), see `Projection`.
     """
 
@@ -89,7 +93,47 @@ def find_projected(
     found = projection_of(trace)
     window = cut_window(found.index, begin_ps, end_ps, rows, width, most)
     place = window.event
-    return ProjectedWindow(replace(window, event=found.event[place]), found.type[place], found.kind[place])
+    number = np.where(found.kind[place] == EventKind.SCOPE, len(trace.events) + place, found.event[place])
+    return ProjectedWindow(replace(window, event=number.astype(np.int32)), found.type[place], found.kind[place])
+
+
+def scope_place(trace: HostTrace, number: int) -> int | None:
+    """The place in the projection of the scope that has a number; None for an event of the trace.
+
+    Raises:
+        UsageError: neither an event nor a scope has this number.
+    """
+    if 0 <= number < len(trace.events):
+        return None
+    found, place = projection_of(trace), number - len(trace.events)
+    if not (0 <= place < len(found.kind) and found.kind[place] == EventKind.SCOPE):
+        raise UsageError(f"there is no event {number}", hint=f"events are numbered 0 to {len(trace.events) - 1}")
+    return place
+
+
+def times_of(trace: HostTrace, numbers: I64) -> tuple[I64, I64]:
+    """Start and duration of events and scopes, each int64 of shape (n,), in ps."""
+    own = len(trace.events)
+    is_event = numbers < own
+    if is_event.all():
+        return trace.events.start_ps[numbers], trace.events.duration_ps[numbers]
+    rows, at = projection_of(trace).index.rows, np.maximum(numbers - own, 0)
+    row = np.where(is_event, numbers, 0)
+    return (
+        np.where(is_event, trace.events.start_ps[row], rows.start[at]),
+        np.where(is_event, trace.events.duration_ps[row], rows.duration[at]),
+    )
+
+
+def streams_of(trace: HostTrace, numbers: I64) -> I64:
+    """The line of the trace on which each event is, or the work of each scope ran: int64 of shape (n,)."""
+    own = len(trace.events)
+    is_event = numbers < own
+    if is_event.all():
+        return trace.events.line[numbers].astype(np.int64)
+    found = projection_of(trace)
+    stream = found.stream[found.line[np.maximum(numbers - own, 0)]]
+    return np.where(is_event, trace.events.line[np.where(is_event, numbers, 0)], stream)
 
 
 def scope_name(trace: HostTrace, number: int) -> str | None:
@@ -135,13 +179,13 @@ def _project(trace: HostTrace) -> Projection:
     inner[is_scope] = scopes.level
     order = np.lexsort((inner, -(end - start), start, what, stream))
     key = stream[order] * len(_NAMES) + what[order]
-    lines, first = np.unique(key, return_index=True)
+    lines, first, line = np.unique(key, return_index=True, return_inverse=True)
     bounds = np.append(first, len(key)).astype(np.int64)
     drawn = np.ones(len(key), np.bool_)
     index = lay_out(start[order], (end - start)[order], drawn, bounds[:-1].copy(), bounds[1:].copy())
     return Projection(
-        lines // len(_NAMES), lines % len(_NAMES), event[order].astype(np.int32), types[order], kind[order], index,
-        scopes.names,
+        lines // len(_NAMES), lines % len(_NAMES), line.astype(np.int32), event[order].astype(np.int32), types[order],
+        kind[order], index, scopes.names,
     )  # fmt: skip
 
 
@@ -168,7 +212,7 @@ def _lay_onto_streams(trace: HostTrace, ranges: I64, lines: Mask) -> _Ranges:
     events, links = trace.events, forest(trace)
     label = np.full(len(events), -1, np.int32)
     label[ranges] = np.arange(len(ranges), dtype=np.int32)
-    launched = is_device_work(trace) & (links.cause >= 0) & lines[events.line]
+    launched = is_device_work(trace) & (links.cause >= 0) & look_up(lines, events.line)
     work = np.flatnonzero(launched) if len(ranges) else ranges[:0]
     inside = spread_labels(trace, label)
     start = events.start_ps[work]

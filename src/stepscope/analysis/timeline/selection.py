@@ -10,6 +10,7 @@ from stepscope import kernels
 from stepscope.analysis.timeline.index import is_drawn
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
+from stepscope.model.arrays import look_up
 from stepscope.records import dataclass
 
 
@@ -59,7 +60,7 @@ def sum_selection(trace: HostTrace, begin_ps: int, end_ps: int, lines: Sequence[
     if end_ps <= begin_ps:
         raise UsageError(f"the selection from {begin_ps} to {end_ps} ps is empty")
     names, key_of_type = np.unique(trace.event_types.name, return_inverse=True)
-    key = key_of_type.astype(np.int32)[trace.events.type]
+    key = look_up(key_of_type.astype(np.int32), trace.events.type)
     chosen = np.asarray(lines, np.int64)
     count, total, own = (np.zeros(len(names), np.int64) for _ in range(3))
     events = kernels.selection.add_up(

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from stepscope.analysis.timeline.index import is_drawn, is_own_code
+from stepscope.analysis.timeline.projection import streams_of, times_of
 from stepscope.analysis.timeline.search import find_events
 from stepscope.analysis.trace.grouping import forest
 from stepscope.errors import UsageError
@@ -31,7 +32,7 @@ class Selected:
     """Events of a selection.
 
     Attributes:
-        rows: int64 of shape (n,), rows of the trace.
+        rows: int64 of shape (n,), rows of the trace; of a search also numbers of scopes, see `projection`.
         inside_ps: int64 of shape (n,), their time inside the window.
     """
 
@@ -75,7 +76,7 @@ class CallTree:
 def select_events(
     trace: HostTrace, begin_ps: int, end_ps: int, lines: Sequence[int], text: str = "", regex: bool = False
 ) -> Selected:
-    """The drawn events of some lines that overlap a window, and match a search if there is one.
+    """The drawn events of some lines that overlap a window, and match a search if there is one; then scopes as well.
 
     Raises:
         UsageError: the window is empty, or the search is not valid.
@@ -84,30 +85,28 @@ def select_events(
         raise UsageError(f"the selection from {begin_ps} to {end_ps} ps is empty")
     chosen = np.zeros(len(trace.lines), np.bool_)
     chosen[np.asarray(lines, np.int64)] = True
-    events = trace.events
     rows = find_events(trace, text, regex).rows if text else np.flatnonzero(is_drawn(trace))
-    rows = rows[chosen[events.line[rows]]]
-    start = events.start_ps[rows]
-    stop = start + events.duration_ps[rows]
-    rows = rows[(start < end_ps) & ((stop > begin_ps) | (start >= begin_ps))]
-    start = np.maximum(events.start_ps[rows], begin_ps)
-    stop = np.minimum(events.start_ps[rows] + events.duration_ps[rows], end_ps)
+    rows = rows[chosen[streams_of(trace, rows)]]
+    start, duration = times_of(trace, rows)
+    stop = start + duration
+    inside = (start < end_ps) & ((stop > begin_ps) | (start >= begin_ps))
+    rows, start, stop = rows[inside], np.maximum(start[inside], begin_ps), np.minimum(stop[inside], end_ps)
     return Selected(rows, np.maximum(stop - start, 0))
 
 
 def longest_events(trace: HostTrace, rows: I64, most: int) -> I64:
     """The longest events of some, the longest first; the earlier first of equals."""
+    start, duration = times_of(trace, rows)
     if len(rows) > most:
-        durations = trace.events.duration_ps[rows]
-        least = np.partition(durations, len(rows) - most)[len(rows) - most]
-        rows = rows[durations >= least]
-    order = np.lexsort((trace.events.start_ps[rows], -trace.events.duration_ps[rows]))
-    return rows[order[:most]]
+        least = np.partition(duration, len(rows) - most)[len(rows) - most]
+        long = duration >= least
+        rows, start, duration = rows[long], start[long], duration[long]
+    return rows[np.lexsort((start, -duration))[:most]]
 
 
 def duration_histogram(trace: HostTrace, rows: I64) -> Histogram:
     """How many events last how long, in bins of a logarithmic axis; events without a duration are left out."""
-    durations = trace.events.duration_ps[rows]
+    _, durations = times_of(trace, rows)
     durations = durations[durations > 0]
     if not len(durations):
         return Histogram(np.empty(0), np.empty(0, np.int64))
@@ -124,7 +123,7 @@ def build_call_tree(
     own_code: bool = False,
     hidden: Sequence[str] = (),
 ) -> CallTree:
-    """Merges events into a tree of names; marks of steps are left out.
+    """Merges events into a tree of names; marks of steps are left out, and scopes, which no thread calls.
 
     Args:
         trace: the trace.
@@ -133,6 +132,8 @@ def build_call_tree(
         own_code: without the Python calls of libraries.
         hidden: names that are left out; what they enclose moves up.
     """
+    is_event = selected.rows < len(trace.events)
+    selected = Selected(selected.rows[is_event], selected.inside_ps[is_event])
     # Marks of steps frame the same calls again and again under other names.
     shown = _shown_types(trace, hidden)[trace.events.type[selected.rows]]
     shown &= trace.events.kind[selected.rows] != EventKind.STEP_MARK

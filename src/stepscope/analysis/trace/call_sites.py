@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64
-from stepscope.vocabulary.lookup import traits_by_type
+from stepscope.model.arrays import I64, U8
+from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_of_user
 from stepscope.vocabulary.traits import CodeTrait
 
@@ -38,13 +39,25 @@ def site_text(text: str) -> str:
 
 
 def _nearest_user_frames(trace: HostTrace, rows: I64) -> I64:
-    python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
-    level = traits_by_type(trace, trace.events.type[python], CodeTrait.OF_USER) != 0
-    here = level.astype(np.uint8)[trace.events.type]
-    here[trace.events.kind != EventKind.PYTHON_CALL] = 0
+    frames = trace.derived("frames of the user", _user_frames)
+    sites = np.full(len(rows), -1, np.int64)
+    if frames is None or not len(rows):
+        return sites
     levels = np.zeros(256, np.uint8)
     levels[1] = 1
     found, links = np.empty(len(rows), np.int64), forest(trace)
-    kernels.ops.climb(rows, links.parent, links.cause, here, levels, 1, found)
-    names = trace.event_names()
-    return np.where(found >= 0, names[np.maximum(found, 0)] if len(names) else -1, -1).astype(np.int64)
+    kernels.ops.climb(rows, links.parent, links.cause, frames, levels, 1, found)
+    inside = found >= 0
+    sites[inside] = trace.event_names(found[inside])
+    return sites
+
+
+def _user_frames(trace: HostTrace) -> U8 | None:
+    """1 for each Python call outside of any library, else 0: uint8 of shape (events,); None without such a call."""
+    python = events_of_kind(trace, EventKind.PYTHON_CALL)
+    of_user = python[has_trait(trace, trace.events.type[python], CodeTrait.OF_USER)]
+    if not len(of_user):
+        return None
+    frames = np.zeros(len(trace.events), np.uint8)
+    frames[of_user] = 1
+    return frames

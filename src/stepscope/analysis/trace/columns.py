@@ -8,9 +8,9 @@ from enum import IntFlag
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.grouping import forest, kind_table
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, U8, Mask
+from stepscope.model.arrays import I64, U8, Mask, look_up
 from stepscope.vocabulary.lookup import traits_by_type
 
 # Enclosing kinds that are tracked, each with its bit in the column of `_enclosing_kinds`.
@@ -25,22 +25,34 @@ _BIT_OF: dict[EventKind, int] = {
 
 def is_thread_event(trace: HostTrace) -> Mask:
     """Whether each event is on a host thread: bool of shape (events,)."""
-    return trace.derived("on threads", lambda host: (host.lines.kind == LineKind.THREAD)[host.events.line])
+    return trace.derived("on threads", lambda host: look_up(host.lines.kind == LineKind.THREAD, host.events.line))
 
 
 def is_any_kind(kind: U8, kinds: Iterable[EventKind]) -> Mask:
     """Whether each event has one of `kinds`: bool of the shape of `kind`."""
-    found = np.zeros(kind.shape, np.bool_)
-    for each in kinds:
-        found |= kind == each
+    return look_up(kind_table(kinds), kind)
+
+
+def count_kinds(trace: HostTrace) -> I64:
+    """How many events there are of each kind: int64 of shape (256,), counted once per trace."""
+    found: I64 = trace.derived("counts of kinds", _count_kinds)
     return found
+
+
+def _count_kinds(trace: HostTrace) -> I64:
+    counts = np.zeros(256, np.int64)
+    kernels.columns.count(trace.events.kind, counts)
+    return counts
 
 
 def events_of_kind(trace: HostTrace, kind: EventKind) -> I64:
     """The rows of all events of a kind, computed once per trace."""
-    found: I64 = trace.derived(
-        f"rows of {kind.name}", lambda host: np.flatnonzero(is_any_kind(host.events.kind, (kind,)))
-    )
+    found: I64 = trace.derived(f"rows of {kind.name}", lambda host: _rows_of_kind(host, kind))
+    return found
+
+
+def _rows_of_kind(trace: HostTrace, kind: EventKind) -> I64:
+    found = np.flatnonzero(trace.events.kind == kind) if count_kinds(trace)[kind] else np.empty(0, np.int64)
     return found
 
 
@@ -49,8 +61,9 @@ def is_call_with(trace: HostTrace, traits: IntFlag) -> Mask:
     types = trace.derived("types of Python calls", _python_types)
     if not len(types):
         return np.zeros(len(trace.events), np.bool_)
-    found: Mask = (traits_by_type(trace, types, traits) != 0)[trace.events.type]
-    return found & is_any_kind(trace.events.kind, (EventKind.PYTHON_CALL,))
+    found = look_up(traits_by_type(trace, types, traits) != 0, trace.events.type)
+    found &= trace.events.kind == EventKind.PYTHON_CALL
+    return found
 
 
 def _python_types(trace: HostTrace) -> I64:

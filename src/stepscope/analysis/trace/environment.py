@@ -7,9 +7,11 @@ from math import inf
 
 import numpy as np
 
+from stepscope.analysis.trace.columns import count_kinds, is_any_kind
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.remedies import ALLOCATIONS, DEVICE_ACTIVITY, HOST_ACTIVITY, PYTHON_CALLS, remedy
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
+from stepscope.model.arrays import distinct, look_up
 from stepscope.records import dataclass
 
 # NVIDIA architectures by lowest compute capability, oldest first.
@@ -58,15 +60,14 @@ class EnvironmentOfHost:
 def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
     """What one host ran on."""
     planes = [row for row in trace.device_planes() if trace.planes.kind[row] != PlaneKind.SPARSE_CORE]
-    work = np.flatnonzero(is_device_work(trace))
-    computes = work[np.isin(trace.events.kind[work], COMPUTING)]
-    used = np.unique(trace.lines.plane[trace.events.line[computes]])
+    computes = np.flatnonzero(is_device_work(trace) & is_any_kind(trace.events.kind, COMPUTING))
+    used = distinct(look_up(trace.lines.plane, trace.events.line[computes]))
     begin, end = trace.span_ps()
     return EnvironmentOfHost(
         framework=trace.framework,
         device_type=_device_type(trace, planes),
         device_count=len(planes),
-        devices_used=int(np.isin(planes, used).sum()),
+        devices_used=len(set(planes) & set(used.tolist())),
         span_ps=end - begin,
         has_events=len(trace.events) > 0,
         missing=_list_missing(trace, steps_source, bool(planes), bool(is_device_work(trace).any())),
@@ -112,7 +113,7 @@ def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
 
 
 def _list_missing(trace: HostTrace, steps_source: str, has_device: bool, device_worked: bool) -> list[Missing]:
-    kinds = set(np.flatnonzero(np.bincount(trace.events.kind)).tolist())
+    kinds = set(np.flatnonzero(count_kinds(trace)).tolist())
     threads = trace.lines.kind == LineKind.THREAD
     found = []
     if steps_source != "markers":

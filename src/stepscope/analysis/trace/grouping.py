@@ -6,7 +6,7 @@ the iterator calls made for them, device work and the host call that launched it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.trace.program_runs import link_runs
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I32, I64, Mask, last_below
+from stepscope.model.arrays import I32, I64, Mask, blocks_of, last_below, look_up
 from stepscope.records import dataclass
 
 _MEASURED_DEVICE = frozenset({
@@ -78,33 +78,37 @@ def is_launched_before(trace: HostTrace, limit_ps: int) -> Mask:
     The launching call decides.  Without one, the work counts if its correlation id is lower than that of every recorded
     call: then the call was made before the recording.
     """
-    cause, correlation = forest(trace).cause, trace.stat_ints(stat_names.CORRELATION_ID)
-    early: Mask = np.where(
-        cause >= 0,
-        trace.events.start_ps[np.maximum(cause, 0)] < limit_ps,
-        (correlation > 0) & (correlation < _first_correlation(trace, correlation)),
-    )
-    return is_device_work(trace) & early
+    numbered, correlation = trace.events_with_int(stat_names.CORRELATION_ID, least=1)
+    called = (trace.lines.kind == LineKind.THREAD)[trace.events.line[numbered]]
+    first = int(correlation[called].min()) if called.any() else 0
+    early = np.zeros(len(trace.events), np.bool_)
+    early[numbered[correlation < first]] = True
+    for rows in blocks_of(len(early)):
+        cause = forest(trace).cause[rows]
+        caused = np.flatnonzero(cause >= 0)
+        early[rows][caused] = trace.events.start_ps[cause[caused]] < limit_ps
+    early &= is_device_work(trace)
+    return early
 
 
-def _first_correlation(trace: HostTrace, correlation: I64) -> int:
-    """The lowest correlation id of a recorded call, 0 without any."""
-    calls = correlation[(trace.lines.kind == LineKind.THREAD)[trace.events.line] & (correlation > 0)]
-    return int(calls.min()) if len(calls) else 0
-
-
-def enclosing_events(trace: HostTrace, counts: Mask) -> I64:
-    """The outermost event of `counts` that encloses or is each event: int64 of shape (events,), -1 without one."""
-    out = np.empty(len(trace.events), np.int64)
+def enclosing_events(trace: HostTrace, counts: Mask) -> I32:
+    """The outermost event of `counts` that encloses or is each event: int32 of shape (events,), -1 without one."""
+    out = np.empty(len(trace.events), np.int32)
     kernels.nesting.outermost(forest(trace).parent, counts, out)
     return out
 
 
 def _is_device_work(trace: HostTrace) -> Mask:
-    lines = np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS))
-    kinds = np.zeros(256, np.bool_)
-    kinds[[int(kind) for kind in _MEASURED_DEVICE]] = True
-    return kinds[trace.events.kind] & lines[trace.events.line]
+    found = look_up(kind_table(_MEASURED_DEVICE), trace.events.kind)
+    found &= look_up(np.isin(trace.lines.kind, (LineKind.STREAM, LineKind.DEVICE_OPS)), trace.events.line)
+    return found
+
+
+def kind_table(kinds: Iterable[EventKind]) -> Mask:
+    """Which kinds are among some: bool of shape (256,)."""
+    table = np.zeros(256, np.bool_)
+    table[[int(kind) for kind in kinds]] = True
+    return table
 
 
 def _forest(trace: HostTrace) -> Forest:
@@ -132,10 +136,10 @@ def _causes(trace: HostTrace, parent: I32) -> I32:
 
 def _link_producers(trace: HostTrace, cause: I32) -> None:
     """Links each consumer to the latest producer of the same context type and id that started before it."""
-    producer_type, consumer_type = trace.stat_ints(stat_names.PRODUCER_TYPE), trace.stat_ints(stat_names.CONSUMER_TYPE)
-    sources, targets = np.flatnonzero(producer_type >= 0), np.flatnonzero(consumer_type >= 0)
-    source_key = _mix_keys(trace.stat_ints(stat_names.PRODUCER_ID, rows=sources), producer_type[sources])
-    target_key = _mix_keys(trace.stat_ints(stat_names.CONSUMER_ID, rows=targets), consumer_type[targets])
+    sources, producer_type = trace.events_with_int(stat_names.PRODUCER_TYPE)
+    targets, consumer_type = trace.events_with_int(stat_names.CONSUMER_TYPE)
+    source_key = _mix_keys(trace.stat_ints(stat_names.PRODUCER_ID, rows=sources), producer_type)
+    target_key = _mix_keys(trace.stat_ints(stat_names.CONSUMER_ID, rows=targets), consumer_type)
     _join_causes(trace, sources, source_key, targets, target_key, cause)
 
 
@@ -163,11 +167,10 @@ def _link_launches(trace: HostTrace, cause: I32) -> None:
     device = is_device_work(trace)
     if not device.any():
         return
-    correlation = trace.stat_ints(stat_names.CORRELATION_ID)
-    numbered = np.flatnonzero(correlation > 0)
-    sources = numbered[(trace.lines.kind == LineKind.THREAD)[trace.events.line[numbered]]]
-    targets = numbered[device[numbered]]
-    _join_causes(trace, sources, correlation[sources], targets, correlation[targets], cause)
+    numbered, correlation = trace.events_with_int(stat_names.CORRELATION_ID, least=1)
+    called = (trace.lines.kind == LineKind.THREAD)[trace.events.line[numbered]]
+    work = device[numbered]
+    _join_causes(trace, numbered[called], correlation[called], numbered[work], correlation[work], cause)
 
 
 def _join_causes(trace: HostTrace, sources: I64, source_key: I64, targets: I64, target_key: I64, cause: I32) -> None:

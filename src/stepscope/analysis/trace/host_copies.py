@@ -89,10 +89,12 @@ def _copies_from(trace: HostTrace, memory: str, rows: I64) -> HostCopy:
 
 def _exposed_time(trace: HostTrace, rows: I64) -> int:
     """Time in which only these copies keep their device busy, summed over devices."""
-    plane, other = trace.lines.plane[trace.events.line], is_device_work(trace).copy()
+    own, other = trace.lines.plane[trace.events.line[rows]], is_device_work(trace).copy()
     other[rows] = False
+    work = np.flatnonzero(other)
+    plane = trace.lines.plane[trace.events.line[work]]
     total = 0
-    for device in np.unique(plane[rows]).tolist():
-        busy = spans_of(trace, np.flatnonzero(other & (plane == device)))
-        total += (spans_of(trace, rows[plane[rows] == device]) - busy).total
+    for device in np.flatnonzero(np.bincount(own)).tolist():
+        busy = spans_of(trace, work[plane == device])
+        total += (spans_of(trace, rows[own == device]) - busy).total
     return total

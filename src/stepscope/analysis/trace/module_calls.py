@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import spread_labels
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I32, I64
@@ -12,7 +13,7 @@ from stepscope.vocabulary.torch import MODULE_PREFIX
 
 def module_calls(trace: HostTrace) -> I64:
     """Rows of the calls of modules, in the order of the events; PyTorch records them with its Python calls."""
-    python = np.flatnonzero(trace.events.kind == EventKind.PYTHON_CALL)
+    python = events_of_kind(trace, EventKind.PYTHON_CALL)
     types = trace.events.type[python]
     names = trace.event_types.name
     of_modules = [kind for kind in np.unique(types).tolist() if trace.strings[names[kind]].startswith(MODULE_PREFIX)]

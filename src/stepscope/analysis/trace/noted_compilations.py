@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.model import EventKind, HostTrace, StatValue, stat_names
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_compilations
 
@@ -65,7 +65,11 @@ def noted_compilations(trace: HostTrace) -> list[CompileNote]:
 
 def _note_rows(trace: HostTrace) -> I64:
     planes = [row for row in range(len(trace.planes)) if holds_compilations(trace.plane_name(row))]
-    rows = np.flatnonzero(np.isin(trace.lines.plane[trace.events.line], planes)) if planes else np.empty(0, np.int64)
+    rows = (
+        np.flatnonzero(look_up(np.isin(trace.lines.plane, planes), trace.events.line))
+        if planes
+        else np.empty(0, np.int64)
+    )
     return rows[np.argsort(trace.events.start_ps[rows], kind="stable")][:_MOST_NOTES]
 
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.trace.attribution import attribute, event_name_rows, name_instructions
-from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.grouping import forest, spread_labels
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.op_names import op_name
 
@@ -57,7 +57,7 @@ def host_work(trace: HostTrace) -> OpWork:
     rows = np.flatnonzero(chosen)
     op, names = _host_op_names(trace, rows)
     op, ops = _merge_equal_names(op, names)
-    return OpWork(rows, trace.events.duration_ps[rows], op, _own_times(trace, chosen)[rows], ops, stand_in)
+    return OpWork(rows, trace.events.duration_ps[rows], op, _own_times(trace, rows, chosen), ops, stand_in)
 
 
 def _recorded_twice(trace: HostTrace, chosen: Mask) -> I64:
@@ -86,9 +86,9 @@ def _host_events(trace: HostTrace, threads: Mask) -> tuple[Mask, EventKind | Non
     return ops, None
 
 
-def _own_times(trace: HostTrace, counts: Mask) -> I64:
-    own = np.empty(len(trace.events), np.int64)
-    kernels.nesting.self_times(trace.events.duration_ps, forest(trace).parent, counts, own)
+def _own_times(trace: HostTrace, rows: I64, counts: Mask) -> I64:
+    own = np.empty(len(rows), np.int64)
+    kernels.nesting.self_times_of(rows, trace.events.duration_ps, forest(trace).parent, counts, own)
     return np.maximum(own, 0, out=own)
 
 
@@ -111,7 +111,7 @@ def _host_op_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, st
 
 def _op_names(trace: HostTrace, name: I64, kind: U8) -> list[tuple[str, str]]:
     """Name and type of ops by what their events are called."""
-    kinds = {number: EventKind(number) for number in np.unique(kind).tolist()}
+    kinds = {number: EventKind(number) for number in distinct(kind).tolist()}
     texts = zip(trace.strings.texts(name), kind.tolist(), strict=True)
     return [op_name(text, kinds[number]) for text, number in texts]
 
@@ -204,7 +204,7 @@ def eager_dispatch(trace: HostTrace) -> Mask | None:
 
     A loop that runs eagerly fetches its batches by an eager op; what a pipeline's stages run for it is in functions.
     """
-    dispatch = np.flatnonzero(trace.events.kind == K.EAGER_EXECUTE)
+    dispatch = events_of_kind(trace, K.EAGER_EXECUTE)
     marked = (trace.events.traits & np.uint8(Trait.EAGER)) != 0
     if not len(dispatch):
         return marked if marked.any() else None

@@ -25,9 +25,9 @@ def link_runs(trace: HostTrace, parent: I32, cause: I32) -> None:
     ops = trace.derived("ops of runs", _ops_of_runs)
     if not len(ops):
         return
-    outermost = np.empty(len(trace.events), np.int64)
+    outermost = np.empty(len(trace.events), np.int32)
     kernels.nesting.outermost(parent, np.ones(len(trace.events), np.bool_), outermost)
-    _, first, run = np.unique(trace.stat_ints(stat_names.XLA_RUN_ID)[ops], return_index=True, return_inverse=True)
+    _, first, run = np.unique(trace.stat_ints(stat_names.XLA_RUN_ID, rows=ops), return_index=True, return_inverse=True)
     call = _calls_of_runs(trace, parent, ops, first, run)
     if (call < 0).all():  # no calls were recorded: keep the causes in other runs
         return
@@ -64,7 +64,7 @@ def _calls_of_runs(trace: HostTrace, parent: I32, ops: I64, first: I64, run: I64
     """The call of each run, -1 where it was made before the recording or is unknown."""
     begin = np.full(len(first), np.iinfo(np.int64).max)
     np.minimum.at(begin, run, trace.events.start_ps[ops])
-    module = trace.stat_strings(stat_names.HLO_MODULE)[ops[first]]
+    module = trace.stat_strings(stat_names.HLO_MODULE, rows=ops[first])
     calls, called = _outer_calls(trace, parent)
     made_by = np.full(len(first), -1, np.int64)
     for program in np.unique(module).tolist():
@@ -82,7 +82,7 @@ def _calls_of_runs(trace: HostTrace, parent: I32, ops: I64, first: I64, run: I64
 def _outer_calls(trace: HostTrace, parent: I32) -> tuple[I64, list[str]]:
     """Outermost calls of compiled functions, and the names of the functions as XLA writes them."""
     is_call = trace.events.kind == EventKind.TRACED_FUNCTION
-    outermost = np.empty(len(trace.events), np.int64)
+    outermost = np.empty(len(trace.events), np.int32)
     kernels.nesting.outermost(parent, is_call, outermost)
     calls = np.flatnonzero(is_call)
     calls = calls[outermost[calls] == calls]

@@ -6,7 +6,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, offsets_of
 from stepscope.records import dataclass
 
 
@@ -24,12 +24,11 @@ class Spans:
     @staticmethod
     def union(start: I64, end: I64) -> Spans:
         """The union of intervals, which may come in any order; empty ones are ignored."""
-        begins, ends = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
-        count = kernels.intervals.union(start, end, begins, ends)
-        if count < 0:
+        found = kernels.intervals.union(start, end)
+        if found is None:
             order = np.argsort(start, kind="stable")
-            count = kernels.intervals.union(start[order], end[order], begins, ends)
-        return Spans(begins[:count].copy(), ends[:count].copy())
+            found = kernels.intervals.union(start[order], end[order])
+        return Spans(*np.asarray(found).T.copy())
 
     @property
     def total(self) -> int:
@@ -54,12 +53,8 @@ class Spans:
 
     def overlap_ps(self, start: I64, end: I64) -> I64:
         """Time that this set shares with each interval: int64 of shape (n,), ps."""
-        before = np.concatenate([[0], np.cumsum(self.end - self.start)])
-        at_start, at_end = np.searchsorted(self.start, start), np.searchsorted(self.start, end)
-        reach = np.append(0, self.end)
-        tail = np.maximum(reach[at_end] - end, 0) * (at_end > 0)
-        head = np.maximum(reach[at_start] - start, 0) * (at_start > 0)
-        inside: I64 = before[at_end] - tail - before[at_start] + head
+        inside = np.empty(len(start), np.int64)
+        kernels.intervals.overlap(self.start, self.end, offsets_of(self.end - self.start), start, end, inside)
         return inside
 
     def touches(self, start: I64, end: I64) -> Mask:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, look_up
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import RangeTrait
 
@@ -20,7 +21,7 @@ def user_ranges(trace: HostTrace) -> I64:
 
 def _find_ranges(trace: HostTrace) -> I64:
     kind = trace.events.kind
-    threads = (trace.lines.kind == LineKind.THREAD)[trace.events.line] & (trace.events.duration_ps > 0)
+    threads = look_up(trace.lines.kind == LineKind.THREAD, trace.events.line) & (trace.events.duration_ps > 0)
     named = np.flatnonzero((kind == EventKind.ANNOTATION) & threads)
     named = named[~has_trait(trace, trace.events.type[named], RangeTrait.OF_FRAMEWORK | RangeTrait.UPDATES_MODEL)]
     if trace.framework not in _LIKE_RUNTIMES:
@@ -32,7 +33,7 @@ def _find_ranges(trace: HostTrace) -> I64:
 
 def _drop_passes(trace: HostTrace, rows: I64) -> I64:
     """The events that do not lie in compilation: passes of a compiler have names like a program's."""
-    compiling = np.flatnonzero(trace.events.kind == EventKind.COMPILE)
+    compiling = events_of_kind(trace, EventKind.COMPILE)
     if not len(rows) or not len(compiling):
         return rows
     start, length = trace.events.start_ps[rows], trace.events.duration_ps[rows]

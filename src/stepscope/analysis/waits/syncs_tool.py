@@ -22,12 +22,12 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.account import account_without_culprits
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.call_sites import call_sites, site_text
-from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
@@ -206,7 +206,7 @@ def partial(trace: HostTrace) -> Partial:
 
 def _sync_in_median(trace: HostTrace) -> tuple[int, int]:
     """How long the median step is in calls that wait although devices are done, by its account, and how long it is."""
-    account = account_of(trace)
+    account = account_without_culprits(trace)
     if account is None:
         return 0, 0
     return sum(row.ps for row in account.rows if row.cause == "sync"), account.step_ps
@@ -267,8 +267,7 @@ def _sums(trace: HostTrace, rows: I64, group: I32, groups: int) -> tuple[list[in
 
 
 def _outer_ops(trace: HostTrace, rows: I64) -> I64:
-    outer: I64 = enclosing_events(trace, np.isin(trace.events.kind, _OPS))[rows]
-    return outer
+    return enclosing_events(trace, is_any_kind(trace.events.kind, _OPS))[rows].astype(np.int64)
 
 
 # -- all hosts -----------------------------------------------------------------------------------------------------

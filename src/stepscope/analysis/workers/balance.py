@@ -1,10 +1,7 @@
-"""What if ranks had other amounts of work: the steps of a session, with their ranks side by side.
+"""What if ranks had other amounts of work: the steps of a session, replayed with other arrivals at their meetings.
 
-Ranks meet in collectives, so a step of all of them takes as long as the own work of the slowest rank and what that one
-still spends on communication; the others wait in the same collectives for it.  Own work is what the account of a rank's
-step holds besides communication.  Steps are compared as a whole: where ranks are late in turn to the collectives of one
-step, the gain is larger than said here.  Which part of a step lies between two collectives is known of collectives that
-the host waits for, not of those that run beside its work.
+Ranks meet in collectives, so each of these starts when the last one has come.  With equal work the ways between
+meetings have their mean length on every rank; without the extra work of one rank, nobody waits for that one.
 """
 
 from __future__ import annotations
@@ -14,9 +11,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause, own_work_of_steps
+from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import CausesOfStep
-from stepscope.model.arrays import F64, I64
+from stepscope.analysis.account.model import MOST_ERROR_PERCENT
+from stepscope.analysis.workers.joint_replay import (
+    JointGraph,
+    JointReplay,
+    RankModel,
+    join_ranks,
+    joint_error_percent,
+    replay_together,
+    waits_in_steps,
+)
+from stepscope.analysis.workers.mean_rank import steps_of_mean_rank
+from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 
 _MOST_STEPS = (10, 90)  # percentiles of the steps: what most of them gain
@@ -27,10 +35,10 @@ class Balanced:
     """The median step of a session, and what it would be with other amounts of own work on its ranks.
 
     Attributes:
-        ranks: how many take part; steps: how many steps all of them have.
-        slowest: the rank that is slowest most often, and slowest_steps in how many steps.
-        least_ps, most_ps: the range of `then_ps`, by what most steps gain.
-        causes: what the slowest rank's step is spent on then, in ps, the longest first; they add up to about `then_ps`.
+        ranks: how many take part; steps: how many usual steps all of them have.
+        slowest: the rank that waits least most often, and slowest_steps in how many steps.
+        least_ps, most_ps: the range of `then_ps`, by what most steps gain and the replay error.
+        error_percent: how far the median step of a rank is from the recorded one without a change, at most.
     """
 
     ranks: int
@@ -41,27 +49,25 @@ class Balanced:
     then_ps: int
     least_ps: int
     most_ps: int
-    causes: dict[str, int]
+    error_percent: float
 
 
-def balance_ranks(steps_of_ranks: Mapping[str, Sequence[CausesOfStep]]) -> Balanced | None:
-    """The gain if each rank had the mean of their own work; None without two ranks that have a step in common and meet
-    in it.
-
-    Args:
-        steps_of_ranks: the account of every step, by rank.
-    """
-    ranks, spent = side_by_side(steps_of_ranks)
-    return _compare(ranks, spent, own_work_of_steps(spent).mean(axis=0)) if _meet(spent) else None
+def balance_ranks(ranks: Sequence[RankModel]) -> Balanced | None:
+    """The gain if each rank had the mean of their work; None without two ranks that have a usual step in common and
+    meet in it, or where these cannot be replayed well enough."""
+    found = _join(ranks)
+    return _compare(found, steps_of_mean_rank(found.graph, found.now, found.place)) if found else None
 
 
-def relieve_rank(steps_of_ranks: Mapping[str, Sequence[CausesOfStep]], rank: str) -> Balanced | None:
-    """The gain if one rank had no more own work than the busiest of the others; None as for `balance_ranks`."""
-    ranks, spent = side_by_side(steps_of_ranks)
-    if not _meet(spent) or rank not in ranks:
+def relieve_rank(ranks: Sequence[RankModel], name: str) -> Balanced | None:
+    """The gain if nobody had to wait for one rank, for it has no more work than the others; None as for
+    `balance_ranks`."""
+    at = next((at for at, rank in enumerate(ranks) if rank.name == name), None)
+    found = _join(ranks) if at is not None else None
+    if found is None:
         return None
-    others = np.delete(own_work_of_steps(spent), ranks.index(rank), axis=0)
-    return _compare(ranks, spent, others.max(axis=0).astype(np.float64))
+    steps = _pick(replay_together(found.graph, without=at).step_ps, found.place)
+    return _compare(found, np.delete(steps, at or 0, axis=0).max(axis=0))
 
 
 def side_by_side(steps_of_ranks: Mapping[str, Sequence[CausesOfStep]]) -> tuple[list[str], I64]:
@@ -74,34 +80,58 @@ def side_by_side(steps_of_ranks: Mapping[str, Sequence[CausesOfStep]]) -> tuple[
     return list(by_number), np.array(spent, np.int64).reshape(len(by_number), len(common), len(Cause))
 
 
-def _meet(spent: I64) -> bool:
-    """Whether there are several ranks, and they communicate."""
-    return len(spent) > 1 and bool(spent[:, :, Cause.COMMUNICATION].any())
+@dataclass(frozen=True)
+class _Joined:
+    """Ranks that are replayed together.
 
-
-def _compare(ranks: list[str], spent: I64, own_then: F64) -> Balanced:
-    """Args:
-    spent: int64 of shape (ranks, steps, causes), ps.
-    own_then: float64 of shape (steps,), the own work of the slowest rank after the change, ps.
+    Attributes:
+        place: int64 of shape (ranks, steps), the places of the usual steps that all have.
+        now: their replay; error_percent: the largest error of a rank.
     """
-    own = own_work_of_steps(spent)
-    last, steps = own.argmax(axis=0), np.arange(spent.shape[1])
-    slowest = spent[last, steps]
-    now, longest = slowest.sum(axis=1), own[last, steps]
-    then = now - longest + np.minimum(own_then, longest)
-    median = int(np.argsort(now, kind="stable")[(len(now) - 1) // 2])
-    ratio = np.divide(then, now, out=np.ones(len(now)), where=now > 0)
+
+    graph: JointGraph
+    place: I64
+    now: JointReplay
+    error_percent: float
+
+
+def _join(ranks: Sequence[RankModel]) -> _Joined | None:
+    graph = join_ranks(ranks) if len(ranks) > 1 else None
+    if graph is None:
+        return None
+    place, now = _common_steps(graph), replay_together(graph)
+    error = max((each for each in joint_error_percent(graph, now) if each is not None), default=0.0)
+    return _Joined(graph, place, now, error) if place.shape[1] and error <= MOST_ERROR_PERCENT else None
+
+
+def _common_steps(graph: JointGraph) -> I64:
+    """The places of the usual steps that all ranks have: int64 of shape (ranks, steps)."""
+    places = [
+        {key: at for at, (key, usual) in enumerate(zip(keys, rank.graph.usual.tolist(), strict=True)) if usual}
+        for rank, keys in zip(graph.ranks, graph.keys_of_steps(), strict=True)
+    ]
+    common = sorted(set.intersection(*map(set, places)))
+    return np.array([[place[key] for key in common] for place in places], np.int64).reshape(len(places), len(common))
+
+
+def _compare(found: _Joined, then: I64) -> Balanced:
+    """Args:
+    then: int64 of shape (steps,), the replayed steps after the change, ps.
+    """
+    graph, place, steps = found.graph, found.place, found.place.shape[1]
+    slowest = _pick(waits_in_steps(graph, found.now), place).argmin(axis=0)
+    name, times = Counter(slowest.tolist()).most_common(1)[0]
+    now = _pick(found.now.step_ps, place)[slowest, np.arange(steps)]
+    ratio = np.minimum(np.divide(then, now, out=np.ones(steps), where=now > 0), 1.0)
     least, usual, most = (float(np.percentile(ratio, at)) for at in (_MOST_STEPS[0], 50, _MOST_STEPS[1]))
-    name, times = Counter(last.tolist()).most_common(1)[0]
-    left = float(then[median] - slowest[median, Cause.COMMUNICATION]) / max(int(longest[median]), 1)
-    step_ps = int(now[median])
+    recorded = _pick([rank.graph.recorded_ps for rank in graph.ranks], place)[slowest, np.arange(steps)]
+    step_ps, doubt = int(np.sort(recorded, kind="stable")[(steps - 1) // 2]), found.error_percent / 100.0
     return Balanced(
-        len(ranks), len(now), ranks[name], times, step_ps, round(step_ps * usual), round(step_ps * least),
-        round(step_ps * most), _causes_then(slowest[median], left),
+        len(place), steps, graph.ranks[name].name, times, step_ps, round(step_ps * usual),
+        round(step_ps * max(least - doubt, 0.0)), round(step_ps * min(most + doubt, 1.0)), found.error_percent,
     )  # fmt: skip
 
 
-def _causes_then(spent: I64, left: float) -> dict[str, int]:
-    """The causes of a step of which only a share of the own work is left, the longest first."""
-    then = {cause: round(int(spent[cause]) * (1.0 if cause == Cause.COMMUNICATION else left)) for cause in Cause}
-    return {cause.name.lower(): ps for cause, ps in sorted(then.items(), key=lambda each: -each[1]) if ps > 0}
+def _pick(steps_of_ranks: Sequence[I64], place: I64) -> I64:
+    """Some steps of each rank: int64 of shape (ranks, steps)."""
+    return np.array([steps[here] for steps, here in zip(steps_of_ranks, place, strict=True)], np.int64)

@@ -16,12 +16,12 @@ import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of_events
 from stepscope.analysis.trace.attribution import attribute
-from stepscope.analysis.trace.columns import is_thread_event
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.collective_events import collective_rows
+from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.vocabulary.collectives import algorithm_of, bytes_of_type, is_library_call, operation_of
+from stepscope.vocabulary.collectives import algorithm_of, bytes_of_type, operation_of
 
 K = EventKind
 
@@ -78,24 +78,6 @@ class Collectives:
     bytes: list[int]
     size: list[int]
     declared: list[DeclaredGroup]
-
-
-def collective_rows(trace: HostTrace) -> I64:
-    """The collective events: those on the devices, else the communication library's records on the host."""
-    device = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COLLECTIVE))
-    if len(device) or trace.device_planes():
-        return device
-    threads = is_thread_event(trace)
-    calls = np.flatnonzero(threads & (trace.events.kind == K.COLLECTIVE_CALL))
-    types = trace.events.type[calls]
-    by_library = [at for at in np.unique(types).tolist() if is_library_call(trace.strings[trace.event_types.name[at]])]
-    return calls[np.isin(types, by_library)] if by_library else calls[~_inside_call(trace, calls)]
-
-
-def _inside_call(trace: HostTrace, calls: I64) -> Mask:
-    parent = forest(trace).parent[calls]
-    inner: Mask = (parent >= 0) & (trace.events.kind[np.maximum(parent, 0)] == K.COLLECTIVE_CALL)
-    return inner
 
 
 def collectives_of(trace: HostTrace) -> Collectives:

@@ -41,13 +41,14 @@ from stepscope.analysis.steps.session_steps import (
     steps_of_host,
     warn_of_missing_steps,
 )
-from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.collective_events import collective_rows
+from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers import bandwidth
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
-from stepscope.analysis.workers.collectives import Collectives, collective_rows, collectives_of
+from stepscope.analysis.workers.collectives import Collectives, collectives_of
 from stepscope.analysis.workers.many_ranks import (
     ALIKE_FIELDS,
     MOST_NAMED,
@@ -271,10 +272,10 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans, I64]:
     """When the rank computes, communicates, and does any work; and the rows of its work."""
     device, kind, collectives = is_device_work(trace), trace.events.kind, collective_rows(trace)
     if device.any():
-        computes, all_work = np.flatnonzero(device & np.isin(kind, _COMPUTES)), np.flatnonzero(device)
+        computes, all_work = np.flatnonzero(device & is_any_kind(kind, _COMPUTES)), np.flatnonzero(device)
     else:
         threads = is_thread_event(trace)
-        computes = np.flatnonzero(threads & np.isin(kind, _HOST_COMPUTES))
+        computes = np.flatnonzero(threads & is_any_kind(kind, _HOST_COMPUTES))
         all_work = computes
     communication = spans_of(trace, collectives)
     return spans_of(trace, computes), communication, spans_of(trace, all_work) | communication, all_work

@@ -15,8 +15,9 @@ from dataclasses import field
 
 import numpy as np
 
+from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.analysis.trace.spans import Spans, spans_of
-from stepscope.analysis.workers.collectives import Collectives, DeclaredGroup, collective_rows
+from stepscope.analysis.workers.collectives import Collectives, DeclaredGroup
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass

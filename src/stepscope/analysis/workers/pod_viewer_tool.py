@@ -36,7 +36,9 @@ from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.workers.balance import balance_ranks
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS
 from stepscope.analysis.workers.collectives import Collectives, collectives_of
+from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.analysis.workers.matching import correct_clocks
+from stepscope.analysis.workers.rank_graphs import PackedGraph, packed_graph_of
 from stepscope.analysis.workers.slow_workers import (
     HostStep,
     Lateness,
@@ -135,13 +137,20 @@ WORKER_FIELDS: tuple[Field, ...] = (
 @dataclass(frozen=True)
 class Partial:
     """The part of one host: its steps, the name of its device if it has one, the steps of several devices, the
-    accounts of the host and of these devices, and the collectives that say how far its clock is wrong."""
+    accounts of the host and of these devices, the collectives that say how far its clock is wrong, and what a replay
+    with the other hosts needs of it."""
 
     steps: StepsOfHost
     device: str
     devices: list[DeviceSteps]
     accounts: dict[str, list[CausesOfStep]]
     collectives: Collectives
+    graph: PackedGraph | None
+
+    @property
+    def rank(self) -> RankModel | None:
+        """The host as a rank; None if it has no steps or meets nobody."""
+        return None if self.graph is None else RankModel(self.steps, self.collectives, self.graph)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,6 +231,7 @@ def partial(trace: HostTrace) -> Partial:
         devices=device_steps(trace),
         accounts={} if steps_of(trace).source == "none" else _accounts(trace, len(working)),
         collectives=collectives_of(trace),
+        graph=packed_graph_of(trace),
     )
 
 
@@ -439,7 +449,7 @@ def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
 
 def _gain_of_balance(parts: Sequence[Partial]) -> Iterable[str]:
     """What a step would take with balanced hosts, if that is worth naming."""
-    found = balance_ranks({part.steps.host: part.accounts.get(HOST, []) for part in parts})
+    found = balance_ranks([part.rank for part in parts if part.rank is not None])
     if found is not None and 100 * (found.now_ps - found.then_ps) >= ALIKE_PERCENT * found.now_ps:
         yield (
             f"with the same amount of work on every host the median step would take {found.then_ps / 1e9:,.3f} ms "

@@ -9,7 +9,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.xla.op_time import OpTime, op_time
 from stepscope.model import HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I64, number_pairs
+from stepscope.model.arrays import I64, look_up, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.serving import Batch, batch_of
 
@@ -50,9 +50,9 @@ def find_runs(trace: HostTrace) -> list[Runs]:
 
 def _server_runs(trace: HostTrace) -> list[Runs]:
     named = [batch_of(trace.strings[row]) for row in trace.event_types.name.tolist()]
-    on_thread = (trace.lines.kind == LineKind.THREAD)[trace.events.line]
+    on_thread = look_up(trace.lines.kind == LineKind.THREAD, trace.events.line)
     marks = np.array([batch is not None for batch in named], np.bool_)
-    rows = np.flatnonzero(marks[trace.events.type] & on_thread) if len(named) else np.zeros(0, np.int64)
+    rows = np.flatnonzero(look_up(marks, trace.events.type) & on_thread) if len(named) else np.zeros(0, np.int64)
     rows = _find_outermost(trace, rows)
     batches = [named[int(trace.events.type[row])] or Batch("") for row in rows.tolist()]
     found = []
@@ -107,7 +107,7 @@ def _device_work(trace: HostTrace, rows: I64, start: I64, end: I64) -> tuple[I64
 
 
 def _program_runs(trace: HostTrace) -> list[Runs]:
-    modules = np.flatnonzero((trace.lines.kind == LineKind.MODULES)[trace.events.line])
+    modules = np.flatnonzero(look_up(trace.lines.kind == LineKind.MODULES, trace.events.line))
     if len(modules):
         return _runs_of_modules(trace, modules)
     done = op_time(trace)

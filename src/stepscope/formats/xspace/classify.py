@@ -26,7 +26,7 @@ from stepscope.model import (
     Strings,
     Trait,
 )
-from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.model.arrays import I32, I64, U8, Mask, look_up
 from stepscope.vocabulary import collectives, devices, grain, jax, python, tensorflow, tf_data, torch, user_ranges, xla
 from stepscope.vocabulary.frameworks import framework_of
 from stepscope.vocabulary.precision import is_narrow
@@ -226,7 +226,7 @@ def mark_16bit(strings: Strings, events: Events, types: EventTypes, stats: Stats
     """
     computes = np.zeros(256, np.bool_)
     computes[[K.KERNEL, K.DEVICE_OP]] = True
-    rows = np.flatnonzero(computes.take(events.kind))
+    rows = np.flatnonzero(look_up(computes, events.kind))
     if not len(rows):
         return
     text = types.name.take(events.type.take(rows)).astype(np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, Events, EventTypes, HostTrace, Stats, StatTag, Strings
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, look_up
 
 _KINDS_FROM_NAMES = frozenset({"tensorflow", "jax"})
 
@@ -54,7 +54,7 @@ def restore_kinds(events: Events, stats: Stats, strings: Strings) -> Stats:
     owners = np.searchsorted(stats.offsets, rows, side="right") - 1
     told = np.full(len(stats.offsets) - 1, -1, np.int64)
     told[owners] = stats.value[rows]
-    of_event = told[events.type]
+    of_event = look_up(told, events.type)
     at = np.flatnonzero(of_event >= 0)
     events.kind[at] = of_event[at] & 0xFF
     events.traits[at] = of_event[at] >> 8

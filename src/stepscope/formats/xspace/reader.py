@@ -24,7 +24,7 @@ from stepscope.formats.xspace.planes import Bytes, Fields, PlaneReader
 from stepscope.formats.xspace.threads import join_python_calls
 from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, StatTag, Strings
-from stepscope.model.arrays import I32, U8
+from stepscope.model.arrays import I32, U8, blocks_of, distinct
 
 
 def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
@@ -100,7 +100,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
 
 def _find_repeated_planes(planes: PlaneReader, lines: Lines, strings: Strings, source: str) -> list[Problem]:
     """A warning if planes with events have one name: two files were joined, since that makes one valid file."""
-    used = np.unique(lines.plane[lines.event_end > lines.event_begin])
+    used = distinct(lines.plane[lines.event_end > lines.event_begin])
     names, counts = np.unique(planes.plane_name[used], return_counts=True)
     repeated = [strings[name] for name in names[(counts > 1) & (names > 0)].tolist()]
     if not repeated:
@@ -185,10 +185,12 @@ def _type_table(planes: PlaneReader, lines: LineReader, columns: EventColumns) -
 def _finish_strings(strings: Interner, stats: Stats) -> Strings:
     """The finished string table.  It also sets the names of the stats that count an aggregate's occurrences."""
     table = strings.strings()
-    counts = stats.name == wire.NAME_OCCURRENCES
-    if counts.any():
-        table, row = table.add_text(schema.OCCURRENCES_STAT.encode())
-        stats.name[counts] = row
+    row = -1
+    for part in blocks_of(len(stats)):
+        counts = np.flatnonzero(stats.name[part] == wire.NAME_OCCURRENCES)
+        if len(counts):
+            table, row = (table, row) if row >= 0 else table.add_text(schema.OCCURRENCES_STAT.encode())
+            stats.name[part][counts] = row
     return table
 
 

@@ -43,7 +43,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if gain is None:
         return None
     advised = _advise(gain, slow, others, extra)
-    return name_culprit(context, advised, *_causes_of_lag(more_ms), account=slow.account)
+    return name_culprit(context, advised, *_causes_of_lag(more_ms), host=slow)
 
 
 def _advise(gain: Gain, slow: HostFacts, others: Sequence[HostFacts], extra: bool) -> Advice:
@@ -78,8 +78,8 @@ def _shows_its_work(context: Context, host: HostFacts) -> bool:
 def _foretell(working: Sequence[HostFacts], slow: HostFacts, extra: bool) -> Gain | None:
     """The gain of balanced ranks, as `whatif --balance-ranks` has it; without what only the slow one does, if it does
     something else."""
-    steps = {host.host: host.steps for host in working}
-    found = relieve_rank(steps, slow.host) if extra else balance_ranks(steps)
+    ranks = [host.rank for host in working if host.rank is not None]
+    found = relieve_rank(ranks, slow.host) if extra else balance_ranks(ranks)
     if found is None:
         return None
     change = (

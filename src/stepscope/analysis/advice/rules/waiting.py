@@ -5,7 +5,6 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import (
     Bound,
-    estimate_uncontended_share,
     events_ms,
     predict_without,
     uncontended_share,
@@ -14,6 +13,7 @@ from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.facts.factors import WORKERS
 from stepscope.analysis.facts.feeding import FeedFacts
 from stepscope.analysis.facts.loop_events import Activity
 
@@ -133,7 +133,7 @@ _UNKNOWN_READER_ACTIONS = (
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
-    waits = context.part_ms(Activity.INPUT)
+    waits = _waiting_ms(context)
     unnamed = _gaps_before_steps_ms(context)
     waits += unnamed
     if context.percent(waits) < context.input_threshold(threshold):
@@ -148,7 +148,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     bounds = _bounds(context, kind, max(waits - recorded, 0.0))
     gain = predict_without(
         context, waits, "waiting for input", bounds, parts, _contention_ms(context, waits), recorded,
-        crowded=_cores_per_thread(context), change="python" if unnamed else "workers",
+        change="python" if unnamed else "workers",
     )  # fmt: skip
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
@@ -165,7 +165,19 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         intervals=_wait_intervals(context, unnamed),
     )
     share = f"{context.percent(waits):.1f} % of each step is spent waiting for input"
-    return name_culprit(context, advised, "python" if unnamed else "input", share=share)
+    return name_culprit(context, advised, *(("before_work", "python") if unnamed else ("input", "feed")), share=share)
+
+
+def _waiting_ms(context: Context) -> float:
+    """Time per step that waits for input.
+
+    Beside worker processes that is what the loop's thread sleeps at most: in the rest it unpacks what they send, or is
+    ready and has no processor, and more workers change neither.
+    """
+    waits, loop = context.part_ms(Activity.INPUT), context.loop
+    if loop is None or loop.input_sleeps_percent is None or _feed(context).loader != "multi":
+        return waits
+    return min(waits, loop.input_sleeps_percent / 100 * context.per_step(loop.activity_ps["input"]) / MS)
 
 
 def _evaluate_contention(context: Context, waits: float) -> Advice | None:
@@ -181,7 +193,7 @@ def _evaluate_contention(context: Context, waits: float) -> Advice | None:
     if context.percent(busy) < _BUSY_PERCENT or slower < _DISTURBED:
         return None
     # The input costs the step at most its own run time.
-    taken = min((1 - estimate_uncontended_share(context, _cores_per_thread(context))) * context.compute_ms, busy)
+    taken = min(slower * context.compute_ms, busy)
     activity = "Python prepares it" if kind == "input_python" else "its files are read"
     advised = predict_without(context, taken, "contention from the input's threads", computes=True).advice(
         rule="input.python-competes" if kind == "input_python" else "input.reading-competes",
@@ -196,7 +208,7 @@ def _evaluate_contention(context: Context, waits: float) -> Advice | None:
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=context.intervals(Activity.PROGRAM),
     )
-    return name_culprit(context, advised, "input")
+    return name_culprit(context, advised, "feed")
 
 
 def _replaceable(feed: FeedFacts) -> str:
@@ -218,21 +230,6 @@ def _contention_ms(context: Context, waits: float) -> float:
     if feed.loader == "single" or not (feed.loader or feed.has_iterators):
         return waits * context.percent(waits) / 100
     return max(waits, context.per_step(feed.produced_ps) / MS)
-
-
-def _cores_per_thread(context: Context) -> float | None:
-    """Cores per thread that wants one while a step computes, 1 at most; None if unknown.
-
-    tf.data runs its ops on as many threads as there are cores.
-    """
-    feed, work = _feed(context), context.work
-    if not feed.threads or not feed.produced_ps or work is None or not work.compute_ps:
-        return None
-    period = context.period_ms * MS
-    making = min(context.per_step(feed.produced_ps) / period, 1.0)
-    side_by_side = context.per_step(feed.ops_ps) / period if feed.in_parallel else 0.0
-    wanted = work.self_ps / work.compute_ps + max(making, side_by_side)
-    return min(feed.threads / wanted, 1.0)
 
 
 def _wait_intervals(context: Context, unnamed: float) -> tuple[Interval, ...]:
@@ -277,6 +274,8 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str,
     share = 100.0 * ops / waits if waits else 0.0
     if share >= _MOST_OF:
         return "input_preprocessing", f"{share:.0f} % of the wait is tensor ops in the training process", 0.8
+    if sleeps := _sleeping_text(context):
+        return "input_no_prefetch", sleeps, 0.8
     if feed.unpickled > feed.made_tensors:
         return "input_file_read", "the DataLoader unpickles its samples in the training process", 0.6
     if feed.from_arrays > feed.made_tensors:
@@ -284,6 +283,15 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> tuple[str,
             return "input_file_read", _UNKNOWN_READER, 0.4
         return "input_preprocessing", f"its samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
     return "input_python", f"only {share:.0f} % of the wait is ops; the rest is Python in the training process", 0.8
+
+
+def _sleeping_text(context: Context) -> str:
+    """That the loop's thread sleeps while it makes its input, so that others could do that side by side; empty if it
+    does not, as far as is known."""
+    asleep = context.loop.input_sleeps_percent if context.loop else None
+    if asleep is None or asleep < _MOST_OF:
+        return ""
+    return f"for {asleep:.0f} % of the wait the loop's thread sleeps: it waits for a server or a disk, sample by sample"
 
 
 def _workers_text(context: Context) -> str:
@@ -353,7 +361,8 @@ def _bounds(context: Context, kind: str, waits: float) -> list[Bound]:
     """The bounds of the step time once the step no longer waits."""
     feed, bounds = _feed(context), []
     if kind == "input_no_prefetch":
-        bounds.append(Bound(waits, "the input, now overlapped with the step,"))
+        workers = WORKERS.usual if feed.loader else 1
+        bounds.append(Bound(waits / workers, "the input, now overlapped with the step,"))
     if kind in ("input_preprocessing", "input_no_prefetch") and feed.threads and not _can_be_cached(context, kind):
         work = context.work
         own = work.self_ps / max(work.steps, 1) / MS if work else 0.0

@@ -1,0 +1,13 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+
+def look_up(table: NDArray[Any], index: U8, out: U8) -> None: ...
+def look_up_rows(table: NDArray[Any], index: I32, out: U8) -> None: ...
+def count(values: U8, counts: I64) -> None: ...
+def latest_end(start: I64, duration: I64) -> int: ...

@@ -1,0 +1,56 @@
+"""Columns of events from other columns in one pass.  What numpy makes of them on the way, an index of eight bytes for
+each event above all, is not made here."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+
+def look_up(const uint8_t[::1] table, const uint8_t[::1] index, uint8_t[::1] out):
+    """The entry of each index.
+
+    Args:
+        table: uint8 or bool of shape (256,); index, out: uint8 of shape (n,).
+    """
+    cdef int64_t at
+    if table.shape[0] < 256 or index.shape[0] != out.shape[0]:
+        raise IndexError("the table has not an entry for each byte, or the columns are not of one length")
+    with nogil:
+        for at in range(out.shape[0]):
+            out[at] = table[index[at]]
+
+
+def look_up_rows(const uint8_t[::1] table, const int32_t[::1] index, uint8_t[::1] out):
+    """The entry of each row of another table.
+
+    Args:
+        table: uint8 or bool of shape (rows,); index: int32 of shape (n,); out: uint8 of shape (n,).
+    """
+    cdef int64_t at, rows = table.shape[0]
+    if index.shape[0] != out.shape[0]:
+        raise IndexError("the columns are not of one length")
+    with nogil:
+        for at in range(out.shape[0]):
+            if not 0 <= index[at] < rows:
+                with gil:
+                    raise IndexError("there is no such row")
+            out[at] = table[index[at]]
+
+
+def count(const uint8_t[::1] values, int64_t[::1] counts):
+    """Adds up how often each value occurs.  `counts`: int64 of shape (256,), changed in place."""
+    cdef int64_t at
+    if counts.shape[0] < 256:
+        raise IndexError("there is no room for all values")
+    with nogil:
+        for at in range(values.shape[0]):
+            counts[values[at]] += 1
+
+
+def latest_end(const int64_t[::1] start, const int64_t[::1] duration):
+    """The latest of the ends; of nothing the lowest number that there is."""
+    cdef int64_t at, latest = -0x7FFFFFFFFFFFFFFF - 1
+    if start.shape[0] != duration.shape[0]:
+        raise IndexError("the columns are not of one length")
+    with nogil:
+        for at in range(start.shape[0]):
+            latest = max(latest, start[at] + duration[at])
+    return latest

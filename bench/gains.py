@@ -181,7 +181,7 @@ def judge(program: Program, folder: Path) -> Verdict:
     slow, fixed = (_load_overview(place / variant) for variant in ("slow", "fixed"))
     answer = slow.to_dict()
     item = answer["advice"][0] if answer["advice"] else {}
-    culprit = item.get("culprit") or _find_account_culprit(answer) or {}
+    culprit = item.get("culprit") or {}
     least, most = item.get("predicted_speedup_least"), item.get("predicted_speedup_most")
     return Verdict(
         program,
@@ -201,13 +201,6 @@ def judge(program: Program, folder: Path) -> Verdict:
 
 def _load_overview(place: Path) -> Any:
     return stepscope.load(place).overview()
-
-
-def _find_account_culprit(answer: dict[str, Any]) -> dict[str, Any] | None:
-    """The culprit of the largest cause, for advice that names none itself."""
-    account = answer.get("account") or [{}]
-    found: dict[str, Any] | None = account[0].get("culprit")
-    return found
 
 
 def _name_culprit(culprit: dict[str, Any]) -> str | None:

@@ -258,12 +258,12 @@ def torch_short_and_long(run: Run) -> Iterator[None]:
 def torch_tiny_buckets(run: Run) -> Iterator[None]:
     """A deep, narrow network whose gradients are reduced one by one, since the buckets hold no more than a few KB."""
     layers: list[nn.Module] = []
-    for _ in range(32):
-        layers += [nn.Linear(128, 128), nn.SiLU()]
+    for _ in range(24):
+        layers += [nn.Linear(192, 192), nn.SiLU()]
     size: dict[str, Any] = {"bucket_cap_mb": 0.001} if run.slow else {}
-    model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(128, 10)), **size)
+    model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(192, 10)), **size)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    rows, labels = torch.randn(6, 96, 128), torch.randint(0, 10, (6, 96))
+    rows, labels = torch.randn(6, 96, 192), torch.randint(0, 10, (6, 96))
     for number in range(10**6):
         _train_on(F.cross_entropy(model(rows[number % 6]), labels[number % 6]), optimizer)
         yield

@@ -199,11 +199,18 @@ class LoadedProfile:
 
     @property
     def chosen(self) -> str:
-        """Where this session lies, and of how many it is the newest."""
+        """Where this session lies, and of how many it is the newest; for a file that was given, the file."""
+        if len(self._files) == 1 and self._is_given(self._files[0].path):
+            return _short_path(self._files[0].path)
         lies = ", ".join(map(_short_path, self._session.joined or (self.path,)))
         if self._session.choices > 1 and self._found_below is not None:
             return f"{lies} (the newest of {self._session.choices} sessions; --run NAME reads another)"
         return lies
+
+    def _is_given(self, path: str) -> bool:
+        """Whether the user has named this file, and no folder above it."""
+        given = None if self._found_below is None else os.fspath(self._found_below)
+        return given is not None and store.basename(store.plain(given)) == store.basename(path)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -485,7 +492,7 @@ class LoadedProfile:
         """Answers a question in SQL; the tables are in the docs, and `sql_schema` lists them.
 
         Args:
-            query: one statement that reads, such as `SELECT name, sum(self_ps) FROM events GROUP BY name`.
+            query: one statement that reads, such as `SELECT name, sum(self_ps) FROM ops GROUP BY name`.
             attach: further sessions by name: the views of `before` are `before.events` and so on.
             name: by which this session can be named too; its views need no name before them.
             rows: the most rows of the answer; all of them if None.

@@ -285,7 +285,7 @@ class Cache:
             return
         _reported.add(where)
         _log(
-            "the cache could not be %s (%s: %s); everything works without it, only slower. "
+            "stepscope: the cache could not be %s (%s: %s); everything works without it, only slower. "
             "STEPSCOPE_CACHE_DIR chooses another directory, STEPSCOPE_CACHE=off none",
             what,
             path,

@@ -301,6 +301,25 @@ def stack(*names: str) -> list[tuple[Code, int]]:
     return [(CODES[name], 1) for name in reversed(names)]
 
 
+def test_the_share_of_sampling_is_kept_over_a_second_so_that_short_captures_have_samples(monkeypatch):
+    now, used = [0.0], [0.0]  # s
+    sampler = stack_samples.StackSampler(reads_usage=False)
+    sampler._interval_s, sampler._clock = 0.01, lambda: round(now[0] * 1e9)
+    monkeypatch.setattr(stack_samples.time, "thread_time_ns", lambda: round(used[0] * 1e9))
+    taken = []
+
+    def sample():
+        taken.append(now[0])
+        used[0] += 0.0005
+
+    monkeypatch.setattr(sampler, "sample", sample)
+    while now[0] < 20:
+        now[0] += sampler._tick()
+
+    assert sum(at < 0.15 for at in taken) == 15
+    assert used[0] <= stack_samples.MOST_SHARE * (20 + 1) + 0.0005
+
+
 def test_equal_neighbours_among_the_samples_are_joined(monkeypatch):
     #   10     20     30     40     50     a change lies halfway between two samples
     #   main---main---main---main---|

@@ -22,7 +22,7 @@ from stepscope.capture.schedules import schedule
 from stepscope.cli import defaults, plain, stdin
 from stepscope.cli.commands import _COMMANDS, app
 from stepscope.cli.main import run
-from stepscope.errors import UnreadableError, UsageError
+from stepscope.errors import AccessError, UnreadableError, UsageError
 from stepscope.formats.xspace.writer import write
 
 STEPPED = "host main | M0--M1--M2--M3--\nhost main |  a-  a-  a-  a-"
@@ -56,6 +56,13 @@ def test_a_dash_reads_a_profile_from_stdin(profile, monkeypatch, capsys):
 
     assert run(["steps", "-", "--format", "json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
+
+
+def test_the_summary_names_the_file_that_was_given(profile, monkeypatch, capsys):
+    feed(monkeypatch, profile.read_bytes())
+
+    assert (run(["summary", profile.name]), run(["summary", "-"])) == (0, 0)
+    assert re.findall(r"^recorded .*; from (.*)$", capsys.readouterr().out, re.MULTILINE) == [profile.name, "stdin"]
 
 
 @pytest.mark.parametrize(("content", "says"), [(b"", "nothing came on stdin"), (b"PK\x03\x04", "not a profile")])
@@ -119,6 +126,15 @@ def test_a_file_of_defaults_that_is_none_is_named(tmp_path):
 def test_a_mistyped_command_is_answered_with_the_one_that_may_be_meant(capsys):
     assert run(["sumary", "x"]) == 2
     assert "no such command 'sumary'; did you mean 'summary'?; see stepscope --help" in capsys.readouterr().err
+
+
+def test_a_logdir_that_may_not_be_read_is_not_served(tmp_path, monkeypatch, capsys):
+    def refuse(path):
+        raise AccessError("permission denied", path=path)
+
+    monkeypatch.setattr("stepscope.formats.session.find_sessions", refuse)
+    assert run(["open", str(tmp_path), "--no-browser"]) == 1
+    assert "permission denied" in capsys.readouterr().err
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from traitlets.config import Config
 
 import stepscope
 from stepscope.errors import UsageError
-from stepscope.notebook.magics import Summary, show_line
+from stepscope.notebook.magics import Summary, show_line, split_line
 from stepscope.notebook.widget import timeline
 from stepscope.notebook.window import describe_trace, window_slices
 
@@ -139,6 +139,11 @@ def test_a_wrong_line_says_what_to_write(line: str, words: str) -> None:
     with pytest.raises(UsageError) as error:
         show_line(line.split())
     assert words in " ".join(str(error.value).replace("[usage]", "").split())
+
+
+def test_an_open_quotation_mark_is_named() -> None:
+    with pytest.raises(UsageError, match="a quotation mark is not closed"):
+        split_line("summary 'logs")
 
 
 # -- the widget ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from stepscope.capture.watching import pack
 from stepscope.cli.commands import app
-from stepscope.errors import NotFoundError, UsageError
+from stepscope.cli.main import run as run_command
+from stepscope.errors import AccessError, NotFoundError, UsageError
 from stepscope.formats import series
 from stepscope.overtime import examine_run
 from stepscope.overtime.growth import measure_growth
@@ -164,6 +165,16 @@ def test_triggers_stand_in_the_rows_of_their_time(tmp_path):
     assert report.captures == ()  # the quota has removed it
 
 
+def test_a_trigger_before_the_first_row_starts_the_clock(tmp_path):
+    folder = write_rows(tmp_path, [row(10), row(20)])
+    (folder / "host.marks.jsonl").write_text(json.dumps({"unix_s": 1.7e9 + 1, "trigger": "crash", "sentence": "x"}))
+
+    report = examine_run(str(tmp_path), captures=0).to_dict()
+
+    assert [mark["hour"] for mark in report["marks"]] == [0]
+    assert [each["hour"] for each in report["rows"]] == [round(9 / 3600, 4), round(19 / 3600, 4)]
+
+
 def test_many_rows_are_thinned_out_and_their_steps_added_up(tmp_path):
     write_rows(tmp_path, [row(number) for number in range(5000)])
 
@@ -185,6 +196,15 @@ def test_the_newest_run_is_shown_and_others_by_name(tmp_path):
 
 def test_a_logdir_without_a_series_says_how_to_get_one(tmp_path):
     with pytest.raises(NotFoundError, match="there is no time series"):
+        examine_run(str(tmp_path))
+
+
+def test_a_logdir_that_may_not_be_read_is_not_called_empty(tmp_path, monkeypatch):
+    def refuse(path):
+        raise AccessError("permission denied", path=path)
+
+    monkeypatch.setattr("stepscope.formats.store.kind", refuse)
+    with pytest.raises(AccessError, match="permission denied"):
         examine_run(str(tmp_path))
 
 
@@ -218,3 +238,20 @@ def test_the_command_that_triggers_writes_a_request(tmp_path):
     (request,) = (tmp_path / "plugins" / ".stepscope" / "watch" / "requests").glob("*.json")
     assert json.loads(request.read_text())["reason"] == "why so slow"
     assert "asked for 20" in done.output
+
+
+def test_the_command_that_triggers_says_if_no_watch_listens(tmp_path):
+    ring = tmp_path / "plugins" / "profile" / "run" / "vm.xplane.pb.partial"
+    said = CliRunner().invoke(app, ["trigger", str(tmp_path)]).stderr
+    ring.parent.mkdir(parents=True)
+    ring.touch()
+
+    assert "no watch seems to write to" in said
+    assert CliRunner().invoke(app, ["trigger", str(tmp_path)]).stderr == ""
+
+
+def test_a_logdir_that_cannot_be_written_is_no_defect(tmp_path, capsys):
+    (tmp_path / "plugins").write_text("a file where a folder has to be")
+
+    assert run_command(["trigger", str(tmp_path)]) == 1
+    assert "[logdir]" in capsys.readouterr().err

@@ -121,6 +121,28 @@ def test_blocks_are_paired_with_their_neighbours():
     assert gains.pair_blocks(blocks, "step_ms") == ([1, 4, 5], [2, 3, 6])
 
 
+def judge_as_right(program):
+    """A verdict that agrees with the declaration, with a gain of 2."""
+    gain = gains.Gain(2.0, 1.9, 2.1)
+    said = {"first": program.expected, "culprit": None, "is_culprit_right": True, "predicted": 2.0, "fixed": "none"}
+    times = {"untraced_ms": (20.0, 10.0), "traced_ms": (22.0, 11.0), "expected": (1.5, 2.5), "shown": 2.0}
+    return gains.Verdict(program, gain, cpu=gain, **said, **times)
+
+
+@pytest.mark.parametrize(
+    ("series", "halves"),
+    [("unseen", ["open half: 17 of 17", "held-out half: 17 of 17"]), ("second", ["the whole series: 18 of 18"])],
+)
+def test_a_series_has_a_section_of_its_own_with_a_score_per_half(series: str, halves: list[str]):
+    verdicts = [judge_as_right(program) for program in unseen.list_unseen(series)]
+    section = gains.make_section(series, verdicts, known=[])
+    assert section.startswith(f"## {unseen.SERIES[series].title}\n")
+    assert re.findall(r"^- Unseen, (.+?): the first advice is right in (\d+ of \d+)", section, re.M) == [
+        tuple(half.split(": ")) for half in halves
+    ]
+    assert all(f"\n| {verdict.program.name} | {verdict.program.expected} |" in section for verdict in verdicts)
+
+
 def test_a_section_replaces_its_older_self_and_leaves_the_rest():
     unseen_section, second_section = (f"## {series.title}\n\nolder\n" for series in unseen.SERIES.values())
     both = gains.replace_section(gains.replace_section(PAGE, unseen_section), second_section)

@@ -234,7 +234,7 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
       {!summary ? (
         <p class="muted tl-wait">Computing totals …</p>
       ) : (
-        <div class="tl-table">
+        <div class="tl-table of-sums">
           <table>
             <thead>
               <tr>

@@ -60,9 +60,16 @@ def trigger(
     reason: Annotated[str, typer.Argument(metavar="REASON", help="Why; it is kept with the capture.")] = "",
 ) -> None:
     """Asks every watch that writes to LOGDIR to keep a capture; they read the request within a second."""
-    from stepscope.capture.watching.together import write_request
+    from stepscope.capture.files import translate_write_errors
+    from stepscope.capture.watching.together import has_running_watch, write_request
 
     if not Path(logdir).is_dir():
         raise UsageError(f"{logdir} is not a folder", hint="give the logdir of the job that is watched")
-    request = write_request(Path(logdir), reason or "a person asked for a capture")
+    if not has_running_watch(Path(logdir)):
+        typer.echo(
+            f"stepscope: no watch seems to write to {logdir}: nothing of a ring was written there in the last minute",
+            err=True,
+        )
+    with translate_write_errors(Path(logdir), "ask for the right to write there"):
+        request = write_request(Path(logdir), reason or "a person asked for a capture")
     typer.echo(f"asked for {request.run}; open it with: stepscope summary {logdir} --run {request.run}")

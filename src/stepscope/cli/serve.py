@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from stepscope.cli.options import OpenRequest
-from stepscope.errors import InputError
+from stepscope.errors import AccessError, InputError
 from stepscope.report.looks import clean
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def open_page(request: OpenRequest) -> None:
         find_sessions(request.path)
     except InputError as error:
         # A folder may get its first profile while the page is open; anything else will not change by waiting.
-        if store.kind(store.plain(request.path)) != "folder":
+        if isinstance(error, AccessError) or store.kind(store.plain(request.path)) != "folder":
             raise
         print(f"stepscope: no profile yet: {clean(error.problem.reason)}", file=sys.stderr, flush=True)
     serve(request.path, request.host, request.port, not request.no_browser, request.allowed_host)

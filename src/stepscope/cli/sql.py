@@ -28,7 +28,7 @@ _LEAST_BYTES = 64 << 20  # the engine needs some for itself
 
 _EPILOG = """
 Examples:\n
-stepscope sql logs "SELECT name, ms(sum(self_ps)) AS ms FROM events GROUP BY name ORDER BY ms DESC LIMIT 10"\n
+stepscope sql logs "SELECT name, ms(sum(self_ps)) AS ms FROM ops GROUP BY name ORDER BY ms DESC LIMIT 10"\n
 stepscope sql before=logs/1 after=logs/2 "SELECT max(b.step), max(a.step) FROM before.steps b, after.steps a"\n
 stepscope sql logs shows the tables and their columns.
 """

@@ -40,7 +40,7 @@ def _show_summary(request: ToolRequest) -> None:
         report = profile.report_to_show("overview")
     with written_to(request.output) as output:
         if request.form == OutputFormat.TABLE:
-            show_summary(report, output, profile.chosen)
+            show_summary(report, output, "stdin" if request.path == STDIN else profile.chosen)
         else:
             show_report(report, request.form, output, None)
 

@@ -176,11 +176,11 @@ def _read_trace(file: HostFile) -> HostTrace:
     """Reads a host's file, and imports its decoder while the disk or the network is busy."""
     if file.format.takes_pieces and (file.size or 0) >= _WORTH_PIECES_BYTES:
         return file.format.read(reading.report_pieces(store.read_pieces(file.path)), file.path, file.host)
-    from concurrent.futures import ThreadPoolExecutor
+    from stepscope.formats.threads import Workers
 
     fetch: Callable[[str], bytes | memoryview] = store.read_buffer if file.format.releases_input else store.read_bytes
-    with ThreadPoolExecutor(1) as background:
-        content = background.submit(fetch, file.path)
+    with Workers(1) as background:
+        content = background.submit(lambda: fetch(file.path))
         file.format.load_reader()
         data = [content.result()]
     del content

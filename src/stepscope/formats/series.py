@@ -55,10 +55,11 @@ def waiting_tails(folder: Path, host: str) -> list[Path]:
 
 def series_place(logdir: str, run: str) -> str:
     """Where the time series of a run lies, as a path or an address."""
-    return store.join(_series_root(logdir), run)
+    return store.join(series_root(logdir), run)
 
 
-def _series_root(logdir: str) -> str:
+def series_root(logdir: str) -> str:
+    """Where the time series of all runs lie, as a path or an address."""
     place = store.plain(logdir)
     for name in _PLACE:
         place = store.join(place, name)
@@ -69,7 +70,7 @@ def find_runs(logdir: str) -> dict[str, list[str]]:
     """The runs of a logdir that have a time series, oldest first, each with its hosts; empty if there is none."""
     found: dict[str, list[str]] = {}
     with suppress(InputError):
-        for folder in store.walk(_series_root(logdir), max_depth=1).folders:
+        for folder in store.walk(series_root(logdir), max_depth=1).folders:
             hosts = _name_hosts([entry.name for entry in folder.files])
             if folder.depth == 1 and hosts:
                 found[store.basename(folder.path)] = hosts

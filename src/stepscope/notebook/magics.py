@@ -47,6 +47,14 @@ class _Words(argparse.ArgumentParser):
         raise UsageError(f"%stepscope: {message}", hint=self.format_usage().strip())
 
 
+def split_line(line: str) -> list[str]:
+    """The words of a line, as a shell cuts it.  Raises UsageError for a quotation mark that is not closed."""
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"%stepscope: a quotation mark is not closed in {line!r}", hint="close it") from error
+
+
 def load_extension(shell: Any) -> None:
     """Adds the magics to a shell of IPython."""
     shell.register_magic_function(_line_magic, "line", "stepscope")
@@ -66,7 +74,7 @@ def _line_magic(line: str) -> Any:
 
     Options: --run, --host, --steps, --sort, --where, --top, as on the command line.
     """
-    return show_line(shlex.split(line))
+    return show_line(split_line(line))
 
 
 # -- %stepscope ----------------------------------------------------------------------------------------------------
@@ -139,7 +147,7 @@ def profile_cell(shell: Any, line: str, cell: str) -> Any:
     from stepscope.api import load
     from stepscope.capture import Profile
 
-    options = _read_cell_options(shlex.split(line))
+    options = _read_cell_options(split_line(line))
     folder = options.logdir or tempfile.mkdtemp(prefix="stepscope-cell-")
     capture = Profile(folder)
     with capture:

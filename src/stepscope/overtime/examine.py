@@ -59,6 +59,7 @@ def examine_run(
 
     Raises:
         NotFoundError: the logdir has no time series.
+        AccessError: it may not be read.
         UsageError: it has none of this name.
         UnreadableError: the series is damaged.
     """
@@ -69,7 +70,7 @@ def examine_run(
     folder = series.series_place(logdir, chosen)
     tables = {host: series.read_series(folder, host) for host in series.list_hosts(folder)}
     marks = series.read_marks(folder)
-    start_s = min((float(table["unix_s"][0].as_py()) for table in tables.values() if len(table)), default=0.0)
+    start_s = _find_start(tables, marks)
     growths = _measure_memory(tables)
     figures = _summarize(chosen, tables, marks)
     return OverTimeReport(
@@ -86,9 +87,16 @@ def examine_run(
     )
 
 
+def _find_start(tables: Mapping[str, pa.Table], marks: Sequence[Mapping[str, Any]]) -> float:
+    """The time of the first row or, if one came before it, of the first trigger, in seconds since 1970."""
+    rows = [float(table["unix_s"][0].as_py()) for table in tables.values() if len(table)]
+    return min(rows + [float(mark["unix_s"]) for mark in marks if mark.get("unix_s")], default=0.0)
+
+
 def _list_runs(logdir: str) -> list[str]:
     runs = list(series.find_runs(logdir))
     if not runs:
+        store.kind(series.series_root(logdir))  # raises AccessError for what may not be read
         raise NotFoundError(
             "there is no time series of a watched run here",
             path=store.plain(logdir),

@@ -25,7 +25,7 @@ RUN_FIELDS: tuple[Field, ...] = (
           "framework's profiler, and the processor time of its own threads"),
 )  # fmt: skip
 ROW_FIELDS: tuple[Field, ...] = (
-    Field("hour", "h", "time since the first row", role=Role.MEASURE),
+    Field("hour", "h", "time since the first row or trigger", role=Role.MEASURE),
     Field("time", "text", "local time", "str", role=Role.LABEL),
     Field("host", "text", "the host", "str", role=Role.HOST),
     Field("steps", "count", "steps that ended", "int"),
@@ -49,7 +49,7 @@ ROW_FIELDS: tuple[Field, ...] = (
     Field("marks", "text", "triggers of this time, by kind", "str", role=Role.TEXT),
 )
 MARK_FIELDS: tuple[Field, ...] = (
-    Field("hour", "h", "time since the first row", role=Role.MEASURE),
+    Field("hour", "h", "time since the first row or trigger", role=Role.MEASURE),
     Field("time", "text", "local time", "str", role=Role.LABEL),
     Field("host", "text", "the host", "str", role=Role.HOST),
     Field("trigger", "text", "kind of trigger", "str", role=Role.TERM),
@@ -69,7 +69,7 @@ GROWTH_FIELDS: tuple[Field, ...] = (
     Field("percent_of_growth", "percent", "its part of the growth of the process; unknown for other memories"),
 )
 CAPTURE_FIELDS: tuple[Field, ...] = (
-    Field("hour", "h", "time since the first row", role=Role.MEASURE),
+    Field("hour", "h", "time since the first row or trigger", role=Role.MEASURE),
     Field("run", "text", "session", "str", role=Role.LABEL),
     Field("trigger", "text", "why it was captured", "str", role=Role.TERM),
     Field("step_ms", "ms", "median step in it"),

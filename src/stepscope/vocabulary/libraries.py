@@ -45,7 +45,7 @@ _FRAMEWORK_FILES = frozenset(_FRAMEWORK_FILES_TEXT.split())
 # Files that frameworks have as well as programs: whose they are, only what calls them tells.
 _ANYONES_TEXT = """
 __init__ base common config context core device error errors function layers layout losses mesh nn ops options path
-random registry tensor transform types util utils
+registry tensor transform util utils
 """
 _ANYONES = frozenset(_ANYONES_TEXT.split())
 
@@ -66,11 +66,16 @@ def is_of_package(path: str) -> bool:
 def is_framework_file(name: str) -> bool:
     """True for the name of a file, without its folder, of a framework or the standard library.
 
-    >>> is_framework_file("pjit.py"), is_framework_file("threading.py"), is_framework_file("utils.py")
+    Modules whose names start with an underscore are what libraries keep to themselves; a program has no reason to.
+
+    >>> is_framework_file("pjit.py"), is_framework_file("random.py"), is_framework_file("utils.py")
     (True, True, False)
+    >>> is_framework_file("_npyio_impl.py"), is_framework_file("__main__.py")
+    (True, False)
     """
     stem = name.removesuffix(".py")
-    return stem in _FRAMEWORK_FILES or (stem in _STANDARD and stem not in _ANYONES)
+    is_private = stem.startswith("_") and not stem.startswith("__")
+    return is_private or stem in _FRAMEWORK_FILES or (stem in _STANDARD and stem not in _ANYONES)
 
 
 def is_anyones_file(name: str) -> bool:

@@ -83,6 +83,7 @@ class CodeTrait(IntFlag):
     IS_CODE = auto()  # runs Python code, and is not a built-in function
     OF_USER = auto()  # from a file outside of all libraries
     MAY_BE_LIBRARY = auto()  # of a file name that frameworks have as well as programs
+    PART_OF_FUNCTION = auto()  # a comprehension: its time is that of the function around it
     IS_NATIVE = auto()  # from a library that computes outside of Python
     READS_FILE = auto()
     SLEEPS = auto()  # waits for something outside of the program, and uses no processor

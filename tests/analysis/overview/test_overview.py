@@ -295,6 +295,18 @@ def test_the_summary_tells_it_in_ten_lines() -> None:
     assert len(lines) <= 10
 
 
+def test_the_summary_breaks_down_what_the_verdict_is_read_from() -> None:
+    trace = draw("""
+        host main | M0------M1------M2------
+        host main | a-------a-------a-------
+        gpu0 s    | k------ k------ k------
+    """)
+    verdict, _, _, parts = list(report_of(trace).summary_lines())[:4]
+
+    assert "read from the step-time breakdown, as nothing recorded connects" in verdict
+    assert parts == "goes to    device compute 87.5 %, host compute 12.5 %"
+
+
 def test_the_summary_names_the_slow_stage_of_the_input() -> None:
     trace = draw(
         "host main | M0------- M1------- M2-------\nhost main | I-------  I-------  I-------\n"

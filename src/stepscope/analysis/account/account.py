@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause, causes_of, own_work_of_steps
-from stepscope.analysis.account.culprits import Culprit, Finder
+from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.every_step import steps_among_others
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
@@ -22,7 +22,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I64, U8
+from stepscope.model.arrays import F64, I64, U8, percentiles
 from stepscope.records import dataclass
 
 _MOST_SPREAD = 9  # steps that shares are compared over
@@ -127,12 +127,12 @@ def _account(trace: HostTrace) -> StepAccount | None:
     if account is None or model is None:
         return None
     pieces, cause = _median_pieces(model)
-    finder = Finder(trace, model.graph, pieces)
+    finder = PieceFinder(trace, model.graph, pieces)
     rows = [_with_culprit(model, finder, cause, row) for row in account.rows]
     return replace(account, rows=rows, rivals=_rivals(model, rows), to_record=_to_record(trace, rows))
 
 
-def _with_culprit(model: StepModel, finder: Finder, causes: U8, row: AccountRow) -> AccountRow:
+def _with_culprit(model: StepModel, finder: PieceFinder, causes: U8, row: AccountRow) -> AccountRow:
     cause = Cause[row.cause.upper()]
     culprit = None if cause in _OF_NOTHING else finder.culprit(np.flatnonzero(causes == int(cause)))
     return replace(row, culprit=culprit, gain_ps=gain_of_cause(model, cause))
@@ -238,7 +238,7 @@ def _noise_percent(spent: F64, step_ps: I64) -> dict[str, float]:
     """
     if not len(spent):
         return {}
-    low, high = np.percentile(100.0 * spent / step_ps[:, None], (25, 75), axis=0)
+    low, high = percentiles(100.0 * spent / step_ps[:, None], (25, 75))
     noise = (2 * 1.253 / 1.349 / np.sqrt(len(spent)) * (high - low)).tolist()
     return {cause.name.lower(): noise[cause] for cause in Cause if noise[cause] > 0}
 

@@ -7,7 +7,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.graph import Edges
 from stepscope.analysis.account.handovers import Meetings, handovers, inferred_meetings
-from stepscope.analysis.account.nodes import NodeFinder, distinct
+from stepscope.analysis.account.nodes import NodeFinder
 from stepscope.analysis.account.producers import Producers
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.returns import Waits, waits_of
@@ -16,7 +16,7 @@ from stepscope.analysis.account.windows import StepBounds
 from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 
 

@@ -19,7 +19,7 @@ from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.account.usage import Usage, usage_of_thread
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct
 
 _LEAST = 0.01  # of an interval: a thread that is woken waits for some microseconds on an idle machine, too
 
@@ -36,7 +36,7 @@ def cut_where_lost(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I
     if lost is None or line != threads_of(trace).main or not len(lost.start) or not len(start):
         return np.arange(len(start)), start, end
     first, last = min(int(start[0]), int(lost.start[0])), max(int(end[-1]), int(lost.end[-1]))
-    bounds = np.unique(np.concatenate([[first], lost.start, lost.end, [last]]))
+    bounds = distinct(np.concatenate([[first], lost.start, lost.end, [last]]))
     place, _, begin, stop = intersect(start, end, bounds[:-1], bounds[1:])
     return place, begin, stop
 

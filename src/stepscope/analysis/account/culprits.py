@@ -9,17 +9,19 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.account.causes import Cause, event_causes
 from stepscope.analysis.account.graph import Graph, NodeKind
-from stepscope.analysis.account.nodes import distinct, numbers_in
+from stepscope.analysis.account.innermost import cut_by_events
+from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
-from stepscope.analysis.steps.find_steps import steps_of, whole_steps
+from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import main_function
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import events_of_kind, is_call_with
-from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.forward_ops import forward_events
+from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.source_lines import source_lines
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import has_trait, type_names
@@ -31,7 +33,7 @@ from stepscope.vocabulary.traits import CallTrait, CodeTrait
 K = EventKind
 
 _MOST_OF = 0.5  # of a cause's time: a frame further in that holds as much is where to look
-_OF_PYTHON = (Cause.PYTHON, Cause.INPUT, Cause.CHECKPOINT)  # where a function says more than the op
+_OF_PYTHON = (Cause.PYTHON, Cause.INPUT, Cause.CHECKPOINT, Cause.LAUNCH)  # where a function says more than the op
 _OPS = (K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.COLLECTIVE_CALL, K.CHECKPOINT)
 
 
@@ -59,65 +61,79 @@ class Culprit:
     ps: int
     inside: str | None = None
 
+    @property
+    def place(self) -> tuple[str, str | None, int | None]:
+        """What makes it another one: its name, file and line."""
+        return self.name, self.file, self.line
+
 
 class Finder:
-    """Finds the culprits of a step's pieces."""
+    """Finds the culprits of stretches of time.
 
-    def __init__(self, trace: HostTrace, graph: Graph, pieces: Pieces) -> None:
-        self._trace, self._graph, self._pieces = trace, graph, pieces
-        self._length = pieces.end_ps - pieces.start_ps
-        self._is_work = graph.kind[pieces.node] == NodeKind.WORK
-        # Device work is followed to the call that launched it.
-        event = np.where(self._is_work, graph.event[pieces.node], pieces.event).astype(np.int64)
-        cause = forest(trace).cause
-        self._host = np.where(self._is_work & (event >= 0), cause[event], event).astype(np.int64)
-        self._event = event
+    Args:
+        event: int64 of shape (n,), the innermost event of a thread, or the device work; -1 where nothing is recorded.
+        length_ps: int64 of shape (n,).
+    """
+
+    def __init__(self, trace: HostTrace, event: I64, length_ps: I64) -> None:
+        self._trace, self._event, self._length = trace, event, length_ps
+        self._is_work = (event >= 0) & is_device_work(trace)[event]
+        # Device work is followed to the call that launched it, and backward work to its forward op.
+        host = np.where(self._is_work, forest(trace).cause[event], event).astype(np.int64)
+        self._host = forward_events(trace, host)
         self._users = self._find_frames("nearest frames of the user", _nearest_users)
         self._all: tuple[_Frames, I64] | None = None
 
     def _find_frames(self, key: str, nearest_of: Callable[[HostTrace], I32]) -> tuple[_Frames, I64]:
-        """Frames in the step, and the innermost of them around each piece; -1 without one."""
+        """Frames around the stretches, and the innermost of them around each; -1 without one."""
         nearest = self._trace.derived(key, nearest_of)
         found = _frames_around(self._trace, nearest, self._host)
         inner = np.where(self._host >= 0, nearest[self._host], -1)
         return found, np.where(inner >= 0, np.searchsorted(found.event, inner), -1)
 
     def culprit(self, rows: I64) -> Culprit | None:
-        """The culprit of some pieces; None where nothing is recorded in any of them but the step's own mark."""
-        return self._sampled(rows) or self._recorded(rows)
+        """The culprit of some stretches by what was recorded in them; None where that is nothing but the step's own
+        mark."""
+        rows = rows[self._event[rows] >= 0]
+        named = rows[kinds_of(self._trace, self._event[rows]) != K.STEP_MARK]
+        op, op_rows = self._longest_op(named)
+        frame, calls, ps = self._function(rows)
+        if frame >= 0:
+            name, file, line = place_of(self._trace.name_of(frame))
+            return Culprit(name, file, line, op, self._layer(rows), calls, ps, self._inside(rows, frame))
+        return (self._traced_line(named) or self._make_op_culprit(named, op, op_rows)) if len(named) else None
 
-    def _sampled(self, rows: I64) -> Culprit | None:
-        """The function that samples of the stack show for most of the loop's own time with the cause of the pieces;
-        None where calls were recorded, or where most of the time is not that thread's own."""
-        line = self._graph.line[self._pieces.node[rows]]
-        main = steps_of(self._trace).line
-        own = rows[(line == main) & ~self._is_work[rows] & (line >= 0)]
-        total = int(self._length[rows].sum())
-        if (self._users[1][rows] >= 0).any() or int(self._length[own].sum()) < _MOST_OF * total or not total:
+    def sampled(self, rows: I64, line: int, spans: Spans) -> Culprit | None:
+        """The function that samples of a thread's stack show for most of some time, for stretches of that time; None
+        where calls were recorded."""
+        if (self._users[1][rows] >= 0).any():
             return None
-        longest = int(self._event[own[np.argmax(self._length[own])]])
-        cause = int(event_causes(self._trace)[longest]) if longest >= 0 else int(Cause.PYTHON)
-        if cause not in _OF_PYTHON:
-            return None
-        found = main_function(self._trace, main, _time_of_cause(self._trace, main, cause))
+        found = main_function(self._trace, line, spans)
         if found is None:
             return None
         op, op_rows = self._longest_op(rows[self._event[rows] >= 0])
         name, file, place = place_of(self._trace.name_of(found.frame))
         inside = self._place_text(found.inside) if found.inside >= 0 else None
-        return Culprit(name, file, place, op, self._layer(op_rows), None, round(found.share * total), inside)
+        ps = round(found.share * int(self._length[rows].sum()))
+        return Culprit(name, file, place, op, self._layer(op_rows), None, ps, inside)
 
-    def _recorded(self, rows: I64) -> Culprit | None:
-        rows = rows[self._event[rows] >= 0]
-        rows = rows[kinds_of(self._trace, self._event[rows]) != K.STEP_MARK]
-        if not len(rows):
-            return None
-        op, op_rows = self._longest_op(rows)
-        frame, calls, ps = self._frame(rows, *self._users)
-        if frame >= 0:
-            name, file, line = place_of(self._trace.name_of(frame))
-            return Culprit(name, file, line, op, self._layer(rows), calls, ps, self._inside(rows, frame))
-        return self._traced_line(rows) or self._make_op_culprit(rows, op, op_rows)
+    def _function(self, rows: I64) -> tuple[int, int, int]:
+        """The user's function furthest in that holds most of the time, as `_frame` has it.  Where that calls a library
+        that runs the loop over steps, it is the first function within that loop that does."""
+        found = self._frame(rows, *self._users)
+        if found[0] < 0 or not self._hold_steps(np.array([found[0]]))[0]:
+            return found
+        frames, frame_of = self._all_frames()
+        loops = self._hold_steps(frames.event)
+        innermost = self._frame(rows, frames, frame_of, loops)[0]
+        if innermost < 0 or self._trace.events.type[innermost] == self._trace.events.type[found[0]]:
+            return found
+        within = self._frame(rows, frames, frame_of, ~loops, outermost=True)
+        return within if within[0] >= 0 else found
+
+    def _hold_steps(self, frames: I64) -> Mask:
+        start = self._trace.events.start_ps[frames]
+        return holds_step(self._trace, start, start + forest(self._trace).extent_ps[frames])
 
     def _make_op_culprit(self, rows: I64, op: str | None, op_rows: I64) -> Culprit:
         name = op if op is not None else self._longest_name(rows)
@@ -147,35 +163,45 @@ class Finder:
 
     def _inside(self, rows: I64, frame: int) -> str | None:
         """The place and name of the library's function furthest in that most of the time is spent in."""
-        if self._all is None:
-            self._all = self._find_frames("nearest frames", _nearest_frames)
-        inner = self._frame(rows, *self._all)[0]
+        inner = self._frame(rows, *self._all_frames())[0]
         if inner < 0 or self._trace.events.type[inner] == self._trace.events.type[frame]:
             return None
         return self._place_text(inner)
+
+    def _all_frames(self) -> tuple[_Frames, I64]:
+        if self._all is None:
+            self._all = self._find_frames("nearest frames", _nearest_frames)
+        return self._all
 
     def _place_text(self, frame: int) -> str:
         name, file, line = place_of(self._trace.name_of(frame))
         return f"{file}:{line} {name}" if file else name
 
-    def _frame(self, rows: I64, frames: _Frames, frame_of: I64) -> tuple[int, int, int]:
-        """The Python call furthest in that holds most of the time: an event of it, how many calls, and time; -1 without
-        one."""
+    def _frame(
+        self, rows: I64, frames: _Frames, frame_of: I64, among: Mask | None = None, outermost: bool = False
+    ) -> tuple[int, int, int]:
+        """The function furthest in, or out, that holds most of the time: an event of it, how many calls, and time; -1
+        without one.
+
+        Args:
+            among: bool of shape (frames,), which of them count; None for all.
+        """
         frame = frame_of[rows]
         if not (frame >= 0).any():
             return -1, 0, 0
         held = np.bincount(frame[frame >= 0], weights=self._length[rows][frame >= 0], minlength=len(frames.event))
         held = held.astype(np.int64)
         kernels.nesting.add_to_ancestors(held, frames.parent)
+        held = held if among is None else held * among
         counted = np.flatnonzero((held > 0) & ~frames.inside_itself)
         ps = np.bincount(frames.function[counted], weights=held[counted])
         deep = np.full(len(ps), np.iinfo(np.int64).max)
         some = np.flatnonzero(held > 0)
         np.minimum.at(deep, frames.function[some], frames.depth[some])
-        holds = np.flatnonzero(ps >= _MOST_OF * int(self._length[rows].sum()))
+        holds = np.flatnonzero(ps >= max(_MOST_OF * int(self._length[rows].sum()), 1))
         if not len(holds):
             return -1, 0, 0
-        chosen = int(holds[np.argmax(deep[holds])])
+        chosen = int(holds[np.argmin(deep[holds]) if outermost else np.argmax(deep[holds])])
         calls = counted[frames.function[counted] == chosen]
         return int(frames.event[calls[0]]), len(calls), int(ps[chosen])
 
@@ -263,6 +289,42 @@ class Finder:
         return plain_name(self._trace.strings[int(np.argmax(total))])
 
 
+class PieceFinder:
+    """Finds the culprits of a step's pieces."""
+
+    def __init__(self, trace: HostTrace, graph: Graph, pieces: Pieces) -> None:
+        self._trace, self._event = trace, pieces.event
+        self._length, is_work = pieces.end_ps - pieces.start_ps, graph.kind[pieces.node] == NodeKind.WORK
+        self._main, line = steps_of(trace).line, graph.line[pieces.node]
+        self._is_own = (line == self._main) & (line >= 0) & ~is_work
+        event = np.where(is_work, graph.event[pieces.node], pieces.event)
+        self._finder = Finder(trace, event.astype(np.int64), self._length)
+
+    def culprit(self, rows: I64) -> Culprit | None:
+        """The culprit of the pieces that have one cause; samples of the stack tell where most is the loop's own time.
+
+        None where nothing recorded names one.
+        """
+        own = rows[self._is_own[rows]]
+        if len(own) and self._length[own].sum() >= _MOST_OF * self._length[rows].sum():
+            longest = int(self._event[own[np.argmax(self._length[own])]])
+            cause = int(event_causes(self._trace)[longest]) if longest >= 0 else int(Cause.PYTHON)
+            spans = _time_of_cause(self._trace, self._main, cause) if cause in _OF_PYTHON else None
+            found = self._finder.sampled(rows, self._main, spans) if spans else None
+            if found is not None:
+                return found
+        return self._finder.culprit(rows)
+
+
+def culprit_of_time(trace: HostTrace, line: int, spans: Spans) -> Culprit | None:
+    """The culprit of some time of a thread; None where nothing recorded names one."""
+    if not len(spans.start):
+        return None
+    _, start, end, event = cut_by_events(trace, line, spans.start, spans.end)
+    finder, rows = Finder(trace, event, end - start), np.arange(len(event))
+    return finder.sampled(rows, line, spans) or finder.culprit(rows)
+
+
 def _time_of_cause(trace: HostTrace, line: int, cause: int) -> Spans:
     """When a thread spends time on a cause itself, in all whole steps; Python is what no other event explains."""
     steps = whole_steps(trace)
@@ -345,19 +407,20 @@ def _nearest(trace: HostTrace, counts: Mask) -> I32:
 
 
 def _users_frames(trace: HostTrace) -> Mask:
-    """Python calls of the user's program: bool of shape (events,).
+    """Calls of functions of the user's program: bool of shape (events,).
 
     A file name such as `utils.py`, which frameworks have as well, is the user's unless a library calls it.
     """
     users = is_call_with(trace, CodeTrait.OF_USER)
     unsure = np.flatnonzero(users & is_call_with(trace, CodeTrait.MAY_BE_LIBRARY))
+    part = is_call_with(trace, CodeTrait.PART_OF_FUNCTION)
     if not len(unsure):
-        return users
+        return users & ~part
     sure = is_call_with(trace, CodeTrait.IS_CODE)
     sure[unsure] = False
     around = _nearest(trace, sure)[unsure]
     users[unsure[(around >= 0) & ~users[around]]] = False
-    return users
+    return users & ~part
 
 
 def _module_frames(trace: HostTrace) -> I64:

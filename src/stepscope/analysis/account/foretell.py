@@ -21,7 +21,7 @@ from stepscope.analysis.account.pieces import way_through
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
 from stepscope.analysis.steps.profiling_cost import profiling_cost
-from stepscope.model.arrays import F64, I64
+from stepscope.model.arrays import F64, I64, median, percentiles
 from stepscope.records import dataclass
 
 _LEAST_HOST_FACTOR, _HALVINGS = 0.2, 8  # a profiler that makes host work five times as long is beyond repair
@@ -82,7 +82,7 @@ def range_after(
     """
     then, doubt = now * _median_ratio(before, usual), error_percent / 100.0 * now
     least, most = (
-        now * float(np.percentile(_ratios(before, each), percent))
+        now * float(percentiles(_ratios(before, each), (percent,))[0])
         for each, percent in zip((fast, slow), _MOST_STEPS, strict=True)
     )
     return round(then), max(round(min(least, then) - doubt), 0), round(max(most, then) + doubt)
@@ -93,15 +93,15 @@ def undisturbed(model: StepModel) -> tuple[float, float]:
 
     Both are as recorded where nothing tells how long steps took before the capture, or the difference is in the noise.
     """
-    recorded = float(np.median(model.graph.recorded_step_ps[model.steps]))
+    recorded = median(model.graph.recorded_step_ps[model.steps])
     cost = profiling_cost(model.trace)
     if cost is None or not cost.is_clear or cost.percent <= 0:
         return 1.0, recorded
-    wanted = float(np.median(model.now.step_ps[model.steps])) * cost.ms_before / cost.ms_inside
+    wanted = median(model.now.step_ps[model.steps]) * cost.ms_before / cost.ms_inside
     low, high = _LEAST_HOST_FACTOR, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        longer = float(np.median(replay_after(model, [], host_factor=middle).step_ps[model.steps])) > wanted
+        longer = median(replay_after(model, [], host_factor=middle).step_ps[model.steps]) > wanted
         low, high = (low, middle) if longer else (middle, high)
     return high, recorded * cost.ms_before / cost.ms_inside
 
@@ -114,7 +114,7 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
     graph, lag, pause = model.graph, *waiting_of_cause(model, cause)
     own = graph.own_ps - model.shares.own_ps.column(cause).astype(np.int64)
     after = replay(graph, own, None, graph.edges.lag_ps - lag, graph.pause_ps - pause)
-    now = float(np.median(graph.recorded_step_ps[model.steps]))
+    now = median(graph.recorded_step_ps[model.steps])
     return max(round(now * (1.0 - _median_ratio(model.now.step_ps[model.steps], after.step_ps[model.steps]))), 0)
 
 
@@ -139,8 +139,8 @@ def _estimates(change: Intervention) -> list[Estimate]:
 
 
 def _median_ratio(before: I64, after: I64) -> float:
-    usual = float(np.median(before))
-    return float(np.median(after)) / usual if usual > 0 else 1.0
+    usual = median(before)
+    return median(after) / usual if usual > 0 else 1.0
 
 
 def _ratios(before: I64, after: I64) -> F64:

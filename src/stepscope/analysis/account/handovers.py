@@ -15,7 +15,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
@@ -131,7 +131,7 @@ def _usual_lags(group: I64, lag: I64, telling: Mask) -> I64:
     for each in numbers_in(group):
         here = group == each
         some = here & telling
-        out[here] = int(np.median(lag[some if some.any() else here]))
+        out[here] = int(median(lag[some if some.any() else here]))
     return out
 
 
@@ -281,7 +281,7 @@ def _group(
     in_python = ~idle & ~in_calls & ~waits
     # Two threads of a library start at about the same time: neither waits for the other, but for who calls them.
     helpers = numbers_in(trace.events.line[_collectives_of_helpers(trace, threads, True)])
-    of_helper = idle & np.isin(quiet.line[rows], helpers) & (not serves_input)
+    of_helper = idle & is_among(quiet.line[rows].astype(np.int64), np.array(helpers, np.int64)) & (not serves_input)
     callers = [line for line in lines if line not in helpers]
     found = [
         _meet(trace, quiet, rows[(idle & ~of_helper) | waits], lines, 0.0, _union(threads, lines)),

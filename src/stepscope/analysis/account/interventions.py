@@ -14,7 +14,7 @@ from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.own_times import OwnTimes
 from stepscope.analysis.account.parts import Part
 from stepscope.analysis.account.replay import Replay, replay
-from stepscope.model.arrays import F64, I64, Mask
+from stepscope.model.arrays import F64, I64, Mask, median
 from stepscope.records import dataclass
 
 
@@ -233,4 +233,4 @@ def _first_launches(graph: Graph) -> I64:
 
 def _usual_call(graph: Graph) -> float:
     calls = graph.own_ps[_launching(graph)]
-    return float(np.median(calls)) if len(calls) else 0.0
+    return median(calls) if len(calls) else 0.0

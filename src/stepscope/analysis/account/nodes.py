@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.model.arrays import I32, I64, U8, Mask, offsets_of
+from stepscope.model.arrays import I32, I64, U8, Mask, distinct, offsets_of
 from stepscope.records import dataclass
-
-T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -32,13 +29,6 @@ class Nodes:
 
     def __len__(self) -> int:
         return len(self.line)
-
-
-def distinct(values: NDArray[T]) -> NDArray[T]:
-    """Different values in ascending order; `np.unique` hashes times, which takes a hundred times as long as sorting."""
-    ordered = np.sort(values, kind="stable")
-    different: NDArray[T] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
-    return different
 
 
 def is_among(values: I64, wanted: I64) -> Mask:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.nodes import distinct
-from stepscope.model.arrays import F64, I32, I64, U8, Mask
+from stepscope.model.arrays import F64, I32, I64, U8, Mask, distinct
 from stepscope.records import dataclass
 
 
@@ -78,7 +77,7 @@ class OwnTimes:
     @staticmethod
     def split(nodes: I64, cause: U8 | I64, ps: I64) -> Iterator[tuple[I64, int, I64]]:
         """The parts of a table from nodes of which each has one cause: three of shape (n,)."""
-        for each in np.unique(cause).tolist():
+        for each in distinct(cause).tolist():
             here = cause == each
             yield nodes[here], each, ps[here]
 

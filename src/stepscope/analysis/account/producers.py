@@ -16,7 +16,7 @@ from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.nodes import NodeFinder
 from stepscope.analysis.account.threads import SHORTEST_WAIT_PS, Threads, worker_waits
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, median
 from stepscope.records import dataclass
 
 _LEAST_BATCHES = 3  # with fewer there is no usual time
@@ -82,7 +82,7 @@ def producers_of(trace: HostTrace, threads: Threads, zero_ps: int) -> Producers:
 def _ready_times(start: I64, end: I64, waited: Mask, zero_ps: int) -> I64:
     """When each batch was ready: at the end of a call that waited, else after the usual time, before its call."""
     pairs = np.flatnonzero(waited[1:] & waited[:-1])
-    usual = int(np.median(end[pairs + 1] - end[pairs])) if len(pairs) else 0
+    usual = int(median(end[pairs + 1] - end[pairs])) if len(pairs) else 0
     ready, last = np.empty(len(start), np.int64), zero_ps
     for at, (begin, stop, late) in enumerate(zip(start.tolist(), end.tolist(), waited.tolist(), strict=True)):
         last = stop if late else max(min(last + usual, begin), last)

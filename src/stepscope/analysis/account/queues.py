@@ -9,7 +9,7 @@ import numpy as np
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, median, percentiles
 from stepscope.records import dataclass
 
 NEVER = np.iinfo(np.int64).min // 4
@@ -130,7 +130,7 @@ def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64,
         here = names == name
         delays = start[known[here]] - begins[here], start[known[here]] - ends[here]
         idle = waiting[here] if waiting[here].any() else np.ones(int(here.sum()), np.bool_)
-        spread = [float(np.median(delay[idle] - delay.min())) for delay in delays]
+        spread = [median(delay[idle] - delay.min()) for delay in delays]
         best = int(spread[1] <= spread[0])
         latency[known[here]] = delays[best].min()
         after_start[known[here]] = best == 0
@@ -149,5 +149,5 @@ def _switch_ps(line: I32, gap: I64, ahead: Mask) -> I64:
     for first, last in _runs(line):
         gaps = gap[first:last][ahead[first:last]]
         if len(gaps):
-            switch[first:last] = int(np.percentile(gaps, _SWITCH_PERCENTILE))
+            switch[first:last] = int(percentiles(gaps, (_SWITCH_PERCENTILE,))[0])
     return np.maximum(switch, 0)

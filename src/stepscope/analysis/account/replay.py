@@ -6,7 +6,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.graph import Graph
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, median
 from stepscope.records import dataclass
 
 
@@ -52,10 +52,10 @@ def replay(
 def replay_error_percent(graph: Graph, replayed: Replay, steps: I64) -> float | None:
     """How far the replayed median step is from the recorded one, in percent of that, over some steps; None without."""
     recorded = graph.recorded_step_ps[steps]
-    if not len(recorded) or np.median(recorded) <= 0:
+    if not len(recorded) or median(recorded) <= 0:
         return None
-    median = float(np.median(recorded))
-    return abs(float(np.median(replayed.step_ps[steps])) - median) / median * 100.0
+    usual = median(recorded)
+    return abs(median(replayed.step_ps[steps]) - usual) / usual * 100.0
 
 
 def step_errors_percent(graph: Graph, replayed: Replay, steps: I64) -> list[float]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
-from stepscope.analysis.account.nodes import NodeFinder, distinct, numbers_in
+from stepscope.analysis.account.nodes import NodeFinder, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, Mask, look_up
+from stepscope.model.arrays import I32, I64, Mask, distinct, look_up, median
 from stepscope.records import dataclass
 
 _COPIES = (
@@ -134,5 +134,5 @@ def _return_lags(names: I32, explained: Mask, took: I64) -> I64:
     lag = np.zeros(len(names), np.int64)
     for name in numbers_in(names[explained]):
         here = names == name
-        lag[here] = int(np.median(took[here & explained]))
+        lag[here] = int(median(took[here & explained]))
     return lag

@@ -14,7 +14,7 @@ from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask, look_up
+from stepscope.model.arrays import I64, Mask, distinct, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import type_names
@@ -121,7 +121,7 @@ def _op_events(trace: HostTrace, name: str) -> I64:
     found = np.flatnonzero(_is_of_types(trace, types) & is_any_kind(trace.events.kind, _NAMED))
     work = attribute(trace)
     ops = [at for at, (op, kind) in enumerate(work.ops) if name in (op, kind, brief(op))]
-    return np.union1d(found, work.rows[np.isin(work.op, ops)]) if ops else found
+    return distinct(np.concatenate([found, work.rows[np.isin(work.op, ops)]])) if ops else found
 
 
 def _function_calls(trace: HostTrace, name: str) -> I64:

@@ -13,8 +13,8 @@ _LONGEST_NAME = 80
 _WORTH_NAMING = 0.05  # of a cause's time
 _NEARLY_ALL = 0.9  # of a cause's time: the rest is not worth a word
 
-# What the culprit makes others do: its own time is not that of the cause.
-_NOT_OF_THE_CULPRIT = ("device_compute", "communication", "copy", "device_gap", "sync", "launch")
+# What the culprit makes others do, or what its name need not say: the cause is named, too.
+_NOT_OF_THE_CULPRIT = ("device_compute", "communication", "copy", "device_gap", "sync", "launch", "checkpoint")
 
 FIELDS: tuple[Field, ...] = (
     Field(
@@ -109,24 +109,27 @@ def account_sentence(account: StepAccount | None) -> str | None:
     return cause_sentence(account, account.rows[0])
 
 
-def cause_sentence(account: StepAccount, row: AccountRow) -> str:
+def cause_sentence(account: StepAccount, row: AccountRow, step_ps: float = 0) -> str:
     """What one cause of an account is spent on: `87.0 % of each step is ... (16 calls of 1.3 ms), which runs while the
-    GPU is idle`."""
-    culprit, percent_of_step = row.culprit, 100.0 / account.step_ps
+    GPU is idle`.
+
+    Args:
+        step_ps: how long a step takes; 0 for the step of the account.
+    """
+    culprit, percent_of_step = row.culprit, 100.0 / (step_ps or account.step_ps)
     if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
         share = f"{percent_of_step * row.ps:.1f} % of each step is"
         return f"{share} {cause_words(row.cause)}{_while_idle(account, row, ',')}"
-    inside = _inside_text(culprit)
     if culprit.ps >= _NEARLY_ALL * row.ps:
         is_its_own = culprit.file is not None and row.cause not in _NOT_OF_THE_CULPRIT
         work = "" if is_its_own else f"{cause_words(row.cause)}: "
         share = f"{percent_of_step * culprit.ps:.1f} % of each step is {work}"
         idle = _while_idle(account, row, ", which runs" if is_its_own else ",")
-        return f"{share}{describe_culprit(culprit)}{inside}{idle}"
+        return f"{share}{describe_culprit(culprit)}{idle}"
     part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
     share = f"{percent_of_step * row.ps:.1f} % of each step is {cause_words(row.cause)}"
     part_share = f"{percent_of_step * culprit.ps:.1f} % of the step"
-    return f"{share}{_while_idle(account, row, ',')}; {part} {describe_culprit(culprit, part_share)}{inside}"
+    return f"{share}{_while_idle(account, row, ',')}; {part} {describe_culprit(culprit, part_share)}"
 
 
 def cause_words(cause: str) -> str:
@@ -135,10 +138,11 @@ def cause_words(cause: str) -> str:
 
 
 def describe_culprit(culprit: Culprit, share: str = "") -> str:
-    """A culprit in words: `` `train.py:9 __getitem__` (16 calls of 1.3 ms, SHARE)``."""
+    """A culprit in words: `` `train.py:9 __getitem__` (16 calls of 1.3 ms, SHARE), inside it `queue.py:5 get```."""
     name = shorten_name(clean(culprit.name), _LONGEST_NAME)
     where = f"{_place(culprit)} {name}" if culprit.file else name
-    return f"`{where}` ({_calls_text(culprit)}{f', {share}' if share else ''})"
+    inside = f", inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else ""
+    return f"`{where}` ({_calls_text(culprit)}{f', {share}' if share else ''}){inside}"
 
 
 def _calls_text(culprit: Culprit) -> str:
@@ -146,11 +150,6 @@ def _calls_text(culprit: Culprit) -> str:
         return f"{duration_text(round_ms(culprit.ps))} by samples of the stack"
     each = duration_text(round_ms(culprit.ps / max(culprit.calls, 1)))
     return f"{culprit.calls} calls of {each}" if culprit.calls != 1 else f"1 call of {each}"
-
-
-def _inside_text(culprit: Culprit) -> str:
-    """The function of a library that most of the culprit's time is in."""
-    return f", inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else ""
 
 
 def _while_idle(account: StepAccount, row: AccountRow, words: str) -> str:

@@ -19,7 +19,7 @@ from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.queues import NEVER, Queues
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
@@ -211,7 +211,7 @@ def queue_edges(trace: HostTrace, queues: Queues, first: int) -> Edges:
     late[explained] = False
     source, target = _sources_by_time(queues, ready, np.flatnonzero(late))
     rest = queues.start_ps[target] - queues.end_ps[source]
-    lag = int(np.median(rest)) if len(rest) else 0
+    lag = int(median(rest)) if len(rest) else 0
     return Edges.join([known, Edges.of(first + source, first + target, lag, EdgeKind.QUEUE, True)])
 
 
@@ -219,7 +219,7 @@ def _usual_lag(queues: Queues, ready: I64, waits: StreamWaits) -> int:
     """From the end of the work that is waited for to the start of what waits: the median over those that did wait."""
     end, start = queues.end_ps[waits.source], queues.start_ps[waits.target]
     waited = (end > ready[waits.target]) & (start >= end)
-    return int(np.median((start - end)[waited])) if waited.any() else 0
+    return int(median((start - end)[waited])) if waited.any() else 0
 
 
 def _sources_by_time(queues: Queues, ready: I64, late: I64) -> tuple[I64, I64]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
-from stepscope.analysis.account.nodes import NodeFinder, distinct, numbers_in
+from stepscope.analysis.account.nodes import NodeFinder, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.steps.find_steps import HostSteps
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, distinct, median
 from stepscope.records import dataclass
 
 _CLOSE = 0.01  # of a step: a last step whose mark ends where the next would start is whole
@@ -109,7 +109,7 @@ def bounds_of(trace: HostTrace, steps: HostSteps) -> StepBounds:
     time, count = steps.start_ps, len(steps.number)
     length = np.diff(time)
     gap = time[1:] - steps.end_ps[:-1]
-    keeps_last = count == 1 or float(np.median(gap)) <= _CLOSE * float(np.median(length))
+    keeps_last = count == 1 or median(gap) <= _CLOSE * median(length)
     if keeps_last:
         time = np.append(time, max(int(steps.end_ps[-1]), int(time[-1])))
     mark = _mark_times(trace, steps, len(time))

@@ -4,43 +4,61 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stepscope.analysis.account.account import AccountRow, StepAccount
+from stepscope.analysis.account.account import AccountRow
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.shown import cause_sentence, describe_culprit
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.facts.device_facts import Share
+from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 
-_MOST_OF = 0.5  # of a cause's time: a culprit with less is only the largest part of it
-_WORTH_NAMING = 0.02  # of the step
-_LITTLE = 0.05  # of a cause's time: such a culprit explains nothing
+_MOST_OF = 0.5  # of a part's time: a culprit with less is only the largest part of it
+_LITTLE = 0.05  # of a part's time: such a culprit explains nothing
 _OF_PYTHON = ("input", "python", "checkpoint")  # causes that a line of the program explains, not an op
 
 
 def name_culprit(
-    context: Context, advice: Advice, *causes: str, account: StepAccount | None = None, share: str = ""
+    context: Context, advice: Advice, *parts: str, host: HostFacts | None = None, share: str = ""
 ) -> Advice:
-    """The advice with the culprit of a cause of the account.
+    """The advice with the culprit of what it is about.
 
     Args:
-        causes: the first of them that takes a considerable part of the step counts.
-        account: of the host that the advice is about; None for the one that sets the pace.
-        share: how much of the step the advice is about, in words that begin its evidence where the account's sentence
-            does not say so already.
+        parts: keys of `HostFacts.culprits`; the first of them that takes a considerable part of the step counts.
+        host: that the advice is about; None for the one that sets the pace.
+        share: how much of the step the advice is about, in words that begin its evidence where the sentence on the
+            culprit does not say so already.
     """
-    unnamed = replace(advice, evidence=f"{share}: {advice.evidence}") if share else advice
-    found = account or context.account
-    row = _row_of_cause(found, causes)
-    if found is None or row is None or row.culprit is None or row.culprit.ps < _LITTLE * row.ps:
-        return replace(unnamed, actions=(*advice.actions, *_recording_action(context, advice, None, causes)))
-    culprit = row.culprit
-    actions = (*advice.actions, *_recording_action(context, advice, culprit, (row.cause,)))
-    if culprit.ps < _MOST_OF * row.ps:
-        evidence = f"{unnamed.evidence}; the largest part is {describe_culprit(culprit)}"
+    facts = host or context.pace
+    row = _find_part(facts, parts)
+    if facts is None or facts.account is None or row is None or row.culprit is None:
+        advice = replace(advice, evidence=_join(": ", share, advice.evidence))
+        return replace(advice, actions=(*advice.actions, *_recording_action(context, advice, None, parts)))
+    is_most, of_account = row.culprit.ps >= _MOST_OF * row.ps, row in facts.account.rows
+    if is_most and (share or of_account):
+        sentence = cause_sentence(facts.account, row, 0.0 if of_account else context.period_ms * 1e9)
+        evidence = _join("; ", sentence, advice.evidence)
     else:
-        evidence = f"{cause_sentence(found, row)}; {advice.evidence}"
-    return replace(advice, culprit=culprit, evidence=evidence, actions=actions)
+        part = "most of it is" if is_most else "the largest part is"
+        evidence = f"{_join(': ', share, advice.evidence)}; {part} {describe_culprit(row.culprit)}"
+    actions = (*advice.actions, *_recording_action(context, advice, row.culprit, (row.cause,)))
+    return replace(advice, culprit=row.culprit, evidence=evidence, actions=actions)
+
+
+def _join(between: str, first: str, second: str) -> str:
+    second = second.removeprefix("; ")
+    return f"{first}{between}{second}" if first and second else first or second
+
+
+def name_line(context: Context, advice: Advice, part: str, other: Advice) -> Advice:
+    """The advice with the line of the program that a part is followed to; else `other`, which names an op."""
+    return name_culprit(context, advice, part) if has_line(context, part) else other
+
+
+def has_line(context: Context, part: str) -> bool:
+    """Whether a part is followed to a line of the program."""
+    row = _find_part(context.pace, (part,))
+    return row is not None and row.culprit is not None and row.culprit.file is not None
 
 
 def name_op(context: Context, advice: Advice, name: str, calls: float, ps: float) -> Advice:
@@ -62,10 +80,10 @@ def name_share(context: Context, advice: Advice, share: Share, steps: int) -> Ad
     return name_op(context, advice, share.name, share.calls / steps, share.total_ps / steps)
 
 
-def _row_of_cause(account: StepAccount | None, causes: tuple[str, ...]) -> AccountRow | None:
-    """The row of the first of the causes that takes a part worth naming of the step."""
-    rows = {row.cause: row for row in account.rows if row.ps >= _WORTH_NAMING * account.step_ps} if account else {}
-    return next((rows[cause] for cause in causes if cause in rows), None)
+def _find_part(facts: HostFacts | None, parts: tuple[str, ...]) -> AccountRow | None:
+    """The first of the parts that was counted and has a culprit that explains more than a little of it."""
+    rows = [facts.culprits[part] for part in parts if part in facts.culprits] if facts else []
+    return next((row for row in rows if row.culprit is not None and row.culprit.ps >= _LITTLE * row.ps), None)
 
 
 def _recording_action(

@@ -17,7 +17,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import has_trait, names_have, type_names
@@ -146,7 +146,7 @@ def _find_device_facts(trace: HostTrace) -> DeviceFacts | None:
         pageable=int(pageable.sum()),
         exposed_pageable_ps=_exposed_time(trace, rows, pageable, whole),
         collectives=int(talks.sum()),
-        collective_ps=int(np.median(length[talks])) if talks.any() else 0,
+        collective_ps=int(median(length[talks])) if talks.any() else 0,
         exposed_collectives_ps=_exposed_time(trace, rows, talks, whole),
         communicating=_largest_shares(trace, rows[talks]),
         **_idle_facts(trace, whole - busy),
@@ -210,9 +210,9 @@ def update_calls(trace: HostTrace) -> I64:
     """The calls of an optimizer in whole steps: rows of events."""
     rows = events_of_kind(trace, K.ANNOTATION)
     rows = rows[whole_steps(trace).label[rows] >= 0]
-    types = np.unique(trace.events.type[rows]).astype(np.int64)
+    types = distinct(trace.events.type[rows]).astype(np.int64)
     updates = [kind for kind, name in zip(types.tolist(), type_names(trace, types), strict=True) if is_update(name)]
-    return rows[np.isin(trace.events.type[rows], updates)]
+    return rows[np.isin(trace.events.type[rows], updates)] if updates else rows[:0]
 
 
 def _find_update(trace: HostTrace) -> Update | None:
@@ -312,7 +312,7 @@ def _idle_facts(trace: HostTrace, idle: Spans) -> dict[str, Any]:
         "idle_ps": idle.total,
         "gaps": len(length),
         "longest_gap_ps": int(length.max(initial=0)),
-        "after_sync_ps": int(length[np.unique(begins[hit])].sum()),
+        "after_sync_ps": int(length[distinct(begins[hit])].sum()),
         "syncs": int(hit.sum()),
         "calls": _group_by_name(trace, calls[meanwhile > 0], meanwhile[meanwhile > 0]),
         "longest_gaps": [(int(idle.start[at]), int(idle.end[at])) for at in _longest_gaps(length)],

@@ -9,7 +9,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, Trait
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import InputTrait, OpTrait
@@ -91,7 +91,7 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
         ops_ps=int(events.duration_ps[ops].sum()),
         python_ps=int(events.duration_ps[ops if generator.any() else ops[python]].sum()),
         reading_ps=int(events.duration_ps[ops[reading]].sum()),
-        threads=len(np.unique(events.line[ops])),
+        threads=len(distinct(events.line[ops])),
         events=_events_in_a_row(trace, handed, ops, in_parallel),
         produced_ps=Spans.union(start, start + events.duration_ps[handed]).total,
         loader=loader,
@@ -109,7 +109,7 @@ def _has_trait(trace: HostTrace, rows: I64, trait: OpTrait | InputTrait) -> Mask
 
 def _events_in_a_row(trace: HostTrace, handed: I64, ops: I64, in_parallel: bool) -> int:
     """Events on input threads: all of them if the threads take turns, those of the busiest if they work in parallel."""
-    lines = np.unique(np.concatenate([trace.events.line[handed], trace.events.line[ops]]))
+    lines = distinct(np.concatenate([trace.events.line[handed], trace.events.line[ops]]))
     lengths = trace.lines.event_end[lines] - trace.lines.event_begin[lines]
     return int(lengths.max(initial=0) if in_parallel else lengths.sum())
 

@@ -6,11 +6,12 @@ from dataclasses import field
 
 import numpy as np
 
-from stepscope.analysis.account.account import StepAccount, account_of
+from stepscope.analysis.account.account import AccountRow, StepAccount, account_of
 from stepscope.analysis.account.every_step import CausesOfStep, steps_among_others
 from stepscope.analysis.facts.augmentation import AugmentationFacts, augmentation_of
 from stepscope.analysis.facts.changes import Changes, changes_of
 from stepscope.analysis.facts.compiles import CompileFacts, compiles_of
+from stepscope.analysis.facts.culprits import culprits_of
 from stepscope.analysis.facts.device_facts import DeviceFacts, device_facts_of
 from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
@@ -50,6 +51,7 @@ class HostFacts:
         settings: environment variables of the program that the capture found set, such as TF_GPU_THREAD_MODE.
         augmentation: the input moves pictures after it has cast them to floats; None if it does not.
         graphs: what the program has traced into graphs, by a capture of Stepscope's.
+        culprits: the parts of the steps that advice is about, with their culprits; see `facts/culprits.py`.
         op_threads: cores of the machine and threads of one op.
     """
 
@@ -71,6 +73,7 @@ class HostFacts:
     settings: tuple[str, ...] = ()
     augmentation: AugmentationFacts | None = None
     graphs: tuple[TracedGraph, ...] = ()
+    culprits: dict[str, AccountRow] = field(default_factory=dict)
     op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
 
 
@@ -95,6 +98,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         settings=settings_of(trace),
         augmentation=augmentation_of(trace),
         graphs=traced_graphs(trace),
+        culprits=culprits_of(trace),
         op_threads=op_threads_of(trace),
     )
 

@@ -21,7 +21,7 @@ from stepscope.analysis.steps.stack_samples import main_function, spans_of_other
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, percentiles
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import LIFTS_VALUES
@@ -32,6 +32,7 @@ K = EventKind
 _START_PERCENTILE = 50  # this share of kernels, the shortest, takes no longer than starting one
 _LEAST_FREED = 0.005  # bytes freed per ps of a gap from which freeing explains the gap: 5 GB per second
 NEAR_FETCH_PS = 1_000_000_000  # largest distance between two fetched values of a burst
+FETCHES, BEFORE_WORK, OWN_COPIES = "fetches", "before_work", "own_copies"
 MOST_NAMES = 12
 MOST_SPANS = 3
 
@@ -126,12 +127,35 @@ class LoopFacts:
     update_recorded: int = 0
 
 
+@dataclass(frozen=True)
+class LoopTime:
+    """When the loop's thread does what.
+
+    Attributes:
+        line: of the thread.
+        spans: the time of each activity, and of `FETCHES`, `BEFORE_WORK` and `OWN_COPIES`: bursts of fetched values,
+            the long gaps before the first work of each step that may be input, and the transfers of this thread.
+        starts: the outermost ops, programs and single ops that it starts: rows of events.
+    """
+
+    line: int
+    spans: dict[str, Spans]
+    starts: I64
+
+
 def loop_of(trace: HostTrace) -> LoopFacts | None:
     """How the loop of a host spends its time; None if no steps or no host thread were found."""
-    return trace.derived("loop", _find_loop_facts)
+    found = trace.derived("loop", _find_loop_facts)
+    return found[0] if found else None
 
 
-def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
+def loop_time_of(trace: HostTrace) -> LoopTime | None:
+    """When it does what; None where `loop_of` is None."""
+    found = trace.derived("loop", _find_loop_facts)
+    return found[1] if found else None
+
+
+def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     steps = whole_steps(trace)
     line = find_loop_line(trace, steps)
     if steps.source == "none" or line < 0:
@@ -143,7 +167,13 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
     fetches = _fetch_spans(loop)
     update = _update_spans(loop, steps) & (parts[Activity.OP] | parts[Activity.DISPATCH])
     from_python = parts[Activity.INPUT] & _python_claims(loop, Activity.INPUT)
-    return LoopFacts(
+    before = _gaps_before_work(loop, steps, parts[Activity.PYTHON], spans_of_others(trace, line))
+    starts = np.concatenate([loop.outer_events(each) for each in (Activity.PROGRAM, Activity.EAGER, Activity.OP)])
+    spans = {activity.name.lower(): spans for activity, spans in parts.items()}
+    copies = parts[Activity.TRANSFER] & loop.activity_spans(Activity.TRANSFER)
+    spans |= {FETCHES: fetches & seen, BEFORE_WORK: before, OWN_COPIES: copies}
+    time = LoopTime(line, spans, loop.row[np.sort(starts)])
+    facts = LoopFacts(
         steps=len(steps.number),
         observed_ps=seen.total,
         activity_ps={activity.name.lower(): spans.total for activity, spans in parts.items()},
@@ -157,7 +187,7 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
         eager_ops=_sum_by_name(loop, loop.kind_events(K.EAGER_EXECUTE)),
         gaps=_gap_fillers(loop, parts[Activity.PYTHON]) or _sampled_filler(trace, line, parts[Activity.PYTHON]),
         python_calls=len(loop.kind_events(K.PYTHON_CALL)),
-        before_program_ps=_gap_time_before_work(loop, steps, parts[Activity.PYTHON], spans_of_others(trace, line)),
+        before_program_ps=before.total,
         after_moves_ps=_gap_time_freeing(loop, parts[Activity.PYTHON]),
         recorded=_count_recorded(loop, parts),
         helper_events=helpers.events,
@@ -167,6 +197,7 @@ def _find_loop_facts(trace: HostTrace) -> LoopFacts | None:
         update_ps=update.total,
         update_recorded=_count_events(loop, update),
     )
+    return facts, time
 
 
 # -- what was recorded -------------------------------------------------------------------------------------------
@@ -197,7 +228,7 @@ def _eager_kernel_time(loop: Loop) -> int:
     kernels = loop.activity_events(Activity.RUNTIME)
     kernels = kernels[has_trait(loop.trace, loop.type[kernels], CallTrait.RUNS_KERNEL)]
     length = loop.end[kernels] - loop.start[kernels]
-    return int((length - np.percentile(length, _START_PERCENTILE)).clip(min=0).sum()) if len(length) else 0
+    return int((length - percentiles(length, (_START_PERCENTILE,))[0]).clip(min=0).sum()) if len(length) else 0
 
 
 def _fetch_spans(loop: Loop) -> Spans:
@@ -323,8 +354,8 @@ def _sampled_filler(trace: HostTrace, line: int, gaps: Spans) -> list[Named]:
     return [Named(trace.name_of(found.frame), len(gaps.start), round(found.share * gaps.total))]
 
 
-def _gap_time_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) -> int:
-    """Time of long gaps in which the loop makes its batch, as far as is known: those before a step's first program,
+def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) -> Spans:
+    """The long gaps in which the loop makes its batch, as far as is known: those before a step's first program,
     transfer or op, from its mark on, but for what samples of the stack show there.
 
     Where that first work copies an array of the host in, the array comes from the whole gap, also from before the mark.
@@ -348,7 +379,7 @@ def _gap_time_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spa
     made = _takes_array_in(loop, rows[at[step]])
     made &= np.searchsorted(reads, after) == np.searchsorted(reads, first[step])
     making = Spans.union(np.minimum(after, steps.start_ps[step])[made], first[step][made])
-    return (gaps & (making | (Spans.union(steps.start_ps, first) - others))).total
+    return gaps & (making | (Spans.union(steps.start_ps, first) - others))
 
 
 def _first_work(loop: Loop) -> I64:

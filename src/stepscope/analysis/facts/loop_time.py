@@ -16,7 +16,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait, OpTrait
@@ -99,7 +99,7 @@ def _cut_executor_tails(trace: HostTrace, rows: I64, end: I64) -> I64:
     clipped = end.copy()
     executors = np.flatnonzero(long)
     line = events.line[rows[executors]]
-    for each in np.unique(line).tolist():
+    for each in distinct(line).tolist():
         here = executors[line == each]
         first, stop = int(trace.lines.event_begin[each]), int(trace.lines.event_end[each])
         last = first + np.searchsorted(events.start_ps[first:stop], end[here]) - 1
@@ -170,7 +170,7 @@ def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
     if len(steps.number) < SEVERAL_STEPS or not len(gaps.start):
         return gaps
     before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
-    since_begin, until_end = _places(loop, steps, np.unique(loop.type[before]))
+    since_begin, until_end = _places(loop, steps, distinct(loop.type[before]))
     kept = np.zeros(len(before), np.bool_)
     for place in (since_begin[before], until_end[before]):
         _, inverse, times = np.unique(
@@ -230,6 +230,8 @@ def first_at_or_after(values: I64, limit: I64) -> I64:
 def _saves_without_ops(loop: Loop, steps: HostSteps, rest: Spans) -> Spans:
     """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
     ops = loop.outer_events(Activity.OP)
+    if not has_trait(loop.trace, loop.type[ops], OpTrait.DETACHES).any():
+        return Spans.union(loop.start[:0], loop.end[:0])
     copied = ops[~has_trait(loop.trace, loop.type[ops], OpTrait.COPIES_OUT)]
     return _gaps_after_detached(loop, ops, STATE_DICT_OPS, rest) | _gaps_after_detached(
         loop, copied, max(STATE_DICT_OPS, _count_parameters(loop, steps)), rest
@@ -271,6 +273,8 @@ def _saves_after_reads(loop: Loop, steps: HostSteps, rest: Spans) -> Spans:
     ops = loop.kind_events(K.EAGER_EXECUTE)
     ops = ops[has_trait(loop.trace, loop.type[ops], CallTrait.DISPATCHES)]
     reads = has_trait(loop.trace, loop.type[ops], CallTrait.READS_VARIABLE)
+    if not reads.any():  # so that no name of an op has to be judged
+        return Spans.union(loop.start[:0], loop.end[:0])
     run = np.minimum(_run_lengths(reads), _places_in_steps(steps, loop.start[ops]))
     least = max(STATE_DICT_OPS, _count_written_variables(loop, steps))
     first, last = np.flatnonzero(run == least), np.flatnonzero(run >= least)
@@ -296,7 +300,8 @@ def _places_in_steps(steps: HostSteps, times: I64) -> I64:
 def _count_written_variables(loop: Loop, steps: HostSteps) -> int:
     """Number of variables that a step writes, on any thread; 0 if that was not recorded."""
     ops = events_of_kind(loop.trace, K.OP)
-    ops = ops[steps.label[ops] >= 0]
+    start = loop.trace.events.start_ps[ops]
+    ops = ops[(start >= steps.start_ps[0]) & (start < steps.end_ps[-1])]
     written = int(has_trait(loop.trace, loop.trace.events.type[ops], OpTrait.WRITES_VARIABLE).sum())
     return written // max(len(steps.number), 1)
 

@@ -15,7 +15,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 
 _FETCHES = (EventKind.INPUT_WAIT, EventKind.ITERATOR)
@@ -53,8 +53,8 @@ def outside_fetches_of(trace: HostTrace) -> OutsideFetches | None:
     at = np.searchsorted(begin, start, side="right") - 1
     inside = (at >= 0) & (start < end[np.maximum(at, 0)])
     between = ~inside & (at >= 0) & (at < len(marks) - 1)
-    gaps = len(np.unique(at[between]))
-    if gaps < _MOST * (len(marks) - 1) or len(np.unique(at[inside])) > _MOST * len(marks):
+    gaps = len(distinct(at[between]))
+    if gaps < _MOST * (len(marks) - 1) or len(distinct(at[inside])) > _MOST * len(marks):
         return None
     rows = fetches[between]
     ps = _time_between(trace, rows, end[:-1], begin[1:])

@@ -152,10 +152,19 @@ class WorkFacts:
 
 def work_of(trace: HostTrace) -> WorkFacts:
     """The work of a host's steps, computed once per trace."""
-    return trace.derived("work", _find_work_facts)
+    return trace.derived("work", _find_work_facts)[0]
 
 
-def _find_work_facts(trace: HostTrace) -> WorkFacts:
+def work_events_of(trace: HostTrace) -> dict[str, tuple[I64, I64]]:
+    """Ops of a host without devices that could be less, by kind: rows of events, and the self time of each in ps.
+
+    The kinds: `moves` and `casts` as in WorkFacts, `extra` is forward work without a backward pass, `recomputed` what
+    runs again within one, `programs` are all ops of compiled programs.
+    """
+    return trace.derived("work", _find_work_facts)[1]
+
+
+def _find_work_facts(trace: HostTrace) -> tuple[WorkFacts, dict[str, tuple[I64, I64]]]:
     steps = whole_steps(trace)
     device = is_device_work(trace)
     ops = events_of_kind(trace, K.OP)
@@ -167,8 +176,9 @@ def _find_work_facts(trace: HostTrace) -> WorkFacts:
     )
     if device.any():
         known = trace.has_stat(stat_names.INPUT_DIMS) or len(events_of_kind(trace, K.BACKWARD)) > 0
-        return replace(found, **_batch_facts(trace, steps, ops, _kinds_of_work(trace, ops))) if known else found
-    return replace(found, **_facts_without_device(trace, steps, found, ops, own, outer))
+        return replace(found, **_batch_facts(trace, steps, ops, _kinds_of_work(trace, ops))) if known else found, {}
+    events: dict[str, tuple[I64, I64]] = {}
+    return replace(found, **_facts_without_device(trace, steps, found, ops, own, outer, events)), events
 
 
 def _batch_facts(trace: HostTrace, steps: HostSteps, ops: I64, kinds: dict[str, Mask]) -> dict[str, Any]:
@@ -204,9 +214,15 @@ def recomputed_ops(trace: HostTrace) -> I64:
 
 
 def _facts_without_device(
-    trace: HostTrace, steps: HostSteps, found: WorkFacts, ops: I64, own: I64, outer: I64
+    trace: HostTrace,
+    steps: HostSteps,
+    found: WorkFacts,
+    ops: I64,
+    own: I64,
+    outer: I64,
+    events: dict[str, tuple[I64, I64]],
 ) -> dict[str, Any]:
-    """The facts known only for a run without a device."""
+    """The facts known only for a run without a device; `events` gets the ops behind them, see `work_events_of`."""
     kinds = _kinds_of_work(trace, ops)
     taken_in = takes_in(trace, ops)
     moves, heavy = kinds["moves"] & ~taken_in, kinds["heavy"]
@@ -214,12 +230,20 @@ def _facts_without_device(
     forward_only = _find_forward_only(trace, ops, own, heavy, in_backward)
     moves |= forward_only.remade if forward_only else False
     backward = heavy & (kinds["gradient"] | in_backward)
-    eager = _eager_moves(trace)
+    eager, again = _eager_moves(trace), recomputed_ops(trace)
+    casts = kinds["casts"] & (trace.events.duration_ps[ops] >= SHORT_OP_PS)
+    extra = forward_only.extra if forward_only and forward_only.extra.any() else heavy & ~backward
+    in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
+    chosen = {"moves": moves, "casts": casts, "extra": extra, "programs": in_program}
+    events |= {name: (ops[mask], own[mask]) for name, mask in chosen.items()}
+    moved, own_ps = events["moves"]
+    events["moves"] = np.append(moved, eager), np.append(own_ps, trace.events.duration_ps[eager])
+    events["recomputed"] = again, trace.events.duration_ps[again]
     return {
         "moves_ps": int(own[moves].sum()),
         "moves": _merge_shares(_largest_ops(trace, ops[moves], own[moves]), _eager_shares(trace, eager)),
         "eager_moves_ps": int(trace.events.duration_ps[eager].sum()),
-        "casts_ps": _outer_time(trace, ops[kinds["casts"] & (trace.events.duration_ps[ops] >= SHORT_OP_PS)]),
+        "casts_ps": _outer_time(trace, ops[casts]),
         "taken_in_ps": int(own[taken_in].sum()),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
@@ -229,7 +253,7 @@ def _facts_without_device(
         "first_runs_ps": int(_first_run_time(trace, steps, ops, own) * found.critical_path_share),
         **_program_facts(trace, steps, ops, own),
         **_batch_facts(trace, steps, ops, kinds),
-        "recomputed_ps": int(trace.events.duration_ps[recomputed_ops(trace)].sum()),
+        "recomputed_ps": int(trace.events.duration_ps[again].sum()),
         **_start_costs(trace, outer),
         **_callback_facts(trace, ops, own),
     }
@@ -385,10 +409,11 @@ def _sum_by_text(trace: HostTrace, texts: I64, own: I64, most: int) -> list[OpSh
 
 @dataclass(frozen=True)
 class _ForwardOnly:
-    """Self time of forward work without a backward pass, and which ops instead make tensors again."""
+    """Self time of forward work without a backward pass, which ops it is, and which ops instead make tensors again."""
 
     no_grad_ps: int
     unlearned_ps: int
+    extra: Mask
     remade: Mask
 
 
@@ -408,9 +433,12 @@ def _find_forward_only(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_bac
     unlearned = (number >= 0) & idle & ~learns
     computes = _is_forward(own, free, heavy)
     makes = has_trait(trace, trace.events.type[ops], OpTrait.MAKES_RESULT) & (own >= _LONG_OP_PS)
+    no_grad = free & (computes and not _recomputes(trace))
+    unlearned &= len(learned) > 0 and _is_forward(own, unlearned, heavy)
     return _ForwardOnly(
-        no_grad_ps=int(own[free].sum()) if computes and not _recomputes(trace) else 0,
-        unlearned_ps=int(own[unlearned].sum()) if len(learned) and _is_forward(own, unlearned, heavy) else 0,
+        no_grad_ps=int(own[no_grad].sum()),
+        unlearned_ps=int(own[unlearned].sum()),
+        extra=no_grad | unlearned,
         remade=free & makes & (not computes),
     )
 

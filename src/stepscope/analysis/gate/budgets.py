@@ -163,7 +163,9 @@ def _check_keys(figure: str, table: Mapping[str, object]) -> None:
         if key not in known:
             meant = get_close_matches(key, known, n=1)
             guess = f"did you mean {meant[0]}? " if meant else ""
-            raise UsageError(f"the budget of {figure} has an unknown key {key!r}", hint=f"{guess}{', '.join(known)}")
+            raise UsageError(
+                f"the budget of {figure} has an unknown key {key!r}", hint=f"{guess}keys: {', '.join(known)}"
+            )
 
 
 def _amount(figure: str, value: object) -> Amount:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from typing import TypeVar, cast
 
@@ -78,6 +77,8 @@ class Programs:
         """Decodes several programs at once, on several threads."""
         missing = [place for place in dict.fromkeys(places) if place >= 0 and place not in self._decoded]
         if len(missing) > 1:
+            from concurrent.futures import ThreadPoolExecutor  # which only such a profile needs
+
             with ThreadPoolExecutor(_THREADS) as pool:
                 for place, entry in zip(missing, pool.map(self._decode, missing), strict=True):
                     self._keep(place, entry)
@@ -146,7 +147,7 @@ def programs_of(trace: HostTrace) -> Programs:
 def _find_programs(trace: HostTrace) -> Programs:
     stats, types = trace.type_stats, trace.event_types
     wanted = [row for row in map(trace.strings.find, stat_names.HLO_PROTO) if row > 0]
-    rows = np.flatnonzero(np.isin(stats.name, wanted) & (stats.tag == StatTag.BYTES))
+    rows = np.flatnonzero(np.isin(stats.name, np.array(wanted, np.int32)) & (stats.tag == StatTag.BYTES))
     owners = np.searchsorted(stats.offsets, rows, side="right") - 1
     among = trace.planes.kind[types.plane[owners]] == PlaneKind.METADATA
     found: dict[str, Program] = {}

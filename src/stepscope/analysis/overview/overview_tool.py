@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
 
-import numpy as np
-
 from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.verdict import judge_account
@@ -31,6 +29,7 @@ from stepscope.analysis.steps.steps_tool import step_warnings
 from stepscope.analysis.steps.verdict import Verdict, judge, judge_first_calls
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
 from stepscope.model import HostTrace
+from stepscope.model.arrays import median
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -310,7 +309,7 @@ class OverviewReport(Report):
     def _outliers(self) -> tuple[dict[str, Cell], ...]:
         """Complete steps that last much longer than the median one."""
         rows = [row for row in self.step_rows if row["complete"]]
-        usual = float(np.median([_number_value(row["duration_ms"]) for row in rows])) if rows else 0.0
+        usual = median([_number_value(row["duration_ms"]) for row in rows]) if rows else 0.0
         return tuple(row for row in rows if _number_value(row["duration_ms"]) > OUTLIER * usual)
 
     def _culprit_lines(self) -> Iterator[str]:
@@ -348,8 +347,9 @@ class OverviewReport(Report):
         ]
 
     def _largest_parts(self) -> list[str]:
-        """The parts of the account, or of the breakdown where there is none, the longest first."""
-        rows = shown.account_rows(self.account) or self.breakdown_rows()
+        """The parts of what the verdict is read from, the account or else the breakdown, the longest first."""
+        is_trusted = self.account is not None and self.account.carries
+        rows = (shown.account_rows(self.account) if is_trusted else ()) or self.breakdown_rows()
         parts = [(str(row.get("cause") or row.get("category")), _number_value(row["percent"])) for row in rows]
         parts.sort(key=lambda part: -part[1])
         return [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]

@@ -9,7 +9,7 @@ import numpy as np
 
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 
 COMPUTES = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
@@ -90,7 +90,7 @@ def unfinished_steps(label: I32, work: Mask, n_steps: int) -> Mask:
     work is unfinished too, since more of it may be missing.  If earlier steps lack work as well, nothing is concluded.
     """
     late = np.zeros(n_steps, np.bool_)
-    busy = np.unique(label[work & (label >= 0)])
+    busy = distinct(label[work & (label >= 0)])
     if 2 <= len(busy) == busy[-1] - busy[0] + 1 and busy[-1] < n_steps - 1:
         late[busy[-1] :] = True
     return late

@@ -3,8 +3,11 @@
 A frame that two consecutive samples show counts as running all the time between them, so short calls are not seen and
 the number of calls is unknown.  What takes a large part of the time of all steps together is seen.
 
-A frame starts and ends up to half an interval of the sampling too early or too late.  So a function that runs mostly in
-some short intervals counts as running there also where its frames reach a little beyond them.
+A frame starts and ends half-way between two samples, so between these the thread may have done something else.  What a
+part of the steps is spent in, only the samples taken in that part tell.  They are taken back from the frames: the first
+change of the stack is the first sample, the last the last, and between two others lies one sample in the middle.  If
+these are further apart than usual, several lie there, nobody knows where: they count if all that time is in question.
+Where no sample is known to be taken in that part, only what all samples show is known to run there.
 """
 
 from __future__ import annotations
@@ -14,12 +17,13 @@ import numpy as np
 from stepscope.analysis.steps.own_tracers import events_of_thread
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_stack_samples
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
+_NEARLY_ALL = 0.9
 _MOST_OF = 0.5  # a function with this share of the time is where to look
 _INTERVAL_PS = 10_000_000_000  # between samples, at the rate of `stepscope run`
 _LEAST_PS = 5 * _INTERVAL_PS  # of less time nothing is said
@@ -55,8 +59,10 @@ def _find_frames(trace: HostTrace, line: int) -> I64:
 
 
 def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction | None:
-    """The innermost function of the program, else of a library, that holds most of some time of a thread; None where
-    the samples show none, or the time is too short.
+    """The innermost function of the program, else of a library, that most samples of a thread in some time show; None
+    where there are none, or the time is too short.
+
+    Where the program calls a library that runs the loop over steps, it is the first function within that loop.
 
     Args:
         line: of the thread; see `sampled_frames`.
@@ -64,12 +70,18 @@ def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction 
     rows = sampled_frames(trace, line)
     if not len(rows) or spans.total < _LEAST_PS:
         return None
-    inner = _innermost(trace, rows, spans, CodeTrait.IS_CODE)
-    users = _innermost(trace, rows, spans, CodeTrait.OF_USER)
-    if users is None or inner is None:
-        return users or inner
-    differs = trace.events.type[inner.frame] != trace.events.type[users.frame]
-    return SampledFunction(users.frame, users.share, inner.frame if differs else -1)
+    found = _sampled_functions(trace, rows, spans)
+    enough = found.weight >= max(_MOST_OF * found.total, 1)
+    if not enough.any():
+        return None
+    inner = found.innermost(enough)
+    if not (enough & found.of_user).any():
+        return found.name(inner)
+    users = found.innermost(enough & found.of_user)
+    within = enough & ~found.is_loop
+    if found.is_loop[users] and (found.is_loop & ~found.of_user)[users + 1 :].any() and within.any():
+        users = int(np.flatnonzero(within)[0])
+    return found.name(users, inner)
 
 
 def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunction | None:
@@ -105,25 +117,86 @@ def _line_rows(trace: HostTrace, line: int) -> I64:
     return np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
 
 
-def _innermost(trace: HostTrace, rows: I64, spans: Spans, whose: CodeTrait) -> SampledFunction | None:
-    """The function that holds most of the time and is inside the others that do."""
-    rows = rows[has_trait(trace, trace.events.type[rows], whose)]
+@dataclass(frozen=True)
+class _Functions:
+    """Sampled functions, as columns; one that is always inside another comes after it.
+
+    Attributes:
+        frame: int64 of shape (n,), a row of one of its frames.
+        weight: int64, the time that the samples in question stand for in which it runs; `total` is all of that time.
+        own_ps: int64, of all its frames.
+        of_user, is_loop: bool, it is the program's; all samples of the thread show it.
+    """
+
+    trace: HostTrace
+    frame: I64
+    weight: I64
+    total: int
+    own_ps: I64
+    of_user: Mask
+    is_loop: Mask
+
+    def innermost(self, among: Mask) -> int:
+        """The last of some functions: an inner function takes no longer than an outer one."""
+        chosen = np.flatnonzero(among)
+        return int(chosen[np.lexsort((-chosen, self.own_ps[chosen], self.weight[chosen]))[0]])
+
+    def name(self, function: int, inside: int | None = None) -> SampledFunction:
+        """A function, with one inside it if that is another."""
+        share = min(float(self.weight[function] / self.total), 1.0)
+        other = -1 if inside is None or inside == function else int(self.frame[inside])
+        return SampledFunction(int(self.frame[function]), share, other)
+
+
+def _sampled_functions(trace: HostTrace, rows: I64, spans: Spans) -> _Functions:
+    rows = rows[has_trait(trace, trace.events.type[rows], CodeTrait.IS_CODE)]
     start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
-    wider = Spans.union(spans.start - _INTERVAL_PS // 2, spans.end + _INTERVAL_PS // 2)
-    near = wider.overlap_ps(start, end) > 0
-    rows, start, end = rows[near], start[near], end[near]
-    functions, first, of_frame = np.unique(trace.events.type[rows], return_index=True, return_inverse=True)
-    held, reach, length = np.zeros((3, len(functions)), np.int64)
-    np.add.at(held, of_frame, spans.overlap_ps(start, end))
-    np.add.at(reach, of_frame, wider.overlap_ps(start, end))
-    np.add.at(length, of_frame, end - start)
-    sums = np.where(held >= _MOST_OF * length, reach, held)
-    enough = np.flatnonzero(sums >= _MOST_OF * spans.total)
-    if not len(enough):
-        return None
-    # An inner function takes no longer than an outer one, and comes after it.
-    best = enough[np.lexsort((-first[enough], length[enough], held[enough]))[0]]
-    return SampledFunction(int(rows[first[best]]), min(float(sums[best] / spans.total), 1.0))
+    time, stands_for, earliest, latest = _find_samples(start, end)
+    counts = stands_for * (spans.overlap_ps(earliest, latest) >= _NEARLY_ALL * (latest - earliest))
+    _, first, of_frame = np.unique(trace.events.type[rows], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.argsort(order)[of_frame]
+    held, all_held, own = np.zeros((3, len(first)), np.int64)
+    low, high = np.searchsorted(time, start), np.searchsorted(time, end)
+    for sums, weight in ((held, counts), (all_held, stands_for)):
+        before = np.concatenate([[0], np.cumsum(weight)])
+        np.add.at(sums, place, before[high] - before[low])
+    np.add.at(own, place, end - start)
+    is_loop = all_held >= int(stands_for.sum())
+    if not counts.any():
+        counts, held = stands_for, all_held * is_loop
+    frame = rows[first[order]]
+    types = trace.events.type[frame]
+    users = has_trait(trace, types, CodeTrait.OF_USER)
+    return _Functions(
+        trace,
+        frame,
+        held,
+        int(counts.sum()),
+        own,
+        users & ~has_trait(trace, types, CodeTrait.PART_OF_FUNCTION),
+        is_loop,
+    )
+
+
+def _find_samples(start: I64, end: I64) -> tuple[I64, I64, I64, I64]:
+    """When samples were taken, from the frames that they show, how much time each stands for, and the earliest and
+    latest time that it may be of: int64, ascending."""
+    edges = np.unique(np.concatenate([start, end]))
+    if len(edges) < 2:
+        return edges, np.full(len(edges), _INTERVAL_PS), edges, edges + 1
+    length = np.diff(edges)
+    usual = max(_INTERVAL_PS, int(np.percentile(length, 25)))
+    count = np.maximum(np.round(length / usual).astype(np.int64), 1)
+    part = np.repeat(length // count, count)
+    nth = np.arange(len(part)) - np.repeat(np.cumsum(count) - count, count)
+    time = np.repeat(edges[:-1], count) + part * nth + part // 2
+    time[-1] = edges[-1] - 1
+    time[0] = edges[0]
+    is_exact = np.repeat(count == 1, count)
+    is_exact[[0, -1]] = True
+    earliest = np.where(is_exact, time, np.repeat(edges[:-1], count))
+    return time, part, earliest, np.where(is_exact, time + 1, np.repeat(edges[1:], count))
 
 
 def spans_of_others(trace: HostTrace, line: int) -> Spans:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.timeline.index import is_drawn
+from stepscope.analysis.timeline.index import is_drawn, level_for
 from stepscope.analysis.timeline.tracks import Group, activity_ps, all_groups, groups_of, loaded_lines
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import F64, I64, Mask, look_up
 from stepscope.records import dataclass
+
+_WIDTH = 1200  # pixels of a usual window
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,11 @@ def group_load(trace: HostTrace, group: Group, begin_ps: int, cells: int, level:
 def prepare_windows(trace: HostTrace) -> None:
     """Computes all that every window of the timeline needs, so that no window has to wait for it."""
     activity_ps(trace)
+    begin, end = trace.span_ps()
+    level = level_for(begin, max(end, begin + 1), _WIDTH)
     for group in all_groups(groups_of(trace)):
-        _spans_of(trace, group)
+        # The first look at a large trace goes to memory that nothing has been read from yet, or to the disk.
+        group_load(trace, group, begin >> level, -(-end >> level) - (begin >> level), level)
 
 
 def _spans_of(trace: HostTrace, group: Group) -> _Spans:

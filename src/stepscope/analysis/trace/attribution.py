@@ -22,7 +22,7 @@ from stepscope.analysis.hlo.framework_ops import framework_ops_of_events
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import Field, percent, round_us
 from stepscope.vocabulary.jax import argument_of
@@ -281,7 +281,7 @@ def _attribute_by_graph(trace: HostTrace, rows: I64, call: I64, table: _OpTable,
     """Sets the op of work from a launched graph to the graph, where its recorded ops are unknown."""
     graph = trace.stat_ints(stat_names.GRAPH_ID, 0, rows=rows)
     names = event_name_rows(trace, np.maximum(call, 0))
-    different = np.unique(names)
+    different = distinct(names)
     launches = different[names_have(trace.strings.texts(different), CallTrait.LAUNCHES_GRAPH)]
     lost = np.flatnonzero((source == Source.NONE) & ((graph > 0) | ((call >= 0) & np.isin(names, launches))))
 

@@ -8,7 +8,7 @@ from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, run_rows
+from stepscope.model.arrays import I64, distinct, run_rows
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
@@ -22,8 +22,8 @@ def _blocking_calls(trace: HostTrace) -> I64:
     threads, kind = is_thread_event(trace), trace.events.kind
     calls = np.flatnonzero(threads & (kind == EventKind.RUNTIME_CALL))
     copies = calls[has_trait(trace, trace.events.type[calls], CallTrait.BLOCKING_COPY)]
-    found = np.union1d(np.flatnonzero(threads & (kind == EventKind.SYNC)), copies)
-    return np.union1d(found, _blocking_python(trace, found)) if trace.device_planes() else found
+    found = distinct(np.concatenate([np.flatnonzero(threads & (kind == EventKind.SYNC)), copies]))
+    return distinct(np.concatenate([found, _blocking_python(trace, found)])) if trace.device_planes() else found
 
 
 def _blocking_python(trace: HostTrace, recorded: I64) -> I64:
@@ -51,7 +51,7 @@ def cut_waits(trace: HostTrace, rows: I64, start: I64, end: I64) -> tuple[I64, I
     line = trace.events.line[rows]
     cut = np.isin(line, trace.events.line[waits])
     parts = [(np.flatnonzero(~cut), start[~cut], end[~cut])]
-    for each in np.unique(line[cut]).tolist():
+    for each in distinct(line[cut]).tolist():
         at = np.flatnonzero(line == each)
         spans = spans_of(trace, waits[trace.events.line[waits] == each])
         first = np.searchsorted(spans.end, start[at], side="right")

@@ -11,7 +11,7 @@ from stepscope.analysis.trace.columns import count_kinds, is_any_kind
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.remedies import ALLOCATIONS, DEVICE_ACTIVITY, HOST_ACTIVITY, PYTHON_CALLS, remedy
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
-from stepscope.model.arrays import look_up
+from stepscope.model.arrays import distinct, look_up
 from stepscope.records import dataclass
 
 # NVIDIA architectures by lowest compute capability, oldest first.
@@ -61,13 +61,13 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
     """What one host ran on."""
     planes = [row for row in trace.device_planes() if trace.planes.kind[row] != PlaneKind.SPARSE_CORE]
     computes = np.flatnonzero(is_device_work(trace) & is_any_kind(trace.events.kind, COMPUTING))
-    used = np.unique(look_up(trace.lines.plane, trace.events.line[computes]))
+    used = distinct(look_up(trace.lines.plane, trace.events.line[computes]))
     begin, end = trace.span_ps()
     return EnvironmentOfHost(
         framework=trace.framework,
         device_type=_device_type(trace, planes),
         device_count=len(planes),
-        devices_used=int(np.isin(planes, used).sum()),
+        devices_used=len(set(planes) & set(used.tolist())),
         span_ps=end - begin,
         has_events=len(trace.events) > 0,
         missing=_list_missing(trace, steps_source, bool(planes), bool(is_device_work(trace).any())),

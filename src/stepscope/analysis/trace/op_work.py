@@ -15,7 +15,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.grouping import forest, spread_labels
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.op_names import op_name
 
@@ -111,7 +111,7 @@ def _host_op_names(trace: HostTrace, rows: I64) -> tuple[I32, list[tuple[str, st
 
 def _op_names(trace: HostTrace, name: I64, kind: U8) -> list[tuple[str, str]]:
     """Name and type of ops by what their events are called."""
-    kinds = {number: EventKind(number) for number in np.unique(kind).tolist()}
+    kinds = {number: EventKind(number) for number in distinct(kind).tolist()}
     texts = zip(trace.strings.texts(name), kind.tolist(), strict=True)
     return [op_name(text, kinds[number]) for text, number in texts]
 

@@ -11,9 +11,8 @@ With Python calls recorded, the thread's function says more: the first one that 
 
 from __future__ import annotations
 
-import numpy as np
-
 from stepscope.model import EventKind, HostTrace, LineKind
+from stepscope.model.arrays import distinct
 from stepscope.vocabulary.lines import is_unnamed_thread
 from stepscope.vocabulary.python import place_of, starts_threads
 
@@ -35,7 +34,7 @@ def _labels(trace: HostTrace) -> dict[int, str]:
 
 
 def _find_labels(trace: HostTrace) -> dict[int, str]:
-    called = np.unique(trace.events.line[trace.events.kind == EventKind.PYTHON_CALL]).tolist()
+    called = distinct(trace.events.line[trace.events.kind == EventKind.PYTHON_CALL]).tolist()
     unnamed = [line for line in called if is_unnamed_thread(trace.line_label(line))]
     labels = {line: _label_of_calls(trace, line) for line in unnamed}
     first = [line for line, label in labels.items() if label is None]

@@ -8,9 +8,8 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.contraction import NEVER, Between, between
-from stepscope.analysis.account.nodes import distinct
 from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, meeting_lengths
-from stepscope.model.arrays import I64, offsets_of
+from stepscope.model.arrays import I64, distinct, offsets_of
 from stepscope.records import dataclass
 
 

@@ -36,7 +36,8 @@ PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
 _MOST_FRAMES = 128
 _MOST_NAMES = 20_000
 _BYTES_OF_RANGE = 130
-MOST_SHARE = 0.01  # of one core, for sampling
+MOST_SHARE = 0.01  # of one core, for sampling; kept over `_BALANCE_S`, so that a capture of a few steps has samples
+_BALANCE_S = 1.0
 _MOST_WAIT_S = 1.0
 _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
 _DEMO_FOLDER = _OWN_FOLDER + "demo" + os.sep
@@ -76,6 +77,8 @@ class StackSampler:
         self._last_ns = 0
         self._interval_s = 0.0
         self._used_ns = 0
+        self._ticked_ns = 0
+        self._owed_s = 0.0  # of sampling, beyond its share of the time since
         self._lock = threading.Lock()
         self._usage = ThreadUsage() if reads_usage else None
         self._names = FrameNames()
@@ -106,7 +109,8 @@ class StackSampler:
             self._usage.abandon()
 
     def _tick(self) -> float:
-        """Takes a sample; returns the seconds until the next one: many threads with deep stacks are sampled less often.
+        """Takes a sample; returns the seconds until the next one: many threads with deep stacks are sampled less often,
+        once the first samples have used up the share of `_BALANCE_S`.
 
         The cost of a sample is the CPU time of this thread since the last one, which includes waking up.
         """
@@ -115,7 +119,10 @@ class StackSampler:
             self._usage.read()
         used_ns = time.thread_time_ns()
         cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
-        return max(self._interval_s, min(cost_s / MOST_SHARE, _MOST_WAIT_S))
+        now = self._clock()
+        since_s, self._ticked_ns = (now - self._ticked_ns) / 1e9, now
+        self._owed_s = max(self._owed_s - MOST_SHARE * since_s, 0.0) + cost_s
+        return max(self._interval_s, min(self._owed_s / MOST_SHARE - _BALANCE_S, _MOST_WAIT_S))
 
     def sample(self) -> None:
         """Takes one sample of every thread but Stepscope's own."""

@@ -28,6 +28,7 @@ from stepscope.records import dataclass
 ANY_JOB = "any"
 _LONGEST_REASON, _LONGEST_FILE = 500, 100_000
 _FORGOTTEN_S = 3600.0
+_FRESH_S = 60.0
 _SETTLED_NS = 2_000_000_000
 _FORM = re.compile(r"(?P<job>[0-9a-f]{16}|any)-(?P<number>\d{1,9})\.json")
 
@@ -75,6 +76,16 @@ def write_request(logdir: Path, reason: str) -> Request:
     requests.mkdir(parents=True, exist_ok=True)
     name, reason = _next_id(requests, ANY_JOB), reason[:_LONGEST_REASON]
     return _publish(requests, Request(name, ANY_JOB, Trigger.REQUESTED, reason, None, time.time_ns(), files.run_name()))
+
+
+def has_running_watch(logdir: Path) -> bool:
+    """Whether a watch has written its ring to a local logdir in the last minute; it does so every second."""
+    since_s = time.time() - _FRESH_S
+    for path in logdir.glob(f"plugins/profile/*/*.{files.PARTIAL}"):
+        with suppress(OSError):
+            if path.stat().st_mtime > since_s:
+                return True
+    return False
 
 
 def _requests(logdir: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.formats import progress
+from stepscope.formats.threads import Task, Workers
 from stepscope.formats.xspace import schema
 from stepscope.formats.xspace.clock import line_zeros_ps, session_start_ns
 from stepscope.formats.xspace.damage import Damage
@@ -20,7 +20,7 @@ from stepscope.formats.xspace.names import NO_ROWS, Interner
 from stepscope.formats.xspace.pages import Pages
 from stepscope.formats.xspace.planes import Bytes, Plane, Ranges, take_columns
 from stepscope.kernels import wire
-from stepscope.model.arrays import I32, I64, U8, offsets_of, run_rows
+from stepscope.model.arrays import I32, I64, U8, distinct, offsets_of, run_rows
 from stepscope.records import dataclass
 
 _PART_BYTES = 1 << 20  # bytes of lines per task
@@ -161,8 +161,11 @@ class LineReader:
             partial(wire.scan_lines, self.buf, *self._lines, first, last, _PART_BYTES, self.header)
             for first, last in _split_runs(sizes, 0, len(sizes))
         ]
-        with ThreadPoolExecutor(self._workers) as pool:
-            found = list(pool.map(lambda task: task(), tasks) if self._workers > 1 else (task() for task in tasks))
+        if self._workers > 1:
+            with Workers(self._workers) as workers:
+                found = [task.result() for task in [workers.submit(task) for task in tasks]]
+        else:
+            found = [task() for task in tasks]
         return np.concatenate([np.asarray(cuts) for cuts in found]) if found else np.empty((0, 3), np.int64)
 
     # -- decoding -----------------------------------------------------------------------------------------------------
@@ -196,8 +199,8 @@ class LineReader:
         The kernels release the interpreter's lock.  Only as many parts are decoded ahead as keep all threads busy.
         """
         free = [wire.StatTable(strings.seed) for _ in range(2 * self._workers)]
-        running: deque[tuple[int, int, wire.StatTable, Future[None]]] = deque()
-        with ThreadPoolExecutor(self._workers) as pool:
+        running: deque[tuple[int, int, wire.StatTable, Task[None]]] = deque()
+        with Workers(self._workers) as workers:
 
             def take_over() -> None:
                 first, last, part, done = running.popleft()
@@ -212,7 +215,7 @@ class LineReader:
                 if not free:
                     take_over()
                 part = free.pop()
-                running.append((first, last, part, pool.submit(task, part)))
+                running.append((first, last, part, workers.submit(partial(task, part))))
             while running:
                 take_over()
 
@@ -250,7 +253,7 @@ class LineReader:
         back = (start[row] < start[row - 1]) | ((start[row] == start[row - 1]) & (duration[row] > duration[row - 1]))
         inside = self._outcome[:, wire.UNSORTED] > 0
         between = np.searchsorted(self.event_base, row[back], side="right") - 1
-        found: I64 = np.union1d(self._ranges[inside, wire.RANGE_LINE], between)
+        found: I64 = distinct(np.concatenate([self._ranges[inside, wire.RANGE_LINE], between]))
         return found
 
 

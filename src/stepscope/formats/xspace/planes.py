@@ -13,7 +13,7 @@ from stepscope.formats.xspace.damage import Damage
 from stepscope.formats.xspace.names import NO_ROWS, Interner, Lookup
 from stepscope.kernels import wire
 from stepscope.model import PlaneKind, Stats
-from stepscope.model.arrays import I32, I64, U8
+from stepscope.model.arrays import I32, I64, U8, distinct
 from stepscope.records import dataclass
 
 Bytes = U8
@@ -199,7 +199,7 @@ class PlaneReader:
     def _decode(self, owned: OwnedRanges, plane: I64, n_owners: int) -> Stats:
         owners, begins, ends = owned
         bounds, stats = self._bounds(plane), wire.StatTable(self._interner.seed)
-        for row in np.unique(plane).tolist():
+        for row in distinct(plane).tolist():
             here = slice(bounds[row], bounds[row + 1])
             self.damage.add_stats(*stats.decode(self.buf, begins[here], ends[here], self.planes[row].lookups()))
         stats.intern(self._interner.table)

@@ -24,7 +24,7 @@ from stepscope.formats.xspace.planes import Bytes, Fields, PlaneReader
 from stepscope.formats.xspace.threads import join_python_calls
 from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, StatTag, Strings
-from stepscope.model.arrays import I32, U8, blocks_of
+from stepscope.model.arrays import I32, U8, blocks_of, distinct
 
 
 def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
@@ -100,7 +100,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
 
 def _find_repeated_planes(planes: PlaneReader, lines: Lines, strings: Strings, source: str) -> list[Problem]:
     """A warning if planes with events have one name: two files were joined, since that makes one valid file."""
-    used = np.unique(lines.plane[lines.event_end > lines.event_begin])
+    used = distinct(lines.plane[lines.event_end > lines.event_begin])
     names, counts = np.unique(planes.plane_name[used], return_counts=True)
     repeated = [strings[name] for name in names[(counts > 1) & (names > 0)].tolist()]
     if not repeated:

@@ -31,8 +31,8 @@ _ACTIONS: Actions = {
 
 # The evidence of a save that runs no op.
 _BEFORE = {
-    "tensorflow": ", after its variables are read",
-    "pytorch": ", after its parameters are collected (state_dict)",
+    "tensorflow": "it is saved after its variables are read",
+    "pytorch": "it is saved after its parameters are collected (state_dict)",
 }
 
 
@@ -48,15 +48,16 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rule="checkpoint.stall",
         kind="checkpoint_stall",
         title="Save less often, or in the background",
-        evidence=f"{context.percent(saving):.1f} % of each step is spent saving the model's state"
-        f"{f', in {name}' if name else _BEFORE.get(context.framework, '')}",
+        evidence="" if name else _BEFORE.get(context.framework, ""),
         actions=actions_for(context.framework, _ACTIONS),
         tool="steps",
         confidence=0.9 if name else 0.7,
         rows=(Row("steps", "other", round(saving, 3)),),
         intervals=where,
     )
-    return name_culprit(context, advised, "checkpoint", "python")
+    where_text = f", in {name}" if name else ""
+    share = f"{context.percent(saving):.1f} % of each step is spent saving the model's state{where_text}"
+    return name_culprit(context, advised, "checkpoint", share=share)
 
 
 RULE = Rule(id="checkpoint.stall", threshold_percent=5.0, evaluate=_evaluate, yields_to=("recompilation",))

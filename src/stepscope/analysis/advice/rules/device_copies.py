@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import replayed
 from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_culprit, name_share
+from stepscope.analysis.advice.naming import name_culprit, name_line, name_share
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
@@ -78,7 +78,7 @@ def _evaluate_layouts(context: Context, threshold: float) -> Advice | None:
         rows=_evidence_rows(device, layout.largest),
         intervals=context.work_places(layout.largest),
     )
-    return name_share(context, advised, layout.largest[0], device.steps)
+    return name_line(context, advised, "layout", name_share(context, advised, layout.largest[0], device.steps))
 
 
 def _evaluate_copies(context: Context, threshold: float) -> Advice | None:
@@ -100,7 +100,7 @@ def _evaluate_copies(context: Context, threshold: float) -> Advice | None:
         rows=_evidence_rows(device, copying.largest),
         intervals=context.work_places(copying.largest),
     )
-    return name_share(context, advised, copying.largest[0], device.steps)
+    return name_line(context, advised, "device_copies", name_share(context, advised, copying.largest[0], device.steps))
 
 
 def _evaluate_pageable(context: Context, threshold: float) -> Advice | None:

@@ -206,7 +206,7 @@ def _advise_fetching_rarely(context: Context, work: WorkFacts, confidence: float
         rows=_evidence_rows(context),
         intervals=context.intervals(Activity.SYNC),
     )
-    return name_culprit(context, advised, "sync", "python", "launch")
+    return name_culprit(context, advised, "fetches", "starts")
 
 
 def _advise_larger_batch(context: Context, work: WorkFacts, repeats: float) -> Advice:
@@ -226,7 +226,7 @@ def _advise_larger_batch(context: Context, work: WorkFacts, repeats: float) -> A
         rows=_evidence_rows(context),
         intervals=context.intervals(Activity.PROGRAM) or context.intervals(Activity.OP),
     )
-    return name_culprit(context, advised, "launch", "python", "host_compute")
+    return name_culprit(context, advised, "starts")
 
 
 def _advise_compiling(context: Context, work: WorkFacts, starts: float, unfused: bool) -> Advice:
@@ -243,7 +243,7 @@ def _advise_compiling(context: Context, work: WorkFacts, starts: float, unfused:
         rows=_evidence_rows(context),
         intervals=context.intervals(Activity.EAGER) or context.intervals(Activity.PROGRAM),
     )
-    return name_culprit(context, advised, "launch", "python", "host_compute")
+    return name_culprit(context, advised, "starts")
 
 
 def _compute_and_start_ms(context: Context, work: WorkFacts) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import replayed
 from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_op, name_share
+from stepscope.analysis.advice.naming import name_line, name_op, name_share
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.device_facts import DeviceFacts, WorkOfKind
@@ -89,7 +89,7 @@ def _evaluate(
         rows=tuple(Row("kernel-stats", each.name, _per_step_ms(device, each.total_ps)) for each in work.largest[:3]),
         intervals=context.work_places(work.largest),
     )
-    return name_share(context, advised, work.largest[0], device.steps)
+    return name_line(context, advised, change, name_share(context, advised, work.largest[0], device.steps))
 
 
 def _critical_path_ms(device: DeviceFacts, work: WorkOfKind) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_op
+from stepscope.analysis.advice.naming import name_line, name_op
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop_events import Activity
@@ -61,7 +61,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rows=rows,
         intervals=context.intervals(Activity.OP) if context.framework == "pytorch" else (),
     )
-    return name_op(context, advised, top.name, top.calls / work.steps, top.self_ps / work.steps)
+    op = name_op(context, advised, top.name, top.calls / work.steps, top.self_ps / work.steps)
+    return name_line(context, advised, "moves", op)
 
 
 def _release_ms(context: Context, work: WorkFacts, moves: float) -> float:

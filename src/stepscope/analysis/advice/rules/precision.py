@@ -6,7 +6,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import replayed
 from stepscope.analysis.advice.hardware import fit_actions
 from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_share
+from stepscope.analysis.advice.naming import name_line, name_share
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.report import amount
@@ -56,7 +56,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         ),
         intervals=context.work_places(wide.largest),
     )
-    return name_share(context, advised, top, device.steps)
+    return name_line(context, advised, "wide_products", name_share(context, advised, top, device.steps))
 
 
 def _describe_tensor_cores(context: Context) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Interval, Row
-from stepscope.analysis.advice.naming import name_culprit, name_op
+from stepscope.analysis.advice.naming import has_line, name_culprit, name_op
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop import LoopFacts
@@ -120,7 +120,7 @@ def _evaluate_gaps(context: Context, loop: LoopFacts, threshold: float, rule: st
     if context.percent(idle) < threshold:
         return None
     named = [gap for gap in loop.gaps if gap.name]
-    where = f", mostly in {named[0].name.lstrip('$')}" if named else ""
+    where = f", mostly in {named[0].name.lstrip('$')}" if named and not has_line(context, "python") else ""
     hint = () if named or context.python_recorded else (_recording_hint(context),)
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
     advised = predict_without(

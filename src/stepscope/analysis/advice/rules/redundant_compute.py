@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_culprit, name_op, name_share
+from stepscope.analysis.advice.naming import name_culprit, name_line, name_op, name_share
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.vocabulary.python import is_training_function
@@ -50,8 +50,9 @@ def _name_work(context: Context, advised: Advice, work: WorkFacts, program: str 
     """The advice with the program as its culprit, else with the op that takes most of the time."""
     share = next((module for module in work.modules if module.name == program), None)
     if share is None:
-        return name_culprit(context, advised, "host_compute")
-    return name_op(context, advised, share.name, 1, share.self_ps / work.steps * work.critical_path_share)
+        return name_culprit(context, advised, "extra")
+    op = name_op(context, advised, share.name, 1, share.self_ps / work.steps * work.critical_path_share)
+    return name_line(context, advised, f"program {share.name.partition(' (program ')[0]}", op)
 
 
 def _other_functions_ms(context: Context) -> float:
@@ -134,8 +135,9 @@ def _evaluate_recomputation(context: Context, threshold: float) -> Advice | None
         confidence=0.7,
     )
     if device is not None and again is not None:
-        return name_share(context, advised, again.largest[0], device.steps)
-    return name_culprit(context, advised, "host_compute")
+        op = name_share(context, advised, again.largest[0], device.steps)
+        return name_line(context, advised, "recomputed", op)
+    return name_culprit(context, advised, "recomputed")
 
 
 _FEW_PROGRAMS = 8  # more programs are single ops of a step that is not compiled as a whole

@@ -43,7 +43,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if gain is None:
         return None
     advised = _advise(gain, slow, others, extra)
-    return name_culprit(context, advised, *_causes_of_lag(more_ms), account=slow.account)
+    return name_culprit(context, advised, *_causes_of_lag(more_ms), host=slow)
 
 
 def _advise(gain: Gain, slow: HostFacts, others: Sequence[HostFacts], extra: bool) -> Advice:

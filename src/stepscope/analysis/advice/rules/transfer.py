@@ -51,14 +51,15 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         rule="input.transfer",
         kind="input_transfer",
         title="Copy data in once, not in every step",
-        evidence=f"{share:.1f} % of each step is spent {what}{_explain_breakdown(context, share)}",
+        evidence=_explain_breakdown(context, share),
         actions=actions_for(context.framework, _ACTIONS),
         tool="op-stats",
         confidence=0.8,
         rows=(_evidence_row(context, copies, casts),),
         intervals=context.intervals(Activity.TRANSFER if copies >= casts else Activity.OP),
     )
-    return name_culprit(context, advised, "copy", "host_compute")
+    counted = "copy" if context.has_device else "transfer" if copies >= casts else "casts"
+    return name_culprit(context, advised, counted, "copy", share=f"{share:.1f} % of each step is spent {what}")
 
 
 def _evidence_row(context: Context, copies: float, casts: float) -> Row:
@@ -79,7 +80,7 @@ def _explain_breakdown(context: Context, share: float) -> str:
     if context.has_device or context.loop is None or counted >= share - _MEASURABLE_PERCENT:
         return ""
     return (
-        f"; the breakdown counts {counted:.1f} % as input (the copies themselves) and the rest as host compute"
+        f"the breakdown counts {counted:.1f} % as input (the copies themselves) and the rest as host compute"
         " (creating the data and freeing its memory)"
     )
 

@@ -1,0 +1,197 @@
+"""What each part of the steps that advice is about is followed down to: a line of the program, an op or a stage.
+
+A part is the time that a change would remove, in all steps: stretches of the loop's thread, ops, or device work.  Its
+culprit is found in that time alone.  The causes of the account are parts, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from stepscope import kernels
+from stepscope.analysis.account.account import AccountRow, account_of
+from stepscope.analysis.account.culprits import Culprit, Finder, culprit_of_time
+from stepscope.analysis.account.innermost import cut_by_events
+from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.facts.device_facts import work_by_kind
+from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
+from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, OWN_COPIES, LoopTime, loop_time_of
+from stepscope.analysis.facts.work import work_events_of
+from stepscope.analysis.steps.find_steps import observed_time, whole_steps
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import OpTrait
+
+K = EventKind
+
+WORTH_NAMING = 0.02  # of the step
+_START_PS = 15_000_000  # what an op counts at most where the number of ops costs
+_ALIKE = 0.25  # so much shorter or longer, a part is still a cause of the account
+_FEW_PROGRAMS = 8  # more are single ops
+# The time of the loop's thread that parts are named after, by the cause of the account that means the same.
+_OF_LOOP = {"input": "input", "python": "python", "checkpoint": "checkpoint", "compile": "compile", "transfer": "copy",
+            FETCHES: "fetches", BEFORE_WORK: "input"}  # fmt: skip
+# What the account follows further than the loop's thread: to the stage that is late, to the program that is compiled.
+_OF_PATH = ("input", "compile")
+
+
+def culprits_of(trace: HostTrace) -> dict[str, AccountRow]:
+    """The parts of a host's steps with their culprits: the causes of the account and what the modules of facts count;
+    times per step.  Made once per trace; empty without steps."""
+    return trace.derived("culprits of parts", _follow_parts)
+
+
+def _follow_parts(trace: HostTrace) -> dict[str, AccountRow]:
+    account = account_of(trace)
+    if account is None:
+        return {}
+    of_account = {row.cause: row for row in account.rows if row.ps >= WORTH_NAMING * account.step_ps}
+    steps, least_ps = len(whole_steps(trace).number), WORTH_NAMING * observed_time(trace).total
+    # Work of a device may hide what the loop's thread does meanwhile.
+    kept = of_account if is_device_work(trace).any() else [name for name in _OF_PATH if name in of_account]
+    found = dict(of_account)
+    for name, cause, total_ps, culprit in _parts(trace, least_ps):
+        if name not in kept:
+            found[name] = _of_a_step(cause, total_ps, culprit, steps, of_account.get(cause))
+    return found
+
+
+def _of_a_step(cause: str, total_ps: int, culprit: Culprit | None, steps: int, known: AccountRow | None) -> AccountRow:
+    """The part in a mean step; the row of the account where that says the same of about as much time."""
+    if culprit is not None:
+        calls = None if culprit.calls is None else max(round(culprit.calls / steps), 1)
+        culprit = replace(culprit, calls=calls, ps=round(culprit.ps / steps))
+        same = known is not None and known.culprit is not None and known.culprit.place == culprit.place
+        if known is not None and same and abs(known.ps - total_ps / steps) <= _ALIKE * known.ps:
+            return known
+    return AccountRow(cause, round(total_ps / steps), culprit, None, None)
+
+
+def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, Culprit | None]]:
+    """Name, cause, total time in ps and culprit of each part that is worth it."""
+    loop = loop_time_of(trace)
+    if loop is not None:
+        for name, cause in _OF_LOOP.items():
+            spans = loop.spans[name]
+            if spans.total >= least_ps:
+                culprit = _who_copies(trace, loop) if name == "transfer" else None
+                yield name, cause, spans.total, culprit or culprit_of_time(trace, loop.line, spans)
+        if not is_device_work(trace).any():
+            yield "starts", "launch", *_who_starts_most(trace, loop)
+            yield from _parts_of_programs(trace, loop)
+    if len(stages := _late_stages(trace)):
+        yield "feed", "input", int(trace.events.duration_ps[stages].sum()), _culprit_within(trace, stages)
+    for name, (rows, own_ps) in work_events_of(trace).items():
+        if own_ps.sum() >= least_ps:
+            yield name, "host_compute", int(own_ps.sum()), _culprit_of_events(trace, rows, own_ps)
+    lines_known = len(events_of_kind(trace, K.PYTHON_CALL)) > 0  # without, a kernel is named by its kind's facts
+    for name, rows in work_by_kind(trace).items() if lines_known else ():
+        ps = trace.events.duration_ps[rows]
+        if ps.sum() >= least_ps:
+            yield name, "device_compute", int(ps.sum()), _drop_common(trace, _culprit_of_events(trace, rows, ps))
+
+
+def _drop_common(trace: HostTrace, culprit: Culprit | None) -> Culprit | None:
+    """A culprit of device work, unless it is that of all computation: then it says nothing about one kind."""
+    account = account_of(trace)
+    row = next((row for row in account.rows if row.cause == "device_compute"), None) if account else None
+    is_common = culprit and row and row.culprit and row.culprit.place == culprit.place
+    return None if is_common else culprit
+
+
+def _culprit_of_events(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
+    return Finder(trace, rows.astype(np.int64), ps).culprit(np.arange(len(rows)))
+
+
+def _culprit_within(trace: HostTrace, rows: I64) -> Culprit | None:
+    """The culprit of the time that events of threads last, by what runs inside them."""
+    lines = numbers_in(trace.events.line[rows])
+    times = [(line, spans_of(trace, rows[trace.events.line[rows] == line])) for line in lines]
+    cut = [cut_by_events(trace, line, spans.start, spans.end)[1:] for line, spans in times if len(spans.start)]
+    if not cut:
+        return None
+    start, end, event = (np.concatenate(columns) for columns in zip(*cut, strict=True))
+    return Finder(trace, event, end - start).culprit(np.arange(len(event)))
+
+
+def _late_stages(trace: HostTrace) -> I64:
+    """The ops of the dataset's functions: those that call Python, or read files, where these are most of them."""
+    feed, rows = feed_of(trace), ops_of_iterators(trace)
+    if not feed.ops_ps:
+        return rows[:0]
+    for ps, trait in ((feed.python_ps, OpTrait.CALLS_PYTHON), (feed.reading_ps, OpTrait.READS_FILE)):
+        chosen = rows[has_trait(trace, trace.events.type[rows], trait)]
+        if 2 * ps >= feed.ops_ps and len(chosen):
+            return chosen
+    return rows
+
+
+def _who_copies(trace: HostTrace, loop: LoopTime) -> Culprit | None:
+    """The line of the program that copies data in, on the loop's thread or on another one for it; None where it is not
+    known.
+
+    No trace links a copy of another thread to who asked for it: that is what the loop's thread runs as it starts.
+    """
+    rows = events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)
+    begin, stop = int(trace.events.start_ps[trace.lines.event_begin[loop.line]]), int(observed_time(trace).end[-1])
+    start = trace.events.start_ps[rows]
+    rows = rows[(trace.events.line[rows] != loop.line) & (start >= begin) & (start < stop)]
+    _, low, _, innermost = cut_by_events(trace, loop.line, np.array([begin]), np.array([stop]))
+    asked = innermost[np.searchsorted(low, trace.events.start_ps[rows], side="right") - 1]
+    own = loop.spans[OWN_COPIES]
+    start, end, event = cut_by_events(trace, loop.line, own.start, own.end)[1:] if own.total else (asked[:0],) * 3
+    length = np.append(end - start, trace.events.duration_ps[rows])
+    found = Finder(trace, np.append(event, asked), length).culprit(np.arange(len(length)))
+    if found is None or found.file is None:
+        return None
+    return replace(found, ps=round(found.ps / int(length.sum()) * loop.spans["transfer"].total))
+
+
+def _who_starts_most(trace: HostTrace, loop: LoopTime) -> tuple[int, Culprit | None]:
+    """The time of the loop's thread in which it starts work, and who starts most of it: there the number counts, not
+    how long an op takes."""
+    names = ("program", "eager", "op", "runtime", "dispatch")
+    spans = Spans.union(
+        *(np.concatenate([getattr(loop.spans[name], side) for name in names]) for side in ("start", "end"))
+    )
+    rows, ps = loop.starts, np.minimum(trace.events.duration_ps[loop.starts], _START_PS)
+    finder, every = Finder(trace, rows, ps), np.arange(len(rows))
+    culprit = finder.sampled(every, loop.line, spans) or finder.culprit(every)
+    if culprit is None:
+        return spans.total, None
+    return spans.total, replace(culprit, ps=round(culprit.ps / max(int(ps.sum()), 1) * spans.total))
+
+
+def _parts_of_programs(trace: HostTrace, loop: LoopTime) -> Iterator[tuple[str, str, int, Culprit | None]]:
+    """Each compiled program, followed to the calls of the loop's thread that run it."""
+    rows, own_ps = work_events_of(trace).get("programs", (np.empty(0, np.int64),) * 2)
+    module = trace.stat_strings(stat_names.HLO_MODULE, rows=rows)
+    programs = np.unique(module).tolist()
+    if not 1 < len(programs) <= _FEW_PROGRAMS:
+        return
+    for program in programs:
+        own = module == program
+        calls = _calls_of_loop(trace, loop.line, rows[own])
+        yield (
+            f"program {trace.strings[program]}",
+            "host_compute",
+            int(own_ps[own].sum()),
+            _culprit_of_events(trace, calls, own_ps[own]),
+        )
+
+
+def _calls_of_loop(trace: HostTrace, line: int, rows: I64) -> I64:
+    """The event of the loop's thread that made each event happen, -1 where none is known."""
+    links, found = forest(trace), np.empty(len(rows), np.int64)
+    kernels.ops.climb(
+        rows, links.parent, links.cause, (trace.events.line == line).astype(np.uint8), np.arange(256).astype(np.uint8),
+        1, found,
+    )  # fmt: skip
+    return found

@@ -1,0 +1,270 @@
+"""What parts of the steps are followed down to: one drawing for each principle."""
+
+from __future__ import annotations
+
+import itertools
+
+from draw import MS, SORTS, Sort, draw
+
+from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.facts.culprits import culprits_of
+from stepscope.model import EventKind as K
+from stepscope.model import HostTrace, PlaneKind, TraceBuilder
+
+SOURCES = {
+    "t": Sort(K.PYTHON_CALL, "$train.py:9 train_step"),
+    "f": Sort(K.PYTHON_CALL, "$model.py:5 forward"),
+    "e": Sort(K.PYTHON_CALL, "$model.py:6 <genexpr>"),
+    "u": Sort(K.PYTHON_CALL, "$train.py:3 update"),
+    "l": Sort(K.PYTHON_CALL, "$train.py:30 main"),
+    "k": Sort(K.PYTHON_CALL, "/x/site-packages/keras/src/trainer.py(314): fit"),
+    "c": Sort(K.PYTHON_CALL, "/x/site-packages/keras/src/callbacks/callback_list.py(194): on_batch_end"),
+    "w": Sort(K.PYTHON_CALL, "/x/site-packages/h5py/files.py(7): write"),
+    "s": Sort(K.PYTHON_CALL, "$train.py:40 save_all"),
+    "a": Sort(K.OP, "aten::mm", "Sequence number"),
+    "b": Sort(K.OP, "aten::mm"),
+    "B": Sort(K.BACKWARD, "autograd::engine::evaluate_function: MmBackward0", "Sequence number"),
+    "p": Sort(K.OP, "PyFunc:PyFunc"),
+    "g": Sort(K.PYTHON_CALL, "$data.py:8 encode"),
+    "x": Sort(K.TRACED_FUNCTION, "PjitFunction(step)"),
+    "h": Sort(K.COPY_HOST_TO_DEVICE_CALL, "H2D Dispatch"),
+    "q": Sort(K.PYTHON_CALL, "$jax.py:3 block_until_ready"),
+}
+SORTS_HERE = SORTS | SOURCES
+
+
+def culprit(trace: HostTrace, part: str) -> Culprit | None:
+    found = culprits_of(trace)
+    assert part in found
+    return found[part].culprit
+
+
+def place(trace: HostTrace, part: str) -> tuple[str, str | None, int | None]:
+    found = culprit(trace, part)
+    assert found is not None
+    return found.place
+
+
+def test_backward_work_is_followed_to_the_line_of_its_forward_op() -> None:
+    trace = draw(
+        """
+        host main | M0--------M1--------M2--------
+        host main | ffuuuuuuuuffuuuuuuuuffuuuuuuuu
+        host main | a1B1------a2B2------a3B3------
+        host main |   b-------  b-------  b-------
+        """.replace("ffuuuuuuuu", "f-u-------"),
+        SORTS_HERE,
+    )
+
+    found = culprit(trace, "host_compute")
+    assert found is not None
+    assert (found.name, found.calls, found.ps) == ("forward", 1, 10 * MS)
+
+
+def test_backward_work_of_unknown_forward_ops_stays_where_it_runs() -> None:
+    trace = draw(
+        """
+        host main | M0--------M1--------M2--------
+        host main | f-u-------f-u-------f-u-------
+        host main | a1B7------a2B8------a3B9------
+        """,
+        SORTS_HERE,
+    )
+
+    assert place(trace, "host_compute") == ("update", "train.py", 3)
+
+
+def test_a_comprehension_is_a_part_of_the_function_around_it() -> None:
+    trace = draw(
+        """
+        host main | M0--------M1--------M2--------
+        host main | f---------f---------f---------
+        host main | e-------- e-------- e--------
+        host main | b-------- b-------- b--------
+        """,
+        SORTS_HERE,
+    )
+
+    assert place(trace, "host_compute") == ("forward", "model.py", 5)
+
+
+def test_where_a_library_runs_the_loop_the_first_function_within_the_loop_is_named() -> None:
+    trace = draw(
+        """
+        host main | l-------------------------------
+        host main | k-------------------------------
+        host main |  M0--------M1--------M2--------
+        host main |  bbb c-----bbb c-----bbb c-----
+        host main |       w----     w----     w----
+        """.replace("bbb", "b--"),
+        SORTS_HERE,
+    )
+
+    found = culprit(trace, "python")
+    assert found is not None
+    assert (found.name, found.calls) == ("on_batch_end", 1)
+    assert found.inside == "/x/site-packages/h5py/files.py:7 write"
+
+
+def test_a_function_of_the_program_around_all_steps_is_named_where_it_runs_the_loop_itself() -> None:
+    trace = draw(
+        """
+        host main | l-------------------------------
+        host main |  M0--------M1--------M2--------
+        host main |  b--       b--       b--
+        """,
+        SORTS_HERE,
+    )
+
+    assert place(trace, "python") == ("main", "train.py", 30)
+
+
+def test_a_save_in_some_steps_is_named_though_the_median_step_has_none() -> None:
+    trace = draw(
+        """
+        host main | M0----M1----M2----------M3----M4----------
+        host main | b-----b-----b-----s-----b-----b-----s-----
+        """,
+        SORTS_HERE,
+    )
+
+    assert "checkpoint" not in {row.cause for row in culprits_of(trace).values() if row.ps > 3 * MS}
+    found = culprit(trace, "checkpoint")
+    assert found is not None
+    assert (found.place, found.ps) == (("save_all", "train.py", 40), round(12 * MS / 5))
+
+
+def test_the_number_of_ops_says_who_starts_most_of_them_not_their_time() -> None:
+    trace = draw(
+        """
+        host main | M0------------------M1------------------
+        host main | f---------u---------f---------u---------
+        host main | b!b!b!b!b!b---------b!b!b!b!b!b---------
+        """.replace("b!", "b-"),
+        SORTS_HERE,
+    )
+
+    found = culprit(trace, "starts")
+    assert found is not None
+    assert (found.name, found.calls) == ("forward", 1)
+
+
+def test_the_python_that_a_dataset_runs_on_another_thread_is_followed_into() -> None:
+    picture = """
+        host main                       | M0--------M1--------M2--------
+        host main                       | b-------- b-------- b--------
+        host tf_data_private_threadpool | p-------- p-------- p--------
+        host tf_data_iterator_resource  | J-------- J-------- J--------
+        """
+
+    assert place(draw(picture, SORTS_HERE), "feed") == ("PyFunc:PyFunc", None, None)
+
+    recorded = f"{picture}host tf_data_private_threadpool |  g------   g------   g------"
+    assert place(draw(recorded, SORTS_HERE), "feed") == ("encode", "data.py", 8)
+
+
+def test_a_copy_of_another_thread_is_that_of_the_line_that_ran_as_it_started() -> None:
+    trace = draw(
+        """
+        host main | l-----------------------------
+        host main | M0--------M1--------M2--------
+        host main | t-        t-        t-
+        host main | x-        x-        x-
+        host main |   q-------  q-------  q-------
+        host main | P1!       P2!       P3!
+        host pool |  h-----C1! h-----C2! h-----C3!
+        """,
+        SORTS_HERE,
+    )
+
+    assert place(trace, "transfer") == ("train_step", "train.py", 9)
+
+
+def test_a_program_is_followed_to_the_line_that_calls_it() -> None:
+    builder = TraceBuilder("host")
+    builder.framework = "jax"
+    plane = builder.plane("/host:CPU", PlaneKind.HOST)
+    main, pool = builder.line(plane, "python"), builder.line(plane, "tf_XLAPjRtCpuClient/1")
+    for step in range(3):
+        start = step * 20
+        main.event("train", start * MS, 20 * MS, K.STEP_MARK, {"step_num": step})
+        for at, function in enumerate(("evaluate", "train")):
+            number, begin = 2 * step + at, (start + 10 * at) * MS
+            main.event(f"$train.py:{10 + at} {function}", begin, 9 * MS, K.PYTHON_CALL)
+            main.event(f"PjitFunction({function})", begin, MS, K.TRACED_FUNCTION, {"_p": number, "_pt": 15})
+            pool.event("run", begin + MS, 8 * MS, K.OTHER, {"_c": number, "_ct": 15})
+            pool.event(
+                "dot.1",
+                begin + MS,
+                8 * MS,
+                K.OP,
+                {"hlo_op": "dot.1", "hlo_module": f"jit_{function}", "program_id": at},
+            )
+    trace = builder.build()
+
+    assert place(trace, "program jit_evaluate") == ("evaluate", "train.py", 10)
+    assert place(trace, "program jit_train") == ("train", "train.py", 11)
+
+
+def test_device_work_of_one_kind_is_named_by_a_line_only_if_that_is_not_the_line_of_all_work() -> None:
+    sorts = SORTS_HERE | {"z": Sort(K.COPY_DEVICE_TO_DEVICE, "MemcpyD2D", "correlation_id")}
+    copied = """
+        host main | M0------------------M1------------------M2------------------
+        host main | {}
+        host main | L1L2S-------------  L3L4S-------------  L5L6S-------------
+        gpu0 s    |   K1------z2------    K3------z4------    K5------z6------
+        """
+    apart, together = "t-f---------------- ", "t------------------ "
+
+    assert place(draw(copied.format(apart * 3), sorts), "device_copies") == ("forward", "model.py", 5)
+    assert culprit(draw(copied.format(together * 3), sorts), "device_copies") is None
+
+
+def sampled(*samples: tuple[float, tuple[str, ...]]) -> HostTrace:
+    """Steps of 17 ms, 7 of them an op, then Python; frames as the sampler joins them: they change half-way between two
+    samples, each of which is a time in ms and a stack."""
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "thread 7 (python)", 7)
+    frames = builder.line(
+        builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE), "MainThread", 7
+    )
+    for step in range(12):
+        main.event("train", step * 17 * MS, 17 * MS, K.STEP_MARK, {"step_num": step})
+        main.event("aten::mm", step * 17 * MS, 7 * MS, K.OP)
+    times = [time for time, _ in samples]
+    changes = [times[0], *((a + b) / 2 for a, b in itertools.pairwise(times)), times[-1]]
+    ranges: list[tuple[float, int, str, float]] = []
+    for (_, stack), begin, end in zip(samples, changes, changes[1:], strict=False):
+        for depth, name in enumerate(stack):
+            joined = next((each for each in ranges if each[1:3] == (depth, name) and each[3] == begin), None)
+            if joined is not None:
+                ranges.remove(joined)
+            ranges.append((joined[0] if joined else begin, depth, name, end))
+    for begin, _, name, end in sorted(ranges):
+        frames.event(name, round(begin * MS), round((end - begin) * MS), K.PYTHON_CALL)
+    return builder.build()
+
+
+LOOP, BACK, RATE = "$train.py:30 main", "$train.py:3 update", "$train.py:50 error_rate"
+DISTANCE = "$train.py:44 edit_distance"
+
+
+def test_samples_far_apart_count_at_the_moments_when_they_were_taken() -> None:
+    # At 3 and 105 ms of all steps an op runs, at 54 and 149 ms Python does: those samples show its function.
+    trace = sampled(
+        (3, (LOOP, BACK)), (54 - 3, (LOOP, RATE, DISTANCE)), (105, (LOOP, BACK)), (149, (LOOP, RATE, DISTANCE))
+    )
+
+    assert place(trace, "python") == ("edit_distance", "train.py", 44)
+
+
+def test_samples_within_the_loop_of_a_library_name_what_the_loop_calls() -> None:
+    fit, callback, write = SOURCES["k"].name, SOURCES["c"].name, SOURCES["w"].name
+    trace = sampled(
+        *((3 + 34 * at, (LOOP, fit, "/x/site-packages/keras/src/trainer.py(9): run")) for at in range(2)),
+        *((80 + 17 * at, (LOOP, fit, callback, write)) for at in range(5)),
+    )
+
+    found = culprit(trace, "python")
+    assert found is not None
+    assert (found.name, found.calls) == ("on_batch_end", None)

@@ -20,6 +20,7 @@ import numpy as np
 
 import stepscope
 from bench.replay_constants import constants_table, measure_constants
+from bench.replay_ranks import Together, ranks_table, replay_sessions
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.build import build_graph
 from stepscope.analysis.account.graph import NO_LINE
@@ -55,6 +56,13 @@ use the recorded starts of device work or the recorded lengths of waits. Two fig
 `waits` is the summed waiting time of threads and queues in a step, as a share of the step; the replay computes it.
 `inferred` edges are not recorded in the trace; times and order suggest them. `unknown` is the share of the median step
 for which the model has no explanation.
+"""
+_RANKS = """Ranks wait for each other in collectives. Alone, a rank is replayed with its collectives as long as they
+were, waits for others included. Together, a collective takes as long as on the rank that came to it last, and starts
+when the last rank has come; so each rank's step is computed from the work of all. Only collectives of the same group,
+operation, place in the step and size are matched; the others keep their recorded lengths. `alone` and `together` are
+errors of the median step, of the rank that is furthest off. Together is less exact: it knows no wait that was recorded,
+and ranks leave a collective at slightly different times. `kB a rank` is all that this needs of a rank.
 """
 _CONSTANTS = """Edges that no trace states are inferred, with a few constants. Each is varied alone here, over all
 captures; the value in use is bold. It lies on a plateau, where neither the error nor the edges depend on it, and no
@@ -92,12 +100,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         recorded = _extract_captures(options.shared, Path(folder))
         folders = sorted((options.shared / "corpus").glob("*/"))
         real, programs = list(_replay_all(folders, 1)), list(_replay_all(recorded, 2))
+        ranks = [*replay_sessions(folders, 1), *replay_sessions([*recorded, *_sessions_below(options.ranks)], 2)]
         speed = _measure_speed(recorded)
         constants = list(measure_constants(_traces_with_steps([*folders, *recorded])))
     if not real and not programs:
         print(f"no profiles below {options.shared}", file=sys.stderr)
         return 1
-    options.output.write_text(_make_page(real, programs, speed, constants_table(constants)), encoding="utf-8")
+    options.output.write_text(_make_page(real, programs, ranks, speed, constants_table(constants)), encoding="utf-8")
     errors = [each.error for each in (*real, *programs)]
     print(f"{len(errors)} captures: {np.mean(errors):.2f} % on average, at most {max(errors):.2f} %; {options.output}")
     return 0 if np.mean(errors) <= AVERAGE and max(errors) <= MOST else 1
@@ -106,8 +115,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.replay", description=__doc__)
     parser.add_argument("--shared", type=Path, default=SHARED, help="folder with corpus/ and bottlenecks/")
+    parser.add_argument("--ranks", type=Path, help="folder with more sessions of several ranks, as NAME/VARIANT")
     parser.add_argument("--output", type=Path, default=PAGE, help="where to write the page")
     return parser.parse_args(arguments)
+
+
+def _sessions_below(folder: Path | None) -> list[Path]:
+    return sorted(each for each in folder.glob("*/*/") if each.is_dir()) if folder else []
 
 
 def _extract_captures(shared: Path, folder: Path) -> list[Path]:
@@ -201,7 +215,9 @@ def _measure_speed(folders: Sequence[Path]) -> str:
     )
 
 
-def _make_page(real: Sequence[Replayed], programs: Sequence[Replayed], speed: str, constants: str) -> str:
+def _make_page(
+    real: Sequence[Replayed], programs: Sequence[Replayed], ranks: Sequence[Together], speed: str, constants: str
+) -> str:
     both = [*real, *programs]
     return "\n".join(
         [
@@ -216,6 +232,7 @@ def _make_page(real: Sequence[Replayed], programs: Sequence[Replayed], speed: st
             "Small programs on a CPU, each recorded by the profiler of its framework, as in `bench/bottlenecks`.\n",
             _make_table(programs),
             "",
+            *(["## Several ranks together\n", _RANKS, ranks_table(ranks), ""] if ranks else []),
             "## Constants\n",
             _CONSTANTS,
             constants,

@@ -7,6 +7,7 @@ import base64
 import functools
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -341,6 +342,15 @@ class lifespan:  # noqa: N801 - a context
 def test_the_command_refuses_what_is_not_safe(words: list[str], message: str, capsys) -> None:
     assert run(["mcp", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_named_before_a_token_is_shown(capsys) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert run(["mcp", "--http", ".", "--port", str(port)]) == 2
+    assert capsys.readouterr().err == (
+        f"stepscope: [usage] port {port} is not free on 127.0.0.1; give another --port\n"
+    )
 
 
 def test_without_the_sdk_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

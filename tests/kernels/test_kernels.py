@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -370,3 +372,51 @@ def test_values_are_added_up_by_row_and_column(rows: list[tuple[int, int, int]])
     assert found.tolist() == expected.tolist()
     with pytest.raises(IndexError):
         ops.sum_by_pair(np.array([3]), np.zeros(1, np.uint8), np.array([1]), found)
+
+
+# -- columns in one pass -------------------------------------------------------------------------------------------
+
+
+@given(trees(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_self_times_of_the_counted_events_alone_are_the_same(tree: list[tuple[Span, int]], data: st.DataObject) -> None:
+    parent = np.array([parent for _, parent in tree], np.int32)
+    counts = np.array(data.draw(st.lists(st.booleans(), min_size=len(tree), max_size=len(tree))), np.bool_)
+    duration, rows = np.array([span[1] for span, _ in tree], np.int64), np.flatnonzero(counts)
+    whole, some = np.zeros(len(tree), np.int64), np.zeros(len(rows), np.int64)
+    nesting.self_times(duration, parent, counts, whole)
+    nesting.self_times_of(rows, duration, parent, counts, some)
+
+    assert some.tolist() == whole[rows].tolist()
+
+
+@given(trees(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_all_that_encloses_something_marked_is_marked(tree: list[tuple[Span, int]], data: st.DataObject) -> None:
+    parent = [parent for _, parent in tree]
+    marked = data.draw(st.lists(st.booleans(), min_size=len(tree), max_size=len(tree)))
+    found = np.array(marked, np.uint8)
+    nesting.mark_ancestors(found, np.array(parent, np.int32))
+
+    expected = list(marked)
+    for row in range(len(tree)):
+        at = row if marked[row] else -1
+        while at >= 0:
+            expected[at], at = True, parent[at]
+    assert found.astype(bool).tolist() == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(-2, 5))), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_united_intervals_hold_the_same_moments(spans: list[Span], in_order: bool) -> None:
+    spans = sorted(spans) if in_order else spans
+    start = np.array([span[0] for span in spans], np.int64)
+    found = intervals.union(start, start + np.array([span[1] for span in spans], np.int64))
+    if found is None:
+        assert any(one[0] > other[0] for one, other in pairwise(spans))
+        return
+
+    united = np.asarray(found).tolist()
+    moments = {at for first, length in spans for at in range(first, first + length)}
+    assert {at for first, last in united for at in range(first, last)} == moments
+    assert all(one[1] < other[0] for one, other in pairwise(united))

@@ -24,6 +24,7 @@ from stepscope.model import (
     Strings,
     TraceBuilder,
     Trait,
+    arrays,
 )
 
 K = EventKind
@@ -427,3 +428,61 @@ def test_of_several_threads_one_derives_and_the_others_wait():
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(derive, range(4))) == [1, 1, 1, 1]
     assert calls == [1]
+
+
+# -- piece by piece ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "_BLOCK", 3)
+
+
+def trace_with_numbers() -> HostTrace:
+    """Events with a number of their own, one of their type, in two spellings, or none."""
+    builder = TraceBuilder("host")
+    plane = builder.plane("/host:CPU", PlaneKind.HOST)
+    line = builder.line(plane, "thread", LineKind.THREAD)
+    for at in range(10):
+        stats = {"group_id": at - 2} if at % 3 else {"Group": at} if at % 2 else {}
+        line.event(f"op {at % 2}", at, 1, kind=K.OP, stats=stats)
+    return builder.build()
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_column_of_numbers_piece_by_piece_is_the_whole_column() -> None:
+    trace, names = trace_with_numbers(), ("group_id", "Group")
+    pieces = list(trace.stat_int_blocks(names, missing=-7))
+
+    assert [first for first, _ in pieces] == [0, 3, 6, 9]
+    assert np.concatenate([piece for _, piece in pieces]).tolist() == trace.stat_ints(names, missing=-7).tolist()
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("least", [-3, 0, 4, 99])
+def test_events_with_a_number_that_is_large_enough(least: int) -> None:
+    trace, names = trace_with_numbers(), ("group_id", "Group")
+    rows, values = trace.events_with_int(names, least)
+    whole = trace.stat_ints(names, missing=least - 1)
+
+    assert rows.tolist() == np.flatnonzero(whole >= least).tolist()
+    assert values.tolist() == whole[whole >= least].tolist()
+
+
+def test_events_with_a_number_that_no_event_has() -> None:
+    rows, values = trace_with_numbers().events_with_int(("other",))
+
+    assert rows.tolist() == values.tolist() == []
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("table", [np.bool_, np.uint8, np.int32, np.int64])
+@pytest.mark.parametrize("index", [np.uint8, np.int32, np.int64])
+def test_looking_up_is_indexing(table: type[np.generic], index: type[np.generic]) -> None:
+    entries = (np.arange(256) % 5).astype(table)
+    places = np.array([255, 0, 3, 3, 1, 200, 7], index)
+
+    for each in (places, places[::2]):
+        found = arrays.look_up(entries, each)
+        assert found.dtype == entries.dtype
+        assert found.tolist() == entries[each].tolist()

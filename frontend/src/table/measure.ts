@@ -12,11 +12,18 @@ export type Measure = (text: string, bold?: boolean) => number;
 const SIZE_REM = 0.857; // `--small`
 const MOST_KNOWN = 5000;
 
+let context: CanvasRenderingContext2D | null = null;
+/** What was measured before in the same face and size, by any table. */
+let known = new Map<string, number>();
+let measuredIn = "";
+
 /** Measures in the face and the size that the page has now. */
 export function measurer(): Measure {
-  const context = document.createElement("canvas").getContext("2d");
+  context ??= document.createElement("canvas").getContext("2d");
   const size = SIZE_REM * Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
-  const known = new Map<string, number>();
+  const face = `${size} ${fontsReady.peek()}`;
+  if (face !== measuredIn || known.size >= MOST_KNOWN) known = new Map();
+  measuredIn = face;
   return (text, bold = false) => {
     // All digits of a table are as wide as its zero, so a column of numbers has few different widths.
     const shape = text.replace(/\d/g, "0");
@@ -25,7 +32,7 @@ export function measurer(): Measure {
     if (before !== undefined || !context) return before ?? text.length * size * 0.55;
     context.font = `${bold ? 600 : 400} ${size}px ${FONT}`;
     const width = context.measureText(shape).width;
-    if (known.size < MOST_KNOWN) known.set(key, width);
+    known.set(key, width);
     return width;
   };
 }

@@ -109,7 +109,7 @@ export function tellingFirst(fields: readonly Field[], sorted: string | null = n
     roles("name") ??
     roles("label");
   const first = [
-    ...(step ? [step, roles("host")] : [key]),
+    ...(step ? [step, before.at(-1)] : [key]),
     fields.find((field) => field.name === sorted),
     amount,
     roles("share"),

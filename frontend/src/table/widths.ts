@@ -7,6 +7,8 @@ import type { TableData } from "./model";
 const SAMPLE = 300;
 /** Of the most signs: a text with fewer is not the widest, and measuring is slow. */
 const LONG = 0.6;
+/** Of names that are cut anyway, only the longest. */
+const MEASURED = 12;
 export const PADDING = 21;
 /** Behind the name of a column: an arrow where the table is sorted by it. */
 const SORT_MARK = 9;
@@ -132,9 +134,9 @@ function widest(data: TableData, field: Field, format: (value: Cell) => string, 
   for (let row = 0; row < data.rowCount; row += stride) texts.add(format(values[row] ?? null));
   let longest = 0;
   for (const text of texts) longest = Math.max(longest, text.length);
-  let most = 0;
-  for (const text of texts) if (text.length >= LONG * longest) most = Math.max(most, measure(text));
-  return most;
+  const long = [...texts].filter((text) => text.length >= LONG * longest);
+  const some = longest > NAME_TEXT ? long.sort((a, b) => b.length - a.length).slice(0, MEASURED) : long;
+  return some.reduce((most, text) => Math.max(most, measure(text)), 0);
 }
 
 /** How many signs of a text fit into so many pixels; all of them, or a few less for the dots. */

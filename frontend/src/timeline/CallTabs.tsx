@@ -176,7 +176,7 @@ export function CallTreeTab({ model }: { model: Model }) {
       {shown.failed}
       {!calls && !shown.failed && <Loading what="Merging calls" />}
       {calls && (
-        <div class="tl-table">
+        <div class="tl-table of-calls">
           <table class="wb-calls">
             <thead>
               <tr>

@@ -25,7 +25,7 @@ export function SlicesTab({ model }: { model: Model }) {
       {asked.state === "failed" && <Failed error={asked.error} />}
       {!answer && asked.state === "loading" && <Loading what="Looking for the longest" />}
       {answer && (
-        <div class="tl-table">
+        <div class="tl-table of-slices">
           <table>
             <thead>
               <tr>

@@ -164,7 +164,11 @@ export function Empty({ title, text, children }: { title: string; text?: string;
     <div class="state empty">
       <div>
         <p class="state-title">{title}</p>
-        {text && <p>{sentence(text)}</p>}
+        {text && (
+          <p>
+            <Code text={sentence(text)} />
+          </p>
+        )}
         {children}
       </div>
     </div>

@@ -6,6 +6,7 @@ import gc
 import os
 import secrets
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -61,7 +62,12 @@ def _serve_http(server: object, host: str, port: int, token: str) -> None:
     import uvicorn
 
     from stepscope.agents.server import PATH, make_http_app
+    from stepscope.web import serving
 
+    bound = serving.bind_socket(host, port, tries=1)
     shown = token if TOKEN_VARIABLE not in os.environ else f"${TOKEN_VARIABLE}"
-    print(f"http://{host}:{port}{PATH}\nAuthorization: Bearer {shown}", file=sys.stderr, flush=True)
-    uvicorn.run(make_http_app(server, token, host), host=host, port=port, log_level="warning")
+    address = serving.page_url(bound).rstrip("/")
+    print(f"{address}{PATH}\nAuthorization: Bearer {shown}", file=sys.stderr, flush=True)
+    config = uvicorn.Config(make_http_app(server, token, host), log_level="warning")
+    with suppress(KeyboardInterrupt):  # which it raises again once open requests have ended
+        uvicorn.Server(config).run(sockets=[bound])

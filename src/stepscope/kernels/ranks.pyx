@@ -43,6 +43,15 @@ cdef inline void _offer_all(Work* work, int64_t node, int64_t further) noexcept 
         _offer(work, work.source[at], work.weight[at] + further)
 
 
+cdef inline void _copy(Work* work, int64_t source, int64_t node, int64_t further) noexcept nogil:
+    """Gives a node the ways to another one's start, made longer: those of a node that waits for nothing else."""
+    cdef int64_t at
+    for at in range(work.count[source]):
+        work.source[node * work.most + at] = work.source[source * work.most + at]
+        work.weight[node * work.most + at] = work.weight[source * work.most + at] + further
+    work.count[node] = work.count[source]
+
+
 cdef inline int64_t _place(Work* work, int32_t source) noexcept nogil:
     return -1 if source < 0 else work.place[source]
 
@@ -176,6 +185,12 @@ def contract(
             node = order[at]
             other = previous[node]
             work.turn, work.offers = at + 1, 0
+            if into[node] == into[node + 1] and other >= 0 and ends[other] < 0:
+                _copy(&work, other, node, own[other] + pause[node])
+                if starts[node] >= 0:
+                    _meet(&work, node, starts[node], places)
+                    places += 1
+                continue
             if other < 0:
                 if pause[node] > NEVER:
                     _offer(&work, -1, pause[node])

@@ -171,31 +171,20 @@ cdef extern from *:
 
     static int spill_write(spill_block* block, char* at, char* stop) {
         ssize_t done;
-        int flags;
         for (; at < stop; at += done) {
             done = pwrite(block->file, at, (size_t)(stop - at), at - (char*)block);
-            flags = done < 0 && errno == EINVAL ? fcntl(block->file, F_GETFL) : 0;
-            if (flags > 0 && (flags & O_DIRECT))  /* a file system that wants larger units than pages */
-                flags = fcntl(block->file, F_SETFL, flags & ~O_DIRECT) + 1;
-            else if (done <= 0 && errno != EINTR)
+            if (done <= 0 && errno != EINTR)
                 return 0;
             done = done < 0 ? 0 : done;
         }
         return 1;
     }
 
-    /* What is written goes past the system's cache, where the file system can do that: the cache would need as much
-       memory again, and fresh memory costs more than the disk where a virtual machine gives back what it does not use. */
-    static int spill_open_file(void) {
-        int flags = O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, file = open(spill_folder, flags | O_DIRECT, 0600);
-        return file >= 0 ? file : open(spill_folder, flags, 0600);
-    }
-
     /* Space is reserved: where the disk is full later, touching a page would end the process. */
     static int spill_open(spill_block* block) {
         if (block->file >= 0)
             return 1;
-        block->file = spill_open_file();
+        block->file = open(spill_folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
         if (block->file < 0)
             return 0;
         if (!posix_fallocate(block->file, 0, (off_t)block->mapped))
@@ -206,23 +195,22 @@ cdef extern from *:
     }
 
     /* Writes a chunk to the file and maps the file in its place.  Who writes to the chunk meanwhile waits for the lock
-       in `spill_fault`.  A full file cache makes writing slow; what others touch of files meanwhile leaves again. */
-    static int spill_move(spill_block* block, size_t number) {
-        char *start = spill_chunk(block, number), *stop = spill_chunk(block, number + 1), *at, *end;
+       in `spill_fault`.  A full file cache makes writing slow; what others touch of files meanwhile leaves again.
+       A chunk without an end is being filled, and stays unless `even_filling`: the rest would be written to the file
+       page by page. */
+    static int spill_move(spill_block* block, size_t number, int even_filling) {
+        char *start = spill_chunk(block, number), *stop = spill_chunk(block, number + 1), *at;
         int pages = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), whole = 1;
         for (at = start; at < stop && !spill_is_there(pages, at, spill_piece(at, stop)); at += spill_piece(at, stop))
             ;
-        if (at == stop || !spill_open(block) || mprotect(start, (size_t)(stop - start), PROT_READ)) {
+        if (at == stop || (!even_filling && stop - start > SPILL_PIECE
+                           && !spill_is_there(pages, stop - SPILL_PIECE, SPILL_PIECE)) || !spill_open(block) || mprotect(start, (size_t)(stop - start), PROT_READ)) {
             close(pages);
             return 0;
         }
-        for (at = start; at < stop && whole; at = end) {
-            end = at + spill_piece(at, stop);
-            if (!spill_is_there(pages, at, (size_t)(end - at)))
-                continue;
-            while (end < stop && spill_is_there(pages, end, spill_piece(end, stop)))
-                end += spill_piece(end, stop);
-            whole = spill_write(block, at, end);
+        for (at = start; at < stop && whole; at += spill_piece(at, stop)) {
+            if (spill_is_there(pages, at, spill_piece(at, stop)))
+                whole = spill_write(block, at, at + spill_piece(at, stop));
             spill_evict_files(spill_resident(), spill_limit - spill_limit / 8);
         }
         close(pages);
@@ -231,7 +219,6 @@ cdef extern from *:
             mprotect(start, (size_t)(stop - start), PROT_READ | PROT_WRITE);
             return 0;
         }
-        madvise(start, (size_t)(stop - start), MADV_HUGEPAGE);  /* comes back in megabytes */
         block->has_left[number] = 1;
         block->in_file += (size_t)(stop - start);
         spill_bytes += stop - start;
@@ -288,7 +275,7 @@ cdef extern from *:
             if (stop > first)
                 madvise(spill_chunk(block, first), (size_t)(spill_chunk(block, stop) - spill_chunk(block, first)),
                         MADV_DONTNEED);
-            else if (!(moves && spill_move(block, stop++))) {
+            else if (!(moves && spill_move(block, stop++, moves > 1))) {
                 stop = first + 1;
                 continue;
             }
@@ -297,6 +284,7 @@ cdef extern from *:
         return resident;
     }
 
+    /* `moves`: 0 lets only pages of files leave, 1 also chunks that are full, 2 all. */
     static size_t spill_evict_all(size_t resident, size_t goal, int moves) {
         spill_block* at;
         for (at = spill_all.previous; at != &spill_all && resident > goal; at = at->previous)
@@ -339,6 +327,7 @@ cdef extern from *:
         if (resident > goal) {
             spill_drop_spares(goal / 2);
             spill_evict_all(spill_resident(), goal, 1);
+            spill_evict_all(spill_resident(), goal, 2);
         }
         if (spill_spare_bytes && spill_resident() > goal)
             spill_drop_spares(0);

@@ -48,7 +48,8 @@ def bind_socket(host: str, port: int | None, tries: int = PORTS_TRIED) -> socket
         except OverflowError:
             break
     last = min(wanted + tries - 1, 65535)
-    raise UsageError(f"no port from {wanted} to {last} is free on {host}", hint="give another --port")
+    ports = f"port {wanted} is not" if last == wanted else f"no port from {wanted} to {last} is"
+    raise UsageError(f"{ports} free on {host}", hint="give another --port")
 
 
 def _listen(host: str, port: int) -> socket.socket:

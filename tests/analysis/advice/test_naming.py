@@ -65,7 +65,7 @@ def test_a_straggler_s_culprit_is_what_it_does_beyond_the_others() -> None:
     item = first(
         """
         host main | M0----------M1----------M2----------
-        host main | aahhhhhhhhGGaahhhhhhhhGGaahhhhhhhhGG
+        host main | aahhhhhhhhG-aahhhhhhhhG-aahhhhhhhhG-
         """,
         """
         host main | M0----------M1----------M2----------

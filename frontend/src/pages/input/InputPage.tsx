@@ -103,7 +103,11 @@ function Summary({ report, sections }: { report: InputReport; sections: Sections
   const input = figuresOf(sections, "input");
   return (
     <Findings lines={report.summary}>
-      <GuideShare account={input.values.median_step_percent} guide={input.values.input_percent} />
+      <GuideShare
+        account={input.values.median_step_percent}
+        guide={input.values.input_percent}
+        doc={input.fields.find((field) => field.name === "input_percent")?.doc ?? ""}
+      />
       <FigureRow
         section={input}
         names={NOT_IN_THE_LINES}
@@ -114,7 +118,7 @@ function Summary({ report, sections }: { report: InputReport; sections: Sections
 }
 
 /** The share by the guide's definition where the verdict reads another, and why they are not the same number. */
-function GuideShare({ account, guide }: { account: Cell | undefined; guide: Cell | undefined }) {
+function GuideShare({ account, guide, doc }: { account: Cell | undefined; guide: Cell | undefined; doc: string }) {
   if (typeof account !== "number" || typeof guide !== "number") return null;
   const [own, other] = [percent(account), percent(guide)];
   return (
@@ -124,7 +128,11 @@ function GuideShare({ account, guide }: { account: Cell | undefined; guide: Cell
           "The definition of the TensorFlow Profiler guide gives the same share."
         ) : (
           <>
-            The definition of the TensorFlow Profiler guide gives <strong>{other}</strong> instead: it counts{" "}
+            The definition of the TensorFlow Profiler guide gives{" "}
+            <strong tabIndex={0} {...hint("Input by the guide", doc, `${guide} %`)}>
+              {other}
+            </strong>{" "}
+            instead: it counts{" "}
             {guide > account
               ? "all time in which a batch is fetched or copied to a device and no device computes, even if the step " +
                 "does not wait for it."
@@ -140,10 +148,10 @@ function GuideShare({ account, guide }: { account: Cell | undefined; guide: Cell
             <div key={what}>
               <dt>{what}</dt>
               <dd>
-                <strong>This verdict, {own}:</strong> {ours}
+                <strong>This verdict:</strong> {ours}
               </dd>
               <dd>
-                <strong>The guide, {other}:</strong> {theirs}
+                <strong>The guide:</strong> {theirs}
               </dd>
             </div>
           ))}

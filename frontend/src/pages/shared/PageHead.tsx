@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { View } from "../../questions";
+import { narrow } from "../../table/narrow";
 import { currentQuestion, currentView, linkOf, toolEntry } from "../../tools";
 import { sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -32,7 +33,10 @@ function Views() {
   const views = question?.views ?? [];
   const nav = useRef<HTMLElement>(null);
   const current = currentView.value;
-  useLayoutEffect(() => showCurrent(nav.current), [current]);
+  // Reading sizes makes the browser lay out the page at once, so only where the switch may be too wide.
+  useLayoutEffect(() => {
+    if (narrow.peek()) showCurrent(nav.current);
+  }, [current]);
   if (views.length < 2) return null;
   const groups = [views.filter((view) => !view.isApart), views.filter((view) => view.isApart)];
   return (

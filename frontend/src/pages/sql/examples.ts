@@ -18,7 +18,7 @@ export const EXAMPLES: readonly Example[] = [
       "FROM steps s JOIN causes c USING (host, step) GROUP BY ALL ORDER BY ms DESC LIMIT 5",
   },
   {
-    question: "Which kernels does each op run?",
+    question: "Which kernels belong to each op?",
     query:
       "SELECT op, name, count(*) AS calls, ms(sum(duration_ps)) AS ms\n" +
       "FROM kernels WHERE kind = 'kernel' GROUP BY op, name ORDER BY ms DESC LIMIT 20",

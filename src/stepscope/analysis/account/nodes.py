@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepscope.model.arrays import I32, I64, U8, Mask, distinct, offsets_of
 from stepscope.records import dataclass
-
-T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from stepscope.analysis.advice.context import MS, Context
@@ -150,18 +149,13 @@ def uncontended_share(context: Context) -> float:
     return 1.0 - max(work.contention_ps / work.compute_ps - _NOISE, 0.0)
 
 
-def _share_after_removal(context: Context, left_ms: float, competes_ms: float, crowded: float | None) -> float:
+def _share_after_removal(context: Context, left_ms: float, competes_ms: float) -> float:
     """Time of the remaining work once the removed part no longer competes with it, as a share of its time now.
 
     The removed part costs the rest at most its own run time.  The ops lose anything beyond that to other programs.
     """
     most = min(competes_ms / left_ms, 1.0) if left_ms > 0 else 0.0
-    return max(estimate_uncontended_share(context, crowded), 1.0 - most)
-
-
-def estimate_uncontended_share(context: Context, crowded: float | None) -> float:
-    """As `uncontended_share`; with a second estimate, the geometric mean of the two."""
-    return uncontended_share(context) if crowded is None else math.sqrt(uncontended_share(context) * crowded)
+    return max(uncontended_share(context), 1.0 - most)
 
 
 def most_recording_ms(recorded_ms: float, part_ms: float) -> float:
@@ -195,7 +189,6 @@ def predict_without(
     competes_ms: float = 0.0,
     recorded_ms: float = 0.0,
     computes: bool = False,
-    crowded: float | None = None,
     change: str = "",
 ) -> Gain:
     """The gain if a part of the step's critical path is removed.
@@ -212,13 +205,12 @@ def predict_without(
             caches.  The rest is faster without it.
         recorded_ms: cost of recording on the threads that the part waits for.
         computes: the part is computation itself, or `bounds` say how much computation remains.
-        crowded: a second estimate of the uncontended share, from the number of cores; None if unknown.
     """
     if change and context.has_device:
         return replayed(context, change, removed_ms, what)
     period = context.period_ms
     left = max(period - removed_ms, 0.0)
-    eased = _share_after_removal(context, left, competes_ms, crowded)
+    eased = _share_after_removal(context, left, competes_ms)
     hidden = Bound(0.0 if computes else _other_threads_ms(context) * eased, "the computation on other threads")
     critical = max(
         (Bound(left * eased, ""), _other_workers_bound(context, parts), hidden, *bounds), key=lambda bound: bound.ms

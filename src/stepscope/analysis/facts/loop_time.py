@@ -300,7 +300,8 @@ def _places_in_steps(steps: HostSteps, times: I64) -> I64:
 def _count_written_variables(loop: Loop, steps: HostSteps) -> int:
     """Number of variables that a step writes, on any thread; 0 if that was not recorded."""
     ops = events_of_kind(loop.trace, K.OP)
-    ops = ops[steps.label[ops] >= 0]
+    start = loop.trace.events.start_ps[ops]
+    ops = ops[(start >= steps.start_ps[0]) & (start < steps.end_ps[-1])]
     written = int(has_trait(loop.trace, loop.trace.events.type[ops], OpTrait.WRITES_VARIABLE).sum())
     return written // max(len(steps.number), 1)
 

@@ -119,13 +119,13 @@ def _compare(found: _Joined, then: I64) -> Balanced:
     then: int64 of shape (steps,), the replayed steps after the change, ps.
     """
     graph, place, steps = found.graph, found.place, found.place.shape[1]
-    now = _pick(found.now.step_ps, place).max(axis=0)
-    ratio = np.minimum(np.divide(then, now, out=np.ones(steps), where=now > 0), 1.0)
-    least, usual, most = (float(np.percentile(ratio, at)) for at in (_MOST_STEPS[0], 50, _MOST_STEPS[1]))
-    recorded = np.sort(_pick([rank.graph.recorded_ps for rank in graph.ranks], place).max(axis=0), kind="stable")
-    step_ps, doubt = int(recorded[(steps - 1) // 2]), found.error_percent / 100.0
     slowest = _pick(waits_in_steps(graph, found.now), place).argmin(axis=0)
     name, times = Counter(slowest.tolist()).most_common(1)[0]
+    now = _pick(found.now.step_ps, place)[slowest, np.arange(steps)]
+    ratio = np.minimum(np.divide(then, now, out=np.ones(steps), where=now > 0), 1.0)
+    least, usual, most = (float(np.percentile(ratio, at)) for at in (_MOST_STEPS[0], 50, _MOST_STEPS[1]))
+    recorded = _pick([rank.graph.recorded_ps for rank in graph.ranks], place)[slowest, np.arange(steps)]
+    step_ps, doubt = int(np.sort(recorded, kind="stable")[(steps - 1) // 2]), found.error_percent / 100.0
     return Balanced(
         len(place), steps, graph.ranks[name].name, times, step_ps, round(step_ps * usual),
         round(step_ps * max(least - doubt, 0.0)), round(step_ps * min(most + doubt, 1.0)), found.error_percent,

@@ -17,7 +17,7 @@ from stepscope.analysis.account.contraction import Contraction
 from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host
 from stepscope.analysis.workers.collectives import Collectives, collectives_of
 from stepscope.analysis.workers.matching import Matched, StepKey, match_collectives, match_steps
-from stepscope.analysis.workers.rank_graphs import RankGraph, rank_graph_of
+from stepscope.analysis.workers.rank_graphs import PackedGraph, RankGraph, packed_graph_of, unpack
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, offsets_of
 from stepscope.records import dataclass
@@ -29,11 +29,11 @@ _FIRST = 16  # common collectives of two ranks that are laid side by side
 
 @dataclass(frozen=True)
 class RankModel:
-    """What is known of a rank."""
+    """What a joint replay needs of a rank, as it lies in the part of a report."""
 
     steps: StepsOfHost
     collectives: Collectives
-    graph: RankGraph
+    graph: PackedGraph
 
     @property
     def name(self) -> str:
@@ -43,8 +43,17 @@ class RankModel:
 
 def rank_of(trace: HostTrace) -> RankModel | None:
     """What a joint replay needs of a host; None where it has no steps or meets nobody."""
-    graph = rank_graph_of(trace)
+    graph = packed_graph_of(trace)
     return RankModel(steps_of_host(trace), collectives_of(trace), graph) if graph is not None else None
+
+
+@dataclass(frozen=True)
+class Member:
+    """A rank that is replayed with others."""
+
+    name: str
+    collectives: Collectives
+    graph: RankGraph
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,7 @@ class JointGraph:
         offset_ps: int64 of shape (ranks,), how far the start of each rank's replay is after that of the common one.
     """
 
-    ranks: tuple[RankModel, ...]
+    ranks: tuple[Member, ...]
     keys: list[list[StepKey]]
     meeting: I32
     first_row: I64
@@ -109,10 +118,11 @@ def join_ranks(ranks: Sequence[RankModel]) -> JointGraph | None:
     hosts, collectives = [rank.steps for rank in ranks], [rank.collectives for rank in ranks]
     keys = match_steps(hosts)
     matched, uneven = match_collectives(hosts, collectives, keys)
-    first = offsets_of([len(rank.graph.contraction.into) - 1 for rank in ranks])
-    meeting, common = _number_meetings(ranks, [rows for _, rows in matched], first)
+    members = tuple(Member(rank.name, rank.collectives, unpack(rank.graph)) for rank in ranks)
+    first = offsets_of([len(rank.graph.contraction.into) - 1 for rank in members])
+    meeting, common = _number_meetings(members, [rows for _, rows in matched], first)
     none = np.zeros(len(ranks), np.int64)
-    graph = JointGraph(tuple(ranks), keys, meeting, first, common, uneven, none)
+    graph = JointGraph(members, keys, meeting, first, common, uneven, none)
     graph, crossed = _without_circles(graph)
     if not graph.common:
         return None
@@ -177,7 +187,8 @@ def waits_in_steps(graph: JointGraph, replayed: JointReplay) -> list[I64]:
     for rank, first, length in lengths:
         rows = slice(first, first + len(length))
         waits = replayed.done_ps[rows] - length - replayed.arrival_ps[rows]
-        place = np.full(len(rank.steps.rows) + 1, -1, np.int64)  # the last one for no step
+        last = max(max(rank.collectives.step, default=-1), int(rank.graph.steps.max())) + 2
+        place = np.full(last, -1, np.int64)  # the last one for no step
         place[rank.graph.steps] = np.arange(len(rank.graph.steps))
         step = place[np.array(rank.collectives.step, np.int64)[rank.graph.place]]
         summed = np.bincount(step[step >= 0], weights=waits[step >= 0], minlength=len(rank.graph.steps))
@@ -255,7 +266,7 @@ def _without_circles(graph: JointGraph) -> tuple[JointGraph, int]:
     return graph, before - graph.common
 
 
-def _number_meetings(ranks: Sequence[RankModel], matched: Sequence[Matched], first: I64) -> tuple[I32, int]:
+def _number_meetings(ranks: Sequence[Member], matched: Sequence[Matched], first: I64) -> tuple[I32, int]:
     """The meeting of each row, those of several ranks first, and how many these are."""
     meeting = np.full(int(first[-1]), -1, np.int64)
     rows = [_rows_of_collectives(rank, begin) for rank, begin in zip(ranks, first.tolist(), strict=False)]
@@ -276,7 +287,7 @@ def _renumber(meeting: I64) -> tuple[I32, int]:
     return found.astype(np.int32), several
 
 
-def _rows_of_collectives(rank: RankModel, first: int) -> list[int]:
+def _rows_of_collectives(rank: Member, first: int) -> list[int]:
     """The row of each collective of a rank; -1 for those that are not replayed, and for what one rank sends to another,
     which do not wait for each other in the same way."""
     row = np.full(len(rank.collectives.name), -1, np.int64)

@@ -38,7 +38,7 @@ from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS
 from stepscope.analysis.workers.collectives import Collectives, collectives_of
 from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.analysis.workers.matching import correct_clocks
-from stepscope.analysis.workers.rank_graphs import RankGraph, rank_graph_of
+from stepscope.analysis.workers.rank_graphs import PackedGraph, packed_graph_of
 from stepscope.analysis.workers.slow_workers import (
     HostStep,
     Lateness,
@@ -145,7 +145,7 @@ class Partial:
     devices: list[DeviceSteps]
     accounts: dict[str, list[CausesOfStep]]
     collectives: Collectives
-    graph: RankGraph | None
+    graph: PackedGraph | None
 
     @property
     def rank(self) -> RankModel | None:
@@ -231,7 +231,7 @@ def partial(trace: HostTrace) -> Partial:
         devices=device_steps(trace),
         accounts={} if steps_of(trace).source == "none" else _accounts(trace, len(working)),
         collectives=collectives_of(trace),
-        graph=rank_graph_of(trace),
+        graph=packed_graph_of(trace),
     )
 
 

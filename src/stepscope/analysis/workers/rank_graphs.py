@@ -36,6 +36,47 @@ class RankGraph:
     left_out: int
 
 
+@dataclass(frozen=True)
+class PackedGraph:
+    """The same as plain lists, as it lies in the part of a report; attributes as of RankGraph and Contraction."""
+
+    place: list[int]
+    length_ps: list[int]
+    into: list[int]
+    source: list[int]
+    weight_ps: list[int]
+    lost: int
+    steps: list[int]
+    usual: list[bool]
+    recorded_ps: list[int]
+    left_out: int
+
+
+def packed_graph_of(trace: HostTrace) -> PackedGraph | None:
+    """The contracted graph of a rank as plain lists; None as of `rank_graph_of`."""
+    graph = rank_graph_of(trace)
+    if graph is None:
+        return None
+    ways = graph.contraction
+    return PackedGraph(
+        graph.place.tolist(), ways.length_ps.tolist(), ways.into.tolist(), ways.source.tolist(),
+        ways.weight_ps.tolist(), ways.lost, graph.steps.tolist(), graph.usual.tolist(), graph.recorded_ps.tolist(),
+        graph.left_out,
+    )  # fmt: skip
+
+
+def unpack(packed: PackedGraph) -> RankGraph:
+    """The graph of plain lists."""
+    place, length, into, weight, steps, recorded = (
+        np.array(column, np.int64)
+        for column in (
+            packed.place, packed.length_ps, packed.into, packed.weight_ps, packed.steps, packed.recorded_ps
+        )
+    )  # fmt: skip
+    contraction = Contraction(length, into, np.array(packed.source, np.int32), weight, packed.lost)
+    return RankGraph(place, contraction, steps, np.array(packed.usual, np.bool_), recorded, packed.left_out)
+
+
 def rank_graph_of(trace: HostTrace) -> RankGraph | None:
     """The contracted graph of a rank, made once per trace; None without steps or collectives."""
     return trace.derived("rank graph", _rank_graph)

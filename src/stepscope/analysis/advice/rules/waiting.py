@@ -5,7 +5,6 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import (
     Bound,
-    estimate_uncontended_share,
     events_ms,
     predict_without,
     uncontended_share,
@@ -149,7 +148,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     bounds = _bounds(context, kind, max(waits - recorded, 0.0))
     gain = predict_without(
         context, waits, "waiting for input", bounds, parts, _contention_ms(context, waits), recorded,
-        crowded=_cores_per_thread(context), change="python" if unnamed else "workers",
+        change="python" if unnamed else "workers",
     )  # fmt: skip
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
@@ -194,7 +193,7 @@ def _evaluate_contention(context: Context, waits: float) -> Advice | None:
     if context.percent(busy) < _BUSY_PERCENT or slower < _DISTURBED:
         return None
     # The input costs the step at most its own run time.
-    taken = min((1 - estimate_uncontended_share(context, _cores_per_thread(context))) * context.compute_ms, busy)
+    taken = min(slower * context.compute_ms, busy)
     activity = "Python prepares it" if kind == "input_python" else "its files are read"
     advised = predict_without(context, taken, "contention from the input's threads", computes=True).advice(
         rule="input.python-competes" if kind == "input_python" else "input.reading-competes",
@@ -231,21 +230,6 @@ def _contention_ms(context: Context, waits: float) -> float:
     if feed.loader == "single" or not (feed.loader or feed.has_iterators):
         return waits * context.percent(waits) / 100
     return max(waits, context.per_step(feed.produced_ps) / MS)
-
-
-def _cores_per_thread(context: Context) -> float | None:
-    """Cores per thread that wants one while a step computes, 1 at most; None if unknown.
-
-    tf.data runs its ops on as many threads as there are cores.
-    """
-    feed, work = _feed(context), context.work
-    if not feed.threads or not feed.produced_ps or work is None or not work.compute_ps:
-        return None
-    period = context.period_ms * MS
-    making = min(context.per_step(feed.produced_ps) / period, 1.0)
-    side_by_side = context.per_step(feed.ops_ps) / period if feed.in_parallel else 0.0
-    wanted = work.self_ps / work.compute_ps + max(making, side_by_side)
-    return min(feed.threads / wanted, 1.0)
 
 
 def _wait_intervals(context: Context, unnamed: float) -> tuple[Interval, ...]:

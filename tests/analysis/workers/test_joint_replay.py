@@ -1,0 +1,210 @@
+"""Ranks replayed together, and what changes give them: drawn ranks that meet, with the expected steps beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from draw import MS, Sort, draw
+
+from stepscope.analysis.account.contraction import contract
+from stepscope.analysis.account.model import StepModel, model_of
+from stepscope.analysis.account.replay import replay
+from stepscope.analysis.advice.whatif import OVERLAP, REMOVE, SCALE, Change, WhatIfReport, what_if
+from stepscope.analysis.workers.joint_replay import (
+    JointGraph,
+    join_ranks,
+    joint_error_percent,
+    rank_of,
+    replay_together,
+    waits_in_steps,
+)
+from stepscope.analysis.workers.rank_graphs import meetings_of
+from stepscope.model import EventKind as K
+from stepscope.model import HostTrace
+
+# A rank whose input takes 6 of 10 ms, and one that waits for it in the collective; both start their steps together.
+LATE = """
+host main | M0--------M1--------M2--------
+host main | I-----aaG-I-----aaG-I-----aaG-
+"""
+EARLY = """
+host main | M0--------M1--------M2--------
+host main | I-aaG-----I-aaG-----I-aaG-----
+"""
+# Gradients are reduced on a stream of their own beside the backward pass; the next step's work waits for both.
+DEVICES = {
+    "N": Sort(K.COLLECTIVE, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "correlation_id"),
+    "S": Sort(K.SYNC, "cudaDeviceSynchronize"),
+}
+
+
+def four_steps(host: str, compute: str, reduce: str) -> str:
+    """Four steps of three rows, in which `#` and `%` are the numbers of two launches."""
+    rows = [f"host main | {''.join(f'M{step}----------' for step in range(4))}"]
+    for place, row in (("host main", host), ("gpu0 s7  ", compute), ("gpu0 s20 ", reduce)):
+        numbered = (row.replace("#", str(2 * step + 1)).replace("%", str(2 * step + 2)) for step in range(4))
+        rows.append(f"{place} | {''.join(numbered)}")
+    return "\n".join(rows)
+
+
+BESIDE = four_steps(
+    "L#L%S-------",
+    "  k#-----   ",
+    "    N%------",
+)
+BEHIND = four_steps(
+    "L#b---L%S---",
+    "  k#-       ",
+    "        N%--",
+)
+
+
+def sized(count: int) -> dict[str, Sort]:
+    stats = {"In msg nelems": count, "Out msg nelems": count, "dtype": "Float"}
+    return {"G": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce", stats=stats)}
+
+
+def joined(*traces: HostTrace) -> JointGraph:
+    ranks = [rank_of(trace) for trace in traces]
+    graph = join_ranks([rank for rank in ranks if rank is not None])
+    assert graph is not None
+    return graph
+
+
+def steps_ms(graph: JointGraph) -> list[list[float]]:
+    return [(steps / MS).tolist() for steps in replay_together(graph).step_ps]
+
+
+def ask(traces: list[HostTrace], *changes: Change) -> WhatIfReport:
+    models = [model_of(trace) for trace in traces]
+    return what_if([model for model in models if model is not None], changes, lambda _: ())
+
+
+def test_ranks_replay_together_as_they_were_recorded():
+    graph = joined(draw(LATE, host="a"), draw(EARLY, host="b"))
+
+    assert graph.common == 3
+    assert steps_ms(graph) == [[10, 10, 10], [10, 10, 10]]
+    assert joint_error_percent(graph, replay_together(graph)) == [0, 0]
+    assert [(waits / MS).tolist() for waits in waits_in_steps(graph, replay_together(graph))] == [[0] * 3, [4] * 3]
+
+
+def test_without_its_input_the_late_rank_lets_all_others_go_on_as_well():
+    found = ask([draw(LATE, host="a"), draw(EARLY, host="b")], Change(REMOVE, "input"))
+
+    # 2 of work and 2 of communication are left on both; the second rank alone would still wait and take 8.
+    assert found.figures["step_time_ms"] == 10
+    assert found.figures["predicted_step_time_ms"] == 4
+    assert found.figures["replay_error_percent"] == 0
+    assert {row["cause"]: row["ms"] for row in found.causes} == {"host_compute": 2, "communication": 2}
+    assert found.changes[0]["part_ms"] == 6  # on the rank that has most of it
+    assert any("2 ranks were replayed together" in said for said in found.reasoning)
+
+
+def test_a_gain_of_the_early_rank_is_lost_in_its_wait_for_the_late_one():
+    early = draw(EARLY.replace("I-aa", "I-bb"), host="b")
+    found = ask([draw(LATE, host="a"), early], Change(REMOVE, "b"))
+
+    assert found.figures["predicted_step_time_ms"] == 10
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (Change(SCALE, "communication", 0.5), 9),  # of the 2 ms that it takes by itself, not of the wait
+        (Change(REMOVE, "communication"), 8),
+        (Change(OVERLAP, "communication"), 8),
+    ],
+)
+def test_communication_is_what_the_last_rank_spends_on_it(change, expected):
+    found = ask([draw(LATE, host="a"), draw(EARLY, host="b")], change)
+
+    assert found.figures["predicted_step_time_ms"] == expected
+
+
+def test_a_collective_on_a_stream_of_its_own_takes_time_only_where_work_does_not_cover_it():
+    traces = [draw(BESIDE, DEVICES, host="a"), draw(BEHIND, DEVICES, host="b")]
+    graph = joined(*traces)
+
+    assert graph.common == 4
+    assert joint_error_percent(graph, replay_together(graph)) == [0, 0]
+    assert [(waits / MS).tolist() for waits in waits_in_steps(graph, replay_together(graph))] == [[4] * 4, [0] * 4]
+    # It would end after 8 ms, and the first rank computes until the 9th.
+    assert ask(traces, Change(REMOVE, "b")).figures["predicted_step_time_ms"] == 9
+
+
+def test_collectives_of_other_sizes_are_not_the_same_and_keep_their_lengths():
+    late, early = draw(LATE, sized(1000), host="a"), draw(EARLY, sized(2000), host="b")
+    ranks = [rank for rank in (rank_of(late), rank_of(early)) if rank is not None]
+
+    assert join_ranks(ranks) is None
+    found = ask([late, early], Change(REMOVE, "input"))
+    assert "replayed alone, waits for others as recorded: no collective matches" in "; ".join(found.reasoning)
+    assert found.figures["predicted_step_time_ms"] == 8  # the early rank's own replay: its wait stays
+
+
+def test_one_collective_that_does_not_match_is_counted_and_the_others_meet():
+    extra = {"E": Sort(K.COLLECTIVE_CALL, "gloo:barrier")}
+    graph = joined(
+        draw(LATE.replace("I-----aaG-I-----aaG-I", "I-----aaG-I---E-aaG-I"), extra, host="a"),
+        draw(EARLY.replace("I-aaG-----I", "I-aaG---E-I"), extra, host="b"),
+    )
+
+    assert graph.common == 3
+    assert len(set(graph.meeting.tolist())) == 3 + 2 + 2 * 4  # two of one rank each, and the bounds
+
+
+def test_ranks_that_come_to_collectives_in_another_order_do_not_wait_in_circles():
+    extra = {"E": Sort(K.COLLECTIVE_CALL, "gloo:barrier")}
+    first = "host main | M0--------M1--------\nhost main | aaG-bbE---aaG-bbE---"
+    second = "host main | M0--------M1--------\nhost main | aaE-bbG---aaE-bbG---"
+    graph = joined(draw(first, extra, host="a"), draw(second, extra, host="b"))
+
+    assert graph.common == 2
+    assert graph.uneven == 2
+    assert steps_ms(graph) == [[10, 10], [10, 10]]
+
+
+def test_no_recorded_time_is_read():
+    trace = draw(BEHIND, DEVICES)
+    model = model_of(trace)
+    assert model is not None
+    meetings = meetings_of(trace, model.graph)[0]
+    mixed = np.random.default_rng(3).permutation(model.graph.start_ps)
+
+    plain = contract(model.graph, meetings)
+    hidden = contract(replace(model.graph, start_ps=mixed, end_ps=mixed), meetings)
+
+    for one, other in zip(vars(plain).values(), vars(hidden).values(), strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("ahead_ns", [0, 5_000_000_000, -300_000_000])
+def test_clocks_that_differ_change_nothing(ahead_ns):
+    start = 1_700_000_000_000_000_000
+    graph = joined(draw(LATE, host="a", start_unix_ns=start), draw(EARLY, host="b", start_unix_ns=start + ahead_ns))
+    late_start = joined(draw(LATE, host="a"), draw(EARLY.replace("| ", "| z-"), host="b"))
+
+    assert steps_ms(graph) == [[10, 10, 10], [10, 10, 10]]
+    assert [steps[1:] for steps in steps_ms(late_start)] == [[10, 10], [10, 10]]
+
+
+def test_the_joint_replay_of_all_nodes_is_that_of_the_meetings():
+    from stepscope.analysis.account.interventions import End
+    from stepscope.analysis.workers.foretell_ranks import _expand, _play, join_models
+
+    models: list[StepModel] = []
+    for name, picture in (("a", BESIDE), ("b", BEHIND)):
+        model = model_of(draw(picture, DEVICES, host=name))
+        assert model is not None
+        models.append(model)
+    joint, _ = join_models(models)
+    assert joint is not None
+    played = _play(joint, [[], []], End.USUAL, [1.0, 1.0])
+
+    for at, model in enumerate(joint.models):
+        expanded = _expand(joint, played, at)
+        again = replay(model.graph, expanded.own_ps.sum_by_node().astype(np.int64))
+        assert again.step_ps.tolist() == played.step_ps[at].tolist()

@@ -137,6 +137,16 @@ def test_a_program_with_too_few_steps_is_told_so(watch, fake_session):
     )
 
 
+def test_the_last_step_that_a_program_marks_counts(watch):
+    watcher = watch(steps=9, skip=5)
+    for number in range(3):
+        watcher.mark_step(number)
+
+    watcher.finish()
+
+    assert "the program ran 3 steps (as the program marks them)" in watcher.outcome
+
+
 def test_a_capture_that_cannot_start_is_told(watch, fake_session):
     fake_session.fails = True
     watcher = watch()

@@ -236,7 +236,7 @@ def _bytes_of_work(trace: HostTrace, found: Attribution) -> pa.Array:
 
 KERNELS = View(
     "kernels",
-    "The work that devices did, a piece a row: kernels, copies, collectives. `kind` tells them apart.",
+    "The work that devices did, a piece a row: kernels, copies, collectives. `kind` says which it is.",
     (
         *_event_columns(_work_rows, "as in `events`"),
         *_time_columns(_work_rows),

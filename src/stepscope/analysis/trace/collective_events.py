@@ -11,7 +11,7 @@ import numpy as np
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.vocabulary.collectives import is_library_call
 
 K = EventKind
@@ -25,7 +25,7 @@ def collective_rows(trace: HostTrace) -> I64:
     threads = is_thread_event(trace)
     calls = np.flatnonzero(threads & (trace.events.kind == K.COLLECTIVE_CALL))
     types = trace.events.type[calls]
-    by_library = [at for at in np.unique(types).tolist() if is_library_call(trace.strings[trace.event_types.name[at]])]
+    by_library = [at for at in distinct(types).tolist() if is_library_call(trace.strings[trace.event_types.name[at]])]
     return calls[np.isin(types, by_library)] if by_library else calls[~_inside_call(trace, calls)]
 
 

@@ -32,6 +32,7 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
+from stepscope.errors import counted
 
 _REQUEST_PATIENCE_S = 2.0  # how long a request waits for steps of a program that has had some
 _ONE_TIME, _STALE_STEPS = 2, 50  # a source with two steps, followed by fifty of another one, is not the loop's
@@ -420,7 +421,8 @@ class Watcher:
 
     def _report_too_few_steps(self) -> None:
         assert self._best is not None
-        steps = f"the program ran {self._counts[self._best]} steps ({self._best.name})"
+        ended = self._counts[self._best] + (self._best is MARKED)  # no mark follows the last step
+        steps = f"the program ran {counted(ended, 'step')} ({self._best.name})"
         self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer (--skip)"
         if self._is_child:
             self._ledger.add(self.outcome)

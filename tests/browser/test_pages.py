@@ -279,7 +279,7 @@ def test_the_step_range_filters_the_pages(page, page_server, corpus, capsys):
     page.keyboard.press("s")
     await_address(page, "#/summary?")
     settle(page)
-    mean = page.locator(".verdict .figure").first
+    mean = page.locator(".verdict > .figures .figure").first
     expect(mean).to_have_attribute("data-hint-value", f"{report['step_time_ms']['mean']} ms")
     page.get_by_role("button", name="Show all steps").click()
     await_address(page, without="steps=")

@@ -17,7 +17,7 @@ def test_the_cost_of_profiling_is_a_figure_beside_the_step_time(browser, tmp_pat
     store_profile(tmp_path, "run", profiled_trace(**cost))
     with running(tmp_path) as server, watched_page(browser, server.address, page_problems) as page:
         page.goto(f"{server.address}#/summary?session={server.session('run')}")
-        page.locator(".verdict .figure").first.wait_for()
+        page.locator(".verdict > .figures .figure").first.wait_for()
         figures = page.locator(".verdict .figure").filter(has_text="Cost of profiling").all()
 
         assert [figure.get_attribute("data-hint-value") for figure in figures] == shown

@@ -25,7 +25,7 @@ from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, distinct
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import OpTrait
 
@@ -173,7 +173,7 @@ def _parts_of_programs(trace: HostTrace, loop: LoopTime) -> Iterator[tuple[str, 
     """Each compiled program, followed to the calls of the loop's thread that run it."""
     rows, own_ps = work_events_of(trace).get("programs", (np.empty(0, np.int64),) * 2)
     module = trace.stat_strings(stat_names.HLO_MODULE, rows=rows)
-    programs = np.unique(module).tolist()
+    programs = distinct(module).tolist()
     if not 1 < len(programs) <= _FEW_PROGRAMS:
         return
     for program in programs:

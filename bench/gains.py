@@ -259,7 +259,8 @@ def _score(verdicts: Sequence[Verdict]) -> str:
     return (
         f"the first advice is right in {sum(verdict.is_right for verdict in verdicts)} of {len(verdicts)}; the culprit"
         f" in {sum(verdict.is_culprit_right for verdict in planted)} of {len(planted)}, and in"
-        f" {sum(verdict.is_culprit_right for verdict in stacks)} of {len(stacks)} with Python calls; the fixed"
+        f" {sum(verdict.is_culprit_right for verdict in stacks)} of {len(stacks)} with Python calls (none is named in"
+        f" {sum(verdict.culprit is None for verdict in planted)}); the fixed"
         f" variant gets `none` in {sum(verdict.fixed == 'none' for verdict in verdicts)} of {len(verdicts)};"
         f" {_score_gains(planted)} In those whose interval lies within {CLOSE:.0%}: {_score_gains(precise)}"
     )

@@ -117,7 +117,7 @@ def ask_window(trace: HostTrace, begin: int, end: int) -> None:
     level = level_for(begin, end, WIDTH)
     find_slices(trace, begin, end, np.arange(index_of(trace).first_row[-1]), WIDTH, MOST_SLICES)
     for group in all_groups(groups_of(trace)):
-        group_load(trace, group, begin >> level, -(-end >> level) - (begin >> level), level)
+        group_load(trace, group, begin >> level << level, -(-end >> level) - (begin >> level), level)
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ __all__ = ["MEMORY_OF_FILE", "LoadedProfile", "compare", "load"]
 Progress = Callable[[str], None]
 
 _MOST_NAMED = 5  # runs that a message lists
-_MOST_MODELS = 4  # hosts that a what-if replays: the slowest, since the others wait for them
+_MOST_MODELS = 8  # hosts that a what-if replays: the slowest, since the others wait for them
 _MEMORY_TOOL = "memory-profile"
 _OP_TOOLS = ("op-stats", "kernel-stats")
 
@@ -454,7 +454,7 @@ class LoadedProfile:
         return whatif.what_if(models, changes, self._ops_of_class, tuple(file.host for file in self._files))
 
     def _slowest_hosts(self) -> list[HostFile]:
-        """The hosts with the longest median steps, four at most."""
+        """The hosts with the longest median steps, eight at most."""
         if len(self._files) <= _MOST_MODELS:
             return [*self._files]
         partials, _ = self._partials(self._files, tool_named("overview"))

@@ -205,8 +205,7 @@ def test_the_version_needs_no_library() -> None:
 def test_a_first_overview_imports_what_reads_and_computes_and_nothing_else(path: str) -> None:
     modules = imported_by("overview", path, "--format", "json")
 
-    assert libraries(modules) - {"yaml"} == {"numpy", "msgspec"}
-    assert "numpy.ma" not in modules  # which `np.unique` and `np.median` import
+    assert libraries(modules) - {"logging", "yaml"} == {"numpy", "msgspec"}
     tools = {module.rpartition(".")[2] for module in modules if module.endswith("_tool")}
     assert tools == {"overview_tool", "steps_tool"}
 

@@ -152,7 +152,9 @@ function Flows({ model, details, links }: { model: Model; details: EventDetails;
       ))}
       {!around.length && <div class="muted">nothing: no event of its track contains it</div>}
       {details.inside > 0 && (
-        <div class="muted tl-inside">{details.inside.toLocaleString("en-US")} events inside it</div>
+        <div class="muted tl-inside">
+          {details.inside === 1 ? "1 event inside it" : `${details.inside.toLocaleString("en-US")} events inside it`}
+        </div>
       )}
     </div>
   );

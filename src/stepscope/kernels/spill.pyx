@@ -195,13 +195,16 @@ cdef extern from *:
     }
 
     /* Writes a chunk to the file and maps the file in its place.  Who writes to the chunk meanwhile waits for the lock
-       in `spill_fault`.  A full file cache makes writing slow; what others touch of files meanwhile leaves again. */
-    static int spill_move(spill_block* block, size_t number) {
+       in `spill_fault`.  A full file cache makes writing slow; what others touch of files meanwhile leaves again.
+       A chunk without an end is being filled, and stays unless `even_filling`: the rest would be written to the file
+       page by page. */
+    static int spill_move(spill_block* block, size_t number, int even_filling) {
         char *start = spill_chunk(block, number), *stop = spill_chunk(block, number + 1), *at;
         int pages = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), whole = 1;
         for (at = start; at < stop && !spill_is_there(pages, at, spill_piece(at, stop)); at += spill_piece(at, stop))
             ;
-        if (at == stop || !spill_open(block) || mprotect(start, (size_t)(stop - start), PROT_READ)) {
+        if (at == stop || (!even_filling && stop - start > SPILL_PIECE
+                           && !spill_is_there(pages, stop - SPILL_PIECE, SPILL_PIECE)) || !spill_open(block) || mprotect(start, (size_t)(stop - start), PROT_READ)) {
             close(pages);
             return 0;
         }
@@ -272,7 +275,7 @@ cdef extern from *:
             if (stop > first)
                 madvise(spill_chunk(block, first), (size_t)(spill_chunk(block, stop) - spill_chunk(block, first)),
                         MADV_DONTNEED);
-            else if (!(moves && spill_move(block, stop++))) {
+            else if (!(moves && spill_move(block, stop++, moves > 1))) {
                 stop = first + 1;
                 continue;
             }
@@ -281,6 +284,7 @@ cdef extern from *:
         return resident;
     }
 
+    /* `moves`: 0 lets only pages of files leave, 1 also chunks that are full, 2 all. */
     static size_t spill_evict_all(size_t resident, size_t goal, int moves) {
         spill_block* at;
         for (at = spill_all.previous; at != &spill_all && resident > goal; at = at->previous)
@@ -323,6 +327,7 @@ cdef extern from *:
         if (resident > goal) {
             spill_drop_spares(goal / 2);
             spill_evict_all(spill_resident(), goal, 1);
+            spill_evict_all(spill_resident(), goal, 2);
         }
         if (spill_spare_bytes && spill_resident() > goal)
             spill_drop_spares(0);

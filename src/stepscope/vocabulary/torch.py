@@ -167,6 +167,7 @@ NAMES: tuple[NameTable, ...] = (
         )
     ),
     NameTable(
+        applies=lambda name: name.endswith(("pin_memory", "__init__")),
         rules=(
             (
                 InputTrait.PINS_MEMORY,
@@ -174,7 +175,7 @@ NAMES: tuple[NameTable, ...] = (
             ),
             # The constructor of a loader's iterator, if Python calls were recorded.
             (InputTrait.STARTS_LOADER, r".*torch/utils/data/dataloader\.py\(\d+\): __init__$"),
-        )
+        ),
     ),
 )
 

@@ -74,6 +74,33 @@ def test_backward_work_of_unknown_forward_ops_stays_where_it_runs() -> None:
     assert place(trace, "host_compute") == ("update", "train.py", 3)
 
 
+def test_what_hooks_of_a_backward_pass_send_is_no_line_of_the_program() -> None:
+    trace = draw(
+        """
+        host main | M0--------M1--------M2--------
+        host main | f-u-------f-u-------f-u-------
+        host main | a1B1------a2B2------a3B3------
+        host main |   GGGGGGG   GGGGGGG   GGGGGGG
+        """.replace("GGGGGGG", "G------"),
+        SORTS_HERE,
+    )
+
+    assert place(trace, "communication") == ("gloo:all_reduce", None, None)
+
+
+def test_a_collective_that_the_program_calls_is_its_line() -> None:
+    trace = draw(
+        """
+        host main | M0--------M1--------M2--------
+        host main | f-u-------f-u-------f-u-------
+        host main | a1G------ a2G------ a3G------
+        """,
+        SORTS_HERE,
+    )
+
+    assert place(trace, "communication") == ("update", "train.py", 3)
+
+
 def test_a_comprehension_is_a_part_of_the_function_around_it() -> None:
     trace = draw(
         """

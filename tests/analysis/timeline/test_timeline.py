@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.analysis.resources.counters import counter_window, counters_of
-from stepscope.analysis.timeline import details, search, selection
+from stepscope.analysis.timeline import details, load, search, selection
 from stepscope.analysis.timeline.index import Window, find_slices, index_of, level_for
 from stepscope.analysis.timeline.load import group_load
-from stepscope.analysis.timeline.tracks import activity_ps, group_named, groups_of
+from stepscope.analysis.timeline.tracks import activity_ps, all_groups, group_named, groups_of
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
 
@@ -368,6 +368,17 @@ def test_a_host_is_as_busy_as_the_number_of_its_threads_at_work():
 
     assert group_load(trace, groups_of(trace)[0], 0, 3, 3).tolist() == [1.0, 0.0, 0.5]
     assert group_load(two, groups_of(two)[0], -8, 3, 3).tolist() == [0.0, 2.0, 0.0]
+
+
+@given(traces(), st.integers(0, 20), st.integers(-6, 40), st.integers(1, 20))
+@settings(max_examples=60, deadline=None)
+def test_the_load_of_wide_cells_is_that_of_the_narrow_ones_in_them(trace, extra, first, cells):
+    for group in all_groups(groups_of(trace)):
+        level = load._coarse_of(trace, group).level + extra
+        begin = first << level
+        expected = load._cover(load._spans_of(trace, group), begin, cells, level) / (1 << level)
+
+        assert group_load(trace, group, begin, cells, level).tolist() == expected.tolist()
 
 
 def counting(values: list[tuple[int, float]]) -> HostTrace:

@@ -141,6 +141,7 @@ def test_collectives_of_other_sizes_are_not_the_same_and_keep_their_lengths():
 
     assert join_ranks(ranks) is None
     found = ask([late, early], Change(REMOVE, "input"))
+    assert "replayed alone, waits for others as recorded: no collective matches" in "; ".join(found.reasoning)
     assert found.figures["predicted_step_time_ms"] == 8  # the early rank's own replay: its wait stays
 
 
@@ -199,7 +200,7 @@ def test_the_joint_replay_of_all_nodes_is_that_of_the_meetings():
         model = model_of(draw(picture, DEVICES, host=name))
         assert model is not None
         models.append(model)
-    joint = join_models(models)
+    joint, _ = join_models(models)
     assert joint is not None
     played = _play(joint, [[], []], End.USUAL, [1.0, 1.0])
 

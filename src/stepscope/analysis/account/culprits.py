@@ -15,7 +15,7 @@ from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, ki
 from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import main_function
 from stepscope.analysis.trace.attribution import attribute
-from stepscope.analysis.trace.columns import events_of_kind, is_call_with
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with, is_inside
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.source_lines import source_lines
@@ -78,9 +78,13 @@ class Finder:
     def __init__(self, trace: HostTrace, event: I64, length_ps: I64) -> None:
         self._trace, self._event, self._length = trace, event, length_ps
         self._is_work = (event >= 0) & is_device_work(trace)[event]
-        # Device work is followed to the call that launched it, and backward work to its forward op.
+        # Device work is followed to the call that launched it, and backward work to its forward op.  No line of the
+        # program asks for what hooks of a backward pass send.
         host = np.where(self._is_work, forest(trace).cause[event], event).astype(np.int64)
+        talks = np.flatnonzero(is_any_kind(kinds_of(trace, event), (K.COLLECTIVE, K.COLLECTIVE_CALL)) & (host >= 0))
+        of_hooks = talks[is_inside(trace, host[talks], K.BACKWARD)]
         self._host = forward_events(trace, host)
+        self._host[of_hooks] = -1
         self._users = self._find_frames("nearest frames of the user", _nearest_users)
         self._all: tuple[_Frames, I64] | None = None
 

@@ -63,7 +63,7 @@ def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tup
             yield nodes, Cause.INPUT, graph.own_ps[nodes]
         else:
             spent = _thread_shares(trace, graph, line, nodes, int(unrecorded[line]))
-            yield from ((nodes, cause, spent[:, cause]) for cause in np.flatnonzero(spent.any(axis=0)).tolist())
+            yield from ((nodes, cause, spent[:, cause]) for cause in Cause)
 
 
 def time_by_label(trace: HostTrace, graph: Graph, line: int, nodes: I64, label: U8, labels: int) -> I64:

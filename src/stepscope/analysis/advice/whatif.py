@@ -156,7 +156,7 @@ def what_if(
     without_cause = {change.part for change in changes} & set(CLASSES) - set(CAUSE_OF_CLASS)
     ops = {kind: ops_of_class(kind) for kind in without_cause}
     found = [(model, _select(model, changes, ops)) for model in carrying]
-    joint = join_models(carrying) if len(carrying) > 1 else None
+    joint, why_alone = join_models(carrying) if len(carrying) > 1 else (None, "")
     foretold = _foretell_together(joint, changes, found) if joint else _foretell_alone(changes, found)
     if not foretold:
         raise _no_such_part(carrying[0], changes, ops)
@@ -168,7 +168,7 @@ def what_if(
         changes=tuple(_change_row(*each) for each in zip(changes, parts, strict=True)),
         figures=_figures(error, longest),
         causes=_cause_rows(longest),
-        reasoning=_reasoning(model, longest, 1 if joint else len(carrying)),
+        reasoning=_reasoning(model, longest, 1 if joint else len(carrying), why_alone),
     )
 
 
@@ -340,13 +340,15 @@ def _cause_rows(foretold: Foretold) -> tuple[dict[str, Cell], ...]:
     )
 
 
-def _reasoning(model: StepModel, foretold: Foretold, hosts: int) -> tuple[str, ...]:
+def _reasoning(model: StepModel, foretold: Foretold, hosts: int, why_alone: str) -> tuple[str, ...]:
     said = ["the recorded steps were replayed with the changes made"]
     if foretold.causes:
         first = next(iter(foretold.causes))
         said.append(f"most of the step is then spent on {SENTENCE_OF[first]}")
     if hosts > 1:
         said.append(f"of {hosts} hosts, {model.trace.host} has the longest step then")
+    if why_alone:
+        said.append(f"each rank was replayed alone, waits for others as recorded: {why_alone}")
     return (*said, *foretold.reasons)
 
 

@@ -314,8 +314,9 @@ def _describe_events(trace: HostTrace, memory: Allocations, rows: I64) -> tuple[
 
 
 def _read_texts(trace: HostTrace, rows: I64) -> list[str | None]:
-    known = {row: trace.strings[row] for row in np.unique(rows).tolist() if row >= 0}
-    found = {row: text for row, text in known.items() if text not in ("", "(null)")}
+    known = np.unique(rows[rows >= 0])
+    texts = zip(known.tolist(), trace.strings.texts(known), strict=True)
+    found = {row: text for row, text in texts if text not in ("", "(null)")}
     return [found.get(row) for row in rows.tolist()]
 
 

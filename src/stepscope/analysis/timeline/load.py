@@ -12,7 +12,7 @@ from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import F64, I64, Mask, look_up
 from stepscope.records import dataclass
 
-_WIDTH = 1200  # pixels of a usual window
+_COARSE_CELLS = 1 << 16  # of a whole trace
 
 
 @dataclass(frozen=True)
@@ -24,31 +24,69 @@ class _Spans:
     busy: I64
 
 
+@dataclass(frozen=True)
+class _Coarse:
+    """How long lanes are at work in each cell of a level of their own, for windows with wider cells: a look at a large
+    part of a large trace would go to memory all over the place, or to the disk.
+
+    Attributes:
+        level: a cell has 2^level ps; first: the number of the first cell, counted from time 0.
+        busy_ps: float64 of shape (cells,), all lanes together; whole numbers, so sums of them are exact.
+    """
+
+    level: int
+    first: int
+    busy_ps: F64
+
+    def add_up(self, begin_ps: int, cells: int, level: int) -> F64:
+        """The same in wider cells, of which the first starts at a cell of these: float64 of shape (cells,), ps."""
+        begin, fold = (begin_ps >> self.level) - self.first, 1 << (level - self.level)
+        low = max(0, begin)
+        high = max(low, min(len(self.busy_ps), begin + cells * fold))
+        cell = (np.arange(low, high) - begin) // fold
+        return np.bincount(cell, self.busy_ps[low:high], minlength=cells).astype(np.float64)
+
+
 def group_load(trace: HostTrace, group: Group, begin_ps: int, cells: int, level: int) -> F64:
     """How many of a group's lanes are at work, on average over each cell: float64 of shape (cells,).
 
     A device is one lane, which is at work while any of its streams is.  On a host each thread is a lane, and elsewhere
     each line; these are at work while they are in any event.
     """
-    spans = _spans_of(trace, group)
+    coarse = _coarse_of(trace, group)
+    if level >= coarse.level and begin_ps % (1 << coarse.level) == 0:
+        return coarse.add_up(begin_ps, cells, level) / float(1 << level)
+    return _cover(_spans_of(trace, group), begin_ps, cells, level) / float(1 << level)
+
+
+def _cover(spans: _Spans, begin_ps: int, cells: int, level: int) -> F64:
+    """How long lanes are at work in each cell, together: float64 of shape (cells,), ps."""
     out = np.zeros(cells)
     lanes = np.arange(len(spans.first) - 1)
     kernels.pyramid.cover(spans.first, spans.start, spans.busy, lanes, begin_ps, level, out)
-    return out / float(1 << level)
+    return out
 
 
 def prepare_windows(trace: HostTrace) -> None:
     """Computes all that every window of the timeline needs, so that no window has to wait for it."""
     activity_ps(trace)
-    begin, end = trace.span_ps()
-    level = level_for(begin, max(end, begin + 1), _WIDTH)
     for group in all_groups(groups_of(trace)):
-        # The first look at a large trace goes to memory that nothing has been read from yet, or to the disk.
-        group_load(trace, group, begin >> level, -(-end >> level) - (begin >> level), level)
+        _coarse_of(trace, group)
 
 
 def _spans_of(trace: HostTrace, group: Group) -> _Spans:
     return trace.derived(f"timeline load {group.id}", lambda host: _find_spans(host, group))
+
+
+def _coarse_of(trace: HostTrace, group: Group) -> _Coarse:
+    return trace.derived(f"timeline coarse load {group.id}", lambda host: _find_coarse(host, group))
+
+
+def _find_coarse(trace: HostTrace, group: Group) -> _Coarse:
+    begin, end = trace.span_ps()
+    level = level_for(begin, max(end, begin + 1), _COARSE_CELLS)
+    first = begin >> level
+    return _Coarse(level, first, _cover(_spans_of(trace, group), first << level, -(-end >> level) - first, level))
 
 
 def _find_spans(trace: HostTrace, group: Group) -> _Spans:

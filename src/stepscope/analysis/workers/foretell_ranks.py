@@ -60,23 +60,29 @@ class JointModel:
     error_percent: tuple[float, ...]
 
 
-def join_models(models: Sequence[StepModel]) -> JointModel | None:
-    """The models of all ranks together; None where two do not meet, or where the joint replay is too far off."""
-    ranks = [rank_of(model.trace) for model in models]
-    known = [rank for rank in ranks if rank is not None]
-    graph = join_ranks(known) if 1 < len(known) == len(models) else None
+def join_models(models: Sequence[StepModel]) -> tuple[JointModel | None, str]:
+    """The models of all ranks together; None where two do not meet, or where the joint replay is too far off, and why
+    they cannot be joined, empty where no host takes part in collectives."""
+    ranks = [rank for model in models if (rank := rank_of(model.trace)) is not None]
+    if not ranks:
+        return None, ""
+    graph = join_ranks(ranks) if 1 < len(ranks) == len(models) else None
     if graph is None:
-        return None
-    errors = joint_error_percent(graph, replay_together(graph))
-    if any(error is None or error > MOST_ERROR_PERCENT for error in errors):
-        return None
+        return None, "no collective matches on several ranks"
+    errors = [error for error in joint_error_percent(graph, replay_together(graph)) if error is not None]
+    if len(errors) < len(models) or max(errors) > MOST_ERROR_PERCENT:
+        return None, f"replayed together, a step differs from the recorded one by {max(errors, default=100.0):.1f} %"
+    return _join(models, graph, errors), ""
+
+
+def _join(models: Sequence[StepModel], graph: JointGraph, errors: Sequence[float]) -> JointModel:
     meetings = tuple(meetings_of(model.trace, model.graph)[0] for model in models)
     left = [
         _share_without_wait(model.graph, each, rank.graph.contraction.length_ps, length)
         for model, each, rank, length in zip(models, meetings, graph.ranks, meeting_lengths(graph), strict=True)
     ]
     shortened = tuple(_shorten(model, share) for model, share in zip(models, left, strict=True))
-    return JointModel(shortened, meetings, tuple(left), graph, tuple(error for error in errors if error is not None))
+    return JointModel(shortened, meetings, tuple(left), graph, tuple(errors))
 
 
 def _share_without_wait(graph: Graph, meetings: Meetings, recorded_ps: I64, own_ps: I64) -> F64:
@@ -199,6 +205,8 @@ def _reasons(joint: JointModel, at: int, factor: float) -> list[str]:
     ]
     if joint.graph.uneven:
         said.append(f"{counted(joint.graph.uneven, 'collective')} did not match, so their recorded lengths stay")
+    if left_out := sum(rank.graph.left_out for rank in joint.graph.ranks):
+        said.append(f"{counted(left_out, 'collective')} had no room or no place in the model")
     if len(joint.models[at].steps) == 1:
         said.append("there is one step only, so how much steps differ is unknown")
     if factor != 1.0:

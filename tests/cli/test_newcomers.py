@@ -137,6 +137,16 @@ def test_a_logdir_that_may_not_be_read_is_not_served(tmp_path, monkeypatch, caps
     assert "permission denied" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("", "stepscope: [not-running]"), ("import logging; logging.basicConfig(format='LOG %(message)s')", "LOG [not")],
+)
+def test_what_is_said_in_a_program_without_logging_has_our_name(setting, said):
+    program = f"{setting}\nimport stepscope\nstepscope.stop()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.startswith(said)
+
+
 # -- words -------------------------------------------------------------------------------------------------------------
 
 

@@ -37,7 +37,7 @@ def forget() -> None:
 
 def warn(text: str) -> None:
     """Logs something that the user should know, though nothing was lost."""
-    _LOG.warning("%s", text)
+    _LOG.warning("%s", _signed(text))
 
 
 def inform(text: str) -> None:
@@ -45,10 +45,16 @@ def inform(text: str) -> None:
     _LOG.info("%s", text)
 
 
+def _signed(text: str) -> str:
+    """The text after our name where the program has set up no logging: Python prints the bare message then, between
+    the lines of the training."""
+    return text if _LOG.hasHandlers() else f"stepscope: {text}"
+
+
 def report(error: Exception, doing: str) -> StepscopeError:
     """Logs an error and keeps it for `last_error`; returns it as one of our own errors."""
     LAST.error = reported = error if isinstance(error, StepscopeError) else translate_error(error, doing)
-    _LOG.error("%s", reported)
+    _LOG.error("%s", _signed(str(reported)))
     return reported
 
 

@@ -22,7 +22,7 @@ import stepscope
 from bench.replay_constants import constants_table, measure_constants
 from bench.replay_ranks import Together, ranks_table, replay_sessions
 from stepscope.analysis.account.account import account_of
-from stepscope.analysis.account.build import build_graph
+from stepscope.analysis.account.build import build_graph, graph_of
 from stepscope.analysis.account.graph import NO_LINE
 from stepscope.analysis.account.model import usual_steps
 from stepscope.analysis.account.others import replay_from_others
@@ -136,7 +136,7 @@ def _extract_captures(shared: Path, folder: Path) -> list[Path]:
 def _traces_with_steps(folders: Sequence[Path]) -> list[HostTrace]:
     profiles = [stepscope.load(folder) for folder in folders]
     traces = [profile.trace(host) for profile in profiles for host in profile.hosts]
-    return [trace for trace in traces if build_graph(trace) is not None]
+    return [trace for trace in traces if graph_of(trace) is not None]  # else the whole capture counts as one step
 
 
 def _replay_all(folders: Sequence[Path], parts: int) -> Iterator[Replayed]:

@@ -67,6 +67,9 @@ def may_be_library(frame: str) -> bool:
     return frame.startswith("$") and is_anyones_file(place_of(frame)[1] or "")
 
 
+CODE_OF_MODULE = "<module>"  # how Python names code outside of any function
+
+
 def place_of(frame: str) -> tuple[str, str | None, int | None]:
     """The function, file and line of a recorded Python call; its whole text and None if it has no file.
 

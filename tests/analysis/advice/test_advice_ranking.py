@@ -203,6 +203,18 @@ def test_slow_python_without_a_framework_is_told_in_its_own_words_and_promises_n
     assert first.actions[1].startswith("replace loops over numbers in report.py:7 rank with NumPy")
 
 
+@pytest.mark.parametrize(("framework", "rule"), [("python", "python.plain"), ("jax", "python.gaps")])
+def test_python_that_sleeps_is_to_be_waited_for_elsewhere(framework: str, rule: str) -> None:
+    picture = "host main | M0--------M1--------\nhost main | p-------- p--------"
+    context = context_of(draw(picture, SORTS, usage=[(0, 20, 2, 0)]))
+    first = advise(replace(context, framework=framework)).items[0]
+
+    assert first.id == rule
+    assert "% of that time the thread sleeps" in first.evidence
+    assert any("let another thread wait" in action for action in first.actions)
+    assert not any("NumPy on whole arrays" in action for action in first.actions)
+
+
 def test_slow_python_that_was_sampled_only_is_named_by_its_samples() -> None:
     builder = TraceBuilder("host")
     main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "thread 7 (python)", 7)

@@ -116,10 +116,10 @@ def test_on_one_host_its_devices_are_compared() -> None:
         (1, "GPU:1", 16.0, 8.0, 50.0, None, None),
     ]
     assert report.findings[0] == (
-        "GPU:1 of host is the slowest in 2 of 2 steps: in these it is busy 8.000 ms longer than the median of the "
+        "GPU:1 of host is the slowest in 2 of 2 steps: in these it is busy 8.00 ms longer than the median of the "
         "others (50.0 % of the step)"
     )
-    assert report.findings[1] == "its largest extra time is 6.000 ms per step of computation on the device"
+    assert report.findings[1] == "its largest extra time is 6.00 ms per step of computation on the device"
     assert table(report.workers, "device", "steps", "mean_ms", "slowest_count") == [
         ("all", 2, 19.0, 2), ("GPU:0", 2, 8.0, 0), ("GPU:1", 2, 16.0, 2),
     ]  # fmt: skip
@@ -182,9 +182,9 @@ def test_the_slowest_host_is_named_with_what_it_spends_the_time_on() -> None:
         )
     ]  # fmt: skip
     assert report.findings == (
-        "b is the slowest in 3 of 3 steps: in these it is busy 4.000 ms longer than the median of the others "
+        "b is the slowest in 3 of 3 steps: in these it is busy 4.00 ms longer than the median of the others "
         "(30.8 % of the step)",
-        "its largest extra time is 4.000 ms per step of input",
+        "its largest extra time is 4.00 ms per step of input",
     )
     assert table(report.workers, "host", "slowest_count") == [("a", 0), ("b", 3), ("c", 0)]
 

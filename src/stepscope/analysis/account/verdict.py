@@ -85,7 +85,7 @@ def judge_account(account: StepAccount) -> Verdict:
     if rival := _rival(first, account):
         verdict = _verdict_of(rival.cause, account)
         label = f"between {_label(first)} and {verdict.replace('_', '-')}"
-        gain = f"without it a step would be only {_gain_percent(first, account):.1f} % shorter"
+        gain = f"without it a step would be {_gain_text(first, account)}"
         words = f"{label}: {sentence}; {gain}, as {cause_words(rival.cause)} then takes most of that time"
         return Verdict(first.verdict, share, threshold, words, (first.verdict, verdict))
     words = (
@@ -116,8 +116,9 @@ def _rival(first: _Limit, account: StepAccount) -> Rival | None:
     )
 
 
-def _gain_percent(limit: _Limit, account: StepAccount) -> float:
-    return 100.0 * (limit.longest.gain_ps or 0) / account.step_ps
+def _gain_text(limit: _Limit, account: StepAccount) -> str:
+    percent = f"{100.0 * (limit.longest.gain_ps or 0) / account.step_ps:.1f}"
+    return "no shorter" if percent == "0.0" else f"only {percent} % shorter"
 
 
 def _limit_sentence(limit: _Limit, account: StepAccount) -> str:

@@ -84,8 +84,9 @@ class LoopFacts:
         input_from_python_ps: time of Python functions that count as input because of their names.
         input_reads_files_percent, input_is_native_percent: percent of that time in functions that read files, and in
             native code such as NumPy; None without such functions.
-        input_sleeps_percent: percent of the input's time in which the thread neither runs nor waits for a processor, as
-            while it waits for a disk or a server; None if nothing shows that.
+        input_sleeps_percent, python_sleeps_percent: percent of the time of input and of Python in which the thread
+            neither runs nor waits for a processor, as while it waits for a disk or a server; None if nothing shows
+            that.
         programs: compiled functions that the loop calls, by name.
         eager_ops: ops that the loop dispatches one by one, by name.
         gaps: Python functions that fill long gaps, longest first.
@@ -112,6 +113,7 @@ class LoopFacts:
     input_reads_files_percent: float | None
     input_is_native_percent: float | None
     input_sleeps_percent: float | None
+    python_sleeps_percent: float | None
     programs: list[Named]
     eager_ops: list[Named]
     gaps: list[Named]
@@ -183,6 +185,7 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
         input_reads_files_percent=_share_with_trait(loop, from_python, CodeTrait.READS_FILE),
         input_is_native_percent=_share_with_trait(loop, from_python, CodeTrait.IS_NATIVE),
         input_sleeps_percent=_asleep_percent(loop, line, parts[Activity.INPUT], from_python),
+        python_sleeps_percent=_asleep_percent(loop, line, parts[Activity.PYTHON], parts[Activity.PYTHON]),
         programs=_sum_by_name(loop, loop.outer_events(Activity.PROGRAM)),
         eager_ops=_sum_by_name(loop, loop.kind_events(K.EAGER_EXECUTE)),
         gaps=_gap_fillers(loop, parts[Activity.PYTHON]) or _sampled_filler(trace, line, parts[Activity.PYTHON]),
@@ -317,16 +320,16 @@ def _share_with_trait(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | N
     return round(100.0 * inside.total / claimed.total, 2)
 
 
-def _asleep_percent(loop: Loop, line: int, input_: Spans, from_python: Spans) -> float | None:
-    """By what the thread used of the processors, else by the recorded Python calls."""
+def _asleep_percent(loop: Loop, line: int, spans: Spans, from_python: Spans) -> float | None:
+    """By what the thread used of the processors, else by the recorded Python calls in a part of that time."""
     usage = usage_of_thread(loop.trace, line)
-    if usage is None or not input_.total:
+    if usage is None or not spans.total:
         return _share_with_trait(loop, from_python, CodeTrait.SLEEPS) or None
-    _, interval, start, stop = intersect(input_.start, input_.end, usage.start_ps, usage.end_ps)
+    _, interval, start, stop = intersect(spans.start, spans.end, usage.start_ps, usage.end_ps)
     taken = np.zeros(len(usage.start_ps), np.int64)
     np.add.at(taken, interval, stop - start)
     asleep = (usage.end_ps - usage.start_ps - usage.ran_ps - usage.queued_ps).clip(min=0)
-    return round(100.0 * int(np.minimum(taken, asleep).sum()) / input_.total, 2)
+    return round(100.0 * int(np.minimum(taken, asleep).sum()) / spans.total, 2)
 
 
 def _gap_fillers(loop: Loop, gaps: Spans) -> list[Named]:

@@ -53,7 +53,20 @@ from stepscope.analysis.workers.slow_workers import (
 )
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, number_text, percent, round_ms
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Prose,
+    Report,
+    Role,
+    Rows,
+    Section,
+    duration_text,
+    number_text,
+    percent,
+    round_ms,
+)
 
 ALL = "all"
 HOST = ""  # in place of a device
@@ -438,13 +451,13 @@ def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
     behind = statistics.fmean(each.behind_ps for each in own) / 1e9
     name = host if len(steps[0]) > 1 else f"{device} of {host}"
     yield (
-        f"{name} is the slowest in {count} of {len(late)} steps: in these it is busy {behind:,.3f} ms longer "
+        f"{name} is the slowest in {count} of {len(late)} steps: in these it is busy {duration_text(behind)} longer "
         f"than the median of the others ({_share(own):.1f} % of the step)"
     )
     known = [each.more_ps for each in own if each.more_ps]
     more = [statistics.fmean(column) for column in zip(*known, strict=True)]
     if extra := longest_cause(more):
-        yield f"its largest extra time is {max(more) / 1e9:,.3f} ms per step of {cause_words(extra)}"
+        yield f"its largest extra time is {duration_text(max(more) / 1e9)} per step of {cause_words(extra)}"
 
 
 def _gain_of_balance(parts: Sequence[Partial]) -> Iterable[str]:

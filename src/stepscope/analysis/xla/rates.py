@@ -46,6 +46,9 @@ OP_FIELDS: tuple[Field, ...] = (
 """The columns of an op and what it achieves, in every table of ops; `op_cells` fills them."""
 
 
+_ASYNCHRONOUS = ("-start", "-done")  # how XLA names the two halves of work that goes on beside other ops
+
+
 @dataclass(frozen=True)
 class Rates:
     """What a piece of work achieves.
@@ -87,7 +90,10 @@ def _share(rate: float | None, peak: float | None) -> float | None:
 
 
 def rates_of_op(op: OpRow, peaks: Peaks | None) -> Rates:
-    """What an op achieves, over its self time."""
+    """What an op achieves, over its self time; unknown for one that only starts work or waits for it, since that goes
+    on beside other ops."""
+    if op.category.endswith(_ASYNCHRONOUS):
+        return rates_of(None, None, op.self_ps, None, None)
     peak_flops = peaks.flops(op.precision, op.matrix) if peaks else None
     return rates_of(op.flops, op.bytes, op.self_ps, peak_flops, peaks.memory if peaks else None)
 

@@ -13,6 +13,7 @@ from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
+from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _SEVERAL = 5  # steps
 _MOST_OF = 0.5  # of the time that the advice is about
@@ -22,6 +23,7 @@ _ACTIONS = (
     "compute metrics inside the compiled step, or with NumPy instead of loops over Python numbers",
     "move work that the step does not need to another thread",
 )
+_WAITS = "it sleeps, as for a server, a disk, a lock or time.sleep: let another thread wait for that, ahead of the step"
 _FASTER = (
     "move work that is the same in every step out of the loop",
     "log and evaluate metrics every N steps, not in every step",
@@ -56,10 +58,13 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
         id="python.plain",
         kind="python_overhead",
         title="Make the Python of the step faster",
-        evidence=f"plain Python runs for {running:.1f} % of each step; most of it is {name}",
+        evidence=f"plain Python runs for {running:.1f} % of each step; most of it is {name}"
+        + _describe_sleep(context.loop),
         predicted_speedup=None,
         actions=(
-            f"replace loops over numbers in {name} with NumPy on whole arrays, or compile it",
+            _WAITS
+            if _is_asleep(context.loop)
+            else f"replace loops over numbers in {name} with NumPy on whole arrays, or compile it",
             *_FASTER,
         ),
         tool="op-stats",
@@ -69,6 +74,15 @@ def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
         intervals=tuple(_name_intervals(context.intervals(Activity.PYTHON))),
     )
     return _name_function(context, advised, None)
+
+
+def _is_asleep(loop: LoopFacts) -> bool:
+    """Whether most of the Python does not compute but waits for something outside of the program."""
+    return loop.python_sleeps_percent is not None and loop.python_sleeps_percent >= 100 * _MOST_OF
+
+
+def _describe_sleep(loop: LoopFacts) -> str:
+    return f"; for {loop.python_sleeps_percent:.0f} % of that time the thread sleeps" if _is_asleep(loop) else ""
 
 
 def _name_sampled(context: Context) -> str:
@@ -129,8 +143,9 @@ def _evaluate_gaps(context: Context, loop: LoopFacts, threshold: float, rule: st
         rule=rule,
         kind="python_overhead",
         title="Reduce the Python that runs while nothing computes",
-        evidence=f"for {context.percent(idle):.1f} % of each step Python runs and nothing computes{where}",
-        actions=(*_inspect_action(rows), *_ACTIONS, *hint),
+        evidence=f"for {context.percent(idle):.1f} % of each step Python runs and nothing computes{where}"
+        + _describe_sleep(loop),
+        actions=(*_inspect_action(rows), *([_WAITS] if _is_asleep(loop) else []), *_ACTIONS, *hint),
         tool="steps",
         confidence=0.8 if named else 0.6,
         rows=tuple(rows),
@@ -153,10 +168,13 @@ def _name_function(context: Context, advice: Advice, part_ms: float | None) -> A
     place = culprit.file if culprit.line is None else f"{culprit.file}:{culprit.line}"
     calls = f" in {culprit.calls:,} call{'' if culprit.calls == 1 else 's'}" if culprit.calls else ""
     inside = f", mostly in {culprit.inside}" if culprit.inside else ""
-    first = f"look at {culprit.name} ({place}): {culprit.ps / MS:.2f} ms of the step{calls}{inside}"
+    what = place if culprit.name == CODE_OF_MODULE else f"{culprit.name} ({place})"
+    first = f"look at {what}: {culprit.ps / MS:.2f} ms of the step{calls}{inside}"
     actions = (first, *(action for action in named.actions if not action.startswith("look at ")))
     is_most = part_ms is not None and culprit.ps / MS >= _MOST_OF * part_ms
     title = f"Make {culprit.name} faster or call it less often: nothing computes while it runs"
+    if culprit.name == CODE_OF_MODULE:
+        title = f"Make the code at {place} faster or run it less often: nothing computes while it runs"
     return replace(named, actions=actions, title=title if is_most else named.title)
 
 

@@ -14,6 +14,7 @@ from stepscope.capture import ProfilerOptions, ranges, tracers
 from stepscope.capture.tracers import host, jax
 from stepscope.capture.tracers.base import Probe
 from stepscope.capture.tracers.giving_way import Possession
+from stepscope.capture.tracers.ticker import Ticker
 from stepscope.errors import CaptureError
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.reader import parse
@@ -431,3 +432,23 @@ def test_an_array_that_is_waited_for_may_go_away_meanwhile():
     jax.await_results(iter(arrays), clock=lambda: Array.now, sleep=sleep)
 
     assert Array.now < 1
+
+
+def test_a_tracer_of_python_calls_does_not_see_what_a_ticker_calls() -> None:
+    seen: set[str] = set()
+    called = threading.Event()
+
+    def look_around() -> None:
+        called.set()
+
+    threading.setprofile(lambda frame, event, arg: seen.add(frame.f_code.co_name))
+    try:
+        ticker = Ticker("unseen", 0.001, look_around)
+        ticker.start()
+        assert called.wait(60)
+    finally:
+        threading.setprofile(None)
+    assert ticker.stop(60)
+
+    assert "_run" in seen
+    assert "look_around" not in seen

@@ -649,6 +649,21 @@ def test_a_worker_that_does_something_else_too_is_a_straggler() -> None:
     assert advice_of(slow, fast)[0] == ("straggler", 2.0)
 
 
+@pytest.mark.parametrize(
+    ("more", "action"),
+    [("u-y-u-y-G", "the same amount of data"), ("u-u-u-y-G", "evaluate, log and save rarely")],
+    ids=["forward and backward", "forward alone"],
+)
+def test_a_worker_whose_backward_work_grows_with_its_ops_has_more_data(more: str, action: str) -> None:
+    slow = draw(f"host main | M0-------M1-------\nhost main | {more * 2}", SORTS, host="a")
+    fast = draw("host main | M0-------M1-------\nhost main | u-y-G----u-y-G----", SORTS, host="b")
+
+    first = advise(context_of(slow, fast)).items[0]
+
+    assert first.kind == "straggler"
+    assert action in first.actions[0]
+
+
 def test_workers_that_wait_equally_long_are_bound_by_communication() -> None:
     hosts = [draw("host main | M0--------M1--------\nhost main | a---G-----a---G-----", host=name) for name in "ab"]
 

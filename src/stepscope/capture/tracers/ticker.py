@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +18,7 @@ SHORT_PATIENCE_S = 0.05  # if the training thread waits
 
 class Ticker:
     """Calls a function every `interval_s` on its own daemon thread.  A call that raises is reported and is the last
-    one.
+    one.  Tracers of Python calls do not record it: it is no thread of the program.
 
     Args:
         name: of the thread, after the prefix.
@@ -57,6 +58,7 @@ class Ticker:
             self._first()
             wait_s: float | None = self._interval_s
             while not self._going.acquire(timeout=self._interval_s if wait_s is None else wait_s):
+                sys.setprofile(None)  # a tracer that has started meanwhile has one for every thread
                 wait_s = self._call()
         except Exception as error:
             report(error, self._thread.name)

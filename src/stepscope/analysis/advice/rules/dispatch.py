@@ -22,9 +22,10 @@ from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.facts.loop import Named
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts
-from stepscope.vocabulary.jax import is_product_program
+from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product_program
 
 _FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
 _FEWEST_TORCH_OPS = 100.0  # per step: PyTorch dispatches every op, even in a minimal step
@@ -156,14 +157,20 @@ def _has_unrecorded_fetches(context: Context, work: WorkFacts) -> bool:
 
 def _count_repeats(context: Context, work: WorkFacts) -> float:
     """How often a step runs the same program of several ops, or forward and backward passes."""
-    loop = context.loop
-    most = max((context.per_step(program.calls) for program in loop.programs), default=0.0) if loop else 0.0
-    programs = context.calls(Activity.PROGRAM)
-    if work.modules and programs and work.ops / work.steps / programs <= _OPS_OF_A_PROGRAM:
-        most = 0.0
+    programs = [program for program in context.loop.programs if _has_several_ops(work, program)] if context.loop else []
+    most = max((context.per_step(program.calls) for program in programs), default=0.0)
     return max(
         most, work.backward_passes / work.steps if work.backward_passes else 0.0, _loop_iterations(context, work)
     )
+
+
+def _has_several_ops(work: WorkFacts, program: Named) -> bool:
+    """Whether a program is more than one op that JAX dispatches by itself, such as `multiply`; true if that is not
+    known."""
+    called = function_of_call(program.name)
+    modules = ((function_of_program(module.name.partition(" (program ")[0]), module.calls) for module in work.modules)
+    ops = sum(calls for name, calls in modules if name == called)
+    return not ops or ops / program.calls > _OPS_OF_A_PROGRAM
 
 
 def _loop_iterations(context: Context, work: WorkFacts) -> float:

@@ -36,7 +36,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(behind) < threshold or not _is_mostly_last(slow, others):
         return None
     more_ms = _extra_by_cause_ms(slow, others)
-    extra = _runs_more_ops(slow, others) or float(more_ms[_BESIDE_OPS].sum()) >= _MOSTLY * behind
+    beside = float(more_ms[_BESIDE_OPS].sum()) >= _MOSTLY * behind
+    extra = beside or (_runs_more_ops(slow, others) and not _learns_from_more(slow, others))
     if not extra and _shares_its_cores(slow, others):
         return None
     gain = _foretell(working, slow, extra)
@@ -139,6 +140,16 @@ def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
 
 def _runs_more_ops(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
     return _ops_per_step(slow) > _MORE_OPS * _median([_ops_per_step(host) for host in others])
+
+
+def _learns_from_more(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
+    """Whether the backward work grows with the ops, so that the worker has more data; what it does besides, such as an
+    evaluation, has none."""
+    usual = _median([host.work.backward_ps for host in others])
+    if not usual:
+        return False
+    grown = _ops_per_step(slow) / _median([_ops_per_step(host) for host in others]) - 1
+    return slow.work.backward_ps / usual - 1 >= _MOSTLY * grown
 
 
 def _describe_work(slow: HostFacts, others: Sequence[HostFacts], extra: bool) -> str:

@@ -46,7 +46,7 @@ class Engine(Protocol):
         """How many tasks it does at the same time; at least one.  May change while a cluster grows."""
 
     def submit(self, content: bytes) -> Ticket:
-        """Starts a packed task, or keeps it until a slot is free.  Raises EngineError."""
+        """Starts a packed task.  Raises EngineError."""
 
     def wait(self, tickets: Sequence[Ticket], seconds: float) -> list[tuple[Ticket, Done | Lost]]:
         """Those of the tasks that have ended, at the latest after some seconds, when it may be none.

@@ -27,9 +27,6 @@ HOSTS_PER_TASK = 8
 TASKS_PER_SLOT = 4
 """At least, so that slots that were given small hosts help out with the rest."""
 
-QUEUED_PER_SLOT = 1
-"""Tasks that wait at the engine for each that it does, so that a slot goes on while this process takes an answer."""
-
 HostEnded = Callable[[str, Problem | None], None]
 """Called with a host that was analysed, or with the problem for which it is left out."""
 
@@ -138,7 +135,7 @@ class Schedule:
             raise
 
     def _fill_slots(self, engine: Engine) -> None:
-        free = engine.slots() * (1 + QUEUED_PER_SLOT) - len(self._running)
+        free = engine.slots() - len(self._running)
         for _ in range(min(free, len(self._waiting))):
             task, tries = self._waiting.popleft()
             self._running[engine.submit(pack(task))] = task, tries

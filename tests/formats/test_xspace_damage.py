@@ -605,7 +605,7 @@ def test_an_excerpt_is_a_whole_file(corpus: Path) -> None:
         assert len(data) < 50_000
 
 
-LOOPS_OF_READING = ("combine", "stats")  # and all of the folder wire/
+LOOPS_OF_READING = ("columns", "combine", "stats")  # and all of the folder wire/
 
 
 @pytest.mark.timeout(1200)  # eight modules are compiled, beside whatever else the machine does

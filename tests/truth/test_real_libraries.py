@@ -44,15 +44,19 @@ class Expected:
 
 OPTIMIZER = "one per optimizer.step() of PyTorch"
 NO_CALLBACK = ("run", "api", "own")
+SLEEPING_INPUT = (
+    "input_python",
+    "input_no_prefetch",
+)  # a function that sleeps: which of the two shows only where that was measured
 LIBRARIES = {
     "lightning": Expected(
         ("lightning",), OPTIMIZER, "host_bound", "python", ("python_overhead",), "on_train_batch_end"
     ),
     "transformers": Expected(
-        ("transformers", "accelerate"), OPTIMIZER, "input_bound", "input", ("input_python",), "__getitem__"
+        ("transformers", "accelerate"), OPTIMIZER, "input_bound", "input", SLEEPING_INPUT, "__getitem__"
     ),
     "accelerate": Expected(
-        ("accelerate",), OPTIMIZER, "input_bound", "input", ("input_python",), "__getitem__", NO_CALLBACK
+        ("accelerate",), OPTIMIZER, "input_bound", "input", SLEEPING_INPUT, "__getitem__", NO_CALLBACK
     ),
     "closure": Expected(
         ("torch",), OPTIMIZER, "compute_bound", "host_compute", ("none", "host_sync"), "", NO_CALLBACK

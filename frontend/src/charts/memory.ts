@@ -132,7 +132,7 @@ function scale(events: readonly MemoryEvent[], withFree: boolean): { max: number
   return { interval, max: interval * Math.ceil((largest * 1.02) / interval) };
 }
 
-/** Nearer to the end than this share of the time, the name of the peak stands before it: behind it is the other axis. */
+/** Nearer to the end than this share of the time, the peak’s name stands before it: behind it is the other axis. */
 const AT_THE_END = 0.06;
 
 function peakLine({ palette, peak_ms }: MemoryLook, events: readonly MemoryEvent[]): Record<string, unknown> {

@@ -25,8 +25,8 @@ function one(shape: unknown): string {
 }
 
 /**
- * `void cudnn::detail::dgrad_engine<float, 512>(int, float const*)` as `dgrad_engine<float, 512>`, and an instruction of
- * XLA, `%copy-done.4 = f32[5,1024]{1,0:T(8,128)} copy-done(...)`, as `copy-done.4`.
+ * `void cudnn::detail::dgrad_engine<float, 512>(int, float const*)` as `dgrad_engine<float, 512>`, and an instruction
+ * of XLA, `%copy-done.4 = f32[5,1024]{1,0:T(8,128)} copy-done(...)`, as `copy-done.4`.
  */
 export function shortKernel(text: string): string {
   const instruction = /^%([\w.-]+) = /.exec(text)?.[1];

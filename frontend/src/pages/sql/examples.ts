@@ -33,7 +33,8 @@ export const EXAMPLES: readonly Example[] = [
     question: "Where are the longest gaps between the work of a stream?",
     query:
       "SELECT host, device, stream, name AS after, end_ps AS start_ps, next_ps - end_ps AS duration_ps FROM (\n" +
-      "    SELECT *, lead(start_ps) OVER (PARTITION BY host, device, stream ORDER BY start_ps) AS next_ps FROM kernels\n" +
+      "    SELECT *, lead(start_ps) OVER (PARTITION BY host, device, stream ORDER BY start_ps) AS next_ps\n" +
+      "    FROM kernels\n" +
       ") WHERE next_ps > end_ps ORDER BY duration_ps DESC LIMIT 10",
   },
 ];

@@ -46,7 +46,8 @@ function limitsSentence(rows: readonly RowOf<"roofline", "rows">[]): string {
     longest.efficiency_percent == null
       ? ""
       : `; \`${longest.name}\`, the longest, reaches ${percent(longest.efficiency_percent)} of its limit`;
-  return `${percent((100 * most[1]) / total)} of the ops’ time is limited by ${termText(most[0]).toLowerCase()}${near}`;
+  const limit = termText(most[0]).toLowerCase();
+  return `${percent((100 * most[1]) / total)} of the ops’ time is limited by ${limit}${near}`;
 }
 
 function RooflineView({ report, sections }: ToolAnswer<"roofline", RooflineReport>) {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.nodes import NodeFinder
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.trace.grouping import is_device_work
@@ -82,9 +82,24 @@ def find_meetings(trace: HostTrace, graph: Graph, rows: I64) -> Meetings:
         line, start = events.line[rows[threads]], events.start_ps[rows[threads]]
         end = start + events.duration_ps[rows[threads]]
         first[threads], last[threads] = finder.starting_from(line, start), finder.ending_by(line, end)
+        last[threads] = _awaited(graph, first[threads], last[threads])
     sound = (first >= 0) & (last >= first)
     sound[sound] = _are_apart(first[sound], last[sound])
     return Meetings(np.flatnonzero(sound), first[sound], last[sound])
+
+
+def _awaited(graph: Graph, first: I64, last: I64) -> I64:
+    """Of some stretches of nodes, the first node after most of the time that another thread waits for, else the last:
+    what a thread does after it has let others go on is no part of the meeting."""
+    edges, order = graph.edges, np.argsort(first, kind="stable")
+    joins = (edges.kind == EdgeKind.JOIN) & (graph.line[edges.source] != graph.line[edges.target])
+    node = edges.source[joins].astype(np.int64)
+    at = order[np.maximum(np.searchsorted(first[order], node, side="right") - 1, 0)]
+    start, end = graph.start_ps[first[at]], graph.end_ps[last[at]]
+    late = (node >= first[at]) & (node <= last[at]) & (2 * (graph.end_ps[node] - start) >= end - start)
+    found = last.copy()
+    np.minimum.at(found, at[late], node[late])
+    return found
 
 
 def _are_apart(first: I64, last: I64) -> Mask:

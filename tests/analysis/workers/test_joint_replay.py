@@ -124,6 +124,22 @@ def test_communication_is_what_the_last_rank_spends_on_it(change, expected):
     assert found.figures["predicted_step_time_ms"] == expected
 
 
+def three_steps(host: str, gloo: str) -> str:
+    """Three steps of 40 ms, in which a thread of Gloo's reduces for the loop's thread."""
+    step = "".join(f"M{number}".ljust(40, "-") for number in range(3))
+    return f"host main | {step}\nhost main | {host.ljust(40) * 3}\nhost gloo | {gloo.ljust(40) * 3}"
+
+
+def test_a_collective_ends_where_it_lets_the_loop_go_on():
+    early = three_steps("a-                              b-------", "  G------------------------------")
+    late = three_steps("a----------------------------    b-------", "                             G--")
+    graph = joined(draw(early, host="a"), draw(late, host="b"))
+
+    assert steps_ms(graph) == [[40] * 3, [40] * 3]
+    # 2 of work, 3 of communication and 8 of work: what the record of the collective says beyond that is no work.
+    assert (replay_together(graph, without=1).step_ps[0] / MS).tolist() == [13] * 3
+
+
 def test_a_collective_on_a_stream_of_its_own_takes_time_only_where_work_does_not_cover_it():
     traces = [draw(BESIDE, DEVICES, host="a"), draw(BEHIND, DEVICES, host="b")]
     graph = joined(*traces)

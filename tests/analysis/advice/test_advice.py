@@ -751,7 +751,7 @@ def test_what_may_be_the_error_of_predictions_is_a_remark(percent: float, kind: 
     (item,) = advise(context, [rule]).items
 
     assert item.kind == kind
-    assert ("to do less may make steps up to 1.67 times as fast" in item.evidence) == (kind == "none")
+    assert ('"Do less" could make steps up to 1.67 times as fast, or gain nothing' in item.evidence) == (kind == "none")
     assert item.actions[-1] == "log less"
 
 

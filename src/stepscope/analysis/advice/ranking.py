@@ -197,9 +197,8 @@ def _advise_nothing(context: Context, doubtful: Sequence[Advice]) -> Advice:
 
 
 def _describe_doubtful(advice: Advice) -> str:
-    least, most = advice.speedup_range or (1.0, 1.0)
-    title = f"{advice.title[:1].lower()}{advice.title[1:]}"
-    return f"to {title} may make steps up to {most:.2f} times as fast, or no faster ({least:.2f})"
+    most = advice.speedup_range[1] if advice.speedup_range else 1.0
+    return f'"{advice.title}" could make steps up to {most:.2f} times as fast, or gain nothing: that is not certain'
 
 
 def _nothing_title(context: Context) -> str:

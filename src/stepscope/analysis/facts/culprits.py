@@ -59,11 +59,13 @@ def _follow_parts(trace: HostTrace) -> dict[str, AccountRow]:
     found = dict(of_account)
     for name, cause, total_ps, culprit in _parts(trace, least_ps):
         if name not in kept:
-            found[name] = _of_a_step(cause, total_ps, culprit, steps, of_account.get(cause))
+            found[name] = _average_over_steps(cause, total_ps, culprit, steps, of_account.get(cause))
     return found
 
 
-def _of_a_step(cause: str, total_ps: int, culprit: Culprit | None, steps: int, known: AccountRow | None) -> AccountRow:
+def _average_over_steps(
+    cause: str, total_ps: int, culprit: Culprit | None, steps: int, known: AccountRow | None
+) -> AccountRow:
     """The part in a mean step; the row of the account where that says the same of about as much time."""
     if culprit is not None:
         calls = None if culprit.calls is None else max(round(culprit.calls / steps), 1)

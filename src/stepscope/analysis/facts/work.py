@@ -53,6 +53,7 @@ _MOST_PREPARED = 0.6  # share of such a convolution; libraries do not prepare al
 _RECORDED_OP_PS = 700_000  # by this much, recording an op inside another lengthens the outer one
 _MOST_OPS = 5
 _MOST_MODULES = 40
+_PROGRAM = " (program "
 _LEAST_TO_COMPARE = 4  # steps
 _LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
 
@@ -571,9 +572,14 @@ def _programs_run(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> lis
     for at in np.argsort(-total, kind="stable")[: _MOST_MODULES + 1].tolist():
         name, program = trace.strings[int(groups[0][at])], int(pairs[1][first[at]])
         if name:  # ops of no program have none
-            title = f"{name} (program {program})" if apart[first[at]] else name
+            title = f"{name}{_PROGRAM}{program})" if apart[first[at]] else name
             found.append((OpShare(title, int(count[at]), int(total[at])), program, name))
     return found
+
+
+def module_of(share: OpShare) -> str:
+    """The name of the module of one of `WorkFacts.modules`, without the number that tells programs of it apart."""
+    return share.name.partition(_PROGRAM)[0]
 
 
 def _is_separate_program(module: I64, program: I64, step: I64, steps: int) -> Mask:

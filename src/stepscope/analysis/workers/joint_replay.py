@@ -123,7 +123,7 @@ def join_ranks(ranks: Sequence[RankModel]) -> JointGraph | None:
     meeting, common = _number_meetings(members, [rows for _, rows in matched], first)
     none = np.zeros(len(ranks), np.int64)
     graph = JointGraph(members, keys, meeting, first, common, uneven, none)
-    graph, crossed = _without_circles(graph)
+    graph, crossed = _separate_circles(graph)
     if not graph.common:
         return None
     return replace(graph, uneven=uneven + crossed, offset_ps=_lay_side_by_side(graph))
@@ -257,7 +257,7 @@ def _sort_meetings(graph: JointGraph, ways: _Ways) -> tuple[I32, I32]:
     return order, target[edge[bad > 0]]
 
 
-def _without_circles(graph: JointGraph) -> tuple[JointGraph, int]:
+def _separate_circles(graph: JointGraph) -> tuple[JointGraph, int]:
     """The graph without common meetings to which ranks come in another order, and how many these are."""
     ways = [rank.graph.contraction for rank in graph.ranks]
     before = graph.common

@@ -24,7 +24,7 @@ from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop import Named
 from stepscope.analysis.facts.loop_events import Activity
-from stepscope.analysis.facts.work import WorkFacts
+from stepscope.analysis.facts.work import WorkFacts, module_of
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product_program
 
 _FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
@@ -168,7 +168,7 @@ def _has_several_ops(work: WorkFacts, program: Named) -> bool:
     """Whether a program is more than one op that JAX dispatches by itself, such as `multiply`; true if that is not
     known."""
     called = function_of_call(program.name)
-    modules = ((function_of_program(module.name.partition(" (program ")[0]), module.calls) for module in work.modules)
+    modules = ((function_of_program(module_of(module)), module.calls) for module in work.modules)
     ops = sum(calls for name, calls in modules if name == called)
     return not ops or ops / program.calls > _OPS_OF_A_PROGRAM
 

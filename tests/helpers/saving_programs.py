@@ -14,7 +14,7 @@ ELSEWHERE_S = 0.03  # three samples of the stack
 
 
 def train(folder: Path) -> None:
-    """Steps that save 1 MiB each and do little else: enough for samples of the stack to tell the loop from the saves."""
+    """Steps that save 1 MiB each, and do enough else for samples of the stack to tell the loop from the saves."""
     import jax
     import jax.numpy as jnp
     import orbax.checkpoint as ocp

@@ -134,8 +134,8 @@ def test_the_report_says_what_is_critical_then_and_why() -> None:
     assert found["predicted_least_ms"] <= found["predicted_step_time_ms"] <= found["predicted_most_ms"]
     assert found["reasoning"] == (
         "the recorded steps were replayed with the changes made; most of the step is then spent on computation on the"
-        " host; the replayed step differs from the recorded one by 0.0 %; 2 steps were replayed; the range holds what"
-        " most of them gain"
+        " host; the replayed step differs from the recorded one by 0.0 %; 2 steps were replayed; the range holds how"
+        " differently they gain"
     )
 
 

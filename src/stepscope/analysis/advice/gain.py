@@ -82,7 +82,7 @@ def foretell_change(context: Context, change: str, part_ms: float, what: str) ->
     text = f"{now:.2f} ms in the median step, replayed without {what}: {then:.2f} ms; {'; '.join(found.reasons)}"
     off = 0.0 if context.has_device else usual_error(now, then)
     least, most = min(found.least_ps / MS, max(then - off, 0.0)), max(found.most_ps / MS, then + off)
-    return Gain(now, then, text, least_ms=least, most_ms=most, part_ms=part_ms, change=change)
+    return Gain(now, then, text, least, most, part_ms=part_ms, change=change)
 
 
 def predict_without(context: Context, removed_ms: float, what: str) -> Gain:

@@ -133,13 +133,8 @@ class Advice:
 
     @property
     def may_gain_nothing(self) -> bool:
-        """Whether the gain may be no more than the error that replays of one host have."""
-        now, then = self.step_time_ms, self.predicted_step_time_ms
-        if not now or then is None or self.predicted_speedup is None:
-            return False
-        if self.most_step_time_ms is not None and not self.change:
-            return False  # it has a range of its own, as balanced ranks have
-        return 100.0 * (now - then - usual_error(now, then)) < LEAST_PERCENT * now
+        """Whether the gain may be no more than the error that predictions have; False where a replay says its range."""
+        return self.most_step_time_ms is None and (self.certain_percent or LEAST_PERCENT) < LEAST_PERCENT
 
     @property
     def certain_percent(self) -> float | None:

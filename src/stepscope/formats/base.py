@@ -12,6 +12,7 @@ from stepscope.formats.form import Format
 from stepscope.formats.jax_memory.form import FORMAT as JAX_MEMORY
 from stepscope.formats.kineto.form import FORMAT as KINETO
 from stepscope.formats.perfetto.form import FORMAT as PERFETTO
+from stepscope.formats.riegeli.form import FORMAT as RIEGELI
 from stepscope.formats.spool.form import FORMAT as SPOOL
 from stepscope.formats.torch_memory.form import FORMAT as TORCH_MEMORY
 from stepscope.formats.xspace.form import FORMAT as XSPACE
@@ -27,7 +28,7 @@ __all__ = [
     "require_format",
 ]
 
-FORMATS: tuple[Format, ...] = (JAX_MEMORY, XSPACE, KINETO, PERFETTO, SPOOL, TORCH_MEMORY)
+FORMATS: tuple[Format, ...] = (JAX_MEMORY, XSPACE, KINETO, PERFETTO, RIEGELI, SPOOL, TORCH_MEMORY)
 
 
 GROUP = "stepscope.formats"

@@ -12,11 +12,11 @@ _NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<stamp>\d+))?(?:\.pt)?(?:\.trace)?\.
 _STAMPED = re.compile(r".*?\.\d+(?:\.pt)?(?:\.trace)?\.pftrace(?:\.gz)?")
 _MOST_PACKETS = 8
 
-# The fields with which packets start: events, tracks, clocks, state of sequences, and what the service adds.
-_FIRST_FIELDS = frozenset(
-    {2, 3, 5, 6, 7, 8, 10, 11, 12, 13, 33, 36, 41, 42, 43, 44, 45, 50, 52, 53, 58, 59, 60, 79, 87, 89, 133}
-)
-_FIELDS_OF_XPLANES = frozenset(range(1, 7))
+# The tags with which packets start: numbers (times, sequences, flags), then messages (events, tracks, clocks, state).
+_NUMBERS = (3, 8, 10, 13, 41, 42, 58, 79, 87)
+_MESSAGES = (2, 5, 6, 7, 11, 12, 33, 36, 43, 44, 45, 50, 52, 53, 59, 60, 89, 133)
+_FIRST_TAGS = frozenset((*(number << 3 for number in _NUMBERS), *(number << 3 | 2 for number in _MESSAGES)))
+_TAGS_OF_XPLANES = frozenset({0x08, 0x12, 0x1A, 0x22, 0x2A, 0x32})
 
 
 class PerfettoFormat(Format):
@@ -24,8 +24,8 @@ class PerfettoFormat(Format):
 
     def looks_like(self, content: bytes) -> bool:
         """True if the content starts with packets, at least one of which an XSpace cannot hold."""
-        fields = list(_first_fields(content))
-        return bool(fields) and set(fields) <= _FIRST_FIELDS and not set(fields) <= _FIELDS_OF_XPLANES
+        tags = set(_first_tags(content))
+        return bool(tags) and tags <= _FIRST_TAGS and not tags <= _TAGS_OF_XPLANES
 
     def name_parts(self, basename: str) -> NameParts:
         """The worker, and the stamp that torch.profiler appends to it."""
@@ -39,8 +39,8 @@ class PerfettoFormat(Format):
         return Companion.OWN if _STAMPED.fullmatch(basename) else Companion.EXPORT
 
 
-def _first_fields(content: bytes) -> Iterator[int]:
-    """The number of the first field of each packet at the start; -1 for what is no packet."""
+def _first_tags(content: bytes) -> Iterator[int]:
+    """The tag of the first field of each packet at the start; -1 for what is no packet."""
     at = 0
     for _ in range(_MOST_PACKETS):
         if at >= len(content):
@@ -53,7 +53,7 @@ def _first_fields(content: bytes) -> Iterator[int]:
             return
         if length:
             tag, _ = read_varint(content, start)
-            yield -1 if tag is None else tag >> 3
+            yield -1 if tag is None else tag
         at = start + length
 
 

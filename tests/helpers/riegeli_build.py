@@ -220,9 +220,7 @@ class _Steps:
             ),
             codec,
         )
-        return b"".join(
-            (bytes((CODECS[codec],)), varint(len(header)), header, *buckets, packed(bytes(steps), codec))
-        )
+        return b"".join((bytes((CODECS[codec],)), varint(len(header)), header, *buckets, packed(bytes(steps), codec)))
 
 
 def _is_message(data: bytes) -> bool:

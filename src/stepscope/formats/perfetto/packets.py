@@ -6,7 +6,7 @@ import io
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -163,7 +163,7 @@ class _Reading:
     def result(self, packed: bool, damage: str) -> Decoded:
         """The rows that were read."""
         decoder = self.decoder
-        columns = {**self.scanner.take()}
+        columns: dict[str, Any] = {**self.scanner.take()}
         offsets = np.zeros(len(columns["stat_end"]) + 1, np.int64)
         offsets[1:] = columns.pop("stat_end")
         raw = Raw(

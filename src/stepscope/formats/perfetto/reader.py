@@ -41,7 +41,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     losses = decoded.losses
 
     def find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
-        return [problem for problem in _problems(losses, raw, events, source) if problem]
+        return list(_problems(losses, raw, events, source))
 
     return build_trace(raw, labels, source, host, find_damage)
 

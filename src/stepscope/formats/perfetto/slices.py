@@ -60,4 +60,5 @@ def _runs_out_of_order(raw: Raw, run: I64, begins: I64, ends: I64, runs: int) ->
     rows, of_run = rows[order], of_run[order]
     same = (of_run[1:] == of_run[:-1]) & (raw.tid[rows[1:]] == raw.tid[rows[:-1]])
     back = same & _is_later(raw, rows[:-1], rows[1:])
-    return np.bincount(of_run[1:], back, runs) > 0
+    out_of_order: Mask = np.bincount(of_run[1:], back, runs) > 0
+    return out_of_order

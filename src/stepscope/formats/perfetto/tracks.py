@@ -49,7 +49,7 @@ def place_rows(raw: Raw, tracks: Sequence[Track]) -> Labels:
     """
     places = _Places(raw, tracks)
     pid, tid, name, kind = (np.array(column, np.int64) for column in places.columns())
-    track = raw.tid.copy()
+    track = raw.tid.astype(np.int64)
     on_queue = kind[track] == wire.QUEUE_TRACK
     _name_categories(raw, on_queue, track, places)
     raw.pid[:] = pid[track]

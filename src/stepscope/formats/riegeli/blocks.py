@@ -88,7 +88,7 @@ def chunk_data(data: U8, chunk: Chunk) -> U8:
 
 def is_sound(chunk: Chunk, content: U8) -> bool:
     """Whether the data of a chunk is as it was written."""
-    return len(content) == chunk.data_bytes and _hash(content) == chunk.data_hash
+    return len(content) == chunk.data_bytes and is_right(content, chunk.data_hash)
 
 
 def read_across_blocks(data: U8, begin: int, size: int) -> U8:
@@ -105,14 +105,15 @@ def read_across_blocks(data: U8, begin: int, size: int) -> U8:
     return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.uint8)
 
 
-def _hash(content: U8) -> int:
-    return int(kernel.highway_hash(np.ascontiguousarray(content), _KEY))
+def is_right(content: U8, checksum: int) -> bool:
+    """Whether bytes have a checksum."""
+    return int(kernel.highway_hash(np.ascontiguousarray(content), _KEY)) == checksum
 
 
 def _parse_header(begin: int, header: U8) -> Chunk | None:
     """The chunk that a header describes; None if its checksum is wrong."""
     checksum, data_bytes, data_hash, kind, decoded_bytes = _CHUNK_HEADER.unpack(header.tobytes())
-    if _hash(header[8:]) != checksum:
+    if not is_right(header[8:], checksum):
         return None
     records = kind >> 8
     end = max(_add_overhead(begin, _CHUNK_HEADER.size + data_bytes), _round_up(begin + records))
@@ -141,7 +142,7 @@ def _find_next_chunk(data: U8, at: int) -> int:
     while block + _BLOCK_HEADER.size <= len(data):
         header = data[block : block + _BLOCK_HEADER.size]
         checksum, since_start, to_end = _BLOCK_HEADER.unpack(header.tobytes())
-        if _hash(header[8:]) == checksum:
+        if is_right(header[8:], checksum):
             if since_start == 0:
                 return block
             if to_end > 0:

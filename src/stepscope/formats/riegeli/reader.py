@@ -1,7 +1,7 @@
 """Reads profiles in Riegeli files: each record is a part of an XSpace, and all of them together are one.
 
-Chunk after chunk is unpacked into one buffer, which the reader of XSpace files decodes as it does theirs, and gives back
-while it does.
+Chunk after chunk is unpacked into one buffer, which the reader of XSpace files decodes as it does theirs, and gives
+back while it does.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
         The trace.  If the file is cut or damaged, it holds all that can be read, with `partial` and `problems` set.
 
     Raises:
-        UnreadableError: no chunk holds a part of an XSpace, or they unpack to more than the limit for compressed traces.
+        UnreadableError: no chunk holds a part of an XSpace, or they unpack to more than compressed traces may.
     """
     content = next(data) if isinstance(data, Iterator) else data
     space, losses = _unpack(np.frombuffer(content, np.uint8), source)

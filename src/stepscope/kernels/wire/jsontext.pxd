@@ -21,11 +21,28 @@ cdef extern from *:
         }
         return length;
     }
+    /* Whether a text is a number with a point, as JSON writes it, and which. */
+    static int stepscope_read_real(const char* text, int length, double* value) {
+        char copy[32], *after;
+        int k, points = 0;
+        if (length < 3 || length > 31)
+            return 0;
+        for (k = 0; k < length; k++) {
+            points += text[k] == '.';
+            if (!(text[k] >= '0' && text[k] <= '9') && text[k] != '.' && text[k] != '-' && text[k] != '+' && text[k] != 'e')
+                return 0;
+            copy[k] = text[k];
+        }
+        copy[length] = 0;
+        *value = strtod(copy, &after);
+        return points == 1 && after == copy + length && isfinite(*value);
+    }
     static int stepscope_json_integer(char* into, long long value, int is_unsigned) {
         return is_unsigned ? snprintf(into, 32, "%llu", (unsigned long long)value) : snprintf(into, 32, "%lld", value);
     }
     """
     int json_double "stepscope_json_double"(char* into, double value) noexcept nogil
+    bint read_real "stepscope_read_real"(const char* text, int length, double* value) noexcept nogil
     int json_integer "stepscope_json_integer"(char* into, long long value, int is_unsigned) noexcept nogil
 
 cdef struct Scratch:

@@ -25,7 +25,7 @@ from stepscope.kernels.wire.fields cimport (
 )
 from stepscope.kernels.wire.idmap cimport IdMap, find_id, put_id
 from stepscope.kernels.wire.jsontext cimport (
-    Scratch, put_bytes, put_json_double, put_json_integer, put_json_text,
+    Scratch, put_bytes, put_json_double, put_json_integer, put_json_text, read_real,
 )
 
 cpdef enum:
@@ -787,6 +787,7 @@ cdef class PacketDecoder:
         cdef const uint8_t* begin = at
         cdef int64_t name = -1, value = 0
         cdef int tag = 0
+        cdef bint has_message = False
         cdef Range text
         text.start = text.stop = NULL
         while at < end:
@@ -823,8 +824,14 @@ cdef class PacketDecoder:
                 at = end  # the rest of its entries is in there
                 if name < 0:
                     name = self._late_name(sequence, field.stop, end)
-        if name < 0 or tag == 0:
+            elif 13 <= field.number <= 16:
+                has_message = True
+        if name < 0 or (tag == 0 and has_message):
             return GOOD if name >= -1 else NO_MEMORY
+        if tag == 0:  # an array without elements leaves no trace in an annotation
+            tag = STRING
+            text.start = <const uint8_t*>b"[]"
+            text.stop = text.start + 2
         last_key[0] = name
         if text.start != NULL:
             value = intern(texts, text.start, text.stop - text.start, False, texts.value[name])
@@ -850,7 +857,8 @@ cdef class PacketDecoder:
     cdef bint _put_annotation_json(
         self, Sequence* sequence, const uint8_t* at, const uint8_t* end, int depth
     ) noexcept nogil:
-        """Appends an annotation's value as JSON.  False if there is no memory; damage and endless nesting are null."""
+        """Appends an annotation's value as JSON, without one an empty array.  False if there is no memory; what is
+        damaged or nested without end is null."""
         cdef Field field
         cdef Scratch* into = &self._scratch
         cdef const uint8_t* place = at
@@ -878,7 +886,7 @@ cdef class PacketDecoder:
                 return put_bytes(into, field.start, field.stop - field.start)
             if number == 17 and field.wire == VARINT:
                 return self._put_text_json(self._interned(sequence, VALUE, <uint64_t>field.value))
-        return put_bytes(into, b"null", 4)
+        return put_bytes(into, b"[]", 2) if place == end else put_bytes(into, b"null", 4)
 
     cdef bint _put_text_json(self, int64_t text) noexcept nogil:
         cdef Texts* texts = &self._scan.texts
@@ -900,11 +908,11 @@ cdef class PacketDecoder:
                 break
             if field.number != number or field.wire != DELIMITED:
                 continue
-            if not is_first and not put_bytes(into, b", ", 2):
+            if not is_first and not put_bytes(into, b",", 1):
                 return False
             is_first = False
             if number == 11 and not (
-                self._put_key_json(sequence, field.start, field.stop) and put_bytes(into, b": ", 2)
+                self._put_key_json(sequence, field.start, field.stop) and put_bytes(into, b":", 1)
             ):
                 return False
             if not self._put_annotation_json(sequence, field.start, field.stop, depth + 1):
@@ -958,7 +966,7 @@ cdef class PacketDecoder:
                 break
             if field.number != (3 if kind == 1 else 4) or field.wire != DELIMITED:
                 continue
-            if not is_first and not put_bytes(into, b", ", 2):
+            if not is_first and not put_bytes(into, b",", 1):
                 return False
             is_first = False
             if kind == 1:
@@ -972,7 +980,7 @@ cdef class PacketDecoder:
                         break
                     else:
                         key.start = key.stop = end
-                if not (put_json_text(into, key.start, key.stop - key.start) and put_bytes(into, b": ", 2)):
+                if not (put_json_text(into, key.start, key.stop - key.start) and put_bytes(into, b":", 1)):
                     return False
             if not self._put_nested_json(field.start, field.stop, depth + 1):
                 return False
@@ -1033,11 +1041,12 @@ cdef class PacketDecoder:
     cdef int _read_extra(
         self, Event* event, const uint8_t* at, const uint8_t* end, int64_t* last_key
     ) noexcept nogil:
-        """A name and a value, both text; a text that is a whole number is one."""
+        """A name and a value, both text; a text that is a number is one."""
         cdef Field field
         cdef Texts* texts = &self._scan.texts
         cdef Range key, text
         cdef int64_t name, value = 0
+        cdef double real = 0
         key.start = key.stop = text.start = text.stop = end
         while at < end:
             at = read_field(at, end, &field)
@@ -1054,6 +1063,9 @@ cdef class PacketDecoder:
         last_key[0] = name
         if not self._stays_text(name) and _read_decimal(text.start, text.stop, &value):
             return GOOD if put_stat(self._scan, event, name, INT, value) else NO_MEMORY
+        if not self._stays_text(name) and read_real(<const char*>text.start, <int>min(text.stop - text.start, 32), &real):
+            memcpy(&value, &real, sizeof(double))
+            return GOOD if put_stat(self._scan, event, name, DOUBLE, value) else NO_MEMORY
         value = intern(texts, text.start, text.stop - text.start, False, texts.value[name])
         if value < 0:
             return NO_MEMORY
@@ -1103,7 +1115,7 @@ cdef class PacketDecoder:
                 size[field.number - 1] = field.value
         self._scratch.size = 0
         for axis in range(3):
-            if not put_bytes(&self._scratch, b"[" if axis == 0 else b", ", 1 if axis == 0 else 2):
+            if not put_bytes(&self._scratch, b"[" if axis == 0 else b",", 1):
                 return NO_MEMORY
             if not put_json_integer(&self._scratch, size[axis], False):
                 return NO_MEMORY
@@ -1132,7 +1144,7 @@ cdef class PacketDecoder:
             elif field.number == 3 and field.wire == VARINT:
                 tag, value = INT, field.value
             elif field.number == 4 and field.wire == VARINT:
-                tag, value = UINT, field.value
+                tag, value = INT if field.value >= 0 else UINT, field.value
             elif field.number == 5 and field.wire == FIXED64:
                 tag, value = DOUBLE, field.value
             elif field.number == 6 and field.wire == DELIMITED:

@@ -62,7 +62,7 @@ class Job:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """How many ranks each axis has; the fastest first, as Megatron numbers them."""
-        inner = min(8, self.world // 2) if self.kind in ("tensor", "expert", "context") else 1
+        inner = min(8, self.world // (2 if self.kind == "tensor" else 4))
         stages = (4 if self.world < 256 else 8) if self.kind in SCHEDULES else 1
         tensor = (1 if self.world < 32 else 4) if self.kind in SCHEDULES else inner if self.kind == "tensor" else 1
         context = inner if self.kind == "context" else 1
@@ -97,7 +97,7 @@ class Job:
             for axis in AXES:
                 own = "pipeline" if axis == "embedding" else "data" if axis == "expert" else axis
                 key = tuple(at for name, at in place.items() if name not in (own, "context" * (axis == "data")))
-                key += (place["data"] // min(8, max(self.world // 2, 1)),) if axis == "expert" else ()
+                key += (place["data"] // min(8, self.world // 4),) if axis == "expert" else ()
                 keys[axis, rank] = (axis, key)
                 if axis != "embedding" or place["pipeline"] in (0, self.sizes["pipeline"] - 1):
                     together.setdefault((axis, key), []).append(rank)
@@ -244,9 +244,10 @@ class _Trainer:
 
     def _layers(self, part: int) -> int:
         job = self.job
-        if job.fault != "layers" or part != job.parts // 2:
+        stages = job.sizes["pipeline"]
+        if job.fault != "layers" or part % stages != stages // 2:
             return job.layers
-        slots = job.microbatches + job.sizes["pipeline"] - 1  # of which all but the bubble become longer
+        slots = job.microbatches + (stages - 1) * stages / job.parts  # of which all but the bubble become longer
         return job.layers + max(1, round(job.layers * (job.slowdown - 1) * slots / job.microbatches))
 
     def _forward(self, layers: range) -> None:
@@ -416,7 +417,7 @@ def _place_fault(plan: Plan) -> Fault | None:
     if job.fault == "stages":
         return Fault("stages", stage=stages - 1)
     if job.fault == "layers":
-        return Fault("layers", stage=job.parts // 2 % stages)
+        return Fault("layers", stage=stages // 2)
     if job.fault == "machine":
         host = int(rng.integers(job.world // job.per_host))
         return Fault("machine", ranks=tuple(range(host * job.per_host, (host + 1) * job.per_host)))

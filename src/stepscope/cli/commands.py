@@ -196,6 +196,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "advice": _TOOLS.pop("advice"),
         "whatif": partial(_register_module, "stepscope.cli.whatif"),
         "compare": partial(_register_module, "stepscope.cli.compare"),
+        "runs": partial(_register_module, "stepscope.cli.runs"),
         "open": partial(_register_module, "stepscope.cli.open"),
         "serve": partial(_register_module, "stepscope.cli.team"),
         "doctor": partial(_register_own, doctor),

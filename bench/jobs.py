@@ -39,7 +39,8 @@ class Job:
         kind: one of KINDS.
         batched: a stage's sends and receives between two computations are one kernel, as `batch_isend_irecv` has it,
             and the kernel's own arguments are missing; else each is a kernel, on a stream of its pair.
-        peers: sends and receives name their partner.
+        peers: sends and receives name their partner; else each pair has a group of its own.
+        autograd: the backward pass is started by a thread of its own, as PyTorch does.
         fault: one of FAULTS; None for a healthy job.
         slowdown: how much the fault slows the job down.
         skew_ms: clocks of machines are wrong by up to this, either way.
@@ -53,6 +54,7 @@ class Job:
     chunks: int = 2
     batched: bool = True
     peers: bool = True
+    autograd: bool = True
     fault: str | None = None
     slowdown: float = 1.3
     noise: float = 1.0
@@ -237,10 +239,12 @@ class _Trainer:
 
     def _compute(self, one: Action) -> None:
         self.now = one
+        self.process.thread = int(self.job.autograd and one.kind != "F")
         if one[:3] in self.received:
             self.process.wait_event(COMPUTE, self.received.pop(one[:3]))
         layers = range(self._layers(one.part))
         {"F": self._forward, "B": self._backward, "W": self._weights}[one.kind](layers)
+        self.process.thread = 0
 
     def _layers(self, part: int) -> int:
         job = self.job
@@ -328,15 +332,21 @@ class _Trainer:
         return self.process.record_event(stream)
 
     def _exchange(self, stream: int, group: Group, ways: Sequence[tuple[bool, int]], kind: str) -> None:
-        peers = [Peer(is_send, other, group.name) for is_send, other in ways]
         batched = self.job.batched or len(ways) > 1
-        for way in ways if batched else ():
-            self.process.host("record_param_comms", CALL_US, "comm", group=group, way=way)
-        args = {"group": group, "way": None if batched else ways[0]}
+        about = [{"group": self._group_of(group, other), "way": (is_send, other)} for is_send, other in ways]
+        for each in about if batched else ():
+            self.process.host("record_param_comms", CALL_US, "comm", **each)
+        peers = [Peer(is_send, other, group.name) for is_send, other in ways]
         span = self._noisy(TRANSFER_US[group.axis], "transfer")
+        args = {**about[0], "way": None} if batched else about[0]
         meetings = self.process.exchange(stream, "send_recv", peers, span, args)
         for meeting, (_, other) in zip(meetings, ways, strict=True):
             self._note(meeting, kind, (self.rank, other))
+
+    def _group_of(self, group: Group, other: int) -> Group:
+        """The group in which a send or receive is: that of the pair where partners are not named."""
+        pair = tuple(sorted((self.rank, other)))
+        return group if self.job.peers else Group(f"pair_{pair[0]}_{pair[1]}", group.axis, pair)
 
     def _transfer(self, pending: Sequence[Action]) -> None:
         """The sends and receives of a stage between two computations."""

@@ -76,7 +76,7 @@ class Answer:
 def ask_job(folder: Path, job: Job, damage: str | None = None) -> Answer:
     """Makes the job and asks about it."""
     truth = make_job(folder, job)
-    if damage:
+    if damage in DAMAGES:
         damage_job(folder, damage)
     return judge_answer(folder, job, truth)
 
@@ -91,7 +91,8 @@ def judge_answer(folder: Path, job: Job, truth: dict[str, Any]) -> Answer:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     causes = ranks.get("causes") or []
     first = causes[0] if causes else {}
-    said = first.get("cause")
+    blamed = any("is the straggler" in str(sentence) for sentence in ranks.get("findings", ()))
+    said = first.get("cause") or ("straggler" if blamed else None)
     expected = CAUSES[job.fault] if job.fault else None
     items = advised.get("advice") or advised.get("items") or [{}]
     return Answer(
@@ -224,9 +225,10 @@ def main() -> None:
                     found = ask_job(Path(folder), replace(job, seed=seed, batched=not options.single))
                 print(" | ".join(map(str, _row(found))), found.advice, *found.notes[:1], sep=" | ", flush=True)
                 answers.append(found)
-    for how in DAMAGES if options.damages else ():
+    for how in ("clocks half a second off", *DAMAGES) if options.damages else ():
+        job = Job(fault="stages", skew_ms=2.0 if how in DAMAGES else 500.0)
         with tempfile.TemporaryDirectory() as folder:
-            damaged.append((how, ask_job(Path(folder), Job(fault="stages"), how)))
+            damaged.append((how, ask_job(Path(folder), job, how)))
         print(how, damaged[-1][1].named, *damaged[-1][1].notes, sep=" | ", flush=True)
     options.page.write_text(render_page(answers, damaged))
 

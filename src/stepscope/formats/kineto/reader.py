@@ -20,6 +20,7 @@ from stepscope.formats.kineto.classify import is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
 from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classify_rows, keep_events
+from stepscope.formats.kineto.graph_annotations import normalize_annotations
 from stepscope.formats.kineto.lines import Labels, Layout, lay_out, read_labels, time_order
 from stepscope.formats.kineto.links import Extra, canonical_names, link, unescape
 from stepscope.formats.kineto.threads import run_in_parts
@@ -84,6 +85,7 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
         host: the host's name; if empty, the name in the file is used.
         find_damage: what could not be read, given the rows, the number of events that were, and `source`.
     """
+    normalize_annotations(raw)
     names = canonical_names(raw)
     classes = classify_rows(raw)
     kept = keep_events(raw, classes)

@@ -50,7 +50,10 @@ def _partners_in_runs(raw: Raw, halves: I64) -> tuple[I64, I64]:
 
 def _is_later(raw: Raw, one: I64, other: I64) -> Mask:
     """Whether the time of one row is after that of another."""
-    return (raw.us[one] > raw.us[other]) | ((raw.us[one] == raw.us[other]) & (raw.frac_ps[one] > raw.frac_ps[other]))
+    later: Mask = (raw.us[one] > raw.us[other]) | (
+        (raw.us[one] == raw.us[other]) & (raw.frac_ps[one] > raw.frac_ps[other])
+    )
+    return later
 
 
 def _runs_out_of_order(raw: Raw, run: I64, begins: I64, ends: I64, runs: int) -> Mask:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -91,23 +92,20 @@ class Job:
     @cached_property
     def groups(self) -> dict[tuple[str, int], Group]:
         """The process group of each axis and rank."""
-        named: dict[tuple[str, tuple[int, ...]], str] = {}
-        places = [self.place(rank) for rank in range(self.world)]
-        together: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-        keys: dict[tuple[str, int], tuple[str, tuple[int, ...]]] = {}
-        for rank, place in enumerate(places):
+        members: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        keys: dict[tuple[str, int], tuple[str, ...]] = {}
+        for rank in range(self.world):
+            place = self.place(rank)
+            block = place["data"] // min(8, self.world // 4)
             for axis in AXES:
-                own = "pipeline" if axis == "embedding" else "data" if axis == "expert" else axis
-                key = tuple(at for name, at in place.items() if name not in (own, "context" * (axis == "data")))
-                key += (place["data"] // min(8, self.world // 4),) if axis == "expert" else ()
-                keys[axis, rank] = (axis, key)
+                over = {"data": ("data", "context"), "expert": ("data",), "embedding": ("pipeline",)}.get(axis, (axis,))
+                key = (axis, *(f"{name}{at}" for name, at in place.items() if name not in over))
+                key += (f"block{block}",) if axis == "expert" else ()
                 if axis != "embedding" or place["pipeline"] in (0, self.sizes["pipeline"] - 1):
-                    together.setdefault((axis, key), []).append(rank)
-        for number, key_of in enumerate(together):
-            named[key_of] = str(number + 1)
-        return {
-            at: Group(named[key], at[0], tuple(together[key])) for at, key in keys.items() if at[1] in together[key]
-        }
+                    members[key].append(rank)
+                    keys[axis, rank] = key
+        names = {key: str(number + 1) for number, key in enumerate(members)}
+        return {at: Group(names[key], at[0], tuple(members[key])) for at, key in keys.items()}
 
 
 class Group(NamedTuple):

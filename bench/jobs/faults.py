@@ -138,7 +138,8 @@ def equal_work(plan: Plan, spans: F64) -> F64:
     for each in range(int(alike.max()) + 1):
         rows = alike == each
         target[rows] = np.median(length[rows]) if shared[first[rows][0]] else length[rows].mean()
-    return own * (target / length)[op.reshape(-1)]
+    factor: F64 = np.divide(target, length, out=np.ones_like(length), where=length > 0)
+    return own * factor[op.reshape(-1)]
 
 
 def tell_truth(plan: Plan, fault: Fault | None) -> dict[str, object]:

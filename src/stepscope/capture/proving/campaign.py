@@ -21,7 +21,7 @@ from stepscope.capture.proving.changes import CallChange, Count, Defer, Delay, O
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import Undo
 from stepscope.capture.proving.places import PARTS as NAMED_PARTS
-from stepscope.capture.proving.places import Target, find_targets
+from stepscope.capture.proving.places import Target, find_targets, refuse_running
 from stepscope.errors import CaptureError
 from stepscope.proof.estimate import Estimate, drift_of, estimate
 from stepscope.proof.plan import (
@@ -208,6 +208,7 @@ class Campaign:
         self._open.append(arm)
         with refusing(arm):
             arm.targets = find_targets(place)
+            refuse_running(arm.targets)
         count = Count()
         with refusing(arm), self._changed(arm.targets, count):
             yield from self._collect(blocks.settle)

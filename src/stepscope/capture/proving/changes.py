@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import threading
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,6 +16,9 @@ from stepscope.proof.plan import Dose
 
 RETURN_ARGUMENT = ("jax.block_until_ready", "jax._src.array.ArrayImpl.block_until_ready")
 """Functions that wait for what they get, and return it."""
+
+
+_BYTES = bytes(32768)
 
 
 class CallChange:
@@ -52,7 +55,6 @@ class Count(CallChange):
     def wrap(self, original: Call, name: str = "") -> Call:
         """The function, counted."""
 
-        @functools.wraps(original)
         def counted(*args: Any, **kwargs: Any) -> Any:
             if getattr(self._inside, "now", False):
                 return original(*args, **kwargs)
@@ -72,8 +74,8 @@ class Count(CallChange):
 class Delay(CallChange):
     """Waits before calls, without Python's lock.
 
-    The thread of the steps keeps its processor meanwhile: on a busy machine the system favours a thread that slept, so
-    that a part of a sleep would come back.  Other threads sleep, and take no processor from the steps.
+    The thread of the steps computes meanwhile: on a busy machine the system favours a thread that slept, so that a part
+    of a sleep would come back.  Other threads sleep, and take no processor from the steps.
     """
 
     def __init__(self, dose: Dose) -> None:
@@ -85,7 +87,6 @@ class Delay(CallChange):
     def wrap(self, original: Call, name: str = "") -> Call:
         """The function, delayed."""
 
-        @functools.wraps(original)
         def delayed(*args: Any, **kwargs: Any) -> Any:
             if getattr(self._inside, "now", False):
                 return original(*args, **kwargs)
@@ -105,7 +106,7 @@ class Delay(CallChange):
         if threading.get_ident() != self._loop:
             time.sleep(self._dose.seconds)
         while time.perf_counter() - start < self._dose.seconds:
-            time.sleep(0)
+            _compute()
         self.spent_s += time.perf_counter() - start
 
 
@@ -115,7 +116,6 @@ class Omit(CallChange):
     def wrap(self, original: Call, name: str = "") -> Call:
         """A function that does nothing."""
 
-        @functools.wraps(original)
         def omitted(*args: Any, **kwargs: Any) -> None:
             return None
 
@@ -139,7 +139,6 @@ class Replay(CallChange):
         """The function, or its results again."""
         key = id(original)
 
-        @functools.wraps(original)
         def replayed(*args: Any, **kwargs: Any) -> Any:
             known = self._results[key] if self._is_known else []
             if known and not self.refused:
@@ -171,7 +170,6 @@ class Defer(CallChange):
     def wrap(self, original: Call, name: str = "") -> Call:
         """The function with the arguments of a step ago."""
 
-        @functools.wraps(original)
         def deferred(*args: Any, **kwargs: Any) -> Any:
             at = self._next[id(original)]
             self._next[id(original)] = at + 1
@@ -183,6 +181,11 @@ class Defer(CallChange):
             return args[0] if name in RETURN_ARGUMENT and args else result
 
         return deferred
+
+
+def _compute() -> None:
+    """Computes for some 10 us; without Python's lock, which `crc32` gives back while it is at it."""
+    zlib.crc32(_BYTES)
 
 
 def _parts_of(result: Any) -> Iterable[Any]:

@@ -13,9 +13,9 @@ import gc
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from stepscope.capture.proving.changes import refuse_generator
@@ -133,6 +133,17 @@ def find_targets(place: str) -> list[Target]:
     if not found:
         raise CaptureError("there is no such function in this process", hint=_hint(name))
     return found
+
+
+def refuse_running(targets: Sequence[Target]) -> None:
+    """Raises CaptureError where all of them run now, between two steps: they hold the loop, and no step calls them."""
+    frame: FrameType | None = sys._getframe()
+    running = set()
+    while frame is not None:
+        running.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
+        frame = frame.f_back
+    if all((target.file, target.line) in running for target in targets):
+        raise CaptureError("holds the loop of the steps", hint="name a function that it calls")
 
 
 def _hint(name: str) -> str:

@@ -8,7 +8,6 @@ move files.
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import shutil
 import tempfile
@@ -35,7 +34,6 @@ class Scratch:
     def saves(self, original: Call) -> Call:
         """A function that saves, with every path among its arguments sent here."""
 
-        @functools.wraps(original)
         def save_in_scratch(*args: Any, **kwargs: Any) -> Any:
             return original(*map(self._send, args), **{key: self._send(value) for key, value in kwargs.items()})
 
@@ -44,7 +42,6 @@ class Scratch:
     def moves(self, original: Call) -> Call:
         """A function that moves a file, for those that were sent here."""
 
-        @functools.wraps(original)
         def move_in_scratch(source: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
             sent = self._sent.get(str(Path(source).absolute())) if isinstance(source, (str, os.PathLike)) else None
             if sent is not None:

@@ -46,8 +46,8 @@ def prove(
         options = ["--budget", str(budget_s), "--logdir", os.fspath(logdir), "--steps", str(steps), "--skip", str(skip)]
         options += [word for place in at for word in ("--at", place)]
         options += [word for part in ablate for word in ("--ablate", part)]
-        command = [sys.executable, "-m", "stepscope", "prove", *options, "--stop-after", "--output", str(output), *words]
-        done = subprocess.run(command, check=False)
+        options += ["--stop-after", "--output", str(output)]
+        done = subprocess.run([sys.executable, "-m", "stepscope", "prove", *options, *words], check=False)
         try:
             return from_json(output.read_text("utf-8"))
         except (OSError, ValueError) as error:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from werkzeug import Request
 
+from stepscope.errors import BusyError
 from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.door.attempts import Attempts
@@ -56,7 +58,7 @@ class Door:
     def admit(self, request: Request) -> Visitor | Answer:
         """The visitor who sends a request; or the answer, if it is about coming in, or nobody known sends it.
 
-        Raises Refused (429) for who has tried too many tokens.
+        Raises BusyError (429) for who has tried too many wrong tokens.
         """
         if request.path == "/login":
             return self._log_in(request) if request.method == "POST" else self._show_page(request)
@@ -87,13 +89,13 @@ class Door:
         return visitor_with(token, _address(request)) if token else None
 
     def _check(self, request: Request, text: str) -> Token | None:
-        """The token of a text; None if it is wrong.  Raises Refused (429) after too many wrong ones."""
-        address = _address(request)
-        seconds = self._attempts.seconds_to_wait(address)
-        if seconds:
-            raise Refused(429, "too many wrong tokens came from this address", f"try again in {seconds:.0f} s")
+        """The token of a text; None if it is wrong.  Raises BusyError (429) after too many wrong ones."""
         token = self._tokens.find(text)
         if token is None:
+            address = _address(request)
+            seconds = self._attempts.seconds_to_wait(address)
+            if seconds:
+                raise BusyError.for_seconds(math.ceil(seconds), "too many wrong tokens came from this address")
             self._attempts.add_failure(address)
             _log.warning("a wrong token from %s", address)
         return token

@@ -21,6 +21,7 @@ from draw import draw
 from ports import free_port
 from werkzeug.test import Client, TestResponse
 
+from stepscope.cli.main import run
 from stepscope.errors import UsageError
 from stepscope.formats.xspace import writer
 from stepscope.web import app as app_module
@@ -53,7 +54,8 @@ class Team:
         options = SiteOptions([Root(str(self.logdir))], host_names=own_names("0.0.0.0"), is_shared=True)
         self.site = Site(options, words=WordStore(tmp_path / "words.db"))
         tokens = tuple(make_token(text, role, role.name.title()) for role, text in TEXTS.items())
-        self.app = App(self.site, Door(DoorOptions(tokens, proxies or Proxies())))
+        self.options = DoorOptions(tokens, proxies or Proxies(), store=self.site.words)
+        self.app = App(self.site, Door(self.options))
         self.client = Client(self.app)
 
     def ask(self, path: str, role: Role | None = Role.CAPTURE, method: str = "GET", **more: Any) -> TestResponse:
@@ -127,8 +129,8 @@ def test_a_cookie_ends_and_clocks_may_differ_by_minutes():
     tokens = Tokens([token])
     cookie = tokens.make_cookie(token, now=1e9)
 
-    assert tokens.read_cookie(cookie, now=1e9 + COOKIE_SECONDS) is token
-    assert tokens.read_cookie(cookie, now=1e9 - 200) is token  # of a server whose clock is ahead
+    assert tokens.read_cookie(cookie, now=1e9 + COOKIE_SECONDS).token is token
+    assert tokens.read_cookie(cookie, now=1e9 - 200).token is token  # of a server whose clock is ahead
     assert tokens.read_cookie(cookie, now=1e9 + COOKIE_SECONDS + 1) is None
     assert tokens.read_cookie(cookie, now=1e9 - 400) is None
     assert Tokens([make_token("another-token-altogether")]).read_cookie(cookie, now=1e9) is None
@@ -502,6 +504,50 @@ def test_words_with_markup_are_sent_as_data(team):
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert "script-src" not in answer.headers["Content-Security-Policy"]  # so default-src 'self' counts
     assert answer.json["note"] == note
+
+
+def test_a_logout_ends_the_login_for_whoever_has_its_cookie(tmp_path):
+    """Also on another server with the same store, and no other login."""
+    team = Team(tmp_path)
+    cookies = [log_in(Client(team.app), TEXTS[Role.SEE]).headers["Set-Cookie"].partition(";")[0] for _ in range(2)]
+
+    def status(door: Door, cookie: str) -> int:
+        return Client(App(team.site, door), use_cookies=False).get("/api/words", headers={"Cookie": cookie}).status_code
+
+    here = Door(team.options)
+    answer = Client(App(team.site, here), use_cookies=False).post("/logout", headers={"Cookie": cookies[0], "Origin": "http://localhost"})
+    assert answer.status_code == 303
+    assert [status(here, cookie) for cookie in cookies] == [401, 200]
+    assert [status(Door(team.options), cookie) for cookie in cookies] == [401, 200]
+    team.site.close()
+
+
+def test_a_token_that_is_revoked_lets_nobody_in_any_more(tmp_path, capsys):
+    file = tmp_path / "tokens"
+    texts = []
+    for name in ("Ana", "Ben"):
+        assert run(["tokens", str(file), "--add", name, "--role", "label"]) == 0
+        texts.append(capsys.readouterr().err.split()[-1])
+    assert file.stat().st_mode & 0o077 == 0
+    team = Team(tmp_path)
+    app = App(team.site, Door(DoorOptions(read_tokens(file), Proxies(), token_file=file)))
+
+    def statuses() -> list[int]:
+        headers = [{"Authorization": f"Bearer {text}"} for text in texts]
+        return [Client(app).get("/api/words", headers=each).status_code for each in headers]
+
+    assert statuses() == [200, 200]
+    cookie = log_in(Client(app), texts[0]).headers["Set-Cookie"].partition(";")[0]
+
+    assert run(["tokens", str(file), "--revoke", "Ana"]) == 0
+
+    assert [line.split()[1:] for line in capsys.readouterr().out.splitlines()] == [["label", "Ben"]]
+    assert statuses() == [401, 200]
+    assert Client(app, use_cookies=False).get("/api/words", headers={"Cookie": cookie}).status_code == 401
+    assert run(["tokens", str(file), "--revoke", "Ana"]) == 2
+    file.write_text("no role here ?")
+    assert statuses() == [401, 200]  # a file that cannot be read changes nothing
+    team.site.close()
 
 
 @pytest.mark.parametrize("behind_proxy", [False, True])

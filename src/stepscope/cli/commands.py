@@ -198,6 +198,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "compare": partial(_register_module, "stepscope.cli.compare"),
         "open": partial(_register_module, "stepscope.cli.open"),
         "serve": partial(_register_module, "stepscope.cli.team"),
+        "tokens": partial(_register_module, "stepscope.cli.tokens"),
         "doctor": partial(_register_own, doctor),
         "demo": partial(_register_own, demo),
     },

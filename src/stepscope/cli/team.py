@@ -110,7 +110,7 @@ def serve_team(
     roots = [parse_root(text) for text in logdirs]
     site = Site(SiteOptions(roots, host_names=own_names(host, allowed_host or ()), is_shared=True))
     bound = serving.bind_socket(host, port, tries=1)
-    door = Door(DoorOptions(tokens, proxies, parse_role(identity_role)))
+    door = Door(DoorOptions(tokens, proxies, parse_role(identity_role), token_file, site.words))
     server = serving.Server(site, bound, door, tls, write_request if log else None)
     _end_gracefully(server)
     address = serving.page_url(bound, "http" if tls is None else "https")

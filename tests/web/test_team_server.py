@@ -515,7 +515,9 @@ def test_a_logout_ends_the_login_for_whoever_has_its_cookie(tmp_path):
         return Client(App(team.site, door), use_cookies=False).get("/api/words", headers={"Cookie": cookie}).status_code
 
     here = Door(team.options)
-    answer = Client(App(team.site, here), use_cookies=False).post("/logout", headers={"Cookie": cookies[0], "Origin": "http://localhost"})
+    answer = Client(App(team.site, here), use_cookies=False).post(
+        "/logout", headers={"Cookie": cookies[0], "Origin": "http://localhost"}
+    )
     assert answer.status_code == 303
     assert [status(here, cookie) for cookie in cookies] == [401, 200]
     assert [status(Door(team.options), cookie) for cookie in cookies] == [401, 200]

@@ -21,6 +21,7 @@ from draw import draw
 from ports import free_port
 from werkzeug.test import Client, TestResponse
 
+from stepscope.agents.sessions import Sessions
 from stepscope.cli.main import run
 from stepscope.errors import UsageError
 from stepscope.formats.xspace import writer
@@ -749,3 +750,46 @@ def test_behind_nginx_below_a_path(tmp_path):
         served.end()
 
     assert (said["person"], said["role"]) == ("anna", "label")
+
+
+# -- links -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("linked", ["folder", "file", "above"])
+def test_a_link_leads_out_of_a_logdir_only_if_that_is_allowed(tmp_path, linked):
+    """Whoever may write to a logdir could show the files of the server's user with it."""
+    store_profile(tmp_path / "private", "secret", draw(DRAWN))
+    store_profile(tmp_path / "logs", "own", draw(DRAWN))
+    profiles = tmp_path / "logs" / "plugins" / "profile"
+    [secret] = (tmp_path / "private").rglob("*.xplane.pb")
+    if linked == "file":
+        (profiles / "secret").mkdir()
+        (profiles / "secret" / secret.name).symlink_to(secret)
+    else:
+        (profiles / "secret").symlink_to(
+            secret.parent if linked == "folder" else os.path.relpath(secret.parent, profiles)
+        )
+    (profiles / "twice").symlink_to("own")  # which stays inside
+
+    def runs(follows: bool) -> set[str]:
+        site = Site(SiteOptions([Root(str(tmp_path / "logs"))], is_shared=True, follows_links=follows))
+        listing = site.catalogue.look()
+        assert any(problem.code == "link" for problem in listing.problems) is not follows
+        site.close()
+        return {one.session.run for one in listing.sessions}
+
+    assert runs(False) == {"own"}
+    assert {run.rpartition("/")[2] for run in runs(True)} >= {"own", "secret"}
+    listed = {each.id for each in Sessions([str(tmp_path / "logs")]).list_all()}
+    assert listed == {"own"}
+
+
+@pytest.mark.parametrize("name", [".stepscope-uploads", "uploads"])
+def test_an_upload_follows_no_link(team, tmp_path, name):
+    (tmp_path / "elsewhere").mkdir()
+    (team.logdir / name).symlink_to(tmp_path / "elsewhere")
+
+    answer = upload(team, "box.xplane.pb", writer.write(draw(DRAWN)))
+
+    assert answer.status_code == 409
+    assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -99,7 +99,7 @@ class JaxTracer:
         for a program with hundreds of threads.  A release that keeps its session elsewhere is asked to do so.
         """
         home = sys.modules.get("jax._src.profiler")
-        state = getattr(home, "_profile_state", None)
+        state: Any = getattr(home, "_profile_state", None)
         if not (hasattr(getattr(state, "profile_session", None), "stop") and hasattr(state, "lock")):
             self._profiler.stop_trace()
             return

@@ -18,6 +18,7 @@ from dataclasses import field
 from pathlib import Path
 
 from stepscope.errors import BusyError
+from stepscope.formats import store
 from stepscope.formats.base import format_of
 from stepscope.formats.kineto.text import UnpackedSize
 from stepscope.formats.sniffing import sniff
@@ -82,8 +83,12 @@ class Uploads:
 
     @property
     def is_available(self) -> bool:
-        """Whether there is a folder for uploads that this process may write to."""
-        return self._logdir is not None and self._logdir.is_dir() and os.access(self._logdir, os.W_OK)
+        """Whether there is a folder for uploads that this process may write to, and no link leads out of it."""
+        logdir = self._logdir
+        if logdir is None or not logdir.is_dir() or not os.access(logdir, os.W_OK):
+            return False
+        places = (logdir / STAGING, logdir / FOLDER / "plugins" / "profile")
+        return all(store.is_within(str(place), [os.path.realpath(logdir)]) for place in places)
 
     def begin(self, person: str, name: str, size: int) -> Upload:
         """Begins an upload.

@@ -206,6 +206,7 @@ PANELS: dict[str, dict[str, Register]] = {
     },
     "Record a profile": {
         "run": partial(_register_module, "stepscope.cli.run"),
+        "prove": partial(_register_module, "stepscope.cli.prove"),
         "capture": partial(_register_module, "stepscope.cli.capture"),
         "trigger": partial(_register_module, "stepscope.cli.over_time", function="register_trigger"),
         "over-time": partial(_register_module, "stepscope.cli.over_time"),

@@ -117,6 +117,17 @@ class Tool:
         return getattr(importlib.import_module(self.module), name)
 
 
+GUIDE_NAMES = {
+    "overview_page": "overview",
+    "input_pipeline_analyzer": "input-pipeline",
+    "tensorflow_stats": "op-stats",
+    "framework_op_stats": "op-stats",
+    "tf_data_bottleneck_analysis": "tf-data",
+    "roofline_model": "roofline",
+    "inference_profile": "inference",
+}
+"""What the guide of the TensorFlow Profiler and XProf call tools that have another name here."""
+
 _TITLES = {"tf-data": "tf.data", "hlo-stats": "HLO stats"}
 """Of tools whose title is not their name in other letters."""
 
@@ -160,6 +171,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("memory-viewer", "what fills the memory of each XLA program at its peak", "xla"),
     Tool("roofline", "how near each op and each program comes to what the device can do", "xla"),
     Tool("inference", "how long a model takes to answer, and what differs in slow runs", "xla"),
+    Tool("trust", "whether the recording can be trusted: what cannot be, what is missing, what it cost", "trust"),
     Tool("system", "how busy CPU, memory, disk and GPU were while the capture ran", "resources"),
 )
 
@@ -186,4 +198,5 @@ def tool_named(name: str) -> Tool:
 
 
 def _find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
+    name = GUIDE_NAMES.get(name, name)
     return next((tool for tool in tools if tool.name == name or tool.method == name), None)

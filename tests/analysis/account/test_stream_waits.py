@@ -76,7 +76,7 @@ def test_time_until_an_event_of_another_stream_is_no_time_that_a_queue_needs_to_
     trace = draw(
         """
         host main | M0----------------------------------M1------
-        host main | L1R2Q3L4L5R6Q7L8--------------------
+        host main | L1R2Q3L4L5R6Q7L8
         gpu0 s    |   K1------------------K5------
         gpu0 t    |                       K4--    K8--
         """,

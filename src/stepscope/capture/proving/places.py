@@ -32,6 +32,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "grain._src.python.data_loader.DataLoaderIterator.__next__",
     ),
     "logging": (
+        "logging.Logger._log",
         "logging.Logger.handle",
         "builtins.print",
         "torch.utils.tensorboard.writer.SummaryWriter.add_scalar",

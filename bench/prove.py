@@ -25,7 +25,7 @@ from bench.bottlenecks.planted import PLANTED, Planted, Step
 from stepscope.proof.estimate import Estimate, estimate
 from stepscope.proof.record import Proof, from_json
 
-WARMUP, BLOCK_S, REAL_S = 8, 0.25, 20.0
+WARMUP, BLOCK_S, REAL_S = 8, 0.25, 15.0
 MOST_STEPS = 100_000
 CLOSE = 0.15
 CRITICAL, HIDDEN = 0.8, 0.2

@@ -24,12 +24,13 @@ def _change(path: Path, change: Callable[[Trace], None]) -> None:
     path.write_bytes(gzip.compress(msgspec.json.encode(trace), 1))
 
 
-def _keep_steps(trace: Trace, first: int, last: int) -> None:
-    """As if the profiler had recorded only these steps, with the work that they started."""
-    marks = {one["name"]: one for one in trace["traceEvents"] if one["name"].startswith("ProfilerStep#")}
-    begin = marks[f"ProfilerStep#{first}"]["ts"]
-    end = marks[f"ProfilerStep#{last}"]["ts"] + marks[f"ProfilerStep#{last}"]["dur"]
-    trace["traceEvents"] = [one for one in trace["traceEvents"] if one["ph"] == "M" or begin <= one["ts"] < end]
+def _leave_out_step(trace: Trace, which: int) -> None:
+    """As if the profiler had not recorded the first (0) or the last (-1) step, with the work that it started."""
+    marks = sorted((one["ts"], one["dur"]) for one in trace["traceEvents"] if one["name"].startswith("ProfilerStep#"))
+    begin, length = marks[which]
+    trace["traceEvents"] = [
+        one for one in trace["traceEvents"] if one["ph"] == "M" or not begin <= one["ts"] < begin + length
+    ]
 
 
 def _stop_early(trace: Trace) -> None:
@@ -58,7 +59,7 @@ def _rename_collective(trace: Trace) -> None:
 
 def _keep_other_steps(paths: list[Path]) -> None:
     for at, path in enumerate(paths):
-        _change(path, partial(_keep_steps, first=at % 2, last=2 + at % 2))
+        _change(path, partial(_leave_out_step, which=-(at % 2)))
 
 
 def _change_all(change: Callable[[Trace], None], paths: list[Path]) -> None:

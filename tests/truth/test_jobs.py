@@ -16,6 +16,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 
 plans = pytest.importorskip("bench.jobs.plan", reason="the bench is in the checkout alone")
 faults = pytest.importorskip("bench.jobs.faults")
+damage = pytest.importorskip("bench.jobs.damage")
 simulate = pytest.importorskip("bench.jobs.simulate")
 make_job = pytest.importorskip("bench.jobs.__main__").make_job
 
@@ -96,6 +97,7 @@ def test_ranks_that_receive_before_they_send_never_end():
 # ---- schedules -------------------------------------------------------------------------------------------------------
 
 SLOT = plans.ATTENTION_US + plans.MLP_US  # forward of one layer; backward takes two, or one and one
+IDEAL = plans.Job(steps=1, layers=1, noise=0.0)
 
 
 @pytest.mark.parametrize("batched", [True, False])
@@ -109,14 +111,29 @@ SLOT = plans.ATTENTION_US + plans.MLP_US  # forward of one layer; backward takes
 )
 @pytest.mark.parametrize("microbatches", [4, 8])
 def test_a_pipeline_takes_as_long_as_its_paper_says(kind, slots, microbatches, batched):
-    job = plans.Job(kind, steps=1, microbatches=microbatches, layers=1, noise=0.0, batched=batched)
-    plan = plans.build_plan(job)
-    layers = np.isin(plan.columns["kind"], ("forward", "backward", "weight"))
-    spans = np.zeros((len(plan.graph.span), 1))
-    nodes = plan.columns["node"][layers]
-    spans[nodes, 0] = np.array(plan.graph.span)[nodes]
-    spans[spans == plans.EMBEDDING_US] = 0.0
-    assert plan.steps_us(spans)[0, 0] == pytest.approx(SLOT * slots(4, microbatches), rel=0.001)
+    plan = plans.build_plan(replace(IDEAL, kind=kind, microbatches=microbatches, batched=batched))
+    assert plan.steps_us(layers_alone(plan)[:, None])[0, 0] == pytest.approx(SLOT * slots(4, microbatches))
+
+
+def test_a_last_stage_that_is_twice_as_long_costs_what_it_must():
+    plan = plans.build_plan(replace(IDEAL, kind="1f1b", microbatches=4))
+    spans = layers_alone(plan)
+    spans[plan.columns["node"][plan.columns["rank"] >= 6]] *= 2
+    equal = spans.copy()
+    equal[plan.columns["node"]] = faults.equal_work(plan, spans)
+    recorded, balanced = plan.steps_us(np.stack([spans, equal], axis=1))[0]
+    assert recorded == pytest.approx(
+        SLOT * ((3 + 3 + 3 + 6) + 3 * 6)
+    )  # through all stages, then at the pace of the last
+    assert balanced == pytest.approx(SLOT * 1.25 * 3 * (4 + 3))
+
+
+def layers_alone(plan):
+    """Spans in which only layers take time."""
+    columns, spans = plan.columns, np.zeros(len(plan.graph.span))
+    nodes = columns["node"][np.isin(columns["kind"], ("forward", "backward", "weight"))]
+    spans[nodes] = np.array(plan.graph.span)[nodes]
+    return np.where(spans == plans.EMBEDDING_US, 0.0, spans)
 
 
 @pytest.mark.parametrize("kind", plans.KINDS)
@@ -166,6 +183,14 @@ def test_traces_hold_the_steps_as_they_were_simulated(tmp_path, batched):
     longest = np.max([each.end_ps - each.start_ps for each in steps], axis=0) / 1e9
     assert longest == pytest.approx(truth["step_ms"], rel=0.01)
     assert json.loads((tmp_path / "truth.json").read_text())["fault"]["ranks"] == list(truth["fault"]["ranks"])
+
+
+@pytest.mark.parametrize("how", damage.DAMAGES)
+def test_the_other_ranks_of_a_damaged_job_are_answered(tmp_path, how):
+    make_job(tmp_path, replace(SMALL, steps=3))
+    damage.damage_job(tmp_path, how)
+    ranks = {row["rank"] for row in stepscope.load(tmp_path).distributed().rows}
+    assert ranks >= set(range(8)) - {2}
 
 
 # ---- a recorded job --------------------------------------------------------------------------------------------------

@@ -200,6 +200,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "runs": partial(_register_module, "stepscope.cli.runs"),
         "open": partial(_register_module, "stepscope.cli.open"),
         "serve": partial(_register_module, "stepscope.cli.team"),
+        "tokens": partial(_register_module, "stepscope.cli.tokens"),
         "doctor": partial(_register_own, doctor),
         "demo": partial(_register_own, demo),
     },

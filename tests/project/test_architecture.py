@@ -114,6 +114,7 @@ WINGS: dict[str, set[str]] = {
     "account": {"trace", "steps"},
     "facts": {"hlo", "trace", "steps", "account", "workers"},
     "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
+    "trust": {"trace", "steps", "account"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
     "compare": {"steps", "account", "overview", "waits"},
     "gate": {"compare", "overview"},

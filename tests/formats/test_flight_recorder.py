@@ -24,7 +24,7 @@ def call(number: int, operation: str, line: int, done: bool = True) -> dict[str,
     return {
         "process_group": ("0", "default_pg"), "collective_seq_id": number, "profiling_name": f"nccl:{operation}",
         "time_created_ns": created, "time_discovered_completed_ns": created + 500_000 if done else None,
-        "input_sizes": [[4, 8]], "input_dtypes": ["Float"], "state": "completed" if done else "started", "is_p2p": False,
+        "input_sizes": [[4, 8]], "input_dtypes": ["Float"], "state": "completed" if done else "started",
         "frames": [
             {"name": "all_reduce", "filename": "/usr/lib/python3/site-packages/torch/distributed/x.py", "line": 1},
             {"name": "train", "filename": "/home/me/train.py", "line": line},
@@ -95,8 +95,8 @@ class _Runs:
 @pytest.mark.parametrize(
     "content",
     [
-        pickle.dumps(_Runs()), pickle.dumps({"entries": [_Runs()]}), pickle.dumps([1, 2]), b"\x80\x04", b"{", b'{"a": 1}',
-        b"", pickle.dumps(dump(call(1, "all_reduce", 10)))[:40],
+        pickle.dumps(_Runs()), pickle.dumps({"entries": [_Runs()]}), pickle.dumps([1, 2]), b"\x80\x04", b"{", b"",
+        b'{"a": 1}', pickle.dumps(dump(call(1, "all_reduce", 10)))[:40],
     ],
 )  # fmt: skip
 def test_what_is_no_dump_of_plain_values_has_a_reason_and_runs_nothing(

@@ -52,7 +52,7 @@ def write_traces(folder: Path, plan: Plan, times: F64, spans: F64) -> list[float
 
 def describe_process(job: Job, process: Process, times: F64, name: str) -> dict[str, Any]:
     """The trace of one rank as a JSON object."""
-    groups = {group.name: group for (_, rank), group in job.groups.items() if rank == process.rank}
+    groups = {one.args["group"].name: one.args["group"] for one in process.records if "group" in one.args}
     config = [
         {"pg_name": at, "pg_desc": AXIS_NAMES[group.axis], "backend_config": "cuda:nccl", "pg_size": len(group.ranks),
          "ranks": list(group.ranks)}
@@ -80,6 +80,7 @@ def _names(process: Process) -> Iterator[dict[str, Any]]:
         ("process_name", pid, 0, {"name": "python"}),
         ("process_labels", pid, 0, {"labels": "CPU"}),
         ("thread_name", pid, pid, {"name": f"thread {pid} (python)"}),
+        ("thread_name", pid, pid + 1, {"name": f"thread {pid + 1} (pt_autograd_0)"}),
         ("process_name", 0, 0, {"name": "python"}),
         ("process_labels", 0, 0, {"labels": "GPU 0"}),
     ):
@@ -91,7 +92,7 @@ def _events(job: Job, process: Process, times: F64) -> Iterator[dict[str, Any]]:
     pid = 4000 + process.rank
     calls: dict[int, Record] = {}
     for record in process.records:
-        thread = _timed(record, times, pid, pid)
+        thread = _timed(record, times, pid, pid + record.thread)
         number = {"correlation": record.correlation}
         if record.what == "kernel":
             yield from _kernel(job, record, calls[record.correlation], times, pid)
@@ -115,7 +116,7 @@ def _timed(record: Record, times: F64, pid: int, tid: int) -> dict[str, Any]:
 def _kernel(job: Job, record: Record, call: Record, times: F64, pid: int) -> Iterator[dict[str, Any]]:
     """A kernel with its flow, and the op that started it around the call."""
     device = _timed(record, times, 0, record.stream)
-    outer = _timed(call, times, pid, pid)
+    outer = _timed(call, times, pid, pid + call.thread)
     args: dict[str, Any] = {"queued": 0, "device": 0, "context": 1, "stream": record.stream}
     args |= {"correlation": record.correlation, "grid": [132, 1, 1], "block": [256, 1, 1]}
     name = record.name
@@ -130,7 +131,7 @@ def _kernel(job: Job, record: Record, call: Record, times: F64, pid: int) -> Ite
         args |= {"External id": record.correlation, **about}
     yield {**device, "cat": "kernel", "name": name, "args": args}
     flow = {"id": record.correlation, "cat": "ac2g", "name": "ac2g"}
-    yield {**flow, "ph": "s", "pid": pid, "tid": pid, "ts": outer["ts"]}
+    yield {**flow, "ph": "s", "pid": pid, "tid": outer["tid"], "ts": outer["ts"]}
     yield {**flow, "ph": "f", "bp": "e", "pid": 0, "tid": record.stream, "ts": device["ts"]}
 
 

@@ -39,7 +39,8 @@ class Job:
         kind: one of KINDS.
         batched: a stage's sends and receives between two computations are one kernel, as `batch_isend_irecv` has it,
             and the kernel's own arguments are missing; else each is a kernel, on a stream of its pair.
-        peers: sends and receives name their partner.
+        peers: sends and receives name their partner; else each pair has a group of its own.
+        autograd: the backward pass is started by a thread of its own, as PyTorch does.
         fault: one of FAULTS; None for a healthy job.
         slowdown: how much the fault slows the job down.
         skew_ms: clocks of machines are wrong by up to this, either way.
@@ -53,6 +54,7 @@ class Job:
     chunks: int = 2
     batched: bool = True
     peers: bool = True
+    autograd: bool = True
     fault: str | None = None
     slowdown: float = 1.3
     noise: float = 1.0
@@ -62,7 +64,7 @@ class Job:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """How many ranks each axis has; the fastest first, as Megatron numbers them."""
-        inner = min(8, self.world // 2) if self.kind in ("tensor", "expert", "context") else 1
+        inner = min(8, self.world // (2 if self.kind == "tensor" else 4))
         stages = (4 if self.world < 256 else 8) if self.kind in SCHEDULES else 1
         tensor = (1 if self.world < 32 else 4) if self.kind in SCHEDULES else inner if self.kind == "tensor" else 1
         context = inner if self.kind == "context" else 1
@@ -97,7 +99,7 @@ class Job:
             for axis in AXES:
                 own = "pipeline" if axis == "embedding" else "data" if axis == "expert" else axis
                 key = tuple(at for name, at in place.items() if name not in (own, "context" * (axis == "data")))
-                key += (place["data"] // min(8, max(self.world // 2, 1)),) if axis == "expert" else ()
+                key += (place["data"] // min(8, self.world // 4),) if axis == "expert" else ()
                 keys[axis, rank] = (axis, key)
                 if axis != "embedding" or place["pipeline"] in (0, self.sizes["pipeline"] - 1):
                     together.setdefault((axis, key), []).append(rank)
@@ -237,16 +239,19 @@ class _Trainer:
 
     def _compute(self, one: Action) -> None:
         self.now = one
+        self.process.thread = int(self.job.autograd and one.kind != "F")
         if one[:3] in self.received:
             self.process.wait_event(COMPUTE, self.received.pop(one[:3]))
         layers = range(self._layers(one.part))
         {"F": self._forward, "B": self._backward, "W": self._weights}[one.kind](layers)
+        self.process.thread = 0
 
     def _layers(self, part: int) -> int:
         job = self.job
-        if job.fault != "layers" or part != job.parts // 2:
+        stages = job.sizes["pipeline"]
+        if job.fault != "layers" or part % stages != stages // 2:
             return job.layers
-        slots = job.microbatches + job.sizes["pipeline"] - 1  # of which all but the bubble become longer
+        slots = job.microbatches + (stages - 1) * stages / job.parts  # of which all but the bubble become longer
         return job.layers + max(1, round(job.layers * (job.slowdown - 1) * slots / job.microbatches))
 
     def _forward(self, layers: range) -> None:
@@ -327,15 +332,21 @@ class _Trainer:
         return self.process.record_event(stream)
 
     def _exchange(self, stream: int, group: Group, ways: Sequence[tuple[bool, int]], kind: str) -> None:
-        peers = [Peer(is_send, other, group.name) for is_send, other in ways]
         batched = self.job.batched or len(ways) > 1
-        for way in ways if batched else ():
-            self.process.host("record_param_comms", CALL_US, "comm", group=group, way=way)
-        args = {"group": group, "way": None if batched else ways[0]}
+        about = [{"group": self._group_of(group, other), "way": (is_send, other)} for is_send, other in ways]
+        for each in about if batched else ():
+            self.process.host("record_param_comms", CALL_US, "comm", **each)
+        peers = [Peer(is_send, other, group.name) for is_send, other in ways]
         span = self._noisy(TRANSFER_US[group.axis], "transfer")
+        args = {**about[0], "way": None} if batched else about[0]
         meetings = self.process.exchange(stream, "send_recv", peers, span, args)
         for meeting, (_, other) in zip(meetings, ways, strict=True):
             self._note(meeting, kind, (self.rank, other))
+
+    def _group_of(self, group: Group, other: int) -> Group:
+        """The group in which a send or receive is: that of the pair where partners are not named."""
+        pair = tuple(sorted((self.rank, other)))
+        return group if self.job.peers else Group(f"pair_{pair[0]}_{pair[1]}", group.axis, pair)
 
     def _transfer(self, pending: Sequence[Action]) -> None:
         """The sends and receives of a stage between two computations."""
@@ -416,7 +427,7 @@ def _place_fault(plan: Plan) -> Fault | None:
     if job.fault == "stages":
         return Fault("stages", stage=stages - 1)
     if job.fault == "layers":
-        return Fault("layers", stage=job.parts // 2 % stages)
+        return Fault("layers", stage=stages // 2)
     if job.fault == "machine":
         host = int(rng.integers(job.world // job.per_host))
         return Fault("machine", ranks=tuple(range(host * job.per_host, (host + 1) * job.per_host)))

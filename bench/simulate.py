@@ -48,6 +48,7 @@ class Record(NamedTuple):
     stream: int
     correlation: int
     args: dict[str, Any]
+    thread: int = 0
 
 
 class Peer(NamedTuple):
@@ -132,12 +133,17 @@ class Graph:
 
 
 class Process:
-    """One rank: a host thread, the streams of its GPU, and what a profiler records of them."""
+    """One rank: its host, the streams of its GPU, and what a profiler records of them.
+
+    Attributes:
+        thread: the thread of the host that is at work; the others wait for it.
+    """
 
     def __init__(self, graph: Graph, rank: int, queue: int = QUEUE) -> None:
         """A process that has done nothing yet."""
         self.graph, self.rank, self.queue = graph, rank, queue
         self.host_at = graph.add(0.0, [])
+        self.thread = 0
         self.records: list[Record] = []
         self._last: dict[int, int] = {}
         self._awaited: dict[int, list[int]] = defaultdict(list)
@@ -152,7 +158,7 @@ class Process:
     def _host(self, what: str, name: str, span: float, waits: Sequence[int], **args: Any) -> int:
         self._correlation += 1
         begin, self.host_at = self.host_at, self.graph.add(span, [self.host_at, *waits])
-        self.records.append(Record(what, name, begin, self.host_at, -1, self._correlation, args))
+        self.records.append(Record(what, name, begin, self.host_at, -1, self._correlation, args, self.thread))
         return self.host_at
 
     def _launch(self, stream: int) -> int:

@@ -1,7 +1,12 @@
 """Simulated jobs of many ranks: the rules of the simulator, the schedules of its pipelines, its faults and traces."""
 
+import collections
+import gzip
 import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,3 +164,57 @@ def test_traces_hold_the_steps_as_they_were_simulated(tmp_path, batched):
     longest = np.max([each.end_ps - each.start_ps for each in steps], axis=0) / 1e9
     assert longest == pytest.approx(truth["step_ms"], rel=0.01)
     assert json.loads((tmp_path / "truth.json").read_text())["fault"]["ranks"] == list(truth["fault"]["ranks"])
+
+
+# ---- a recorded job --------------------------------------------------------------------------------------------------
+
+RANKS = Path(__file__).parents[3] / "shared" / "ranks"
+
+
+@pytest.mark.skipif(not RANKS.exists(), reason="the recorded ranks are not here")
+def test_a_recorded_pipeline_job_takes_as_long_as_it_did(tmp_path):
+    pytest.importorskip("pyarrow")
+    command = [sys.executable, RANKS / "convert.py", RANKS / "trace-ST.parquet", tmp_path, "--steps", "3"]
+    recorded = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["recorded_s"]
+    ranks = [json.loads(gzip.decompress(path.read_bytes())) for path in sorted(tmp_path.glob("*.gz"))]
+    graph, transfers = simulate.Graph(), shortest_transfers(ranks)
+    ends = [call_again(simulate.Process(graph, at), trace, transfers) for at, trace in enumerate(ranks)]
+    times = graph.times(np.array(graph.span)[:, None])[:, 0]
+    steps_us = np.diff(times[np.array(ends)].max(axis=0), prepend=0.0)
+    assert steps_us.mean() / 1e6 == pytest.approx(recorded, rel=0.03)
+
+
+def events_of(trace, category):
+    return {one["args"]["correlation"]: one for one in trace["traceEvents"] if one.get("cat") == category}
+
+
+def shortest_transfers(ranks):
+    """How long each meeting of a group takes once all are there: its shortest kernel, whose rank came last."""
+    found, count = {}, collections.Counter()
+    for rank, trace in enumerate(ranks):
+        for one in events_of(trace, "kernel").values():
+            if group := one["args"].get("Process Group Name"):
+                key = group, count[rank, group]
+                found[key] = min(one["dur"], found.get(key, one["dur"]))
+                count[rank, group] += 1
+    return found
+
+
+def call_again(process, trace, transfers):
+    """Makes the calls that were recorded; the nodes at which the host has waited for its device."""
+    kernels, waits, count, ends = events_of(trace, "kernel"), events_of(trace, "cuda_sync"), collections.Counter(), []
+    for number, call in events_of(trace, "cuda_runtime").items():
+        if one := kernels.get(number):
+            group = one["args"].get("Process Group Name")
+            if group is None:
+                process.kernel(one["tid"], one["name"], one["dur"])
+                continue
+            process.collective(one["tid"], group, one["name"], transfers[group, count[group]], {})
+            count[group] += 1
+        elif number in waits:
+            process.order(waits[number]["args"]["wait_on_stream"], waits[number]["args"]["stream"])
+        elif call["name"] == "cudaDeviceSynchronize":
+            for stream in sorted({each["tid"] for each in kernels.values()}):
+                process.synchronize(stream)
+            ends.append(process.host_at)
+    return ends

@@ -70,6 +70,7 @@ def summary(
     more: MorePaths = None,
     run: RunName = None,
     host: HostName = None,
+    steps: Steps = None,
     form: Annotated[
         OutputFormat, typer.Option("--format", help="table: the ten lines; any other format: the whole overview.")
     ] = OutputFormat.TABLE,
@@ -77,7 +78,7 @@ def summary(
 ) -> None:
     """Shows ten lines: the verdict, where the step time goes, the top ops, the first advice."""
     paths = tuple(more or ())
-    show(ToolRequest(tool=SUMMARY, path=path, more=paths, run=run, host=host, form=form, output=output))
+    show(ToolRequest(tool=SUMMARY, path=path, more=paths, run=run, host=host, steps=steps, form=form, output=output))
 
 
 def _register_tool(tool: Tool, app: typer.Typer) -> None:

@@ -1,11 +1,11 @@
-"""What if ranks had equal work: the questions of a published study ("Understanding Stragglers in Large Model Training Using
-What-if Analysis", OSDI 2025), answered by joint replays.
+"""What if ranks had equal work: the questions of a published study ("Understanding Stragglers in Large Model Training
+Using What-if Analysis", OSDI 2025), answered by joint replays.
 
-With equal work each op of a kind takes as long as the mean of its kind over all ranks and steps, each transfer the median
-of its kind.  The slowdown of a job is how much longer its steps are than with equal work.  The slowdown of a worker, a
-stage, a replica or a kind is the same where all but its own work is equal.  What a part explains is the share of the
-whole gain that equal work of this part alone gives; it may be more than all of it, where other work is shorter than the
-mean and takes the room.
+With equal work each op of a kind takes as long as the mean of its kind over all ranks in its step, each transfer as
+long as the median of its kind.  The slowdown of a job is how many times as long its steps are as with equal work.  The
+slowdown of a worker, a stage, a replica or a kind is the same where all but its own work is equal.  What a part
+explains is the share of the whole gain that equal work of this part alone gives; it may be more than all of it, where
+other work is shorter than the mean.
 
 Where ranks send to each other and receive, the ops of a kind are microbatches and have one length.  Elsewhere they are
 compared place by place in the step, since layers differ.
@@ -19,7 +19,7 @@ import numpy as np
 
 from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, Schedule, schedule_of
 from stepscope.analysis.workers.layout import Layout
-from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, ON_DEVICE
+from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED_WORK
 from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
 
@@ -83,12 +83,19 @@ class Job:
         """The steps where some rows have equal work: int64 of shape (steps,)."""
         return self.steps_of(self.schedule.replay(np.where(equal, self.equal_ps, self.rows.own_ps)))
 
-    def steps_of(self, replayed: JointReplay) -> I64:
-        """The steps that most ranks have in common, on the rank where each is longest: int64 of shape (steps,), ps."""
-        found = np.zeros(self.places.shape[1], np.int64)
-        for steps, place in zip(replayed.step_ps, self.places, strict=True):
-            has = place >= 0
-            found[has] = np.maximum(found[has], steps[place[has]])
+    def steps_of(self, replayed: JointReplay, ranks: Mask | None = None) -> I64:
+        """The steps that most ranks have in common, each until the last of all or of some ranks is done with it: int64
+        of shape (steps,)."""
+        start, end = (self._last(replayed, by, ranks) for by in (0, 1))
+        return end - start
+
+    def _last(self, replayed: JointReplay, by: int, ranks: Mask | None) -> I64:
+        """When the last rank comes to the starts of the steps (0), or to their ends (1): int64 of shape (steps,)."""
+        found = np.full(self.places.shape[1], np.iinfo(np.int64).min)
+        for at, (rank, place) in enumerate(zip(self.graph.ranks, self.places, strict=True)):
+            has = (place >= 0) & (ranks is None or bool(ranks[at]))
+            row = self.graph.first_row[at + 1] - len(rank.graph.steps) - 1 + by + place[has]
+            found[has] = np.maximum(found[has], replayed.done_ps[row])
         return found
 
     @cached_property
@@ -99,6 +106,20 @@ class Job:
     def slowdown_of(self, part: Mask) -> float:
         """The same where all but some rows have equal work."""
         return _ratio(self.steps_with(~part), self.best_ps)
+
+    def ratios_of(self, part: Mask) -> F64:
+        """The same for each step: float64 of shape (steps,)."""
+        return self.steps_with(~part) / np.maximum(self.best_ps, 1)
+
+    @property
+    def step_numbers(self) -> list[int]:
+        """The numbers of the steps that most ranks have in common."""
+        keys = self.graph.keys_of_steps()
+        found = []
+        for column in self.places.T:
+            rank = int((column >= 0).argmax())
+            found.append(keys[rank][int(column[rank])][1])
+        return found
 
     def explains(self, part: Mask) -> float:
         """What share of the gain of equal work these rows alone give; 0 where nothing is to be gained."""
@@ -166,29 +187,29 @@ def _equal_lengths(rows: Rows, layout: Layout) -> I64:
     for kind in distinct(rows.kind[(rows.kind >= 0) & (rows.step >= 0)]).tolist():
         here = np.flatnonzero((rows.kind == kind) & (rows.step >= 0))
         if rows.is_work[here[0]]:
-            target[here] = _mean_work(rows, layout, here)
+            target[here] = mean_work(rows, layout, here)
         else:
             target[here] = np.median(rows.work_ps[here])
     return np.maximum(rows.own_ps + (target - rows.work_ps).astype(np.int64), 0)
 
 
-def _mean_work(rows: Rows, layout: Layout, here: I64) -> F64:
-    """The length of works of one kind with the mean of all ranks: float64 of shape (n,)."""
-    ranks, steps = len(layout.stage), int(rows.step.max()) + 1
+def mean_work(rows: Rows, layout: Layout, here: I64) -> F64:
+    """The lengths of all works of one kind with the mean of all ranks in each step: float64 of shape (n,)."""
+    name, ranks, steps = rows.kinds[rows.kind[here[0]]], len(layout.stage), int(rows.step.max()) + 1
     slot = rows.rank[here] * steps + rows.step[here]
     count = np.bincount(slot, minlength=ranks * steps)
-    total = np.bincount(slot, weights=rows.work_ps[here], minlength=ranks * steps)
-    name = rows.kinds[rows.kind[here[0]]]
-    takes_part = np.repeat(count.reshape(ranks, steps).any(axis=1), steps) if name in ON_DEVICE else count >= 0
-    mean = float(total[takes_part].mean())
+    total = np.bincount(slot, weights=rows.work_ps[here], minlength=ranks * steps).reshape(ranks, steps)
+    takes_part = count.reshape(ranks, steps).any(axis=1)
+    # Threads pause now and then, on a few ranks: the usual rank does not.
+    mean = total[takes_part].mean(axis=0) if name in SHARED_WORK else np.full(steps, np.median(total))
     order = np.argsort(slot, kind="stable")
     place = np.empty(len(here), np.int64)
     place[order] = np.arange(len(here)) - np.repeat(np.cumsum(count) - count, count)
-    # Microbatches are alike; else what has the same place in as many is.
-    if name in OF_MICROBATCHES:
+    if name in OF_MICROBATCHES:  # which are alike; else what has the same place in as many is
         place[(layout.stage >= 0)[rows.rank[here]]] = 0
     profile = count[slot] * (int(count.max()) + 1) + place
     usual = np.bincount(profile, weights=rows.work_ps[here]) / np.maximum(np.bincount(profile), 1)
     shape = usual[profile]
     whole = np.bincount(slot, weights=shape, minlength=ranks * steps)
-    return shape * mean / np.maximum(whole[slot], 1.0)
+    found: F64 = shape * mean[rows.step[here]] / np.maximum(whole[slot], 1.0)
+    return found

@@ -83,6 +83,7 @@ class JointGraph:
         also_row, also_for: int64 of shape (n,), rows for whose meetings others wait as well: the row that comes, and a
             row of the meeting that waits for it.
         common: how many meetings several ranks have; uneven: collectives, sends and receives that could not be matched.
+        crossed: of these the ones to which ranks come in another order.
         unknown: sends and receives that do not say with whom.
         share: float64 of shape (rows,), what of the length of each row can be its own; the rest waits for partners.
         pairs: sends with their receives.
@@ -97,6 +98,7 @@ class JointGraph:
     also_for: I64
     common: int
     uneven: int
+    crossed: int
     unknown: int
     share: F64
     pairs: list[Pair]
@@ -176,6 +178,7 @@ def join_ranks(ranks: Sequence[RankModel]) -> JointGraph | None:
         *also,
         common,
         uneven + transfers.uneven,
+        0,
         transfers.unknown,
         whole,
         transfers.pairs,
@@ -184,7 +187,7 @@ def join_ranks(ranks: Sequence[RankModel]) -> JointGraph | None:
     graph, crossed = _separate_circles(graph)
     if not graph.met:
         return None
-    graph = replace(graph, uneven=graph.uneven + crossed, offset_ps=_lay_side_by_side(graph))
+    graph = replace(graph, uneven=graph.uneven + crossed, crossed=crossed, offset_ps=_lay_side_by_side(graph))
     graph, _ = _separate_circles(_join_hidden_meetings(graph))
     return replace(graph, share=_own_share(graph))
 
@@ -211,8 +214,8 @@ class Schedule:
         """Replays all ranks.
 
         Args:
-            length_ps: int64 of shape (rows,), how long each rank's meetings and works take by themselves; as recorded if
-                None.
+            length_ps: int64 of shape (rows,), how long each rank's meetings and works take by themselves; None for as
+                long as recorded.
             without: a rank that no other one waits for.
         """
         graph, ways = self.graph, self.ways
@@ -344,7 +347,7 @@ def _join_ways(graph: JointGraph, contractions: Sequence[Contraction]) -> _Ways:
 
 
 def _sort_meetings(graph: JointGraph, ways: _Ways) -> tuple[I32, I32]:
-    """Every meeting after all that it waits for, and those for which there is no such order."""
+    """Every meeting after all that it waits for, and common ones for which there is no such order."""
     count = np.diff(ways.into)
     row, of = graph.arrivals()
     target = np.repeat(of, count[row])
@@ -357,7 +360,20 @@ def _sort_meetings(graph: JointGraph, ways: _Ways) -> tuple[I32, I32]:
         np.full(graph.meetings, -1, np.int32), into, source, np.zeros(graph.meetings, np.uint8),
         np.empty(graph.meetings + 1, np.int32), order, bad,
     )  # fmt: skip
-    return order, target[bad > 0].astype(np.int32)
+    return order, _next_common(graph, source, target, target[bad > 0]).astype(np.int32)
+
+
+def _next_common(graph: JointGraph, source: I32, target: I64, crossed: I64) -> I64:
+    """The first meetings of several ranks from some on: what closes a circle may lie between two of them."""
+    shared = np.zeros(graph.meetings, np.bool_)
+    shared[: graph.common] = True
+    shared[graph.meeting[graph.also_row]] = shared[graph.meeting[graph.also_for]] = True
+    found, rest = crossed[shared[crossed]], crossed[~shared[crossed]]
+    for _ in range(graph.meetings if len(rest) and not len(found) else 0):
+        rest = distinct(target[np.isin(source, rest)])
+        if shared[rest].any() or not len(rest):
+            return rest[shared[rest]]
+    return found
 
 
 def _count_up(counts: I64) -> I64:

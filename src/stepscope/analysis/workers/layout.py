@@ -1,8 +1,8 @@
 """Where ranks are in a job: their stage in a pipeline, and their replica of the model.
 
-Ranks that send to each other and receive are stages of one pipeline.  They are in the order of the chain that they form,
-from the end whose first transfer in a step is a send; where they form none, as in an interleaved schedule, in that of
-their numbers.  Ranks of a tensor or context group work on one replica together, and so does a pipeline.
+Ranks that send to each other and receive are stages of one pipeline.  They are in the order of the chain that they
+form, from the end whose first transfer in a step is a send; where they form none, as in an interleaved schedule, in
+that of their numbers.  Ranks of a tensor or context group work on one replica together, and so does a pipeline.
 """
 
 from __future__ import annotations

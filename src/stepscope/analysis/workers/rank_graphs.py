@@ -9,6 +9,7 @@ from stepscope.analysis.account.contraction import Contraction, Meetings, Works,
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import model_of, usual_steps
 from stepscope.analysis.trace.collective_events import collective_rows
+from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, kinds_of_nodes
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Mask
@@ -36,6 +37,7 @@ class RankGraph:
         kinds: the kinds of own work; kind: int64 of shape (works,), places in them.
         work_step: int64 of shape (works,), the step of each, as a place in `steps`.
         work_ps: int64 of shape (works,), what of its length is work.
+        on_device: whether a device communicates, so that waiting is idle time of the device.
     """
 
     place: I64
@@ -48,6 +50,7 @@ class RankGraph:
     kind: I64
     work_step: I64
     work_ps: I64
+    on_device: bool
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class PackedGraph:
     kind: list[int]
     work_step: list[int]
     work_ps: list[int]
+    on_device: bool
 
 
 def packed_graph_of(trace: HostTrace, with_work: bool) -> PackedGraph | None:
@@ -80,6 +84,7 @@ def packed_graph_of(trace: HostTrace, with_work: bool) -> PackedGraph | None:
         graph.place.tolist(), ways.length_ps.tolist(), ways.into.tolist(), ways.source.tolist(),
         ways.weight_ps.tolist(), ways.lost, graph.steps.tolist(), graph.usual.tolist(), graph.recorded_ps.tolist(),
         graph.left_out, list(graph.kinds), graph.kind.tolist(), graph.work_step.tolist(), graph.work_ps.tolist(),
+        graph.on_device,
     )  # fmt: skip
 
 
@@ -95,7 +100,17 @@ def unpack(packed: PackedGraph) -> RankGraph:
     kind, work_step, work = (np.array(each, np.int64) for each in (packed.kind, packed.work_step, packed.work_ps))
     usual = np.array(packed.usual, np.bool_)
     return RankGraph(
-        place, contraction, steps, usual, recorded, packed.left_out, tuple(packed.kinds), kind, work_step, work
+        place,
+        contraction,
+        steps,
+        usual,
+        recorded,
+        packed.left_out,
+        tuple(packed.kinds),
+        kind,
+        work_step,
+        work,
+        packed.on_device,
     )
 
 
@@ -144,6 +159,7 @@ def _rank_graph(trace: HostTrace, with_work: bool) -> RankGraph | None:
     return RankGraph(
         meetings.place, contract(graph, kept), graph.steps, usual, graph.recorded_step_ps, left_out, kinds, works.kind,
         graph.step[works.first].astype(np.int64), works.work_ps,
+        bool(is_device_work(trace)[collective_rows(trace)].any()),
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """What kind of work the nodes of a rank are: the passes of training on a device, and causes of the account on threads.
 
-A pass is told by words in a kernel's name, else by what launched it: autograd's call, an optimizer's step.  A kernel for
-which neither does is of the pass of the one before it.
+A pass is told by words in a kernel's name, else by what launched it: autograd's call, an optimizer's step.  A kernel
+for which neither does is of the pass of the one before it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,23 @@ from stepscope.vocabulary.traits import RangeTrait
 _COMPUTES = "compute"
 OF_MICROBATCHES = ("forward", "backward")
 ON_DEVICE = frozenset({*PASSES, _COMPUTES, "copy"})
+INPUT = "input"
+BATCH = "batch"  # made by worker processes, which are not in the trace
+SHARED_WORK = ON_DEVICE | {INPUT}  # what ranks could share; the rest are pauses and calls of threads
 
 
 def kinds_of_nodes(model: StepModel) -> tuple[tuple[str, ...], I64]:
     """The kinds of work of a rank, and for each node the place of its kind: int64 of shape (nodes,), -1 for none."""
     graph = model.graph
-    names = (*PASSES, _COMPUTES, *(cause.name.lower() for cause in Cause))
+    names = (*PASSES, _COMPUTES, *(cause.name.lower() for cause in Cause), BATCH)
     kind = np.full(len(graph), -1, np.int64)
-    work = np.flatnonzero((graph.kind == NodeKind.WORK) | (graph.kind == NodeKind.BATCH))
+    work = np.flatnonzero(graph.kind == NodeKind.WORK)
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
     for nodes in (work, host):
         kind[nodes] = len(PASSES) + 1 + model.shares.own_ps.take(nodes).argmax(axis=1)
     computes = np.flatnonzero((graph.kind == NodeKind.WORK) & (kind == len(PASSES) + 1 + int(Cause.DEVICE_COMPUTE)))
     kind[computes] = _fill(graph.line[computes], _passes(model.trace, graph.event[computes].astype(np.int64)))
+    kind[graph.kind == NodeKind.BATCH] = len(names) - 1
     kind[graph.own_ps <= 0] = -1
     return names, kind
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from bench.simulate import F64, Process, Record
+from bench.jobs.simulate import F64, Process, Record
 
 if TYPE_CHECKING:
-    from bench.jobs import Group, Job, Plan
+    from bench.jobs.plan import Group, Job, Plan
 
 START_US = 4_000_000_000.0  # behind the time from which Kineto counts
 BASE_NS = 1_790_857_026_000_000_000
@@ -36,7 +36,7 @@ AXIS_NAMES = {
 }
 
 
-def write_traces(folder: Path, plan: Plan, times: F64, spans: F64) -> list[float]:
+def write_traces(folder: Path, plan: Plan, times: F64) -> list[float]:
     """One file a rank; how wrong the clock of each machine is, in us."""
     job = plan.job
     folder.mkdir(parents=True, exist_ok=True)

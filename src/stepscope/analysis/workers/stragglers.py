@@ -15,7 +15,7 @@ import numpy as np
 from stepscope.analysis.workers.equal_work import Job
 from stepscope.analysis.workers.work_kinds import BATCH, INPUT, OF_MICROBATCHES, ON_DEVICE
 from stepscope.model import Kind
-from stepscope.model.arrays import F64, I64, Mask, distinct
+from stepscope.model.arrays import F64, I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.passes import PASSES
 
@@ -170,12 +170,12 @@ def _of_pauses(job: Job, host: Mask) -> Iterator[Culprit]:
         return
     part = np.zeros(len(own), np.bool_)
     part[long] = True
-    paused = distinct(rows.rank[long])
-    often = len(long) / max(len(paused) * job.places.shape[1], 1)
+    times = np.bincount(rows.rank[long], minlength=len(job.graph.ranks))
+    often = len(long) / max(len(times) * job.places.shape[1], 1)
     shortened = np.where(part, np.minimum(job.equal_ps, np.median(own[host & (rows.step >= 0)])), rows.own_ps)
     gain = float(job.now_ps.sum() - job.steps_of(job.schedule.replay(shortened.astype(np.int64))).sum())
     explains = gain / max(float(job.now_ps.sum() - job.best_ps.sum()), 1.0)
-    if often <= 1.0 and len(paused) > 1:
+    if often <= MOSTLY and times.max() <= MOSTLY * len(long):
         share = gain / float(job.now_ps.sum())
         yield Culprit(Straggling.GARBAGE_COLLECTION, (), -1, explains, share, float(own[long].mean()) / step_ps)
 

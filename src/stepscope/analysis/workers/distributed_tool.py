@@ -44,7 +44,7 @@ from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
-from stepscope.analysis.workers import bandwidth
+from stepscope.analysis.workers import bandwidth, missing_calls
 from stepscope.analysis.workers.balance import job_of
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
 from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number, world_size
@@ -77,6 +77,7 @@ from stepscope.analysis.workers.matching import (
     match_collectives,
     match_steps,
 )
+from stepscope.analysis.workers.missing_calls import RecordedGroup, recorded_groups
 from stepscope.analysis.workers.parallel_groups import (
     GROUP_FIELDS,
     PIPELINE_FIELDS,
@@ -185,6 +186,7 @@ class Partial:
     pipeline: PipelineTime | None
     graph: PackedGraph | None
     world: int
+    recorded: list[RecordedGroup] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,11 +215,13 @@ class DistributedReport(Report):
     pipeline: tuple[dict[str, Cell], ...]
     clocks: tuple[dict[str, Cell], ...]
     steps: tuple[dict[str, Cell], ...]
+    missing: tuple[dict[str, Cell], ...] = ()
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
         return {
             "findings": list(self.findings),
+            "missing": list(self.missing),
             "slowest_rank": self.slowest_rank,
             "slowdown": self.slowdown,
             "explained_by_worst_worker": self.explained_by_worst_worker,
@@ -242,6 +246,7 @@ class DistributedReport(Report):
         """Findings, the ranks, alone and in groups, the collectives, the clocks, and every step on every rank."""
         return [
             Prose("findings", "Ranks compared", self.findings),
+            Rows("missing", "Who did not come", missing_calls.FIELDS, self.missing, _NO_DUMPS),
             Rows("causes", "Why the job is slower than with equal work", CAUSE_FIELDS, self.causes, _EQUAL),
             Rows("job_parts", "Slowdown by part", SLOWDOWN_FIELDS, self.parts, _NO_JOB),
             Rows("job_steps", "Slowdown by step", JOB_STEP_FIELDS, self.job_steps, _NO_JOB),
@@ -260,6 +265,7 @@ class DistributedReport(Report):
 
 _EQUAL = "nothing considerable would be gained by equal work, or the ranks cannot be replayed together"
 _NO_JOB = "no two ranks meet in a step that both recorded"
+_NO_DUMPS = "no collective hangs in dumps of PyTorch's flight recorder"
 _ONE_RANK = "only one rank: there is nothing to compare"
 _NO_SIZES = "no collective whose size and number of ranks were recorded"
 _NO_GROUPS = "no process groups were recorded: newer PyTorch versions record them with collectives"
@@ -306,6 +312,7 @@ def partial(trace: HostTrace) -> Partial:
         pipeline_time(trace, collectives, work, steps.start_ps, steps.end_ps),
         packed_graph_of(trace, with_work=True),
         world_size(trace),
+        recorded_groups(trace),
     )
 
 
@@ -369,10 +376,12 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         if not said.causes and not job.layout.stages:
             said = _blame_late_rank(said, [ordered[at] for at in taking], find_waits(job))
     pipeline = pipeline_rows(_pipeline_ranks(ordered))
+    missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
     places = {at: (job.layout, place) for place, at in enumerate(taking)} if job is not None else {}
     return DistributedReport(
         **header([part.origin for part in partials], (*doubtful, *_warnings(ordered, uneven, job))),
         findings=(
+            *missing_calls.describe_missing(missing),
             *_findings(ordered, said, alike),
             *(_culprit_text(ordered, taking[said.slowest[0]]) if said and len(said.slowest) == 1 else ()),
             *describe_pipelines(pipeline),
@@ -397,6 +406,7 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         pipeline=tuple(pipeline),
         clocks=tuple(_clock_rows(ordered, clocks)),
         steps=tuple(_step_rows(ordered, steps, waits)),
+        missing=tuple(missing),
     )
 
 
@@ -420,7 +430,8 @@ def _one_of_each(parts: Sequence[Partial]) -> tuple[list[Partial], list[str]]:
     kept: list[Partial] = []
     doubtful = []
     for part in parts:
-        if part.rank >= 0 and kept and kept[-1].rank == part.rank:
+        twice = part.rank >= 0 and kept and kept[-1].rank == part.rank
+        if twice and part.graph is not None and kept[-1].graph is not None:
             doubtful.append(f"rank {part.rank} is here twice: {part.origin.host} is left out")
         else:
             kept.append(part)

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, all_tools, tool_named
@@ -23,6 +24,7 @@ from stepscope.errors import InputError, Problem, StepscopeError, UnreadableErro
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_joined_session, find_sessions, pick_host
 from stepscope.meanwhile import importing
+from stepscope.proof.record import FILE, read_proofs
 from stepscope.records import dataclass
 from stepscope.report.kept import pack_report, unpack_report
 from stepscope.shelf import TraceShelf
@@ -49,6 +51,7 @@ _MEMORY_TOOL = "memory-profile"
 _OP_TOOLS = ("op-stats", "kernel-stats")
 
 # The code of a notice that only some steps are read; nothing is wrong then.
+_WITH_PROOFS = ("overview", "advice", "proofs")
 _STEPS_NOTICE = "steps"
 
 # Problems of the search; they matter when looking for a profile, not in a report.
@@ -339,7 +342,8 @@ class LoadedProfile:
         if not self._cache.is_on:  # the key is the hash of many things
             return None
         named = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
-        return cache_key([*self.identities()], "session", *named)
+        beside = [store.identity(str(file))] if (file := self._proofs_file()).is_file() else []
+        return cache_key([*self.identities(), *beside], "session", *named)
 
     def _report(
         self, tool: Tool, host: str | None, steps: StepRange | str | int | None
@@ -360,7 +364,7 @@ class LoadedProfile:
         lost = any(problem.code != _STEPS_NOTICE for problem in problems)
         shown = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
         reader = _Reader(self, host, wanted)
-        report = tool.finish(tool.merge(partials), reader)
+        report = self._add_proofs(tool.finish(tool.merge(partials), reader))
         report = replace(report, warnings=(*report.warnings, *reader.failures)) if reader.failures else report
         report = _add_problems(report, shown, lost)
         return (self._add_doubts(report, reader) if wanted is None else report), problems
@@ -370,6 +374,20 @@ class LoadedProfile:
         found = None if report.TOOL == _TRUST else read(_TRUST)
         line = getattr(found, "line", "")
         return replace(report, warnings=(*report.warnings, line)) if line else report
+
+    def _add_proofs(self, report: Report) -> Report:
+        """The report with the proofs that lie beside the session."""
+        if report.TOOL not in _WITH_PROOFS or not (file := self._proofs_file()).is_file():
+            return report
+        from stepscope.analysis.overview.proofs_tool import add_proofs
+
+        try:
+            return add_proofs(report, read_proofs(file.parent))
+        except InputError as error:
+            return replace(report, warnings=(*report.warnings, str(error)))
+
+    def _proofs_file(self) -> Path:
+        return Path(self._files[0].path).parent / FILE
 
     def _partials(
         self, files: Sequence[HostFile], tool: Tool, selection: Selection = WHOLE

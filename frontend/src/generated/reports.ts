@@ -595,6 +595,31 @@ export interface Reports {
     };
   };
   advice: Record<never, never>;
+  proofs: {
+    rows: {
+      kind: "table";
+      fields: {
+        place: string | null;
+        kind: string | null;
+        speedup: number | null;
+        speedup_least: number | null;
+        speedup_most: number | null;
+        sensitivity: number | null;
+        sensitivity_least: number | null;
+        sensitivity_most: number | null;
+        step_ms: number | null;
+        changed_ms: number | null;
+        place_ms: number | null;
+        calls: number | null;
+        pairs: number | null;
+        steps: number | null;
+        program: string | null;
+        file: string | null;
+        line: number | null;
+        note: string | null;
+      };
+    };
+  };
   "tf-data": {
     bottleneck: {
       kind: "figures";

@@ -450,6 +450,7 @@ class LoadedProfile:
         overlap: str | Sequence[str] = (),
         move: Mapping[str, float] | None = None,
         balance_ranks: bool = False,
+        balance: str = "",
     ) -> WhatIfReport:
         """Predicts the median step after some changes, all at once, by replaying the recorded steps.
 
@@ -462,7 +463,9 @@ class LoadedProfile:
             scales: further parts, each with the share of its time that stays.
             overlap: parts that run beside everything else.
             move: parts that other workers do, each with the number of workers.
-            balance_ranks: every rank has the same amount of own work; this change stands alone.
+            balance_ranks: the same as `balance="ranks"`.
+            balance: whose work is equal: `ranks`, `stages` of a pipeline, or `kind=` and a kind of work, such as
+                `kind=forward`; this change stands alone.
 
         Raises:
             UsageError: there is no such part, the profile has no steps, or it has no ranks to balance.
@@ -482,13 +485,14 @@ class LoadedProfile:
             *(whatif.Change(whatif.OVERLAP, part) for part in overlapped),
             *(whatif.Change(whatif.MOVE, part, workers) for part, workers in (move or {}).items()),
         ]
-        if balance_ranks and changes:
+        balance = balance or ("ranks" if balance_ranks else "")
+        if balance and changes:
             raise UsageError("balanced ranks cannot be combined with other changes", hint="ask for them alone")
-        if balance_ranks:
+        if balance:
             parts, problems = self._partials(self._files, tool_named("pod-viewer"))
             ranks = [part.rank for part in parts if part.rank is not None]
             steps = {part.steps.host: part.accounts.get(HOST, []) for part in parts}
-            return whatif.what_if_balanced(ranks, steps, tuple(str(problem) for problem in problems))
+            return whatif.what_if_balanced(ranks, steps, tuple(str(problem) for problem in problems), balance)
         if len(changes) == 1 and changes[0].action == whatif.REMOVE and changes[0].part in CLASSES:
             advised = cast("AdviceReport", self.report("advice"))
             if item := next((item for item in advised.items if item.kind == changes[0].part), None):

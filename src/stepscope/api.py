@@ -7,6 +7,8 @@ some calls need are imported by those calls: a cached result needs neither numpy
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -34,12 +36,12 @@ if TYPE_CHECKING:
     from stepscope.model import HostTrace
     from stepscope.report import Report
     from stepscope.sql.answer import SqlReport
-    from stepscope.sql.database import Database
 
 __all__ = ["MEMORY_OF_FILE", "LoadedProfile", "compare", "load"]
 
 Progress = Callable[[str], None]
 
+_numbers = itertools.count()
 _MOST_NAMED = 5  # runs that a message lists
 _MOST_MODELS = 8  # hosts that a what-if replays: the slowest, since the others wait for them
 _MEMORY_TOOL = "memory-profile"
@@ -159,6 +161,7 @@ class LoadedProfile:
 
     Attributes:
         has_engine: whether the user chose where hosts are analysed.
+        number: another one for each object of a process.
 
     Examples:
         >>> profile = load("logs")  # doctest: +SKIP
@@ -185,7 +188,8 @@ class LoadedProfile:
         self._work = HostWork(cache, self.shelf, self._progress, memory_bytes=where.memory_bytes)
         self._session_work = SessionWork(self._work, where, self._progress)
         self.has_engine = where.engine is not None
-        self._asked: tuple[object, Database] | None = None
+        self._others: dict[tuple[str, str], LoadedProfile] = {}
+        self.number = next(_numbers)
 
     @property
     def run(self) -> str:
@@ -505,13 +509,17 @@ class LoadedProfile:
         """
         from stepscope.sql.names import may_read_events
 
-        with importing("stepscope.sql.database"):
+        with importing("stepscope.sql.asking"):
             if len(self._files) == 1 and may_read_events(query):
                 self.trace()
-        from stepscope.sql.database import Limits
+        from stepscope.sql.asking import Asked, own_asker
+        from stepscope.sql.limits import OWN_MEMORY_BYTES, Limits
 
-        database = self._database(name, attach or {}, memory_bytes)
-        return database.ask(query, Limits(seconds=timeout, rows=rows))
+        seconds = math.inf if timeout is None else timeout
+        limits = Limits(memory_bytes or OWN_MEMORY_BYTES, seconds, rows, answer_bytes=None)
+        sessions = {name: self, **{each: self._attached(each, path) for each, path in (attach or {}).items()}}
+        asked = [Asked(each, str(session.number), session) for each, session in sessions.items()]
+        return own_asker().ask(query, asked, limits)
 
     def sql_schema(self) -> SqlReport:
         """The tables and columns that `sql` can ask for, with their units and meanings."""
@@ -519,22 +527,14 @@ class LoadedProfile:
 
         return schema_report(self.hosts)
 
-    def _database(
-        self, name: str, attach: Mapping[str, LoadedProfile | str | os.PathLike[str]], memory_bytes: int | None
-    ) -> Database:
-        """The connection to this and other sessions; the last one is kept for the next question."""
-        from stepscope.sql.database import MEMORY_BYTES, Database
-        from stepscope.sql.source import LocalSource
-
-        key = name, memory_bytes, tuple((each, str(path)) for each, path in attach.items())
-        if self._asked is None or self._asked[0] != key:
-            others = {
-                each: path if isinstance(path, LoadedProfile) else load(path, cache=self._cache, shelf=self.shelf)
-                for each, path in attach.items()
-            }
-            sources = {each: LocalSource(session) for each, session in {name: self, **others}.items()}
-            self._asked = key, Database(sources, memory_bytes or MEMORY_BYTES)
-        return self._asked[1]
+    def _attached(self, name: str, path: LoadedProfile | str | os.PathLike[str]) -> LoadedProfile:
+        """Another session of a question; one that is read here is kept for the next question."""
+        if isinstance(path, LoadedProfile):
+            return path
+        key = name, os.fspath(path)
+        if key not in self._others:
+            self._others[key] = load(path, cache=self._cache, shelf=self.shelf)
+        return self._others[key]
 
 
 def _require_more_than_memory(tool: Tool, files: Sequence[HostFile]) -> None:

@@ -93,13 +93,14 @@ def _sessions(
     from stepscope.shelf import TraceShelf
 
     if isinstance(path, LoadedProfile):
-        return [_open(path, host)]
+        return [open_session(path, host)]
     runs = [None] if last == 1 else [session.run for session in find_sessions(path)[:last]]
     shelf = TraceShelf(_MEMORY)
-    return [_open(load(path, run=run, host=host, shelf=shelf, progress=progress), host) for run in reversed(runs)]
+    profiles = [load(path, run=run, host=host, shelf=shelf, progress=progress) for run in reversed(runs)]
+    return [open_session(profile, host) for profile in profiles]
 
 
-def _open(profile: LoadedProfile, host: str | None) -> Session:
+def open_session(profile: LoadedProfile, host: str | None) -> Session:
     """A session whose reports are made when a budget asks for them, each once."""
     from stepscope.analysis.compare.sides import side_of
     from stepscope.analysis.gate.figures import Session

@@ -8,6 +8,7 @@
     |-- UsageError            a wrong argument: unknown tool, host, run, option
     |-- OutputError           a result could not be written
     |-- CaptureError          a profile could not be recorded
+    |-- BusyError             as much is being done as may be; it says when to ask again
     `-- RegressionError       a step got slower by more than was allowed, or it is unknown whether it did
 
 A `Problem` is a fact with its place: what, where (file, byte, host), what was kept, what was lost, and what to do
@@ -150,6 +151,20 @@ class CaptureError(StepscopeError):
     """A profile could not be recorded or stored."""
 
     default_code = "capture"
+
+
+class BusyError(StepscopeError):
+    """As much is being done as may be; `seconds` is after how long to ask again."""
+
+    default_code = "busy"
+    seconds = 1
+
+    @classmethod
+    def for_seconds(cls, seconds: int, reason: str) -> Self:
+        """The error with the time to wait as its hint."""
+        error = cls(reason, hint=f"ask again in {seconds} s")
+        error.seconds = seconds
+        return error
 
 
 class RegressionError(StepscopeError):

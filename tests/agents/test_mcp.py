@@ -22,6 +22,8 @@ from stepscope.agents.server import make_http_app, make_server
 from stepscope.agents.sessions import Sessions
 from stepscope.cli.main import run
 from stepscope.errors import UsageError
+from stepscope.sql.asking import Asker
+from stepscope.sql.limits import Limits
 
 Ask = Callable[..., Awaitable[dict[str, Any]]]
 
@@ -194,6 +196,27 @@ def test_a_question_in_sql_is_answered_in_pages(logdir: str) -> None:
     assert rest["total"] == 3
     both = "SELECT (SELECT count(*) FROM steps) AS now, (SELECT count(*) FROM other.steps) AS then"
     assert asked(logdir, "sql", session="slow_input", query=both, attach={"other": "new_shapes"})["rows"] == [[4, 4]]
+
+
+def test_others_are_answered_while_the_engine_does_not_listen(logdir: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within one call of this function it asks nobody whether to go on; its process is ended."""
+    endless = "SELECT levenshtein(repeat('ab', 500000), repeat('ba', 500000))"
+    asker = Asker(Limits(seconds=600))
+    monkeypatch.setattr("stepscope.agents.tools._make_asker", lambda: asker)
+
+    async def main(ask: Ask) -> tuple[dict[str, Any], dict[str, Any]]:
+        waiting = asyncio.create_task(ask("sql", session="slow_input", query=endless))
+        await asyncio.sleep(0)
+        await ask("sql", session="slow_input", query="SELECT 1")
+        other = await ask("rows", session="slow_input", tool="steps")
+        assert not waiting.done()
+        asker.stop(None)
+        return other, await waiting
+
+    other, ended = with_server([logdir], main)
+    assert len(other["rows"]) == 4
+    assert "the query was stopped by request" in ended["error"]
+    asker.close()
 
 
 def test_the_views_of_sql_are_described(logdir: str) -> None:

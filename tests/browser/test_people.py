@@ -190,12 +190,13 @@ def test_a_view_is_shared_with_its_selection_by_keyboard(page, team, browser):
     expect(page.get_by_role("option").first).to_contain_text("Share this view by a link that ends")
     page.keyboard.press("Enter")
     link = shared_link(page)
-    page.context.clear_cookies()
-    page.goto(link)
-    log_in(page, Role.SEE)
-    settle(page)
+    visitor = browser.new_context().new_page()
+    visitor.goto(link)
+    log_in(visitor, Role.SEE)
+    settle(visitor)
 
-    assert "selected=3" in page.url and "#/timeline?" in page.url
+    assert "selected=3" in visitor.url and "#/timeline?" in visitor.url
+    visitor.context.close()
 
 
 def test_a_server_without_a_login_offers_no_links_that_end(browser, page_server, page_problems):

@@ -229,6 +229,22 @@ def test_version_and_help_end_with_zero(capsys) -> None:
     assert "overview" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("guide", "ours"),
+    [
+        ("overview_page", "overview"), ("input_pipeline_analyzer", "input-pipeline"), ("tensorflow_stats", "op-stats"),
+        ("tf_data_bottleneck_analysis", "tf-data"), ("kernel_stats", "kernel-stats"),
+    ],
+)  # fmt: skip
+def test_tools_answer_to_the_names_of_the_guide(guide: str, ours: str, logdir: Path, capsys) -> None:
+    tools = []
+    for name in (guide, ours):
+        assert run([name, str(logdir), "--format", "json"]) == 0
+        tools.append(json.loads(capsys.readouterr().out)["tool"])
+
+    assert tools == [ours, ours]
+
+
 def test_an_earlier_run_can_be_named(logdir: Path, capsys) -> None:
     assert run(["overview", str(logdir), "--run", "2026_01_01_00_00_00", "--format", "json"]) == 0
 

@@ -45,6 +45,7 @@ USUAL = [
     ["steps", "logs", "--steps", "3-9", "--sort=-duration_ms", "--where", "a=b", "--where=c=d"],
     ["overview", "logs with spaces", "--host="],
     ["summary", "worker0", "worker1"],
+    ["summary", "logs", "--steps", "3-9"],
     ["overview", "one", "--top", "3", "two", "three"],
     ["overview", ""],
 ]

@@ -6,13 +6,15 @@ stepscope run --logdir LOGDIR saving_programs.py
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 STEPS = 14
+ELSEWHERE_S = 0.03  # three samples of the stack
 
 
 def train(folder: Path) -> None:
-    """Steps that compute next to nothing and save 1 MiB each."""
+    """Steps that save 1 MiB each, and do enough else for samples of the stack to tell the loop from the saves."""
     import jax
     import jax.numpy as jnp
     import orbax.checkpoint as ocp
@@ -25,6 +27,7 @@ def train(folder: Path) -> None:
     for number in range(STEPS):
         with stepscope.step(number):
             state = jax.block_until_ready(update(state))
+            time.sleep(ELSEWHERE_S)
             saver.save(folder / str(number), args=ocp.args.StandardSave(state))
 
 

@@ -10,7 +10,8 @@ from stepscope.analysis.registry import tool_named
 from stepscope.errors import UnreadableError
 from stepscope.model import EventKind, HostTrace
 from stepscope.report import Report
-from stepscope.sql.database import MEMORY_BYTES, Database
+from stepscope.sql.database import Database
+from stepscope.sql.limits import OWN_MEMORY_BYTES
 from stepscope.sql.source import LocalSource
 
 TRAINING = """
@@ -67,6 +68,6 @@ def rich_training(host: str = "host") -> HostTrace:
     )
 
 
-def open_database(sessions: Mapping[str, Drawn], memory_bytes: int = MEMORY_BYTES) -> Database:
+def open_database(sessions: Mapping[str, Drawn], memory_bytes: int = OWN_MEMORY_BYTES) -> Database:
     """The connection that answers questions about drawn sessions."""
     return Database({name: LocalSource(session) for name, session in sessions.items()}, memory_bytes)

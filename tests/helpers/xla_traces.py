@@ -17,7 +17,13 @@ US = 1_000_000  # ps
 
 Value = int | float | str | bytes
 
-_PLANES = {"gpu": "/device:GPU:0", "tpu": "/device:TPU:0", "cpu": "/host:CPU", "host": "/host:CPU"}
+_PLANES = {
+    "gpu": "/device:GPU:0",
+    "gpu 1": "/device:GPU:1",
+    "tpu": "/device:TPU:0",
+    "cpu": "/host:CPU",
+    "host": "/host:CPU",
+}
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from stepscope.cli.main import run
 from stepscope.engines import schedule, session_work
 from stepscope.formats.store import remote
 from stepscope.report import html, sections
-from stepscope.sql import database
-from stepscope.sql.asking import ServerLimits
+from stepscope.sql import limits
 from stepscope.web import app as web_app
 from stepscope.web import listener, serving, site
 from stepscope.web.people import uploads
@@ -55,8 +54,8 @@ STATED = [
     ("serving.md", f"a request has {listener.LONGEST_REQUEST_SECONDS:g} seconds to arrive"),
     ("scale.md", f"several hosts of {session_work.WORTH_PROCESSES_BYTES // MIB} MB together or more"),
     ("scale.md", f"ranges of {remote.RANGE_BYTES // MIB} to {remote.MOST_RANGE_BYTES // MIB} MB"),
-    ("sql.md", f"`--memory SIZE`, {database.MEMORY_BYTES // GIB} GB by default"),
-    ("sql.md", f"for {ServerLimits().seconds:g} s and {ServerLimits().memory_bytes // GIB} GB at most"),
+    ("sql.md", f"`--memory SIZE`, {limits.OWN_MEMORY_BYTES // GIB} GB by default"),
+    ("sql.md", f"for {limits.Limits().seconds:g} s and {limits.Limits().memory_bytes // GIB} GB at most"),
     ("sql.md", f"an answer has at most {sql._MOST_SHOWN:,} rows"),
     ("compare.md", f"at most {differences.NEGLIGIBLE_SHARE:.1%}".replace("%", " %")),
 ]

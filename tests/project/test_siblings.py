@@ -249,6 +249,9 @@ SIBLINGS: dict[str, dict[str, str]] = {
         "test_no_op_of_pytorch_beats_its_device": (
             "test_matrix_products_of_pytorch test_convolutions_of_pytorch test_attention_of_pytorch"
         ),
+        "test_steps_use_as_much_of_the_hardware_as_in_hlo_stats": (
+            "test_a_device_that_only_copies_is_no_part_of_the_peak"
+        ),
     },
     "formats/test_session.py": {
         "test_every_file_of_the_corpus_is_known_by_its_content": "test_a_format_is_known_by_the_content",

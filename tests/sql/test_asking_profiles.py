@@ -118,18 +118,28 @@ def test_sizes(text: str, size: int) -> None:
     assert read_size(text) == size
 
 
+def test_a_question_whose_engine_ignores_an_interrupt_is_ended(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Looking for the distance of two long texts, the engine asks nobody whether to go on."""
+    query = "SELECT levenshtein(repeat('ab', 500000), repeat('ba', 500000))"
+
+    assert run(["sql", str(logs / "two"), query, "--timeout", "0.2"]) == 2
+
+    assert "[stopped] the query was stopped after 0.2 s" in capsys.readouterr().err
+    assert run(["sql", str(logs / "two"), "SELECT 1 AS one", "--format", "csv"]) == 0
+
+
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="Windows has no signals for threads")
 def test_ctrl_c_ends_a_query(logs: Path) -> None:
     program = (
         "import signal, threading, stepscope\n"
         f"profile = stepscope.load({str(logs / 'two')!r})\n"
         "profile.sql('SELECT 1')\n"
-        "from stepscope.sql.database import Database\n"
-        "read = Database._fetch_rows\n"
+        "from stepscope.children import Child\n"
+        "wait = Child._wait\n"
         "def interrupted(*given):\n"
         "    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)\n"
-        "    return read(*given)\n"
-        "Database._fetch_rows = interrupted\n"
+        "    return wait(*given)\n"
+        "Child._wait = interrupted\n"
         "try:\n"
         "    profile.sql('SELECT count(*) FROM range(10000000000) a, range(99999999) b WHERE a.range * b.range = -1')\n"
         "except KeyboardInterrupt:\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pyarrow as pa
@@ -13,13 +12,12 @@ from sql_sessions import Drawn, open_database, training
 from stepscope.analysis.registry import TOOLS
 from stepscope.errors import UnreadableError, UsageError
 from stepscope.report.export import to_csv, to_json, to_parquet
-from stepscope.sql.database import Database, Limits
+from stepscope.sql.database import Database
 from stepscope.sql.macros import MACROS
 from stepscope.sql.schema import schema_report
 from stepscope.sql.tool_tables import declared_tables
 
 SESSION = Drawn(host=training())
-ENDLESS = "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range * b.range % 7 = 8"
 
 
 @pytest.fixture(scope="module")
@@ -101,36 +99,20 @@ def test_every_form_of_reading_is_answered(database: Database, query: str) -> No
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_query_without_end_is_stopped_by_its_limit(database: Database) -> None:
-    with pytest.raises(UsageError, match=r"\[stopped\].*--timeout"):
-        database.ask(ENDLESS, Limits(seconds=0.05))
-
-    assert rows(database, "SELECT 1 AS one") == [{"one": 1}]
-
-
-def test_a_query_can_be_stopped_by_another_thread(database: Database) -> None:
-    stopper = threading.Timer(0.05, database.stop)
-    stopper.start()
-
-    with pytest.raises(UsageError, match=r"\[stopped\]"):
-        database.ask(ENDLESS, Limits(seconds=60))
-    stopper.join()
-
-
 def test_a_join_that_explodes_names_the_limit_of_memory(database: Database) -> None:
     query = "SELECT a.range FROM range(100000) a, range(100000) b ORDER BY a.range * b.range % 7919"
 
-    with pytest.raises(UsageError, match=r"\[memory\] .*100 MiB.*--memory"):
+    with pytest.raises(UsageError, match=r"\[memory\] .*100 MiB.*ask for less"):
         database.ask(query)
 
 
 def test_an_answer_with_more_rows_than_allowed_says_so(database: Database) -> None:
-    found = database.ask("SELECT event FROM events ORDER BY event DESC", Limits(rows=2))
+    found = database.ask("SELECT event FROM events ORDER BY event DESC", rows=2)
 
     assert found.table.num_rows == 2
     assert found.more
     assert found.warnings == ("only the first 2 rows of the answer",)
-    assert not database.ask("SELECT 1", Limits(rows=1)).more
+    assert not database.ask("SELECT 1", rows=1).more
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ def app(environ, start_response):
 
 
 @contextmanager
-def listening() -> Iterator[Listener]:
+def listening(asked=app) -> Iterator[Listener]:
     """A server, for as long as the context lasts."""
-    made = Listener(app, socket.create_server(("127.0.0.1", 0)), THREADS, MOST_BODY)
+    made = Listener(asked, socket.create_server(("127.0.0.1", 0)), THREADS, MOST_BODY)
     thread = threading.Thread(target=made.run, daemon=True)
     thread.start()
     try:
@@ -99,11 +99,42 @@ def test_a_request_that_takes_too_long_to_arrive_ends(monkeypatch):
         made.next_channel_cleanup = 0
         made.adj.cleanup_interval = 0
         slow.sendall(ASK[:10])
-        await_until(lambda: made.active_channels, PATIENCE_S, "the connection")
 
         def is_gone() -> bool:
             made.pull_trigger()
             return not made.active_channels
 
-        await_until(is_gone, PATIENCE_S, "the end of the connection")
         assert slow.recv(1) == b""
+        await_until(is_gone, PATIENCE_S, "the end of the connection")
+
+
+def test_signs_of_life_wait_for_nobody():
+    """Neither pages nor questions in SQL that take all threads of their kind."""
+    held = threading.Event()
+
+    def slow(environ, start_response):
+        if environ["PATH_INFO"] != "/healthz":
+            held.wait(PATIENCE_S)
+        return app(environ, start_response)
+
+    with listening(slow) as made, ExitStack() as stack:
+        for path in [b"/page", b"/api/sessions/a/sql"] * 20:
+            stack.enter_context(connected(made)).sendall(ASK.replace(b"/ ", path + b" "))
+        assert answer(made, ASK.replace(b"/ ", b"/healthz ")).startswith(b"HTTP/1.1 200 OK")
+        held.set()
+
+
+@pytest.mark.parametrize("start", [ASK[:20], b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\nx"])
+def test_a_request_has_its_time_from_its_first_byte_on(start):
+    """However often a byte of it comes, and however long the connection was kept before."""
+    with listening() as made, connected(made) as client:
+        client.sendall(ASK)
+        client.recv(1000)
+        client.sendall(start)
+        [channel] = await_until(lambda: [each for each in made.active_channels.values() if each.request], 60, "a byte")
+        client.sendall(b"x")
+
+        made.maintenance(channel.request_since + listener.LONGEST_REQUEST_SECONDS - 3)
+        assert not channel.will_close
+        made.maintenance(channel.request_since + listener.LONGEST_REQUEST_SECONDS - 1)
+        assert channel.will_close

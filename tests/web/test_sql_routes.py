@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browsing import store_profile
-from sql_sessions import Drawn, training
+from sql_sessions import training
 from werkzeug.test import Client
 
-from stepscope.errors import UnreadableError, UsageError
-from stepscope.sql.asking import Asked, Asker, ServerLimits
+from stepscope.errors import BusyError
+from stepscope.sql.limits import Limits
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
+from stepscope.web.door.roles import Role, Visitor
 from stepscope.web.site import Site, SiteOptions
-
-ENDLESS = "SELECT count(*) FROM range(10000000000) a, range(10000000000) b WHERE a.range * b.range % 7 = 8"
 
 
 class Console:
@@ -118,63 +116,31 @@ def test_the_schema_lists_tables_functions_and_limits(console: Console) -> None:
     assert tables["events"]["columns"][0]["name"] == "event"
     assert tables["op_stats"]["tool"] == "op-stats"
     assert "nested_under(pattern)" in [each["call"] for each in found["functions"]]
-    assert found["limits"] == {"memory_bytes": 2 << 30, "seconds": 30.0, "rows": 10_000}
+    assert found["limits"] == {"memory_bytes": 2 << 30, "seconds": 30.0, "rows": 10_000, "answer_bytes": 32 << 20}
 
 
-@pytest.fixture
-def asker() -> Iterator[Asker]:
-    made = Asker(ServerLimits(memory_bytes=200 << 20, seconds=0.3))
-    yield made
-    made.close()
+def test_somebody_elses_question_goes_on_and_one_too_many_is_told_when_to_come_again(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str | None, str]] = []
 
+    class Full:
+        limits = Limits()
 
-def test_a_question_without_end_is_ended_with_its_process_and_the_next_is_answered(asker: Asker) -> None:
-    sessions = [Asked("main", "a", Drawn(host=training()))]
+        def ask(self, *_: object) -> None:
+            raise BusyError.for_seconds(12, "there are 4 questions being answered")
 
-    with pytest.raises(UsageError, match=r"\[stopped\] the query was stopped after 0.3 s"):
-        asker.ask(ENDLESS, sessions)
-    patient = Asker()
-    assert patient.ask("SELECT count(*) AS n FROM hosts", sessions).table.to_pylist() == [{"n": 1}]
-    patient.close()
+        def stop(self, person: str | None, question: str) -> int:
+            seen.append((person, question))
+            return 1
 
+    monkeypatch.setattr(console.site, "asker", Full)
+    monkeypatch.setattr("stepscope.web.api_sql.visitor_of", lambda _: Visitor("Ana", Role.SEE, "10.0.0.7", "token"))
 
-def test_a_question_is_stopped_by_request() -> None:
-    asker = Asker(ServerLimits(seconds=60))
-    supplied = threading.Event()
-
-    class Slow(Drawn):
-        def trace(self, host: str | None = None) -> Any:
-            supplied.set()
-            return super().trace(host)
-
-    def stop_soon() -> None:
-        supplied.wait(60)
-        asker.stop()
-
-    stopper = threading.Thread(target=stop_soon)
-    stopper.start()
-
-    with pytest.raises(UsageError, match="stopped by request"):
-        asker.ask(
-            "SELECT count(*) FROM events, range(10000000000) a, range(99999999)",
-            [Asked("main", "a", Slow(host=training()))],
-        )
-    stopper.join()
-    asker.close()
-
-
-def test_a_join_that_explodes_names_the_limit() -> None:
-    asker = Asker(ServerLimits(memory_bytes=100 << 20))
-    query = "SELECT a.range FROM range(100000) a, range(100000) b ORDER BY a.range * b.range % 7919"
-
-    with pytest.raises(UsageError, match="more than its limit of 100 MiB of memory; ask for less"):
-        asker.ask(query, [Asked("main", "a", Drawn(host=training()))])
-    asker.close()
-
-
-def test_a_profile_that_cannot_be_read_is_said_as_it_is() -> None:
-    asker = Asker()
-
-    with pytest.raises(UnreadableError, match="the file is torn"):
-        asker.ask("SELECT count(*) FROM events", [Asked("main", "a", Drawn(bad=None))])
-    asker.close()
+    answer = console.client.post(console.root, json={"query": "SELECT 1"}, headers={"X-Stepscope": "1"})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "12")
+    console.client.delete(f"{console.root}?id=q1", headers={"X-Stepscope": "1"})
+    monkeypatch.setattr("stepscope.web.api_sql.visitor_of", lambda _: Visitor("Ops", Role.CAPTURE, "10.0.0.8", "other"))
+    console.client.delete(f"{console.root}?id=q1", headers={"X-Stepscope": "1"})
+    console.client.delete(console.root, headers={"X-Stepscope": "1"})
+    assert seen == [("token 10.0.0.7", "q1"), (None, "q1"), ("other 10.0.0.8", "")]

@@ -347,6 +347,7 @@ export interface Reports {
         graph_percent: number | null;
         call_percent: number | null;
         around_percent: number | null;
+        whole_graph_percent: number | null;
         unattributed_percent: number | null;
       };
     };
@@ -445,6 +446,7 @@ export interface Reports {
         graph_percent: number | null;
         call_percent: number | null;
         around_percent: number | null;
+        whole_graph_percent: number | null;
         unattributed_percent: number | null;
       };
     };

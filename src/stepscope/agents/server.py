@@ -7,6 +7,7 @@ import hmac
 import importlib.util
 import inspect
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_type_hints
 
 from stepscope.agents.sessions import Sessions
@@ -39,9 +40,10 @@ def make_server(sessions: Sessions, version: str) -> Any:
     reading = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for name in _TOOLS:
         method = getattr(answers, name)
-        server.add_tool(_guard(method, sessions), name=name, description=inspect.getdoc(method), annotations=reading)
+        lock = nullcontext() if name == "sql" else sessions.lock  # it takes turns with the others by itself
+        server.add_tool(_guard(method, lock), name=name, description=inspect.getdoc(method), annotations=reading)
     server.add_tool(
-        _guard(_timeline_tool(sessions), sessions), name="timeline", annotations=reading, structured_output=False
+        _guard(_timeline_tool(sessions), sessions.lock), name="timeline", annotations=reading, structured_output=False
     )
     return server
 
@@ -79,14 +81,14 @@ def _require_token(app: App, token: str) -> App:
     return guarded
 
 
-def _guard(function: Callable[..., Any], sessions: Sessions) -> Callable[..., Any]:
-    """The function, one call at a time, with our errors as errors of the tool: a sentence that says what to do."""
+def _guard(function: Callable[..., Any], lock: AbstractContextManager[Any]) -> Callable[..., Any]:
+    """The function under a lock, with our errors as errors of the tool: a sentence that says what to do."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     @functools.wraps(function)
     def guarded(*arguments: Any, **named: Any) -> Any:
         try:
-            with sessions.lock:
+            with lock:
                 return function(*arguments, **named)
         except StepscopeError as error:
             raise ToolError(str(error)) from error

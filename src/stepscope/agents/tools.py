@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import atexit
+import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stepscope.agents.answers import (
@@ -29,15 +31,13 @@ from stepscope.report.base import arrange_rows, make_finite
 if TYPE_CHECKING:
     from stepscope.analysis.overview.advice_tool import AdviceReport
     from stepscope.analysis.overview.overview_tool import OverviewReport
-    from stepscope.api import LoadedProfile
+    from stepscope.sql.asking import Asked, Asker
 
 _MOST_ROWS = 100
 _LONGEST = 160  # characters of a text in a row
 _MOST_FINDINGS = 8
 _MOST_ACTIONS = 2  # of a finding
 _SQL = "sql"
-_SQL_SECONDS = 30.0
-_SQL_MEMORY = 1 << 30
 _Item = TypeVar("_Item")
 
 
@@ -46,6 +46,7 @@ class Answers:
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
+        self._asker = functools.cache(_make_asker)
 
     def list_sessions(self, top: int = 20, offset: int = 0) -> SessionList:
         """Lists recorded profiling sessions, the newest first. Start here; then call summary."""
@@ -223,10 +224,9 @@ class Answers:
             top: how many rows, 100 at most.
             offset: where to start.
         """
-        others: dict[str, LoadedProfile | str | os.PathLike[str]]
-        others = {name: self._sessions.opened(each).profile for name, each in (attach or {}).items()}
-        profile, most = self._sessions.opened(session).profile, offset + min(max(top, 1), _MOST_ROWS) + 1
-        report = profile.sql(query, attach=others, rows=most, timeout=_SQL_SECONDS, memory_bytes=_SQL_MEMORY)
+        sessions = [self._asked("main", session), *(self._asked(name, each) for name, each in (attach or {}).items())]
+        limits = replace(self._asker().limits, rows=offset + min(max(top, 1), _MOST_ROWS) + 1)
+        report = self._asker().ask(query, sessions, limits)
         found = report.main_table()
         shown, next_offset = _page(found.rows, top, offset)
         asked = {"session": session, "query": query, "attach": dict(attach or {}), "top": top}
@@ -245,6 +245,13 @@ class Answers:
             "next": [*following, _call("describe", "views and columns", session=session, tool=_SQL)],
         }
 
+    def _asked(self, name: str, session: str) -> Asked:
+        from stepscope.sql.asking import Asked
+
+        with self._sessions.lock:
+            opened = self._sessions.opened(session)
+        return Asked(name, str(opened.profile.number), opened.profile, lambda: self._sessions.lock)
+
     def gate(self, before: str, after: str, budgets: Mapping[str, Any], accept_other: bool = False) -> GateResult:
         """Checks budgets, such as `{"step_ms": "+5 %", "input_percent": 10}`; only what is beyond the noise fails."""
         from stepscope.analysis.gate.budgets import make_budgets
@@ -259,6 +266,14 @@ class Answers:
         following = [_call("compare", "where the time went", before=before, after=after)]
         copied = ("verdict", "verdict_text", "rows", "notes")
         return cast(GateResult, {**{key: whole[key] for key in copied}, "next": following})
+
+
+def _make_asker() -> Asker:
+    from stepscope.sql.asking import Asker
+
+    asker = Asker()
+    atexit.register(asker.close)
+    return asker
 
 
 def _asker(opened: Opened) -> Callable[[str, str | None], Report]:

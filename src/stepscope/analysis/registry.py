@@ -117,6 +117,17 @@ class Tool:
         return getattr(importlib.import_module(self.module), name)
 
 
+GUIDE_NAMES = {
+    "overview_page": "overview",
+    "input_pipeline_analyzer": "input-pipeline",
+    "tensorflow_stats": "op-stats",
+    "framework_op_stats": "op-stats",
+    "tf_data_bottleneck_analysis": "tf-data",
+    "roofline_model": "roofline",
+    "inference_profile": "inference",
+}
+"""What the guide of the TensorFlow Profiler and XProf call tools that have another name here."""
+
 _TITLES = {"tf-data": "tf.data", "hlo-stats": "HLO stats"}
 """Of tools whose title is not their name in other letters."""
 
@@ -186,4 +197,5 @@ def tool_named(name: str) -> Tool:
 
 
 def _find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
+    name = GUIDE_NAMES.get(name, name)
     return next((tool for tool in tools if tool.name == name or tool.method == name), None)

@@ -70,6 +70,7 @@ def summary(
     more: MorePaths = None,
     run: RunName = None,
     host: HostName = None,
+    steps: Steps = None,
     form: Annotated[
         OutputFormat, typer.Option("--format", help="table: the ten lines; any other format: the whole overview.")
     ] = OutputFormat.TABLE,
@@ -77,7 +78,7 @@ def summary(
 ) -> None:
     """Shows ten lines: the verdict, where the step time goes, the top ops, the first advice."""
     paths = tuple(more or ())
-    show(ToolRequest(tool=SUMMARY, path=path, more=paths, run=run, host=host, form=form, output=output))
+    show(ToolRequest(tool=SUMMARY, path=path, more=paths, run=run, host=host, steps=steps, form=form, output=output))
 
 
 def _register_tool(tool: Tool, app: typer.Typer) -> None:
@@ -196,6 +197,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "advice": _TOOLS.pop("advice"),
         "whatif": partial(_register_module, "stepscope.cli.whatif"),
         "compare": partial(_register_module, "stepscope.cli.compare"),
+        "runs": partial(_register_module, "stepscope.cli.runs"),
         "open": partial(_register_module, "stepscope.cli.open"),
         "serve": partial(_register_module, "stepscope.cli.team"),
         "doctor": partial(_register_own, doctor),

@@ -10,6 +10,7 @@ from typing import Any, cast
 import typer
 from typer.core import TyperGroup
 
+from stepscope.analysis.registry import GUIDE_NAMES
 from stepscope.cli import defaults
 from stepscope.cli.resources import add_resource_options
 
@@ -66,6 +67,11 @@ def _help_words(ctx: Any, words: list[str]) -> list[str]:
     raise typer.Exit
 
 
+def _command_meant(word: str) -> str:
+    """The command that a name in the style of Python or of the TensorFlow Profiler's guide stands for."""
+    return {"trace_viewer": "open", **GUIDE_NAMES}.get(word, word.replace("_", "-"))
+
+
 def _option_names(command: Any) -> list[str]:
     """The long names of a command's options, without their dashes."""
     return [name[2:] for option in command.params for name in option.opts if name.startswith("--")]
@@ -82,7 +88,7 @@ def make_group_class(registers: Mapping[str, Register], panels: Mapping[str, str
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args and args[0] == "help":
                 return super().resolve_command(ctx, _help_words(ctx, args[1:]))
-            if args and args[0] not in self.commands and (named := args[0].replace("_", "-")) in self.commands:
+            if args and args[0] not in self.commands and (named := _command_meant(args[0])) in self.commands:
                 args = [named, *args[1:]]
             if args and args[0] not in self.commands and _is_path(args[0]):
                 ctx.fail(f"{args[0]!r} is not a command. To read the profile: stepscope summary {args[0]}")

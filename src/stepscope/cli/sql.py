@@ -56,8 +56,8 @@ def sql(
         int | None, typer.Option("--top", min=1, help="Maximum rows to show (default: 20; other formats: all).")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the query after this time.")
-    ] = None,
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Stop the query after this time.")
+    ] = 30.0,
     memory: Annotated[
         str, typer.Option("--memory", metavar="SIZE", help="The memory to use, joins and sorts included, such as 8GB.")
     ] = "4GB",
@@ -75,7 +75,7 @@ def sql(
 def _answer(
     sessions: dict[str, LoadedProfile],
     query: str | None,
-    timeout: float | None,
+    timeout: float,
     memory_bytes: int,
     rows: int | None,
 ) -> SqlReport:

@@ -37,7 +37,9 @@ def show(request: ToolRequest) -> None:
 def _show_summary(request: ToolRequest) -> None:
     with working() as progress:
         profile = load_profile(request.path, request.run, request.host, progress, request.more)
-        report = profile.report_to_show("overview")
+        report = (
+            profile.report("overview", steps=request.steps) if request.steps else profile.report_to_show("overview")
+        )
     with written_to(request.output) as output:
         if request.form == OutputFormat.TABLE:
             show_summary(report, output, "stdin" if request.path == STDIN else profile.chosen)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 
+from stepscope.children import ChildLostError
 from stepscope.engines.base import Done, Lost
-from stepscope.engines.child import Child, ChildLostError, ask_child
+from stepscope.engines.child import HostChild
 
 
 def usable_cores() -> int:
@@ -26,8 +27,8 @@ class LocalEngine:
     def __init__(self, processes: int) -> None:
         self._count = max(1, processes)
         self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="stepscope-engine")
-        self._idle: queue.LifoQueue[Child] = queue.LifoQueue()  # a child that runs already is taken first
-        self._children = [Child() for _ in range(self._count)]
+        self._idle: queue.LifoQueue[HostChild] = queue.LifoQueue()  # a child that runs already is taken first
+        self._children = [HostChild() for _ in range(self._count)]
         for child in self._children:
             self._idle.put(child)
 
@@ -42,7 +43,7 @@ class LocalEngine:
     def _work(self, content: bytes) -> Done | Lost:
         child = self._idle.get()
         try:
-            return Done(ask_child(child, content))
+            return Done(child.do(content))
         except ChildLostError as error:
             return Lost(str(error))
         finally:

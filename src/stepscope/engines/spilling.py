@@ -10,7 +10,6 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,11 +31,11 @@ def is_possible() -> bool:
     return kernels.spill.is_possible()
 
 
-def environment_for_spilling(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which a process is started that may have to spill."""
+def variables_for_spilling() -> dict[str, str]:
+    """What the environment of a process has to hold more than this one's, if the process may have to spill."""
     library = kernels.spill.__file__
-    others = [part for part in environment.get(_PRELOAD, "").split(":") if part and part != library]
-    return {**environment, _PRELOAD: ":".join([str(library), *others])}
+    others = [part for part in os.environ.get(_PRELOAD, "").split(":") if part and part != library]
+    return {_PRELOAD: ":".join([str(library), *others])}
 
 
 def forget_library() -> None:
@@ -103,5 +102,5 @@ def restart_with_spilling(words: list[str]) -> None:
     """Starts this command anew as a process that may spill; returns only if that is of no use."""
     if not is_possible() or kernels.spill.is_loaded():
         return
-    environment = environment_for_spilling(os.environ)
+    environment = {**os.environ, **variables_for_spilling()}
     os.execve(sys.executable, [sys.executable, "-m", "stepscope", *words], environment)

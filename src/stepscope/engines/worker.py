@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 
-from stepscope.engines.child import Child, ChildLostError, ask_child
+from stepscope.children import ChildLostError
+from stepscope.engines.child import HostChild
 
-_children: dict[int, Child] = {}
+_children: dict[int, HostChild] = {}
 """One for each thread of this process that does tasks."""
 
 DONE, LOST, REFUSED = "done", "lost", "refused"
@@ -29,9 +30,9 @@ def work(versions: tuple[str, str], content: bytes) -> Reply:
     own = own_versions()
     if tuple(versions) != tuple(own):
         return REFUSED, f"{own} at {os.uname().nodename}"
-    child = _children.setdefault(threading.get_ident(), Child())
+    child = _children.setdefault(threading.get_ident(), HostChild())
     try:
-        return DONE, ask_child(child, content)
+        return DONE, child.do(content)
     except ChildLostError as error:
         return LOST, str(error)
 

@@ -25,6 +25,10 @@ _KNOWN_LABELS = (
     (re.compile(r".*tfevents.*"), "TensorBoard events (events.out.tfevents*)"),
     (re.compile(r"(.*\.)?xplane\.riegeli"), "an XSpace in chunks (*.xplane.riegeli), which is not read yet"),
     (re.compile(r"(.*\.)?xplane\.pb\.\w+"), "a packed or partial XSpace (*.xplane.pb.*)"),
+    (
+        re.compile(r".*\.(nsys-rep|qdrep|qdstrm)"),
+        "a report of Nsight Systems (*.nsys-rep), to be exported by `nsys export --type sqlite`",
+    ),
     (re.compile(r"(.*\.)?hlo_proto\.pb"), "an HLO module (*.hlo_proto.pb)"),
     (
         re.compile(

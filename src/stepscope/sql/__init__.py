@@ -10,6 +10,7 @@
     database.py     the locked connection that answers
     mistakes.py     the engine's errors as ours, with the position and the nearest names
     answer.py       the result as a report
+    limits.py       what a question may use
 
-On a server the connection lives in a process of its own, which can be ended: worker.py there, asking.py here.
+The connection lives in a process of its own, which can be ended: worker.py there, asking.py here.
 """

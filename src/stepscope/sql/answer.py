@@ -5,14 +5,17 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from stepscope.errors import counted
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Role, Rows, Section
 from stepscope.report.base import make_arrow_table
 from stepscope.sql.all_views import VIEWS
+from stepscope.sql.source import Notes
 
 _UNIT = re.compile(r"(?:^|_)(ps|ns|us|ms|bytes|percent)$")
 _KNOWN = {column.name: column for view in reversed(VIEWS) for column in view.columns}
@@ -72,6 +75,21 @@ class SqlReport(Report):
     def _list_rows(self) -> list[dict[str, Cell]]:
         columns = [[_cell(value) for value in column.to_pylist()] for column in self.table.columns]
         return [dict(zip(self.table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def make_report(
+    query: str, table: pa.Table, cut_at: int | None, hosts: Iterable[str], notes: Sequence[Notes]
+) -> SqlReport:
+    """The report of an answer; `cut_at` is the number of its rows if there are more."""
+    cut = () if cut_at is None else (f"only the first {counted(cut_at, 'row')} of the answer",)
+    return SqlReport(
+        hosts=tuple(dict.fromkeys(hosts)),
+        warnings=(*cut, *dict.fromkeys(warning for each in notes for warning in each.warnings)),
+        partial=any(each.partial for each in notes),
+        query=query,
+        table=table,
+        more=cut_at is not None,
+    )
 
 
 def plain_table(table: pa.Table) -> pa.Table:

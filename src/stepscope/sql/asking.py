@@ -1,36 +1,33 @@
-"""The server's side of the process that answers: starts it, supplies columns, ends it when its time is over."""
+"""Questions to processes that answer them: how many at once, how long, how much memory, and who may stop one."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import atexit
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import BinaryIO, cast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import field
+from functools import cache
 
 import pyarrow as pa
 
-from stepscope.errors import StepscopeError, UsageError, counted
+from stepscope.children import Child, ChildLostError, End
+from stepscope.errors import BusyError, StepscopeError, UsageError
 from stepscope.records import dataclass
-from stepscope.sql.answer import SqlReport
-from stepscope.sql.frames import Frame, Kind, pack_batches, read_frame, write_frame
-from stepscope.sql.source import LocalSource, Session
+from stepscope.report import size_text
+from stepscope.sql.answer import SqlReport, make_report
+from stepscope.sql.frames import Frame, Kind, pack_batches, pack_frame, unpack_frame
+from stepscope.sql.limits import AT_ONCE, EACH, Limits
+from stepscope.sql.mistakes import ASK_LESS
+from stepscope.sql.source import LocalSource, Notes, Session
 
-_END_SECONDS = 5.0
-_FOR_TRAINING = "STEPSCOPE_LOGDIR"  # makes every Python program record itself
-_ASK_LESS = "ask for less: add a condition, or aggregate before a join"
+IDLE_SECONDS = 300.0
+"""After this time without a question a process ends, and its memory is free."""
 
-
-@dataclass(frozen=True)
-class ServerLimits:
-    """What a question on a server may use: memory for joins and sorts, time, and rows of the answer."""
-
-    memory_bytes: int = 2 << 30
-    seconds: float = 30.0
-    rows: int = 10_000
+_OWN_BYTES = 256 << 20  # of the process itself: measured 90 MB after its imports
+_MOST_KEPT_BYTES = 2 << 30  # columns that are kept for the next question
 
 
 @dataclass(frozen=True)
@@ -47,167 +44,277 @@ class Asked:
     name: str
     id: str
     session: Session
-    working: Callable[[], AbstractContextManager[None]] = nullcontext
+    working: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Who asks.
+
+    Attributes:
+        person: whose limits count; empty for the person who uses this process.
+        id: by which the question can be stopped.
+    """
+
+    person: str = ""
+    id: str = ""
 
 
 class Asker:
-    """Answers questions in a process of its own, one at a time; the process is started when it is needed."""
+    """Answers questions, several at a time.  Safe to use from several threads.
 
-    def __init__(self, limits: ServerLimits | None = None) -> None:
-        self.limits = limits or ServerLimits()
-        self._turn = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._sources: dict[str, LocalSource] = {}
-        self._why_ended = ""
+    Args:
+        limits: what each may use; `ask` may say otherwise.
+        waits: whether a question too many waits; otherwise it is refused.
+        allow_more: what a person can do who needs more than the limits.
+    """
 
-    def ask(self, query: str, sessions: Sequence[Asked], rows: int | None = None) -> SqlReport:
-        """The answer to a query; `rows` may ask for fewer rows than the limit.
+    def __init__(self, limits: Limits | None = None, waits: bool = False, allow_more: str = "") -> None:
+        self.limits = limits or Limits()
+        self._waits, self._allow_more = waits, allow_more
+        self._workers = [_Worker() for _ in range(AT_ONCE)]
+        self._changed = threading.Condition()
+        self._timer: threading.Timer | None = None
+
+    def ask(
+        self, query: str, sessions: Sequence[Asked], limits: Limits | None = None, asking: Asking | None = None
+    ) -> SqlReport:
+        """The answer to a query.
 
         Raises:
+            BusyError: too many questions are being answered already.
             UsageError: the query is wrong, was stopped, needs too much, or does more than read.
             InputError: a profile cannot be read.
         """
-        limit = min(rows or self.limits.rows, self.limits.rows)
-        with self._turn:
-            self._why_ended = ""
-            known = self._sources
-            self._sources = {asked.id: known.get(asked.id) or LocalSource(asked.session) for asked in sessions}
-            clock = _Clock(self.limits.seconds, lambda: self._end(f"after {self.limits.seconds:g} s"))
+        limits = limits or self.limits
+        with self._worker_for(_Question(query, sessions, limits, asking or Asking())) as worker:
             try:
-                answer = self._converse(self._running(), self._question(query, sessions, limit), sessions, clock)
-            finally:
-                clock.pause()
-            return self._report(query, answer, limit)
+                return worker.answer()
+            except ChildLostError as error:
+                raise self._explain_end(error, limits) from error
+            except UsageError as error:
+                raise error.add_hint(self._allow_more if error.problem.code == "memory" else "") from error.__cause__
+
+    def stop(self, person: str | None, question: str = "") -> int:
+        """Stops the questions of a person, of everybody if None, or only the one of that id; returns how many."""
+        with self._changed:
+            found = [
+                worker for worker in self._workers if worker.question is not None and worker.is_of(person, question)
+            ]
+            for worker in found:
+                worker.stop()
+        return len(found)
 
     def prepare(self) -> None:
-        """Starts the process, so that the first question need not wait for it."""
-        with self._turn:
-            self._running()
-
-    def stop(self) -> None:
-        """Stops the question that is being answered, if there is one."""
-        if self._turn.locked():
-            self._end("by request")
+        """Starts a process, so that the first question need not wait for it."""
+        with self._changed:
+            if not any(worker.child.is_running for worker in self._workers):
+                self._workers[0].child.start()
 
     def close(self) -> None:
-        """Ends the process."""
-        self._end("because the server ends")
-        with self._turn:
-            if self._process is not None:
-                self._forget_process(self._process)
-            self._sources.clear()
+        """Ends the processes."""
+        with self._changed:
+            if self._timer is not None:
+                self._timer.cancel()
+            for worker in self._workers:
+                worker.child.close()
+                if worker.question is None:
+                    worker.child.release()
 
-    def _end(self, why: str) -> None:
-        process = self._process
-        self._why_ended = why
-        if process is not None:
-            process.kill()
+    # -- who answers ---------------------------------------------------------------------------------------------------
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is not None:
-            self._forget_process(self._process)
-        if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "stepscope.sql.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={name: value for name, value in os.environ.items() if name != _FOR_TRAINING},
-            )
-        return self._process
+    @contextmanager
+    def _worker_for(self, question: _Question) -> Iterator[_Worker]:
+        """The worker for a question, from now until it is answered."""
+        with self._changed:
+            while (refusal := self._why_not_now(question.asking.person)) is not None:
+                if not self._waits:
+                    raise refusal
+                self._changed.wait()
+            idle = [worker for worker in self._workers if worker.question is None]
+            worker = max(idle, key=lambda each: each.fitness(question))
+            worker.take(question)
+        try:
+            yield worker
+        finally:
+            with self._changed:
+                worker.give_back()
+                self._changed.notify_all()
+                self._end_idle_later()
 
-    def _question(self, query: str, sessions: Sequence[Asked], rows: int) -> Frame:
-        listed = [{"name": each.name, "id": each.id, "hosts": list(each.session.hosts)} for each in sessions]
-        head = {"query": query, "sessions": listed, "memory_bytes": self.limits.memory_bytes, "rows": rows}
-        return Frame(Kind.QUESTION, head)
+    def _why_not_now(self, person: str) -> BusyError | None:
+        """Why a question of a person cannot be answered at once; None if it can."""
+        busy = [worker for worker in self._workers if worker.question is not None]
+        own = [worker for worker in busy if worker.is_of(person)]
+        if self._waits or len(own) < EACH:
+            own = busy
+            if len(busy) < AT_ONCE:
+                return None
+        who = "you have" if own is not busy else "there are"
+        seconds = math.ceil(max(1.0, min(worker.seconds_left() for worker in own)))
+        return BusyError.for_seconds(seconds, f"{who} {len(own)} questions being answered")
 
-    def _converse(
-        self, process: subprocess.Popen[bytes], question: Frame, sessions: Sequence[Asked], clock: _Clock
-    ) -> Frame:
-        """The process's answer; before that it is given what it needs, which does not count as its time."""
-        working = {asked.id: asked.working for asked in sessions}
-        frame, failure = question, None
+    def _end_idle_later(self) -> None:
+        if self._timer is None:
+            self._timer = threading.Timer(IDLE_SECONDS, self._end_idle)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _end_idle(self) -> None:
+        with self._changed:
+            self._timer = None
+            for worker in self._workers:
+                if worker.question is None and time.monotonic() - worker.since >= IDLE_SECONDS:
+                    worker.forget()
+            if any(worker.child.is_running for worker in self._workers):
+                self._end_idle_later()
+
+    def _explain_end(self, error: ChildLostError, limits: Limits) -> UsageError:
+        hint = "; ".join(filter(None, (ASK_LESS, self._allow_more)))
+        reason = {
+            End.TIME: f"the query was stopped after {limits.seconds:g} s",
+            End.STOPPED: "the query was stopped by request",
+            End.MEMORY: f"the query needs more than its limit of {size_text(limits.memory_bytes)} of memory",
+        }.get(error.end, f"the process that answers ended: {error}")
+        return UsageError(reason, code="stopped" if error.end in (End.TIME, End.STOPPED) else "memory", hint=hint)
+
+
+@dataclass(frozen=True)
+class _Question:
+    query: str
+    sessions: Sequence[Asked]
+    limits: Limits
+    asking: Asking
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What a process has to know already to answer quickly."""
+        return (self.limits.memory_bytes, *((each.name, each.id) for each in self.sessions))
+
+
+class _Worker:
+    """A process, and the question that it answers.
+
+    Attributes:
+        child: the process.
+        question: None while it has none.
+        since: when it had its last one.
+    """
+
+    def __init__(self) -> None:
+        self.child = Child("stepscope.sql.worker")
+        self.question: _Question | None = None
+        self.since = 0.0
+        self._key: tuple[object, ...] = ()
+        self._sent_bytes = 0
+        self._spent_seconds = 0.0
+        self._is_stopped = False
+        self._notes: dict[str, Notes] = {}  # of the columns that it keeps
+
+    def fitness(self, question: _Question) -> tuple[bool, bool, float]:
+        """The greater, the better it suits: it has the columns, else it is there, else it kept others for longest."""
+        is_running = self.child.is_running
+        return is_running and self._key == question.key, is_running != bool(self._key), -self.since
+
+    def is_of(self, person: str | None, question: str = "") -> bool:
+        """Whether its question is one of a person, or of anybody, and has that id if there is one."""
+        assert self.question is not None
+        asking = self.question.asking
+        return person in (None, asking.person) and question in ("", asking.id)
+
+    def seconds_left(self) -> float:
+        """When its question ends at the latest, unless this process has to work for it."""
+        assert self.question is not None
+        return self.question.limits.seconds - (time.monotonic() - self.question.started)
+
+    def take(self, question: _Question) -> None:
+        """Takes a question."""
+        self.question, self._spent_seconds, self._is_stopped = question, 0.0, False
+
+    def give_back(self) -> None:
+        """Has no question any more."""
+        self.question, self.since = None, time.monotonic()
+        if not self.child.is_running:
+            self.forget()
+
+    def stop(self) -> None:
+        """Ends the process, and with it its question."""
+        self._is_stopped = True
+        self.child.kill()
+
+    def forget(self) -> None:
+        """Ends the process, and with it what it keeps."""
+        self.child.kill()
+        self.child.release()
+        self._key, self._sent_bytes, self._notes = (), 0, {}
+
+    def answer(self) -> SqlReport:
+        """The answer to its question.  Raises ChildLostError, UsageError, InputError."""
+        assert self.question is not None
+        question = self.question
+        if self._sent_bytes > _MOST_KEPT_BYTES or not self.child.is_running:
+            self.forget()
+        if self._key != question.key:
+            self._key, self._sent_bytes, self._notes = question.key, 0, {}
+        self.child.start()
+        sources = {
+            each.id: LocalSource(each.session, self._notes.setdefault(each.id, Notes())) for each in question.sessions
+        }
+        answer = self._converse(question, sources)
+        rows = question.limits.rows if answer.head["more"] else None
+        hosts = [host for source in sources.values() for host in source.hosts]
+        return make_report(
+            question.query, pa.ipc.open_stream(answer.body).read_all(), rows, hosts, [*self._notes.values()]
+        )
+
+    def _converse(self, question: _Question, sources: dict[str, LocalSource]) -> Frame:
+        """The process's answer; before that it is given what it needs."""
+        working = {asked.id: asked.working for asked in question.sessions}
+        frame, failure = _pack_question(question), None
         while True:
-            clock.go_on()
-            said = _exchange(process, frame)
-            clock.pause()
-            if said is None:
-                raise self._explain_end(process)
+            said = self._exchange(frame, question.limits)
             if said.kind == Kind.MISTAKE:
-                raise failure or _mistake(said.head)
+                raise failure or UsageError(said.head["reason"], code=said.head["code"], hint=said.head["hint"])
             if said.kind == Kind.ANSWER:
                 return said
             session = said.head["session"]
             try:
                 with working[session]():
-                    frame = _supply(self._sources[session], said)
+                    frame = _supply(sources[session], said)
             except StepscopeError as error:
                 frame, failure = Frame(Kind.MISTAKE, {}), error
+            except BaseException:
+                self.child.kill()  # it waits for what will never come
+                raise
+            self._sent_bytes += len(frame.body)
 
-    def _explain_end(self, process: subprocess.Popen[bytes]) -> UsageError:
-        """The error for a process that ended before it answered."""
-        self._forget_process(process)
-        if self._why_ended:
-            return UsageError(f"the query was stopped {self._why_ended}", code="stopped", hint=_ASK_LESS)
-        return UsageError("the process that answers ended, probably for want of memory", code="memory", hint=_ASK_LESS)
-
-    def _forget_process(self, process: subprocess.Popen[bytes]) -> None:
-        for pipe in (process.stdin, process.stdout):
-            with suppress(OSError):
-                cast(BinaryIO, pipe).close()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_END_SECONDS)
-        self._process = None
-
-    def _report(self, query: str, answer: Frame, limit: int) -> SqlReport:
-        notes = [source.notes for source in self._sources.values()]
-        more = bool(answer.head["more"])
-        cut = (f"only the first {counted(limit, 'row')} of the answer",) if more else ()
-        return SqlReport(
-            hosts=tuple(dict.fromkeys(host for source in self._sources.values() for host in source.hosts)),
-            warnings=(*cut, *dict.fromkeys(warning for each in notes for warning in each.warnings)),
-            partial=any(each.partial for each in notes),
-            query=query,
-            table=pa.ipc.open_stream(answer.body).read_all(),
-            more=more,
-        )
+    def _exchange(self, frame: Frame, limits: Limits) -> Frame:
+        """What the process says to a frame; its time counts."""
+        if self._is_stopped:
+            raise ChildLostError("stopped", End.STOPPED)
+        started = time.monotonic()
+        left = limits.seconds - self._spent_seconds
+        memory = limits.memory_bytes + 2 * self._sent_bytes + _OWN_BYTES
+        try:
+            return unpack_frame(self.child.ask(*pack_frame(frame), seconds=left, memory_bytes=memory))
+        finally:
+            self._spent_seconds += time.monotonic() - started
 
 
-class _Clock:
-    """Calls a function when the process has worked for a time; the time of the server does not count."""
-
-    def __init__(self, seconds: float, end: Callable[[], None]) -> None:
-        self._left, self._end = seconds, end
-        self._timer: threading.Timer | None = None
-        self._since = 0.0
-
-    def go_on(self) -> None:
-        """Lets the time run."""
-        self._since = time.monotonic()
-        self._timer = threading.Timer(max(self._left, 0), self._end)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def pause(self) -> None:
-        """Stops the time."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()
-            self._left -= time.monotonic() - self._since
-            self._timer = None
+@cache
+def own_asker() -> Asker:
+    """What answers the questions of the person who uses this process."""
+    asker = Asker(waits=True, allow_more="or allow more: --timeout, --memory")
+    atexit.register(asker.close)
+    return asker
 
 
-def _exchange(process: subprocess.Popen[bytes], frame: Frame) -> Frame | None:
-    """What the process says to a frame; None if it has ended."""
-    try:
-        write_frame(cast(BinaryIO, process.stdin), frame)
-        return read_frame(cast(BinaryIO, process.stdout))
-    except OSError:
-        return None
-
-
-def _mistake(head: dict[str, str]) -> UsageError:
-    hint = _ASK_LESS if head["code"] in ("memory", "stopped") else head["hint"]
-    return UsageError(head["reason"], code=head["code"], hint=hint)
+def _pack_question(question: _Question) -> Frame:
+    limits = question.limits
+    listed = [{"name": each.name, "id": each.id, "hosts": list(each.session.hosts)} for each in question.sessions]
+    head = {"query": question.query, "sessions": listed, "memory_bytes": limits.memory_bytes}
+    return Frame(Kind.QUESTION, {**head, "rows": limits.rows, "answer_bytes": limits.answer_bytes})
 
 
 def _supply(source: LocalSource, need: Frame) -> Frame:

@@ -7,10 +7,8 @@ transaction that only reads.
 from __future__ import annotations
 
 import re
-import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -18,10 +16,9 @@ import duckdb
 import pyarrow as pa
 
 from stepscope.analysis.registry import all_tools
-from stepscope.errors import UsageError, counted
-from stepscope.records import dataclass
+from stepscope.errors import UsageError
 from stepscope.sql.all_views import VIEWS
-from stepscope.sql.answer import SqlReport, plain_table
+from stepscope.sql.answer import SqlReport, make_report, plain_table
 from stepscope.sql.dataset import LateDataset
 from stepscope.sql.macros import MACROS
 from stepscope.sql.mistakes import explain_mistake, missing_table
@@ -29,9 +26,6 @@ from stepscope.sql.source import Notes, Source
 from stepscope.sql.statement import require_reading
 from stepscope.sql.stats_view import NAME as STATS
 from stepscope.sql.tool_tables import tool_of_table
-
-MEMORY_BYTES = 4 << 30
-"""What the engine may use for joins and sorts by default; the columns of the traces do not count."""
 
 FIRST = "main"
 """The schema of the first session: its views need no name before them."""
@@ -45,24 +39,8 @@ _SETTINGS = {
 }
 _ONE_LINE_UP = re.compile(r"(?m)^LINE (\d+):")
 _AT_ONCE = 1 << 16
-_STOP_AGAIN_SECONDS = 0.05
 _NAME = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
 _OWN_SCHEMAS = frozenset({"temp", "system", "information_schema", "pg_catalog"})
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a question may use.
-
-    Attributes:
-        memory_bytes: what the engine may use for joins and sorts.
-        seconds: after which the question is stopped; None for no limit.
-        rows: the most rows of an answer; None for all.
-    """
-
-    memory_bytes: int = MEMORY_BYTES
-    seconds: float | None = None
-    rows: int | None = None
 
 
 class Database:
@@ -77,10 +55,9 @@ class Database:
         UsageError: the name of a session cannot be that of a schema.
     """
 
-    def __init__(self, sources: Mapping[str, Source], memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(self, sources: Mapping[str, Source], memory_bytes: int) -> None:
         self._sources = dict(_name_schemas(sources))
         self._memory_bytes = memory_bytes
-        self._turn = threading.Lock()
         self._registered: dict[str, list[str]] = {}
         self._engine = duckdb.connect(config={**_SETTINGS, "memory_limit": f"{memory_bytes // 1000}kB"})
         for schema, source in self._sources.items():
@@ -91,76 +68,30 @@ class Database:
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
-    def ask(self, query: str, limits: Limits | None = None) -> SqlReport:
-        """The answer to a query.
+    def ask(self, query: str, rows: int | None = None) -> SqlReport:
+        """The answer to a query; its first rows if it has more than `rows`.
 
         Raises:
             UsageError: the query is wrong, needs too much, or does more than read.
             InputError: a profile cannot be read.
         """
-        limits = limits or Limits(self._memory_bytes)
-        with self._turn, self._watching(limits):
-            for source in self._sources.values():
-                source.notes = Notes()
-            try:
-                require_reading(self._engine, query)
-                table, more = self._answer_apart(query, limits)
-            except duckdb.Error as error:
-                raise self._explain(error, query) from error
-            return self._report(query, table, more, limits)
-
-    def stop(self) -> None:
-        """Stops the question that is being answered."""
-        self._engine.interrupt()
-
-    @contextmanager
-    def _watching(self, limits: Limits) -> Iterator[None]:
-        """Stops the question when its time is over."""
-        if limits.seconds is None:
-            yield
-            return
-        done = threading.Event()
-        watch = threading.Thread(target=self._stop_after, args=(limits.seconds, done), daemon=True)
-        watch.start()
+        for source in self._sources.values():
+            source.notes = Notes()
         try:
-            yield
-        finally:
-            done.set()
-            watch.join()
+            require_reading(self._engine, query)
+            table, more = self._answer(query, rows)
+        except duckdb.Error as error:
+            raise self._explain(error, query) from error
+        sources = self._sources.values()
+        hosts = [host for source in sources for host in source.hosts]
+        return make_report(query, table, rows if more else None, hosts, [source.notes for source in sources])
 
-    def _stop_after(self, seconds: float, done: threading.Event) -> None:
-        """Stops the question after a time, again and again until it is done: the engine forgets to stop what it has
-        not started yet."""
-        done.wait(seconds)
-        while not done.is_set():
-            self.stop()
-            done.wait(_STOP_AGAIN_SECONDS)
-
-    def _answer_apart(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
-        """The same as `_answer`, on another thread: this one can then take Ctrl-C, which the engine does not."""
-        answer: Future[tuple[pa.Table, bool]] = Future()
-        apart = threading.Thread(target=self._answer_into, args=(answer, query, limits), name="sql", daemon=True)
-        try:
-            apart.start()
-            return answer.result()
-        except KeyboardInterrupt:
-            while apart.is_alive():  # again and again: the engine forgets to stop what it has not started yet
-                self.stop()
-                apart.join(_STOP_AGAIN_SECONDS)
-            raise
-
-    def _answer_into(self, answer: Future[tuple[pa.Table, bool]], query: str, limits: Limits) -> None:
-        try:
-            answer.set_result(self._answer(query, limits))
-        except BaseException as error:
-            answer.set_exception(error)
-
-    def _answer(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
+    def _answer(self, query: str, rows: int | None) -> tuple[pa.Table, bool]:
         """The rows, and whether there are more.  Tables of tools that the query names are added on the way."""
         while True:
             try:
                 with self._reading():
-                    return self._fetch_rows(query, limits)
+                    return self._fetch_rows(query, rows)
             except duckdb.CatalogException as error:
                 if not self._add_missing(missing_table(error), query):
                     raise
@@ -174,28 +105,16 @@ class Database:
             with suppress(duckdb.Error):
                 self._engine.execute("ROLLBACK")
 
-    def _fetch_rows(self, query: str, limits: Limits) -> tuple[pa.Table, bool]:
+    def _fetch_rows(self, query: str, rows: int | None) -> tuple[pa.Table, bool]:
         relation = self._engine.sql(query)
         with relation.to_arrow_reader(_AT_ONCE) as reader:
-            batches, left = [], limits.rows
+            batches, left = [], rows
             for batch in reader:
                 batches.append(batch if left is None else batch.slice(0, left))
                 if left is not None and batch.num_rows > left:
                     return plain_table(pa.Table.from_batches(batches, reader.schema)), True
                 left = None if left is None else left - batch.num_rows
             return plain_table(pa.Table.from_batches(batches, reader.schema)), False
-
-    def _report(self, query: str, table: pa.Table, more: bool, limits: Limits) -> SqlReport:
-        cut = (f"only the first {counted(limits.rows or 0, 'row')} of the answer",) if more else ()
-        sources = self._sources.values()
-        return SqlReport(
-            hosts=tuple(dict.fromkeys(host for source in sources for host in source.hosts)),
-            warnings=(*cut, *dict.fromkeys(warning for source in sources for warning in source.notes.warnings)),
-            partial=any(source.notes.partial for source in sources),
-            query=query,
-            table=table,
-            more=more,
-        )
 
     def _explain(self, error: Exception, query: str) -> BaseException:
         failures = [source.notes.failure for source in self._sources.values() if source.notes.failure is not None]

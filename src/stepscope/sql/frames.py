@@ -1,7 +1,7 @@
-"""What the server and the process that answers say to each other: frames over a pair of pipes.
+"""What the process that reads profiles and the one that answers say to each other: frames, each a message.
 
-The server sends a question; the process asks back for the columns that the query reads, and sends the answer.  A frame
-is a kind, a length, a head in MessagePack and, for some kinds, a table as an Arrow IPC stream.
+The one sends a question; the other asks back for the columns that the query reads, and sends the answer.  A frame is a
+kind, a head in MessagePack and, for some kinds, a table as an Arrow IPC stream.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import io
 import struct
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from stepscope.records import dataclass
 
-_SIZES = struct.Struct("<BQQ")
+_SIZES = struct.Struct("<BQ")
 
 
 class Kind(IntEnum):
@@ -38,28 +38,21 @@ class Frame:
 
     kind: Kind
     head: dict[str, Any]
-    body: bytes = b""
+    body: bytes | memoryview = b""
 
 
-def write_frame(out: BinaryIO, frame: Frame) -> None:
-    """Writes a frame.  Raises OSError if nobody reads any more."""
+def pack_frame(frame: Frame) -> tuple[bytes, bytes, bytes | memoryview]:
+    """A frame as the parts of a message."""
     head = msgspec.msgpack.encode(frame.head)
-    out.write(_SIZES.pack(frame.kind, len(head), len(frame.body)))
-    out.write(head)
-    out.write(frame.body)
-    out.flush()
+    return _SIZES.pack(frame.kind, len(head)), head, frame.body
 
 
-def read_frame(source: BinaryIO) -> Frame | None:
-    """The next frame; None at the end, also in the middle of a frame."""
-    sizes = source.read(_SIZES.size)
-    if len(sizes) < _SIZES.size:
-        return None
-    kind, head_size, body_size = _SIZES.unpack(sizes)
-    head, body = source.read(head_size), source.read(body_size)
-    if len(head) < head_size or len(body) < body_size:
-        return None
-    return Frame(Kind(kind), msgspec.msgpack.decode(head), body)
+def unpack_frame(message: bytes) -> Frame:
+    """A frame from its message; the table shares the message's memory."""
+    kind, head_size = _SIZES.unpack_from(message)
+    body = _SIZES.size + head_size
+    whole = memoryview(message)
+    return Frame(Kind(kind), msgspec.msgpack.decode(whole[_SIZES.size : body]), whole[body:])
 
 
 def pack_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> bytes:
@@ -71,6 +64,6 @@ def pack_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> bytes:
     return out.getvalue()
 
 
-def unpack_batches(body: bytes) -> list[pa.RecordBatch]:
+def unpack_batches(body: bytes | memoryview) -> list[pa.RecordBatch]:
     """The batches of a stream; they share its memory."""
     return [*pa.ipc.open_stream(body)]

@@ -18,6 +18,8 @@ _MISSING_FUNCTION = re.compile(r'Function with name "?(?P<name>[^"\s]+?)"? does 
 _MEANT = re.compile(r'(?:Did you mean|Candidate bindings:?) (?P<names>"[^\n]*)')
 _MOST_NAMES = 3
 
+ASK_LESS = "ask for less: add a condition, or aggregate before a join"
+
 
 def missing_table(error: Exception) -> str | None:
     """The table that a query names and that does not exist; None for any other error."""
@@ -37,12 +39,10 @@ def explain_mistake(error: Exception, query: str, tables: Iterable[str], memory_
         return UsageError(
             f"the query needs more than its limit of {size_text(memory_bytes)} of memory",
             code="memory",
-            hint="join on fewer rows (add a condition, or aggregate first), or raise the limit with --memory",
+            hint=ASK_LESS,
         )
     if kind == "PermissionException" or "launched in read-only mode" in text:
         return UsageError("a query cannot reach files, the network or settings", code="read-only", hint=READS_ONLY)
-    if kind == "InterruptException":
-        return UsageError("the query was stopped", code="stopped", hint="ask for less, or allow more with --timeout")
     return UsageError(_reason(text, query), code="sql", hint=_hint(text, tables))
 
 

@@ -109,8 +109,8 @@ class Source(Protocol):
 class LocalSource:
     """The columns of a session that this process reads."""
 
-    def __init__(self, session: Session) -> None:
-        self.notes = Notes()
+    def __init__(self, session: Session, notes: Notes | None = None) -> None:
+        self.notes = notes or Notes()
         self._session = session
         self._views = {view.name: view for view in VIEWS}
 

@@ -1,67 +1,35 @@
-"""The process that answers a server's questions: `python -m stepscope.sql.worker`.
+"""The process that answers questions: `python -m stepscope.sql.worker`.
 
-It reads no file.  The server decodes the traces and sends the columns that a query reads; they are kept for the next
-query.  The server ends this process when a query takes too long, and it ends by itself when the server is gone.
+It reads no file.  The process that started it decodes the traces and sends the columns that a query reads; they are
+kept for the next query.  It is ended when a query takes too much time or memory.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from stepscope.children import Parent
 from stepscope.errors import StepscopeError, UsageError
-from stepscope.records import dataclass
-from stepscope.sql.database import Database, Limits
-from stepscope.sql.frames import Frame, Kind, pack_batches, read_frame, unpack_batches, write_frame
+from stepscope.sql.database import Database
+from stepscope.sql.frames import Frame, Kind, pack_batches, pack_frame, unpack_batches, unpack_frame
 from stepscope.sql.source import Notes
 
-MOST_KEPT_BYTES = 2 << 30
-"""Columns that are kept for later queries; more than that and all are dropped before the next query."""
-
-MOST_ANSWER_BYTES = 32 << 20
-
-
-@dataclass(frozen=True)
-class Pipes:
-    """The two ends of the connection to the server."""
-
-    source: BinaryIO
-    out: BinaryIO
-
-    def request(self, kind: Kind, **head: Any) -> Frame:
-        """What the server answers to a need.  Raises StepscopeError with its reason if it cannot."""
-        write_frame(self.out, Frame(kind, head))
-        answer = read_frame(self.source)
-        if answer is None:
-            raise EOFError
-        if answer.kind == Kind.MISTAKE:
-            raise StepscopeError("the server could not read the profile", code="passed-on")
-        return answer
+_NICE = 10  # half of the way down: whoever shows pages goes first where processors are scarce
 
 
 class RemoteSource:
-    """The columns of a session that the server reads."""
+    """The columns of a session that the other process reads."""
 
-    def __init__(self, session: str, hosts: tuple[str, ...], pipes: Pipes) -> None:
+    def __init__(self, session: str, hosts: tuple[str, ...], parent: Parent) -> None:
         self.notes = Notes()
         self.hosts = hosts
-        self._session, self._pipes = session, pipes
+        self._session, self._parent = session, parent
         self._schemas: dict[str, pa.Schema] = {}
         self._kept: dict[tuple[str, str], list[pa.Array]] = {}
-
-    @property
-    def kept_bytes(self) -> int:
-        """The size of the columns that are kept."""
-        return sum(array.nbytes for arrays in self._kept.values() for array in arrays)
-
-    def forget(self) -> None:
-        """Drops the columns that are kept."""
-        self._kept.clear()
 
     def schema(self, view: str) -> pa.Schema:
         """The columns of a view.  Raises StepscopeError."""
@@ -89,54 +57,45 @@ class RemoteSource:
         return made
 
     def _request(self, kind: Kind, **head: Any) -> Frame:
-        try:
-            return self._pipes.request(kind, session=self._session, **head)
-        except StepscopeError as error:
-            self.notes.failure = error
-            raise
+        need = Frame(kind, {"session": self._session, **head})
+        answer = unpack_frame(self._parent.ask(*pack_frame(need)))
+        if answer.kind == Kind.MISTAKE:
+            self.notes.failure = StepscopeError("the profile could not be read", code="passed-on")
+            raise self.notes.failure
+        return answer
 
 
-def serve(pipes: Pipes) -> None:
-    """Answers questions until the server is gone."""
-    databases: dict[tuple[tuple[str, ...], ...], tuple[Database, list[RemoteSource]]] = {}
-    while (question := read_frame(pipes.source)) is not None:
-        head = question.head
-        key = tuple((each["name"], each["id"], *each["hosts"]) for each in head["sessions"])
-        if key not in databases:
-            databases.clear()
-            databases[key] = _open(head, pipes)
-        database, sources = databases[key]
-        if sum(source.kept_bytes for source in sources) > MOST_KEPT_BYTES:
-            for source in sources:
-                source.forget()
-        write_frame(pipes.out, _answer(database, head))
+def main() -> NoReturn:
+    """Answers questions until the process that asks is gone."""
+    os.nice(_NICE)
+    parent = Parent()
+    asked: object = None
+    while True:
+        head = unpack_frame(parent.receive()).head
+        if asked != (head["sessions"], head["memory_bytes"]):
+            asked = head["sessions"], head["memory_bytes"]
+            database = _open(head, parent)
+        parent.send(*pack_frame(_answer(database, head)))
 
 
-def _open(head: dict[str, Any], pipes: Pipes) -> tuple[Database, list[RemoteSource]]:
-    sources = {each["name"]: RemoteSource(each["id"], tuple(each["hosts"]), pipes) for each in head["sessions"]}
-    return Database(sources, head["memory_bytes"]), [*sources.values()]
+def _open(head: dict[str, Any], parent: Parent) -> Database:
+    sources = {each["name"]: RemoteSource(each["id"], tuple(each["hosts"]), parent) for each in head["sessions"]}
+    return Database(sources, head["memory_bytes"])
 
 
 def _answer(database: Database, head: dict[str, Any]) -> Frame:
     try:
-        found = database.ask(head["query"], Limits(rows=head["rows"]))
+        found = database.ask(head["query"], head["rows"])
         content = pack_batches(found.table.schema, found.table.to_batches())
-        if len(content) > MOST_ANSWER_BYTES:
-            limit = f"{MOST_ANSWER_BYTES >> 20} MiB"
-            raise UsageError(f"the answer is larger than {limit}", code="sql", hint="ask for fewer columns or rows")
+        most = head["answer_bytes"]
+        if most is not None and len(content) > most:
+            hint = "ask for fewer columns or rows"
+            raise UsageError(f"the answer is larger than {most >> 20} MiB", code="sql", hint=hint)
     except StepscopeError as error:
         problem = error.problem
         return Frame(Kind.MISTAKE, {"code": problem.code, "reason": problem.reason, "hint": problem.hint})
     return Frame(Kind.ANSWER, {"more": found.more}, content)
 
 
-def _own_pipes() -> Pipes:
-    """The pipes to the server.  What a library prints goes to the server's log, and not between the frames."""
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return Pipes(sys.stdin.buffer, out)
-
-
 if __name__ == "__main__":
-    with suppress(EOFError, BrokenPipeError):  # the server is gone
-        serve(_own_pipes())
+    main()

@@ -42,6 +42,7 @@ _OPERATIONS = tuple(
     )
 )  # fmt: skip
 PIPELINE_OPERATION = "send_recv"
+DIRECTIONS = {"send": 1, "isend": 1, "recv": -1, "irecv": -1, "recvAnysource": -1}  # as PyTorch states collectives
 PIPELINE = "pipeline"
 _PARALLELISM = tuple(
     (kind, Pattern(pattern))

@@ -84,6 +84,7 @@ WINDOW_MARKS = ("Iteration Start: ", "Record Window End")
 """They repeat the bounds of the profiler's span; the second is often wrong by a tenth of a second or more."""
 
 _PROCESS = Pattern(r"_\d+$")
+_UPDATES = Pattern(r"(?i)\boptim(?:izer)?\b")
 _DATAPIPE_READS = Pattern(r"#\w*(?:File|Open|Read|Load|Stream|Http|Online)")
 
 
@@ -178,6 +179,31 @@ NAMES: tuple[NameTable, ...] = (
         ),
     ),
 )
+
+
+def annotated_op(collective: str, module: str, region: str, is_backward: bool, is_trained: bool) -> tuple[str, str]:
+    """Name and type of the op of replayed work, by the annotations of its node in the graph.
+
+    Args:
+        collective: the operation of a collective; as the others, empty if the node has none.
+        module: the path of the `nn.Module`.
+        region: what the program calls the part that it marked.
+        is_backward: autograd recorded the node.
+        is_trained: autograd recorded some node of the trace, so that the others are of a forward pass or an update.
+
+    >>> annotated_op("", "layers.0.attention.wq", "", True, True), annotated_op("", "layers.0", "rope", False, False)
+    (('layers.0.attention.wq', 'backward'), ('layers.0/rope', 'module'))
+    >>> annotated_op("allreduce", "layers.0", "", True, True), annotated_op("", "", "Optimizer.step#Adam", False, True)
+    (('allreduce', 'collective'), ('Optimizer.step#Adam', 'update'))
+    """
+    if collective:
+        return collective, "collective"
+    name = "/".join(filter(None, (module, region)))
+    if is_backward:
+        return name, "backward"
+    if is_update(name) or _UPDATES.search(name):
+        return name, "update"
+    return name, "forward" if is_trained else "module" if module else "annotation"
 
 
 def is_update(name: str) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
-from stepscope.errors import AccessError, InputError, NotFoundError, StepscopeError, UsageError
+from stepscope.errors import AccessError, BusyError, InputError, NotFoundError, StepscopeError, UsageError
 from stepscope.records import dataclass
 from stepscope.report.base import make_finite
 
@@ -91,7 +91,8 @@ def refusal(error: Refused | StepscopeError) -> Answer:
     """The answer for an error that was raised on purpose."""
     if isinstance(error, Refused):
         return error_answer(error.status, error.error, error.hint, error.choices)
-    return json_answer(error_json(error), _status_of(error))
+    answer = json_answer(error_json(error), _status_of(error))
+    return replace(answer, headers={"Retry-After": str(error.seconds)}) if isinstance(error, BusyError) else answer
 
 
 def error_json(error: StepscopeError) -> dict[str, Any]:
@@ -103,6 +104,8 @@ def error_json(error: StepscopeError) -> dict[str, Any]:
 
 
 def _status_of(error: StepscopeError) -> int:
+    if isinstance(error, BusyError):
+        return 429
     if isinstance(error, UsageError):
         return 404 if error.problem.code.startswith("unknown-") else 400
     if isinstance(error, NotFoundError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from typing import Any
 
 import msgspec
@@ -12,13 +12,14 @@ from werkzeug import Request
 
 from stepscope.records import dataclass
 from stepscope.sql.all_views import VIEWS
-from stepscope.sql.asking import Asked
+from stepscope.sql.asking import Asked, Asking
 from stepscope.sql.macros import MACROS
 from stepscope.sql.stats_view import DOC as STATS_DOC
 from stepscope.sql.stats_view import NAME as STATS
 from stepscope.sql.tool_tables import declared_tables
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.api_tools import section_json
+from stepscope.web.door.roles import Role, visitor_of
 from stepscope.web.site import Site
 
 _SQL_TYPES = {"float": "DOUBLE", "int": "BIGINT", "str": "VARCHAR", "bool": "BOOLEAN", "ints": "BIGINT[]"}
@@ -32,11 +33,13 @@ class Question:
         query: one statement that reads.
         rows: the most rows of the answer; the server's limit if None.
         attach: further sessions by the name that the query gives them, as their ids.
+        id: by which the question can be stopped.
     """
 
     query: str
     rows: int | None = None
     attach: dict[str, str] = field(default_factory=dict)
+    id: str = ""
 
 
 def ask(site: Site, request: Request, session: str) -> Answer:
@@ -44,7 +47,10 @@ def ask(site: Site, request: Request, session: str) -> Answer:
     question = _read_question(request)
     sessions = [_asked(site, "main", session), *(_asked(site, name, other) for name, other in question.attach.items())]
     started = time.monotonic()
-    report = site.asker().ask(question.query, sessions, question.rows)
+    asker = site.asker()
+    rows = min(filter(None, (question.rows, asker.limits.rows)), default=None)
+    limits = replace(asker.limits, rows=rows)
+    report = asker.ask(question.query, sessions, limits, Asking(visitor_of(request).person, question.id))
     spent_ms = 1e3 * (time.monotonic() - started)
     section = section_json(report.main_table(), report.to_dict())
     facts = {"more": report.more, "warnings": report.warnings, "hosts": report.hosts, "elapsed_ms": round(spent_ms, 1)}
@@ -52,9 +58,10 @@ def ask(site: Site, request: Request, session: str) -> Answer:
 
 
 def stop(site: Site, request: Request, session: str) -> Answer:
-    """Stops the question that is being answered."""
-    site.asker().stop()
-    return json_answer({"stopped": True})
+    """Stops questions of the visitor, or that of `?id=`, which may be another's for those who may do everything."""
+    visitor, wanted = visitor_of(request), request.args.get("id", "")
+    is_anybodys = wanted and visitor.role is Role.CAPTURE
+    return json_answer({"stopped": site.asker().stop(None if is_anybodys else visitor.person, wanted)})
 
 
 def schema(site: Site, request: Request, session: str) -> Answer:

@@ -18,6 +18,7 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 
 from stepscope.errors import UsageError
+from stepscope.sql.limits import AT_ONCE
 
 if TYPE_CHECKING:
     import socket
@@ -32,7 +33,7 @@ IDLE_SECONDS = 60
 LONGEST_REQUEST_SECONDS = 30.0
 """For the head and the body of a request to arrive: 1 MiB takes a second on a slow line."""
 
-_LOOK_SECONDS = 5
+_LOOK_SECONDS = 1
 _ROOM = 16  # connections that are closed at once when there is no room, so that this is not done for each
 
 _log = logging.getLogger(__name__)
@@ -50,8 +51,7 @@ class Listener(TcpWSGIServer):  # type: ignore[misc]
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._tls = tls
-        if tls is not None:
-            self.channel_class = TlsChannel
+        self.channel_class = Channel if tls is None else TlsChannel
         # waitress warns of every request that waits for a thread, which happens whenever a profile is loaded.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         settings = Adjustments(
@@ -67,8 +67,7 @@ class Listener(TcpWSGIServer):  # type: ignore[misc]
             asyncore_use_poll=True,  # the other way fails from the 1024th open file on
             clear_untrusted_proxy_headers=False,  # the app knows which proxy it may believe
         )
-        workers = ThreadedTaskDispatcher()
-        workers.set_thread_count(threads)
+        workers = Lanes(threads)
         address = (bound.family, bound.type, bound.proto, bound.getsockname())
         super().__init__(
             app, {}, True, bound, dispatcher=workers, adj=settings, bind_socket=False, sockinfo=address
@@ -95,11 +94,11 @@ class Listener(TcpWSGIServer):  # type: ignore[misc]
         """Closes connections without a sign of life, and those whose request takes too long to arrive."""
         super().maintenance(now)
         for channel in list(self.active_channels.values()):
-            if channel.request is None:
-                channel.request_since = None
-            elif getattr(channel, "request_since", None) is None:
-                channel.request_since = now
-            elif now - channel.request_since > LONGEST_REQUEST_SECONDS:
+            # The next look may be two intervals away.
+            if (
+                channel.request is not None
+                and now - channel.request_since > LONGEST_REQUEST_SECONDS - 2 * _LOOK_SECONDS
+            ):
                 channel.will_close = True
 
     def close_silent(self, count: int) -> None:
@@ -134,7 +133,53 @@ class Listener(TcpWSGIServer):  # type: ignore[misc]
             channel.close()
 
 
-class TlsChannel(HTTPChannel):  # type: ignore[misc]
+class Lanes(ThreadedTaskDispatcher):  # type: ignore[misc]
+    """Threads for each kind of request, so that no kind waits for another: pages, questions in SQL, signs of life."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__()
+        self._questions, self._life = ThreadedTaskDispatcher(), ThreadedTaskDispatcher()
+        self.set_thread_count(threads)
+        # Those that are answered wait in their threads; one more refuses what is too much.
+        self._questions.set_thread_count(AT_ONCE + 1)
+        self._life.set_thread_count(1)
+
+    def add_task(self, task: HTTPChannel) -> None:
+        """Has a thread of its kind answer the connection's next request."""
+        path = getattr(task.requests[0], "path", "")  # what was sent may be no request
+        if path.endswith("/sql"):
+            self._questions.add_task(task)
+        elif path.endswith("/healthz"):
+            self._life.add_task(task)
+        else:
+            super().add_task(task)
+
+    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
+        """Ends all threads."""
+        for lane in (self._questions, self._life):
+            lane.shutdown(cancel_pending, timeout)
+        ended: bool = super().shutdown(cancel_pending, timeout)
+        return ended
+
+
+class Channel(HTTPChannel):  # type: ignore[misc]
+    """A connection.
+
+    Attributes:
+        request_since: when the first byte of the request came that has not ended.
+    """
+
+    request_since = 0.0
+
+    def received(self, data: bytes) -> bool:
+        """Takes bytes of one or more requests."""
+        if self.request is None:
+            self.request_since = time.time()
+        taken: bool = super().received(data)
+        return taken
+
+
+class TlsChannel(Channel):
     """A connection under TLS."""
 
     def handle_read(self) -> None:

@@ -58,17 +58,47 @@ def test_a_wait_that_the_order_of_calls_shows_is_replayed():
     assert later[work[number == 4]].tolist() == [5 * MS]
 
 
+def test_work_without_length_stays_between_what_was_launched_before_and_after_it():
+    trace = draw("""
+        host main | M0--------M1--------
+        host main | L1L2L3----L4L5L6----
+        gpu0 s    |   K1--      K4--
+        gpu0 s    |       K2!       K5!
+        gpu0 s    |       K3--      K6--
+    """)
+    graph = graph_of(trace)
+    work = np.flatnonzero(graph.kind == NodeKind.WORK)
+
+    assert trace.stat_ints(("correlation_id",))[graph.event[work]].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_time_until_an_event_of_another_stream_is_no_time_that_a_queue_needs_to_go_on():
+    trace = draw(
+        """
+        host main | M0----------------------------------M1------
+        host main | L1R2Q3L4L5R6Q7L8
+        gpu0 s    |   K1------------------K5------
+        gpu0 t    |                       K4--    K8--
+        """,
+        SORTS,
+    )
+    graph = graph_of(trace)
+
+    assert graph.pause_ps[graph.kind == NodeKind.WORK].tolist() == [0, 0, 0, 0]
+
+
 # -- as CUPTI records them ---------------------------------------------------------------------------------------------
 
 STEPS = 4
 
 
-def recorded(waits_for: int, host_waits_for: int | None = None) -> HostTrace:
+def recorded(waits_for: int, host_waits_for: int | None = None, ends_early_ps: int = 0) -> HostTrace:
     """Each step launches a kernel on streams 7 and 13 and one on 20, which waits for one of those streams.
 
     Args:
         waits_for: the stream that stream 20 waits for.
         host_waits_for: the stream that the host waits for at the end of the step, if that is recorded.
+        ends_early_ps: how much earlier the waiting kernel starts than one ms after all others.
     """
     builder = TraceBuilder("host")
     main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
@@ -89,7 +119,7 @@ def recorded(waits_for: int, host_waits_for: int | None = None) -> HostTrace:
         waited = {"wait_on_stream": waits_for, "wait_on_cuda_event_record_corr_id": records[waits_for], "stream": 20}
         aside.event("Stream Wait Event", start + 4 * MS, MS, K.OTHER, waited | {"correlation_id": first + 20})
         main.event("cudaLaunchKernel", start + 5 * MS, MS, K.RUNTIME_CALL, {"correlation_id": ids[20]})
-        streams[20].event("late", start + 11 * MS, 3 * MS, K.KERNEL, {"correlation_id": ids[20]})
+        streams[20].event("late", start + 11 * MS - ends_early_ps, 3 * MS, K.KERNEL, {"correlation_id": ids[20]})
         main.event("cudaStreamSynchronize", start + 6 * MS, 9 * MS, K.SYNC, {"correlation_id": first + 30})
         if host_waits_for is not None:
             sync = {"correlation_id": first + 30, "stream": host_waits_for}
@@ -122,3 +152,12 @@ def _awaited(trace: HostTrace) -> list[int]:
     graph = graph_of(trace)
     events: list[int] = graph.event[graph.edges.source[graph.edges.kind == EdgeKind.RETURN]].tolist()
     return events
+
+
+def test_work_that_starts_a_little_before_what_it_is_stated_to_wait_for_ends_waits_for_it():
+    trace = recorded(13, ends_early_ps=2 * MS)
+    graph = graph_of(trace)
+
+    assert graph.lost_edges == 0
+    assert {(source % 100, target % 100) for source, target, _ in queue_edges(trace, graph)} == {(2, 3)}
+    assert replay(graph).step_ps.tolist() == graph.recorded_step_ps.tolist()

@@ -238,6 +238,7 @@ def test_shares_add_up_and_the_rest_is_named() -> None:
         "graph_percent": 0.0,
         "call_percent": 12.5,
         "around_percent": 12.5,
+        "whole_graph_percent": 0.0,
         "unattributed_percent": 25.0,
     }
     assert attribution.warning([shares(trace)]) == [

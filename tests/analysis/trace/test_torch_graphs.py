@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from stepscope.analysis.ops import kernel_stats_tool as kernel_stats
+from stepscope.analysis.ops import modules_tool as modules
 from stepscope.analysis.trace.attribution import Source, attribute, shares
 from stepscope.analysis.waits import idle_tool as idle
 from stepscope.formats.kineto.reader import read
-from stepscope.model import HostTrace
+from stepscope.model import EventKind, HostTrace
 
 Event = dict[str, Any]
 
@@ -106,19 +107,19 @@ def test_with_nothing_around_a_kernel_goes_by_its_graph() -> None:
     )
 
     assert ops(trace) == [
-        ("gemm", "graph 3", "GRAPH"),
-        ("relu", "graph 3", "GRAPH"),
-        ("gemm", "graph", "GRAPH"),
+        ("gemm", "graph 3", "WHOLE_GRAPH"),
+        ("relu", "graph 3", "WHOLE_GRAPH"),
+        ("gemm", "graph", "WHOLE_GRAPH"),
         ("stray", None, "NONE"),
     ]
     found = shares(trace)
-    assert (found.time_ps[Source.GRAPH], found.time_ps[Source.NONE]) == (24_000_000, 6_000_000)
+    assert (found.time_ps[Source.WHOLE_GRAPH], found.time_ps[Source.NONE]) == (24_000_000, 6_000_000)
 
 
 def test_a_replay_that_was_launched_before_the_recording_still_has_its_graph() -> None:
     trace = trace_of([kernel("gemm", 125, 10, 77, graph=3, node=31), launch("cudaGraphLaunch", 200, 9, 90)])
 
-    assert ops(trace) == [("gemm", "graph 3", "GRAPH")]
+    assert ops(trace) == [("gemm", "graph 3", "WHOLE_GRAPH")]
 
 
 def test_one_replay_whose_op_is_known_names_the_node_in_all_others() -> None:
@@ -151,3 +152,80 @@ def test_tools_take_one_launch_of_many_kernels() -> None:
     found = idle.merge([idle.partial(trace)]).to_dict()
     (stream,) = found["rows"]
     assert (stream["busy_ms"], stream["idle_ms"]) == (0.032, 0.006)
+
+
+# -- annotated graphs ----------------------------------------------------------------------------------------------
+
+
+def annotated(kernel_name: str, ts: float, node: int, **annotations: Any) -> Event:
+    event = kernel(kernel_name, ts, 10, 77, graph=3, node=node)
+    return event | {"args": event["args"] | annotations}
+
+
+ALLREDUCE = {"Collective name": "allreduce", "In msg nelems": "1024", "Group size": "2", "dtype": "Float"}
+
+
+def test_a_replayed_kernel_has_the_module_the_phase_and_the_collective_of_its_node() -> None:
+    trace = trace_of(
+        [
+            host("cpu_op", "CompiledFunction", 90, 50, **{"External id": 5}),
+            launch("cudaGraphLaunch", 100, 20, 77),
+            annotated("gemm", 125, 31, module_fqn="layers.0.wq"),
+            annotated("gemm", 135, 32, module_fqn="layers.0.wq", autograd_phase="backward"),
+            annotated("nccl", 145, 33, **ALLREDUCE),
+            annotated("adam", 155, 34, name="optimizer"),
+            annotated("rope", 165, 35, module_fqn="layers.0", str="rope"),
+            kernel("plain", 175, 10, 77, graph=3, node=36),
+        ]
+    )
+
+    found = attribute(trace)
+    assert [found.ops[op] for op in found.op.tolist()] == [
+        ("layers.0.wq", "forward"),
+        ("layers.0.wq", "backward"),
+        ("allreduce", "collective"),
+        ("optimizer", "update"),
+        ("layers.0/rope", "forward"),
+        ("CompiledFunction", "CompiledFunction"),
+    ]
+    assert [Source(source).name for source in found.source.tolist()] == ["GRAPH"] * 5 + ["OWN"]
+
+
+def test_numbers_of_a_replayed_collective_are_numbers() -> None:
+    trace = trace_of([annotated("nccl", 125, 33, **ALLREDUCE)])
+
+    assert trace.stats_of_event(0)["In msg nelems"] == 1024
+    assert trace.stats_of_event(0)["Group size"] == 2
+    assert trace.events.kind.tolist() == [EventKind.COLLECTIVE]
+
+
+def test_work_drawn_on_another_lane_is_on_the_stream_it_ran_on() -> None:
+    moved = kernel("gemm", 125, 10, 77, graph=3, node=31)
+    moved |= {"tid": 61, "args": moved["args"] | {"stream": 61, "original_stream": 23}}
+    trace = trace_of([moved, kernel("add", 140, 5, 78)])
+
+    assert [trace.line_name(row) for row in trace.events.line.tolist()] == ["Stream #7(Compute)", "Stream #23(Compute)"]
+    assert {name: trace.stats_of_event(1)[name] for name in ("stream", "annotated_stream")} == {
+        "stream": 23,
+        "annotated_stream": 61,
+    }
+
+
+def test_annotated_modules_are_the_tree_of_modules_with_forward_and_backward_time() -> None:
+    trace = trace_of(
+        [
+            annotated("gemm", 125, 31, module_fqn="layers.0.wq"),
+            annotated("gemm", 135, 32, module_fqn="layers.0.wq", autograd_phase="backward"),
+            annotated("gemm", 145, 33, module_fqn="layers.1"),
+            kernel("plain", 155, 10, 77, graph=3, node=36),
+        ]
+    )
+
+    report = modules.merge([modules.partial(trace)])
+    assert [(row["module"], row["depth"], row["device_us"], row["backward_us"]) for row in report.rows] == [
+        ("layers", 0, 20, 10),
+        ("0", 1, 10, 10),
+        ("wq", 2, 10, 10),
+        ("1", 1, 10, 0),
+    ]
+    assert report.unassigned_device_us == 10

@@ -224,3 +224,98 @@ def test_the_joint_replay_of_all_nodes_is_that_of_the_meetings():
         expanded = _expand(joint, played, at)
         again = replay(model.graph, expanded.own_ps.sum_by_node().astype(np.int64))
         assert again.step_ps.tolist() == played.step_ps[at].tolist()
+
+
+# -- sends and receives ------------------------------------------------------------------------------------------------
+
+
+def transfer(name: str, peer: int, group: str = "[0, 1, 2]") -> Sort:
+    end = {"Dst Rank": peer} if name == "send" else {"Src Rank": peer}
+    stats = {
+        "Collective name": name,
+        "Process Group Name": "p",
+        "Process Group Ranks": group,
+        **(end if peer >= 0 else {}),
+    }
+    return Sort(K.COLLECTIVE, "ncclDevKernel_SendRecv", "correlation_id", stats)
+
+
+def stage(rank: int, picture: str, **sorts: Sort) -> HostTrace:
+    """A stage that launches all of its work ahead: steps of ten ms, numbered calls and kernels."""
+    host = "host main | M0------------------M1------------------\n"
+    return draw(host + picture, {**DEVICES, **sorts}, host=f"rank{rank}")
+
+
+SENDER = """
+host main | L1L2S---------------L3L4S---------------
+gpu0 s7   |   k1------            k3------
+gpu0 s7   |           X2--                X4--
+"""
+RECEIVER = """
+host main | L1L2S---------------L3L4S---------------
+gpu0 s7   |   X1----------        X3----------
+gpu0 s7   |               k2----              k4----
+"""
+
+
+@pytest.mark.parametrize("group", ["[0, 1, 2]", "[0, 1]"])
+def test_a_receive_lasts_until_its_send_has_come_and_moved_the_data(group: str):
+    known = group == "[0, 1, 2]"  # in a group of two nobody has to say with whom
+    graph = joined(
+        stage(0, SENDER, X=transfer("send", 1 if known else -1, group)),
+        stage(1, RECEIVER, X=transfer("recv", 0 if known else -1, group)),
+    )
+
+    assert (graph.common, graph.uneven, graph.unknown) == (2, 0, 0)
+    assert joint_error_percent(graph, replay_together(graph)) == [0, 0]
+    assert [(waits / MS).tolist() for waits in waits_in_steps(graph, replay_together(graph))] == [[0, 0], [8, 8]]
+
+
+def test_a_transfer_that_does_not_say_with_whom_is_counted_and_keeps_its_length():
+    traces = (
+        stage(0, SENDER, X=transfer("send", -1)), stage(1, RECEIVER, X=transfer("recv", -1)),
+    )  # fmt: skip
+    assert join_ranks([rank for trace in traces if (rank := rank_of(trace)) is not None]) is None
+
+
+def test_a_kernel_that_sends_and_receives_waits_for_each_partner_but_these_not_for_each_other():
+    # The middle rank receives from the first and sends to the last in one kernel.  In the last step the first rank is
+    # free when the middle one has come, at 12 + 4 ms; the middle one when the last one has come, at 14 + 4 ms.
+    asked = {
+        "A": Sort(K.COLLECTIVE_CALL, "record_param_comms", stats=transfer("recv", 0).stats),
+        "B": Sort(K.COLLECTIVE_CALL, "record_param_comms", stats=transfer("send", 2).stats),
+        "X": Sort(K.COLLECTIVE, "ncclDevKernel_SendRecv", "correlation_id"),
+    }
+    first = """
+    host main | M0------------------M1------------------M2------------------
+    host main | L1L2S---------------L3L4S---------------L5L6S---------------
+    gpu0 s7   |   k1--                k3--                k5--
+    gpu0 s7   |       X2--------          X4--------          X6--------
+    """
+    middle = """
+    host main | M0------------------M1------------------M2------------------
+    host main | ABL1L2S-------------ABL3L4S-------------ABL5L6S-------------
+    gpu0 s7   |     k1------            k3------            k5------
+    gpu0 s7   |             X2--                X4--                X6----
+    """
+    last = """
+    host main | M0------------------M1------------------M2------------------
+    host main | L1L2S---------------L3L4S---------------L5L6S---------------
+    gpu0 s7   |   k1--                k3--                k5----------
+    gpu0 s7   |       X2--------          X4--------                  X6--
+    """
+    own = (transfer("send", 1), None, transfer("recv", 1))
+    traces = [
+        draw(picture, {**DEVICES, **asked, **({"X": sort} if sort else {})}, host=f"rank{rank}")
+        for rank, (picture, sort) in enumerate(zip((first, middle, last), own, strict=True))
+    ]
+    graph = joined(*traces)
+    done_ms = (replay_together(graph).done_ps / MS).tolist()
+
+    assert graph.met == 9  # no two kernels wait for the same ones
+    assert [done_ms[row : row + 3] for row in graph.first_row[:-1].tolist()] == [
+        [16, 36, 56],
+        [16, 36, 58],
+        [16, 36, 58],
+    ]
+    assert joint_error_percent(graph, replay_together(graph)) == [0, 0, 0]

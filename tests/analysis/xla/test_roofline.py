@@ -156,6 +156,26 @@ def test_no_op_of_pytorch_beats_its_device(corpus: Path, session: str, most: flo
     assert 0 < report["steps"]["mfu_percent"] < 100
 
 
+def test_a_device_that_only_copies_is_no_part_of_the_peak() -> None:
+    copied = Ran(
+        "stream 7", "MemcpyD2D", 20, 5, {"memcpy_details": "kind_src:device kind_dst:device size:64"}, place="gpu 1"
+    )
+    trace = trace_of(PROGRAMS, [Ran("stream 1", "dot_1", 0, 10, carried("dot.1")), copied], facts=H100)
+
+    assert [(row["device"], row["count"]) for row in roofline(trace).devices] == [("NVIDIA H100 SXM", 1)]
+
+
+@pytest.mark.parametrize("session", ["jax-mi300x-attention", "jax-mi300x-conv", "tpu-inference"])
+def test_steps_use_as_much_of_the_hardware_as_in_hlo_stats(corpus: Path, session: str) -> None:
+    profile = stepscope.load(corpus / session)
+    used = [profile.report(tool).to_dict()["steps"] for tool in ("roofline", "hlo-stats")]
+
+    assert used[0]["mfu_percent"] > 0
+    # Roofline lists the copies that no program asked for as well, so the costed share is one of more time.
+    for figure in used[0].keys() - {"costed_percent"}:
+        assert used[0][figure] == used[1][figure]
+
+
 def test_a_trace_without_device_work_says_what_is_needed() -> None:
     report = roofline(trace_of({}, [Ran("main", "op", 0, 3)], device="host"))
 

@@ -50,6 +50,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
   const area = useRef<HTMLTextAreaElement>(null);
   const turn = useRef(0);
   const [asked, setAsked] = useState("");
+  const me = useRef(Math.random().toString(36).slice(2));
 
   const run = (query: string) => {
     if (!query.trim()) return;
@@ -61,7 +62,8 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
     const kept = [query, ...past.filter((each) => each !== query)].slice(0, MOST_PAST);
     setPast(kept);
     remember("sql", kept);
-    send<Answer>("POST", root, { query, attach: otherId.value ? { before: otherId.value } : {} }).then(
+    const attach = otherId.value ? { before: otherId.value } : {};
+    send<Answer>("POST", root, { query, attach, id: me.current }).then(
       (answer) => mine === turn.current && setState(answer),
       (error: unknown) => mine === turn.current && setState(asApiError(error)),
     );
@@ -95,7 +97,7 @@ function Console({ root, isBare = false }: { root: string; isBare?: boolean }) {
                 Run
               </button>
               {state === "asking" && (
-                <button type="button" class="button" onClick={() => void send("DELETE", root)}>
+                <button type="button" class="button" onClick={() => void send("DELETE", `${root}?id=${me.current}`)}>
                   Stop
                 </button>
               )}

@@ -9,8 +9,8 @@ from stepscope.analysis.account.contacts import Contacts, contacts_of
 from stepscope.analysis.account.graph import NO_LINE, EdgeKind, Edges, Graph, NodeKind
 from stepscope.analysis.account.nodes import NodeFinder, Nodes, cut_line
 from stepscope.analysis.account.producers import Producers, producers_of
+from stepscope.analysis.account.queue_edges import queue_edges
 from stepscope.analysis.account.queues import Queues, queues_of
-from stepscope.analysis.account.stream_waits import queue_edges
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.account.windows import StepBounds, bounds_of
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
@@ -44,7 +44,7 @@ def build_graph(trace: HostTrace) -> Graph | None:
         [
             *_launch_edges(trace, finder, queues, len(host)),
             *contacts.edges(finder, len(host)),
-            queue_edges(trace, queues, len(host)),
+            queue_edges(queues, len(host)),
             producers.edges(finder, threads.main, batches),
             *bounds.edges(finder, queues, len(host), batches + len(producers)),
         ]

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.stream_waits import StreamWaits, stream_waits_of
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, median, percentiles
@@ -32,6 +33,7 @@ class Queues:
         arrival_ps: int64 of shape (n,), when its launch has arrived at the earliest, as recorded.
         latency_ps: int64 of shape (n,), from the launching call to its arrival.
         after_start: bool of shape (n,), the latency counts from the call's start, else from its end.
+        waits: the work of other queues that it waits for.
         shifted_ps: by how much the clocks of devices were moved so that no work starts before its call.
     """
 
@@ -47,6 +49,7 @@ class Queues:
     arrival_ps: I64
     latency_ps: I64
     after_start: Mask
+    waits: StreamWaits
     shifted_ps: int
 
     def __len__(self) -> int:
@@ -62,6 +65,7 @@ def queues_of(trace: HostTrace, zero_ps: int) -> Queues:
     rows = _outer_work(trace)
     call = forest(trace).cause[rows].astype(np.int64)
     line = trace.events.line[rows]
+    waits = stream_waits_of(trace, line, call)
     start, shifted = _align_starts(trace, rows, call)
     end = start + trace.events.duration_ps[rows]
     reached = _reached(line, end)
@@ -69,22 +73,35 @@ def queues_of(trace: HostTrace, zero_ps: int) -> Queues:
     free = np.where(previous >= 0, reached[previous], zero_ps)
     own = np.maximum(end - np.maximum(start, np.where(previous >= 0, free, start)), 0)
     start, end = np.maximum(start, np.where(previous >= 0, free, start)), reached
-    latency, after_start = _latencies(trace, call, start, free)
+    awaited = _last_awaited(waits, start, end)
+    latency, after_start = _latencies(trace, call, start, np.maximum(free, awaited))
     arrival = _arrivals(trace, call, latency, after_start)
-    switch = _switch_ps(line, start - free, (call >= 0) & (arrival <= free) & (previous >= 0))
+    switch = _switch_ps(line, start - free, (call >= 0) & (np.maximum(arrival, awaited) <= free) & (previous >= 0))
     unexplained = np.where(call >= 0, 0, np.maximum(start - free, 0))
     pause = np.where(call >= 0, np.where(previous >= 0, switch, 0), unexplained)
     return Queues(
-        rows, line, start, end, own, call, previous, pause, unexplained, arrival, latency, after_start, shifted
+        rows, line, start, end, own, call, previous, pause, unexplained, arrival, latency, after_start, waits, shifted
     )
 
 
 def _outer_work(trace: HostTrace) -> I64:
-    """Device work that lies in no other work of its line."""
+    """Device work that lies in no other work of its line, queue after queue as these take it: at one moment in the
+    order of the calls, so that work without length stays between that before and after it."""
     rows = np.flatnonzero(is_device_work(trace))
-    parent = forest(trace).parent[rows]
+    parent, call = forest(trace).parent[rows], forest(trace).cause[rows]
     inner = (parent >= 0) & is_device_work(trace)[parent]
-    return rows[~inner]
+    called = np.where(call >= 0, trace.events.start_ps[call], trace.events.start_ps[rows])
+    return rows[np.lexsort((called, trace.events.start_ps[rows], trace.events.line[rows], inner))][
+        : int((~inner).sum())
+    ]
+
+
+def _last_awaited(waits: StreamWaits, start: I64, end: I64) -> I64:
+    """When the last work of another queue that each piece of work waits for is done: int64 of shape (n,), NEVER for
+    none."""
+    done = np.full(len(start), NEVER)
+    np.maximum.at(done, waits.target, np.minimum(end[waits.source], start[waits.target]))
+    return done
 
 
 def _align_starts(trace: HostTrace, rows: I64, call: I64) -> tuple[I64, int]:

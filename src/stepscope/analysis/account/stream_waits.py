@@ -7,25 +7,22 @@
 CUPTI can record which stream waits for which event (Kineto's `cuda_sync` activities), and the same of host calls that
 wait.  Without them the calls are known, but neither stream nor event: then a stream that waits is that of the next work
 launched by the same thread, and it waits for the last event recorded after work of another stream.  Such edges count as
-inferred, and so do those that times alone suggest, for work that starts later than anything known explains.
+inferred.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.queues import NEVER, Queues
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, Mask, median
+from stepscope.model.arrays import I32, I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
 
 _NONE = np.empty(0, np.int64)
-_MOST_STEPS_BACK = 8
 
 
 @dataclass(frozen=True)
@@ -42,11 +39,15 @@ class StreamWaits:
     recorded: bool
 
 
-def stream_waits_of(trace: HostTrace, queues: Queues) -> StreamWaits:
-    """The waits of streams for events of other streams."""
-    if not (queues.call >= 0).any():
+def stream_waits_of(trace: HostTrace, line: I32, call: I64) -> StreamWaits:
+    """The waits of streams for events of other streams.
+
+    Args:
+        line, call: of the work of all queues, its queue and the call that launched it, or -1.
+    """
+    if not (call >= 0).any():
         return StreamWaits(_NONE, _NONE, False)
-    launches = _Launches(trace, queues)
+    launches = _Launches(trace, line, call)
     if trace.has_stat(stat_names.WAITS_FOR_RECORD):
         source, target = _recorded_waits(trace, launches)
         return StreamWaits(source, target, True)
@@ -57,13 +58,13 @@ def stream_waits_of(trace: HostTrace, queues: Queues) -> StreamWaits:
 class _Launches:
     """Work of queues in the order in which the host launched it."""
 
-    def __init__(self, trace: HostTrace, queues: Queues) -> None:
-        known = np.flatnonzero(queues.call >= 0)
-        called = trace.events.start_ps[queues.call[known]]
+    def __init__(self, trace: HostTrace, line: I32, call: I64) -> None:
+        known = np.flatnonzero(call >= 0)
+        called = trace.events.start_ps[call[known]]
         order = np.argsort(called, kind="stable")
         self.work, self.called_ps = known[order], called[order]
-        self.line = queues.line[self.work].astype(np.int64)
-        self.thread = trace.events.line[queues.call[self.work]].astype(np.int64)
+        self.line = line[self.work].astype(np.int64)
+        self.thread = trace.events.line[call[self.work]].astype(np.int64)
 
     def last_before(self, line: int, time_ps: I64) -> I64:
         """The last work on a queue that was launched before each time: places in the queues, -1 for none."""
@@ -192,55 +193,3 @@ def _waits_in_host_order(trace: HostTrace, launches: _Launches) -> tuple[I64, I6
         source[here[some]] = before[others[at[some]]]
     good = source >= 0
     return launches.work[source[good]], launches.work[after[good]]
-
-
-def queue_edges(trace: HostTrace, queues: Queues, first: int) -> Edges:
-    """What work waits for on other queues.
-
-    Args:
-        first: the node of the first work.
-    """
-    waits = stream_waits_of(trace, queues)
-    free = np.where(queues.previous >= 0, queues.end_ps[queues.previous] + queues.pause_ps, NEVER)
-    ready = np.maximum(free, queues.arrival_ps)
-    known = Edges.of(
-        first + waits.source, first + waits.target, _usual_lag(queues, ready, waits), EdgeKind.QUEUE, not waits.recorded
-    )
-    explained = waits.target[queues.end_ps[waits.source] > ready[waits.target]]
-    late = (queues.call >= 0) & (queues.start_ps > ready)
-    late[explained] = False
-    source, target = _sources_by_time(queues, ready, np.flatnonzero(late))
-    rest = queues.start_ps[target] - queues.end_ps[source]
-    lag = int(median(rest)) if len(rest) else 0
-    return Edges.join([known, Edges.of(first + source, first + target, lag, EdgeKind.QUEUE, True)])
-
-
-def _usual_lag(queues: Queues, ready: I64, waits: StreamWaits) -> int:
-    """From the end of the work that is waited for to the start of what waits: the median over those that did wait."""
-    end, start = queues.end_ps[waits.source], queues.start_ps[waits.target]
-    waited = (end > ready[waits.target]) & (start >= end)
-    return int(median((start - end)[waited])) if waited.any() else 0
-
-
-def _sources_by_time(queues: Queues, ready: I64, late: I64) -> tuple[I64, I64]:
-    """The work of another queue that ended last before each late work started, where that explains the start."""
-    by_end = np.argsort(queues.end_ps, kind="stable")
-    at = np.searchsorted(queues.end_ps[by_end], queues.start_ps[late], side="right") - 1
-    source = _last_of_another_line(by_end, at, queues.line, queues.line[late])
-    explains: Mask = (source >= 0) & (queues.end_ps[source] > ready[late])
-    # It is this work that was waited for if nothing but what a start takes is left to explain.
-    rest = queues.start_ps[late] - queues.end_ps[source]
-    explains &= rest <= (queues.start_ps[late] - ready[late]) // 2
-    return source[explains], late[explains]
-
-
-def _last_of_another_line(by_end: I64, at: I64, line: I32, own: I32) -> I64:
-    """From a place in an order back to the first that is not of one's own line, a few steps at most; -1 without one."""
-    at = at.copy()
-    for _ in range(_MOST_STEPS_BACK):
-        same = (at >= 0) & (line[by_end[at]] == own)
-        if not same.any():
-            break
-        at[same] -= 1
-    good = (at >= 0) & (line[by_end[at]] != own)
-    return np.where(good, by_end[at], -1)

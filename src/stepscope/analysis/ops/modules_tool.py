@@ -4,7 +4,9 @@ The tree is the call tree: a module is below the module that called it, and call
 Device time is the time of work launched while the module runs. Backward work belongs to the module whose forward pass
 it differentiates, if the trace links the two; it has separate columns.
 
-PyTorch records modules when it records Python calls: `torch.profiler.profile(with_stack=True)`.
+PyTorch records modules when it records Python calls: `torch.profiler.profile(with_stack=True)`. Work that CUDA graphs
+replay belongs to the module that its node is annotated with, by the module's path in the model; it has no calls on the
+host.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stepscope.analysis.trace.attribution import attribute, event_name_rows
+from stepscope.analysis.trace.attribution import Attribution, attribute, event_name_rows
+from stepscope.analysis.trace.graph_annotations import annotations_of
 from stepscope.analysis.trace.grouping import forest, spread_labels
 from stepscope.analysis.trace.module_calls import backward_modules, module_calls
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.model.arrays import I32, I64, Mask, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -132,9 +135,17 @@ COMPARABLES = (
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     found = attribute(trace)
+    nodes, free = _called_modules(trace, found)
+    of_graphs, free = _annotated_modules(trace, found, free, len(nodes))
+    nodes, left_out = _select_longest(nodes + of_graphs)
+    return Partial(origin_of(trace), nodes, left_out, int(found.time_ps[free].sum()))
+
+
+def _called_modules(trace: HostTrace, found: Attribution) -> tuple[list[Node], Mask]:
+    """The modules that were called, and which device work belongs to none of them: bool of shape (n,)."""
     rows = module_calls(trace)
     if not len(rows):
-        return Partial(origin_of(trace), [], 0, int(found.time_ps.sum()))
+        return [], np.ones(len(found.rows), np.bool_)
     inside = np.full(len(trace.events), -1, np.int32)
     inside[rows] = np.arange(len(rows))
     spread_labels(trace, inside)
@@ -153,9 +164,33 @@ def partial(trace: HostTrace) -> Partial:
     )  # fmt: skip
     names = [trace.name_of(row).removeprefix(MODULE_PREFIX) for row in rows[first].tolist()]
     whole = zip(parent.tolist(), names, *(column.tolist() for column in columns), strict=True)
-    lost = (forward < 0) & (backward < 0)
-    nodes, left_out = _select_longest([Node(*each) for each in whole])
-    return Partial(origin_of(trace), nodes, left_out, int(found.time_ps[lost].sum()))
+    return [Node(*each) for each in whole], (forward < 0) & (backward < 0)
+
+
+def _annotated_modules(trace: HostTrace, found: Attribution, free: Mask, first: int) -> tuple[list[Node], Mask]:
+    """The modules that graphs annotate free work with, as nodes numbered from `first`, and what is still free."""
+    known = annotations_of(trace)
+    at = np.searchsorted(found.rows, known.rows)
+    chosen = free[at] & (known.module > 0)
+    at, is_backward = at[chosen], known.is_backward[chosen]
+    modules, module = np.unique(known.module[chosen], return_inverse=True)
+    sums = [
+        np.bincount(module, weights, len(modules)).astype(np.int64).tolist()
+        for weights in (found.time_ps[at] * ~is_backward, found.time_ps[at] * is_backward, ~is_backward)
+    ]
+    places: dict[tuple[str, ...], int] = {}
+    nodes: list[Node] = []
+    for name, device, backward, kernels in zip(trace.strings.texts(modules), *sums, strict=True):
+        path = tuple(name.split("."))
+        for depth in range(1, len(path) + 1):
+            if path[:depth] not in places:
+                places[path[:depth]] = first + len(nodes)
+                nodes.append(Node(places.get(path[: depth - 1], -1), path[depth - 1], 0, 0, 0, 0, 0, 0))
+        own = places[path] - first
+        nodes[own] = replace(nodes[own], device_ps=device, backward_ps=backward, kernels=kernels)
+    free = free.copy()
+    free[at] = False
+    return nodes, free
 
 
 def _enclosing_calls(trace: HostTrace, rows: I64, inside: I32) -> I64:

@@ -4,9 +4,11 @@ Sources, best first:
 
 1. The work itself.  It may carry an XLA instruction, which leads to an op if the trace holds the program.  Else it may
    carry a framework op; collectives ignore that, since the call around their launch is more exact.
-2. Its node in a recorded graph of kernels: the op that recorded the node, or the op of another run of the node.
+2. Its node in a recorded graph of kernels: what the program annotated it with, which wins over the op that launched
+   the whole graph; the op that recorded the node, or the op of another run of the node.
 3. The op around the host call that launched it, found by correlation id.
 4. Without an op: the annotation, traced function or Python call around the launching call.
+5. Work of a graph, of which nothing else is known: the graph stands for the op.
 
 The rest is unattributed, and tools report how much that is.
 """
@@ -20,6 +22,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.hlo.framework_ops import framework_ops_of_events
 from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.graph_annotations import annotations_of
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
@@ -28,6 +31,7 @@ from stepscope.report import Field, percent, round_us
 from stepscope.vocabulary.jax import argument_of
 from stepscope.vocabulary.lookup import names_have
 from stepscope.vocabulary.op_names import op_name
+from stepscope.vocabulary.torch import annotated_op
 from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
@@ -42,9 +46,10 @@ class Source(Kind):
 
     NONE = 0
     OWN = 1
-    GRAPH = 2  # by its node, else by the whole graph
+    GRAPH = 2  # by its node in a graph
     CALL = 3
     AROUND = 4
+    WHOLE_GRAPH = 5  # only the graph is known
 
 
 _OP_LEVEL = 3
@@ -155,6 +160,7 @@ def _attribute(trace: HostTrace) -> Attribution:
     _attribute_by_framework_op(trace, rows, own, table, op)
     _attribute_by_instruction(trace, rows, instruction, table, op)
     source[op >= 0] = Source.OWN
+    _attribute_by_annotation(trace, rows, table, op, source)
     _attribute_by_graph_node(trace, rows, table, op, source)
 
     def name_around(piece: int) -> OpName:
@@ -259,6 +265,26 @@ def _instruction_op(framework: str, argument: str, instruction: str) -> OpName:
     return op_name(framework or instruction, K.DEVICE_OP)
 
 
+def _attribute_by_annotation(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
+    """Sets ops by what a program has annotated the nodes of its graphs with, which PyTorch writes to each replay."""
+    known = annotations_of(trace)
+    at = np.searchsorted(rows, known.rows)
+    texts = [column.astype(np.int64) for column in (known.collective, known.module, known.region)]
+    if not len(at):
+        return
+    place, first = number_pairs(texts[0], texts[1])
+    place, first = number_pairs(place, texts[2])
+    place, first = number_pairs(place, known.is_backward.astype(np.int64))
+    trained = bool(known.is_backward.any())
+
+    def name_of(row: int) -> OpName:
+        collective, module, region = (trace.strings[column[row]] for column in texts)
+        return annotated_op(collective, module, region, bool(known.is_backward[row]), trained)
+
+    names = [table.places.setdefault(name_of(row), len(table.places)) for row in first.tolist()]
+    op[at], source[at] = np.array(names, np.int32)[place], Source.GRAPH
+
+
 def _attribute_by_graph_node(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
     """Sets ops by graph node: an op known from one event of a node holds for all events of the node."""
     if not trace.has_stat(stat_names.GRAPH_NODE_ID):
@@ -289,7 +315,7 @@ def _attribute_by_graph(trace: HostTrace, rows: I64, call: I64, table: _OpTable,
         return f"graph {graph[piece]}" if graph[piece] > 0 else "graph", "graph launch"
 
     table.put(op, lost, graph, np.zeros(len(rows), np.int64), name_of)
-    source[lost] = Source.GRAPH
+    source[lost] = Source.WHOLE_GRAPH
 
 
 def _ops_by_device_node(node: I64, original: I64, rows: I64, op: I32) -> dict[int, int]:
@@ -327,8 +353,8 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "graph_percent",
         "percent",
-        "work of a recorded graph of kernels: its op is known from its node, else the graph stands for the op",
-        label="From its graph",
+        "work of a recorded graph of kernels whose op is known from its node: annotated, or recorded with it",
+        label="From its graph node",
     ),
     Field(
         "call_percent",
@@ -342,9 +368,15 @@ FIELDS: tuple[Field, ...] = (
         "work without an op, named by the annotation, traced function or Python call that encloses its launch",
         label="From the enclosing call",
     ),
+    Field(
+        "whole_graph_percent",
+        "percent",
+        "work of a recorded graph of kernels of which only the graph is known, which stands for the op",
+        label="Only its graph",
+    ),
     Field("unattributed_percent", "percent", "work that nothing in the trace links to an op", label="Unknown"),
 )
-_NAME_OF_SOURCE = ("unattributed", "own", "graph", "call", "around")
+_NAME_OF_SOURCE = ("unattributed", "own", "graph", "call", "around", "whole_graph")
 
 
 def figures(parts: list[Shares]) -> dict[str, float | None]:

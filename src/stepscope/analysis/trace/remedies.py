@@ -23,8 +23,8 @@ PYTHON_CALLS: Mapping[str, str] = {
 }
 ALLOCATIONS: Mapping[str, str] = {
     # On a CPU without oneDNN by default (no AVX512 VNNI), TensorFlow takes an allocator that records nothing.
-    "tensorflow": "record with host_tracer_level=2 or more; for the CPU's memory also set TF_CPU_ALLOCATOR_USE_BFC=true "
-    "before TensorFlow starts",
+    "tensorflow": "record with host_tracer_level=2 or more; for the CPU's memory also set "
+    "TF_CPU_ALLOCATOR_USE_BFC=true before TensorFlow starts",
     "jax": "on GPUs and TPUs record with host_tracer_level=2 or more; JAX records none on CPUs",
     "pytorch": "record with torch.profiler.profile(profile_memory=True)",
     "": "TensorFlow and JAX record them with host_tracer_level=2 or more, PyTorch with profile_memory=True",

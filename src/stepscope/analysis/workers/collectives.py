@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -17,11 +19,12 @@ import numpy as np
 from stepscope.analysis.steps.find_steps import steps_of_events
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.collective_events import collective_rows
+from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.collectives import algorithm_of, bytes_of_type, operation_of
+from stepscope.vocabulary.collectives import DIRECTIONS, algorithm_of, bytes_of_type, operation_of
 
 K = EventKind
 
@@ -29,6 +32,8 @@ _MOST_CLIMB = 32  # calls around a launch
 _MOST_RANKS, _MOST_ELEMENTS = 1 << 31, 1 << 48  # more is garbage
 _MOST_GROUPS = 1000  # of one host
 _LONGEST_NAME, _LONGEST_RANKS = 200, 1000  # characters; the size of a larger group says enough
+_RANK_NUMBER = re.compile(r"[0-9]{1,9}")
+_RANK_IN_NAME = re.compile(r"rank[-_. ]?([0-9]{1,9})", re.IGNORECASE)
 _NO_PURPOSE = frozenset({"undefined"})  # what PyTorch writes for a group that the program does not describe
 
 
@@ -50,6 +55,23 @@ class DeclaredGroup:
 
 
 @dataclass(frozen=True)
+class Transfers:
+    """Sends and receives of a rank, as columns.  A kernel that does several at once has several.
+
+    Attributes:
+        collective: places of the kernels among the collectives.
+        sends: whether it sends, else it receives.
+        peer: the rank at the other end as recorded, in the job or in the group; -1 if unknown.
+        group: place of its process group.
+    """
+
+    collective: list[int]
+    sends: list[bool]
+    peer: list[int]
+    group: list[int]
+
+
+@dataclass(frozen=True)
 class Collectives:
     """The collectives of one host, as columns in order of time.
 
@@ -62,6 +84,8 @@ class Collectives:
         start_ps, duration_ps: from the start of the host's session.
         bytes: data that a rank contributes or receives, whichever is more; 0 if unknown.
         size: ranks that take part; 0 if unknown.
+        rank: the rank's number in its job, -1 if unknown.
+        transfers: what is sent to one rank or received from one, in order of time.
         declared: the process groups that the host says it belongs to, whether or not they were used.
     """
 
@@ -77,6 +101,8 @@ class Collectives:
     duration_ps: list[int]
     bytes: list[int]
     size: list[int]
+    rank: int
+    transfers: Transfers
     declared: list[DeclaredGroup]
 
 
@@ -87,8 +113,9 @@ def collectives_of(trace: HostTrace) -> Collectives:
     declared = declared_groups(trace)
     facts = _Facts(trace, rows, declared)
     names, name = _numbered([operation_of(text) for text in facts.names()])
-    groups, group = _numbered(facts.groups())
-    purposes = dict(zip(reversed(group), reversed(facts.purposes()), strict=True))
+    transfers, of_transfers = _find_transfers(trace, facts, declared)
+    groups, group = _numbered([*facts.groups(), *of_transfers.groups()])
+    purposes = dict(zip(reversed(group), reversed([*facts.purposes(), *of_transfers.purposes()]), strict=True))
     own = trace.strings.texts(trace.event_names(rows))
     algorithms, algorithm = _numbered([algorithm_of(text) for text in own])
     return Collectives(
@@ -97,15 +124,77 @@ def collectives_of(trace: HostTrace) -> Collectives:
         purposes=[purposes[at] for at in range(len(groups))],
         algorithms=algorithms,
         name=name,
-        group=group,
+        group=group[: len(rows)],
         algorithm=algorithm,
         step=steps_of_events(trace, rows).tolist(),
         start_ps=trace.events.start_ps[rows].tolist(),
         duration_ps=trace.events.duration_ps[rows].tolist(),
         bytes=facts.bytes([names[at] == "all_gather" for at in name]),
         size=facts.sizes(),
+        rank=rank_number(trace),
+        transfers=replace(transfers, group=group[len(rows) :]),
         declared=declared,
     )
+
+
+def rank_number(trace: HostTrace) -> int:
+    """The rank recorded in the trace, else the one in the host's name, else -1."""
+    stated = trace.stats_of_plane(0).get(stat_names.RANK[0]) if len(trace.planes) else None
+    number = _RANK_NUMBER.fullmatch(str(stated))
+    if number:
+        return int(number[0])
+    named = _RANK_IN_NAME.search(trace.host)
+    return int(named[1]) if named else -1
+
+
+def _find_transfers(trace: HostTrace, facts: _Facts, declared: Sequence[DeclaredGroup]) -> tuple[Transfers, _Facts]:
+    """The sends and receives of a host, without their groups, and their facts.
+
+    The library runs what a program asks for together in one kernel, with no word of it beside the kernel: what was
+    asked for since the launch before, and launched nothing itself, is in the next kernel that the same thread launches.
+    """
+    stated = facts.stated_directions()
+    direct = np.flatnonzero(stated)
+    aside = _requests_without_launch(trace, facts.chain)
+    launch = facts.chain[1] if len(facts.chain) > 1 else np.full(len(stated), -1, np.int64)
+    place = _next_launch(trace, aside, np.where(stated == 0, launch, -1))
+    place, event = np.append(direct, place), np.append(facts.rows[direct], aside)
+    order = np.lexsort((trace.events.start_ps[event], place))
+    order = order[place[order] >= 0]
+    own = _Facts(trace, event[order], declared)
+    sends = own.stated_directions() > 0
+    peer = np.where(sends, own.ints(stat_names.SENDS_TO, -1), own.ints(stat_names.RECEIVES_FROM, -1))
+    return Transfers(place[order].tolist(), sends.tolist(), peer.tolist(), []), own
+
+
+def _requests_without_launch(trace: HostTrace, chain: Sequence[I64]) -> I64:
+    """Sends and receives that a program asks for and that are around the launch of no collective: rows of events."""
+    if not trace.has_stat(stat_names.COLLECTIVE_NAME):
+        return np.empty(0, np.int64)
+    stated = trace.stat_strings(stat_names.COLLECTIVE_NAME)
+    ways = [row for row in distinct(stated[stated > 0]).tolist() if trace.strings[row] in DIRECTIONS]
+    asked = np.isin(stated, ways) & is_thread_event(trace)
+    for events in chain:
+        asked[events[events >= 0]] = False
+    return np.flatnonzero(asked)
+
+
+def _next_launch(trace: HostTrace, rows: I64, launch: I64) -> I64:
+    """The first collective that the thread of each event launches after it: int64 of shape (n,), -1 for none.
+
+    Args:
+        launch: int64 of shape (collectives,), the calls; -1 for those that do not count.
+    """
+    found = np.full(len(rows), -1, np.int64)
+    lines = trace.events.line
+    known = np.flatnonzero(launch >= 0)
+    for line in distinct(lines[rows]).tolist():
+        mine = known[lines[launch[known]] == line]
+        mine = mine[np.argsort(trace.events.start_ps[launch[mine]], kind="stable")]
+        here = np.flatnonzero(lines[rows] == line)
+        at = np.searchsorted(trace.events.start_ps[launch[mine]], trace.events.start_ps[rows[here]])
+        found[here] = np.append(mine, -1)[at]
+    return found
 
 
 def declared_groups(trace: HostTrace) -> list[DeclaredGroup]:
@@ -143,18 +232,22 @@ def _numbered(texts: list[str]) -> tuple[list[str], list[int]]:
 
 
 class _Facts:
-    """Facts recorded with collectives, or with the calls around their launches."""
+    """Facts recorded with collectives, or with the calls around their launches.
+
+    Attributes:
+        rows: the events; chain: these and the calls around them, see `_calls_around`.
+    """
 
     def __init__(self, trace: HostTrace, rows: I64, declared: Sequence[DeclaredGroup]) -> None:
         self._trace = trace
-        self._rows = rows
+        self.rows = rows
         self._declared = {group.name: group for group in declared}
-        self._chain = _calls_around(trace, rows)
+        self.chain = _calls_around(trace, rows)
 
     def _first(self, column: I64, missing: int) -> I64:
         """The value nearest to each collective."""
-        found = np.full(len(self._rows), missing, np.int64)
-        for events in reversed(self._chain):
+        found = np.full(len(self.rows), missing, np.int64)
+        for events in reversed(self.chain):
             value = np.where(events >= 0, column[np.maximum(events, 0)], missing)
             found = np.where(value != missing, value, found)
         return found
@@ -162,23 +255,28 @@ class _Facts:
     def _texts(self, names: tuple[str, ...]) -> I64:
         return self._first(self._trace.stat_strings(names), -1) if self._trace.has_stat(names) else self._none(-1)
 
-    def _ints(self, names: tuple[str, ...], missing: int) -> I64:
+    def ints(self, names: tuple[str, ...], missing: int) -> I64:
         known = self._trace.has_stat(names)
         return self._first(self._trace.stat_ints(names, missing), missing) if known else self._none(missing)
 
     def _none(self, missing: int) -> I64:
-        return np.full(len(self._rows), missing, np.int64)
+        return np.full(len(self.rows), missing, np.int64)
 
     def names(self) -> list[str]:
         """The best name of each collective: from its facts, from the call around it, or its own."""
         trace = self._trace
-        own = trace.event_names(self._rows).astype(np.int64)
+        own = trace.event_names(self.rows).astype(np.int64)
         kind = trace.events.kind
-        for events in reversed(self._chain[1:]):
+        for events in reversed(self.chain[1:]):
             calls = (events >= 0) & (kind[np.maximum(events, 0)] == K.COLLECTIVE_CALL)
             own = np.where(calls, trace.event_names(np.maximum(events, 0)), own)
         stated = self._texts(stat_names.COLLECTIVE_NAME)
         return [trace.strings[row] for row in np.where(stated > 0, stated, own).tolist()]
+
+    def stated_directions(self) -> I64:
+        """1 for what is stated to send to one rank, -1 for what receives from one, else 0: int64 of shape (n,)."""
+        stated = self._texts(stat_names.COLLECTIVE_NAME).tolist()
+        return np.array([DIRECTIONS.get(self._trace.strings[row], 0) if row > 0 else 0 for row in stated], np.int64)
 
     def groups(self) -> list[str]:
         """Name and ranks of each collective's process group."""
@@ -208,13 +306,13 @@ class _Facts:
 
     def sizes(self) -> list[int]:
         """Number of participating ranks, 0 if unknown."""
-        stated = self._ints(stat_names.GROUP_SIZE, 0).tolist()
+        stated = self.ints(stat_names.GROUP_SIZE, 0).tolist()
         world = _world_size(self._trace)
         return [own if own > 0 else group.size or world for own, group in zip(stated, self._groups, strict=True)]
 
     def bytes(self, gathers: Sequence[bool]) -> list[int]:
         """Bytes of each collective, 0 if unknown; `gathers` marks those whose input is one rank's share."""
-        most = np.maximum(self._ints(stat_names.COLLECTIVE_IN, -1), self._ints(stat_names.COLLECTIVE_OUT, -1))
+        most = np.maximum(self.ints(stat_names.COLLECTIVE_IN, -1), self.ints(stat_names.COLLECTIVE_OUT, -1))
         types = self._texts(stat_names.COLLECTIVE_TYPE)
         dims, kinds = self._texts(stat_names.INPUT_DIMS), self._texts(stat_names.INPUT_TYPES)
         text = self._trace.strings

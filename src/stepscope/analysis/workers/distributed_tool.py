@@ -21,7 +21,6 @@ includes waiting, and the bandwidth is a lower bound.
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -48,7 +47,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers import bandwidth
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
-from stepscope.analysis.workers.collectives import Collectives, collectives_of
+from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number
 from stepscope.analysis.workers.many_ranks import (
     ALIKE_FIELDS,
     MOST_NAMED,
@@ -77,7 +76,7 @@ from stepscope.analysis.workers.parallel_groups import (
     pipeline_rows,
     pipeline_time,
 )
-from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import (
@@ -102,8 +101,6 @@ K = EventKind
 WORTH_NAMING_PERCENT = 3.0  # of the ranks' time; less waiting is not a finding
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
-_RANK_NUMBER = re.compile(r"[0-9]{1,9}")
-_RANK_IN_NAME = re.compile(r"rank[-_. ]?([0-9]{1,9})", re.IGNORECASE)
 
 _RANK = Field("rank", "number", "the process's rank in its job; unknown if not recorded", "int", role=Role.ORDINAL)
 _HOST = Field("host", "text", "the host, as its file names it", "str", role=Role.HOST)
@@ -259,7 +256,7 @@ def partial(trace: HostTrace) -> Partial:
     return Partial(
         origin_of(trace),
         steps_of_host(trace),
-        rank_of(trace),
+        rank_number(trace),
         windows[-1],
         windows[:-1],
         collectives,
@@ -279,16 +276,6 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans, I64]:
         all_work = computes
     communication = spans_of(trace, collectives)
     return spans_of(trace, computes), communication, spans_of(trace, all_work) | communication, all_work
-
-
-def rank_of(trace: HostTrace) -> int:
-    """The rank recorded in the trace, else the one in the host's name, else -1."""
-    stated = trace.stats_of_plane(0).get(stat_names.RANK[0]) if len(trace.planes) else None
-    number = _RANK_NUMBER.fullmatch(str(stated))
-    if number:
-        return int(number[0])
-    named = _RANK_IN_NAME.search(trace.host)
-    return int(named[1]) if named else -1
 
 
 # -- all ranks -----------------------------------------------------------------------------------------------------

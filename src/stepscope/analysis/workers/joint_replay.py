@@ -1,12 +1,15 @@
-"""Several ranks replayed together: a collective is done so long after the last of its ranks has come to it.
+"""All ranks replayed together: a collective is done so long after the last of its ranks has come to it, and so are a
+send and its receive.
 
 Each rank's graph is contracted to its meetings.  What a collective takes by itself is its shortest length on any rank:
-that of the rank which came last and waited for nobody.  Clocks of ranks are not compared: the replays of the single
-ranks are laid side by side so that their first common collectives end together.
+that of the rank which came last and waited for nobody.  A kernel that sends and receives at once waits for all of its
+partners, but these do not wait for each other.  Clocks of ranks are not compared: the replays of the single ranks are
+laid side by side so that their first common meetings end together.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,14 +19,20 @@ from stepscope import kernels
 from stepscope.analysis.account.contraction import Contraction
 from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host
 from stepscope.analysis.workers.collectives import Collectives, collectives_of
-from stepscope.analysis.workers.matching import Matched, StepKey, match_collectives, match_steps
+from stepscope.analysis.workers.matching import (
+    Matched,
+    Pair,
+    StepKey,
+    match_collectives,
+    match_steps,
+    match_transfers,
+)
 from stepscope.analysis.workers.rank_graphs import PackedGraph, RankGraph, packed_graph_of, unpack
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, offsets_of
+from stepscope.model.arrays import F64, I32, I64, distinct, offsets_of
 from stepscope.records import dataclass
-from stepscope.vocabulary.collectives import PIPELINE_OPERATION
 
-_NEVER = np.iinfo(np.int64).min
+_SHORTER = 25  # percentile
 _FIRST = 16  # common collectives of two ranks that are laid side by side
 
 
@@ -63,9 +72,13 @@ class JointGraph:
     Attributes:
         ranks: those that are replayed, in the order of the session.
         keys: of each rank the keys of its steps, equal for the same step on other ranks.
-        meeting: int32 of shape (rows,), the common meeting of each rank's own ones and bounds, rank after rank.
-        first_row: int64 of shape (ranks + 1,), where each rank's rows are: its meetings, then its bounds.
-        common: how many meetings several ranks have; uneven: collectives that could not be matched.
+        meeting: int32 of shape (rows,), the meeting of each rank's own ones, works and bounds, rank after rank.
+        first_row: int64 of shape (ranks + 1,), where each rank's rows are: its meetings, its works, then its bounds.
+        also_row, also_for: int64 of shape (n,), rows for whose meetings others wait as well: the row that comes, and a
+            row of the meeting that waits for it.
+        common: how many meetings several ranks have; uneven: collectives, sends and receives that could not be matched.
+        unknown: sends and receives that do not say with whom.
+        share: float64 of shape (rows,), what of the length of each row can be its own; the rest waits for partners.
         offset_ps: int64 of shape (ranks,), how far the start of each rank's replay is after that of the common one.
     """
 
@@ -73,14 +86,34 @@ class JointGraph:
     keys: list[list[StepKey]]
     meeting: I32
     first_row: I64
+    also_row: I64
+    also_for: I64
     common: int
     uneven: int
+    unknown: int
+    share: F64
     offset_ps: I64
 
     @property
     def meetings(self) -> int:
         """How many meetings there are, those of one rank and bounds included."""
         return int(self.meeting.max()) + 1
+
+    @property
+    def met(self) -> int:
+        """How many meetings several ranks come to."""
+        return self.common + len(distinct(self.also_for))
+
+    def arrivals(self) -> tuple[I64, I64]:
+        """Who comes to what: rows and meetings, in order of the meetings."""
+        row = np.append(np.arange(len(self.meeting)), self.also_row)
+        meeting = np.append(self.meeting, self.meeting[self.also_for]).astype(np.int64)
+        order = np.argsort(meeting, kind="stable")
+        return row[order], meeting[order]
+
+    def rank_of_rows(self) -> I64:
+        """The place of the rank of each row: int64 of shape (rows,)."""
+        return np.repeat(np.arange(len(self.ranks)), np.diff(self.first_row))
 
     def keys_of_steps(self) -> list[list[StepKey]]:
         """The keys of each rank's replayed steps."""
@@ -91,11 +124,12 @@ class JointGraph:
             for rank, keys in zip(self.ranks, self.keys, strict=True)
         ]
 
-    def separate(self, meetings: I32) -> JointGraph:
+    def separate(self, meetings: I32 | I64) -> JointGraph:
         """The same with each rank alone in some of the meetings."""
-        alone = np.where(np.isin(self.meeting, meetings), -1, self.meeting).astype(np.int64)
-        meeting, common = _renumber(alone)
-        return replace(self, meeting=meeting, common=common)
+        apart = np.isin(self.meeting, meetings)
+        meeting, common = _renumber(np.where(apart, -1, self.meeting).astype(np.int64))
+        kept = ~(apart[self.also_row] | apart[self.also_for])
+        return replace(self, meeting=meeting, common=common, also_row=self.also_row[kept], also_for=self.also_for[kept])
 
 
 @dataclass(frozen=True)
@@ -118,15 +152,82 @@ def join_ranks(ranks: Sequence[RankModel]) -> JointGraph | None:
     hosts, collectives = [rank.steps for rank in ranks], [rank.collectives for rank in ranks]
     keys = match_steps(hosts)
     matched, uneven = match_collectives(hosts, collectives, keys)
+    transfers = match_transfers(collectives, keys)
     members = tuple(Member(rank.name, rank.collectives, unpack(rank.graph)) for rank in ranks)
     first = offsets_of([len(rank.graph.contraction.into) - 1 for rank in members])
-    meeting, common = _number_meetings(members, [rows for _, rows in matched], first)
-    none = np.zeros(len(ranks), np.int64)
-    graph = JointGraph(members, keys, meeting, first, common, uneven, none)
+    rows = [_rows_of_collectives(rank, begin) for rank, begin in zip(members, first.tolist(), strict=False)]
+    number = _number_collectives(rows, [same for _, same in matched], int(first[-1]))
+    also = _number_transfers(rows, transfers.pairs, len(matched), number)
+    meeting, common = _renumber(number)
+    whole, none = np.ones(len(meeting)), np.zeros(len(ranks), np.int64)
+    graph = JointGraph(
+        members, keys, meeting, first, *also, common, uneven + transfers.uneven, transfers.unknown, whole, none
+    )
     graph, crossed = _separate_circles(graph)
-    if not graph.common:
+    if not graph.met:
         return None
-    return replace(graph, uneven=uneven + crossed, offset_ps=_lay_side_by_side(graph))
+    graph = replace(graph, uneven=graph.uneven + crossed, offset_ps=_lay_side_by_side(graph))
+    return replace(graph, share=_own_share(graph))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A joint graph made ready to be replayed again and again with other lengths.
+
+    Attributes:
+        ways: of all ranks; order: int32 of shape (meetings,), every meeting after all that it waits for.
+        first: int64 of shape (meetings + 1,), where the arrivals at each meeting are.
+        row: int32 of shape (arrivals,), the rows that come, in the order of the meetings.
+        of: int64 of shape (arrivals,), the meetings.
+    """
+
+    graph: JointGraph
+    ways: _Ways
+    order: I32
+    first: I64
+    row: I32
+    of: I64
+
+    def replay(self, length_ps: I64 | None = None, without: int | None = None) -> JointReplay:
+        """Replays all ranks.
+
+        Args:
+            length_ps: int64 of shape (rows,), how long each rank's meetings and works take by themselves.
+            without: a rank that no other one waits for.
+        """
+        graph, ways = self.graph, self.ways
+        length = self.shortest(ways.length_ps if length_ps is None else length_ps)
+        counts = np.ones(len(graph.meeting), np.uint8)
+        if without is not None:
+            counts[graph.first_row[without] : graph.first_row[without + 1]] = 0
+        arrival, done = np.empty(len(counts), np.int64), np.empty(len(length), np.int64)
+        kernels.ranks.meet(
+            self.order, self.first, self.row, counts, ways.into, ways.source, ways.weight_ps, length, arrival, done
+        )
+        done = done[graph.meeting]
+        step_ps = tuple(
+            np.diff(done[last - len(rank.graph.steps) - 1 : last])
+            for rank, last in zip(graph.ranks, graph.first_row[1:].tolist(), strict=True)
+        )
+        return JointReplay(arrival, done, step_ps)
+
+    def shortest(self, length_ps: I64) -> I64:
+        """The shortest length of each meeting on any rank, which came last and waited for nobody: int64 of shape
+        (meetings,)."""
+        own = (length_ps * self.graph.share).astype(np.int64)
+        return np.minimum.reduceat(own[self.row], self.first[:-1])
+
+
+def schedule_of(graph: JointGraph, contractions: Sequence[Contraction] | None = None) -> Schedule:
+    """Makes a graph ready to be replayed.
+
+    Args:
+        contractions: of each rank, instead of its own, such as those after a change.
+    """
+    ways = _join_ways(graph, contractions or [rank.graph.contraction for rank in graph.ranks])
+    row, of = graph.arrivals()
+    first = offsets_of(np.bincount(of, minlength=graph.meetings))
+    return Schedule(graph, ways, _sort_meetings(graph, ways)[0], first, row.astype(np.int32), of)
 
 
 def replay_together(
@@ -134,35 +235,14 @@ def replay_together(
     contractions: Sequence[Contraction] | None = None,
     without: int | None = None,
 ) -> JointReplay:
-    """Replays all ranks.
-
-    Args:
-        contractions: of each rank, instead of its own, such as those after a change.
-        without: a rank that no other one waits for.
-    """
-    ways = _join_ways(graph, contractions or [rank.graph.contraction for rank in graph.ranks])
-    length = _shortest(graph, ways.length_ps)
-    row = np.argsort(graph.meeting, kind="stable").astype(np.int32)
-    counts = np.ones(len(row), np.uint8)
-    if without is not None:
-        counts[graph.first_row[without] : graph.first_row[without + 1]] = 0
-    arrival, done = np.empty(len(row), np.int64), np.empty(graph.meetings, np.int64)
-    kernels.ranks.meet(
-        _sort_meetings(graph, ways)[0], offsets_of(np.bincount(graph.meeting)), row, counts, ways.into, ways.source,
-        ways.weight_ps, length, arrival, done,
-    )  # fmt: skip
-    done = done[graph.meeting]
-    step_ps = tuple(
-        np.diff(done[last - len(rank.graph.steps) - 1 : last])
-        for rank, last in zip(graph.ranks, graph.first_row[1:].tolist(), strict=True)
-    )
-    return JointReplay(arrival, done, step_ps)
+    """Replays all ranks once; see `schedule_of` and `Schedule.replay`."""
+    return schedule_of(graph, contractions).replay(None, without)
 
 
 def meeting_lengths(graph: JointGraph) -> list[I64]:
-    """How long each meeting of each rank takes by itself: int64 of shape (meetings,), ps."""
-    recorded = np.concatenate([_lengths(rank.graph.contraction) for rank in graph.ranks])
-    shortest = _shortest(graph, recorded)[graph.meeting]
+    """How long each meeting and work of each rank takes by itself: int64 of shape (n,), ps."""
+    schedule = schedule_of(graph)
+    shortest = schedule.shortest(schedule.ways.length_ps)[graph.meeting]
     return [
         shortest[first : first + len(rank.graph.contraction.length_ps)]
         for rank, first in zip(graph.ranks, graph.first_row.tolist(), strict=False)
@@ -185,8 +265,9 @@ def waits_in_steps(graph: JointGraph, replayed: JointReplay) -> list[I64]:
     found = []
     lengths = zip(graph.ranks, graph.first_row.tolist(), meeting_lengths(graph), strict=False)
     for rank, first, length in lengths:
-        rows = slice(first, first + len(length))
-        waits = replayed.done_ps[rows] - length - replayed.arrival_ps[rows]
+        count = len(rank.graph.place)
+        rows = slice(first, first + count)
+        waits = replayed.done_ps[rows] - length[:count] - replayed.arrival_ps[rows]
         last = max(max(rank.collectives.step, default=-1), int(rank.graph.steps.max())) + 2
         place = np.full(last, -1, np.int64)  # the last one for no step
         place[rank.graph.steps] = np.arange(len(rank.graph.steps))
@@ -216,13 +297,6 @@ class _Ways:
     length_ps: I64
 
 
-def _shortest(graph: JointGraph, length_ps: I64) -> I64:
-    """The shortest of the lengths of each meeting's rows: that of the rank which came last and waited for nobody."""
-    shortest = np.full(graph.meetings, np.iinfo(np.int64).max)
-    np.minimum.at(shortest, graph.meeting, length_ps)
-    return shortest
-
-
 def _lengths(contraction: Contraction) -> I64:
     """The length of each row of a contraction; bounds have none."""
     bounds = len(contraction.into) - 1 - len(contraction.length_ps)
@@ -245,35 +319,83 @@ def _join_ways(graph: JointGraph, contractions: Sequence[Contraction]) -> _Ways:
 
 def _sort_meetings(graph: JointGraph, ways: _Ways) -> tuple[I32, I32]:
     """Every meeting after all that it waits for, and those for which there is no such order."""
-    target = np.repeat(graph.meeting, np.diff(ways.into))
-    edge = np.flatnonzero(ways.source >= 0)
-    edge = edge[np.argsort(target[edge], kind="stable")]
-    into = offsets_of(np.bincount(target[edge], minlength=graph.meetings))
-    order, bad = np.empty(graph.meetings, np.int32), np.zeros(len(edge), np.uint8)
+    count = np.diff(ways.into)
+    row, of = graph.arrivals()
+    target = np.repeat(of, count[row])
+    edge = np.repeat(ways.into[row], count[row]) + _count_up(count[row])
+    known = ways.source[edge] >= 0
+    target, source = target[known], ways.source[edge[known]]
+    into = offsets_of(np.bincount(target, minlength=graph.meetings))
+    order, bad = np.empty(graph.meetings, np.int32), np.zeros(len(source), np.uint8)
     kernels.replay.sort(
-        np.full(graph.meetings, -1, np.int32), into, ways.source[edge], np.zeros(graph.meetings, np.uint8),
+        np.full(graph.meetings, -1, np.int32), into, source, np.zeros(graph.meetings, np.uint8),
         np.empty(graph.meetings + 1, np.int32), order, bad,
     )  # fmt: skip
-    return order, target[edge[bad > 0]]
+    return order, target[bad > 0].astype(np.int32)
+
+
+def _count_up(counts: I64) -> I64:
+    """0, 1, ... for each of some counts, one after the other."""
+    return np.arange(int(counts.sum())) - np.repeat(offsets_of(counts)[:-1], counts)
 
 
 def _separate_circles(graph: JointGraph) -> tuple[JointGraph, int]:
     """The graph without common meetings to which ranks come in another order, and how many these are."""
     ways = [rank.graph.contraction for rank in graph.ranks]
-    before = graph.common
+    before = graph.met
     while len(crossed := _sort_meetings(graph, _join_ways(graph, ways))[1]):
         graph = graph.separate(crossed)
-    return graph, before - graph.common
+    return graph, before - graph.met
 
 
-def _number_meetings(ranks: Sequence[Member], matched: Sequence[Matched], first: I64) -> tuple[I32, int]:
-    """The meeting of each row, those of several ranks first, and how many these are."""
-    meeting = np.full(int(first[-1]), -1, np.int64)
-    rows = [_rows_of_collectives(rank, begin) for rank, begin in zip(ranks, first.tolist(), strict=False)]
+def _own_share(graph: JointGraph) -> F64:
+    """What of the lengths of rows can be their own: float64 of shape (rows,).
+
+    Of several partners of a kernel each may wait for further ones, so that even the shortest of their lengths holds a
+    wait.  It is as long as the shorter quarter of those of the same rank with the same partners.
+    """
+    share = np.ones(len(graph.meeting))
+    if not len(graph.also_row):
+        return share
+    schedule = schedule_of(graph)
+    shortest = schedule.shortest(schedule.ways.length_ps)[graph.meeting]
+    rank, partners = graph.rank_of_rows(), [set[int]() for _ in graph.meeting]
+    for row, other in zip(graph.also_for.tolist(), rank[graph.also_row].tolist(), strict=True):
+        partners[row].add(other)
+    alike: dict[tuple[int, frozenset[int]], list[int]] = defaultdict(list)
+    for row in distinct(graph.also_for).tolist():
+        alike[int(rank[row]), frozenset(partners[row])].append(row)
+    for rows in alike.values():
+        own = np.minimum(shortest[rows], np.percentile(shortest[rows], _SHORTER, method="lower"))
+        share[rows] = np.divide(own, schedule.ways.length_ps[rows], out=share[rows], where=own > 0)
+    return share
+
+
+def _number_collectives(rows: Sequence[Sequence[int]], matched: Sequence[Matched], count: int) -> I64:
+    """The meeting of each row: int64 of shape (count,), -1 for rows of one rank alone."""
+    meeting = np.full(count, -1, np.int64)
     for number, same in enumerate(matched):
         here = [rows[rank][place] for rank, place in same.items()]
         meeting[[row for row in here if row >= 0]] = number
-    return _renumber(meeting)
+    return meeting
+
+
+def _number_transfers(
+    rows: Sequence[Sequence[int]], pairs: Sequence[Pair], number: int, meeting: I64
+) -> tuple[I64, I64]:
+    """Gives kernels that send and receive the meeting of their partner, if both have no other one; else they stay
+    alone, and wait for each of their partners: the rows that come, and those that wait for them.
+
+    Args:
+        number: of the first meeting that is free; meeting: see `_number_collectives`, receives the numbers.
+    """
+    ends = np.array([(rows[a][at], rows[b][to]) for (a, at), (b, to) in pairs], np.int64).reshape(-1, 2)
+    ends = np.unique(np.sort(ends[(ends >= 0).all(axis=1)], axis=1), axis=0)
+    partners = np.bincount(ends.ravel(), minlength=len(meeting))
+    alone = (partners[ends] == 1).all(axis=1)
+    meeting[ends[alone]] = number + np.arange(int(alone.sum()))[:, None]
+    left, right = ends[~alone].T
+    return np.concatenate([left, right]), np.concatenate([right, left])
 
 
 def _renumber(meeting: I64) -> tuple[I32, int]:
@@ -288,42 +410,49 @@ def _renumber(meeting: I64) -> tuple[I32, int]:
 
 
 def _rows_of_collectives(rank: Member, first: int) -> list[int]:
-    """The row of each collective of a rank; -1 for those that are not replayed, and for what one rank sends to another,
-    which do not wait for each other in the same way."""
+    """The row of each collective of a rank; -1 for those that are not replayed."""
     row = np.full(len(rank.collectives.name), -1, np.int64)
     row[rank.graph.place] = first + np.arange(len(rank.graph.place))
-    sends = np.array([name == PIPELINE_OPERATION for name in rank.collectives.names], np.bool_)
-    row[sends[rank.collectives.name]] = -1
     found: list[int] = row.tolist()
     return found
 
 
 def _lay_side_by_side(graph: JointGraph) -> I64:
-    """The offset of each rank with which the first common meetings end together, as each rank replays alone."""
+    """The offset of each rank with which its first meetings with others end together, as each rank replays alone."""
     done = replay_together(graph.separate(graph.meeting)).done_ps
-    ends = np.full((len(graph.ranks), graph.common), _NEVER)
-    for at, first in enumerate(graph.first_row[:-1].tolist()):
-        rows = np.arange(first, graph.first_row[at + 1])
-        rows = rows[graph.meeting[rows] < graph.common]
-        ends[at, graph.meeting[rows]] = done[rows]
-    return _offsets(ends)
+    rank, (row, of) = graph.rank_of_rows(), graph.arrivals()
+    one, other = row[:-1], row[1:]  # of the arrivals at a meeting each with the next one: enough to connect all
+    pairs = np.flatnonzero((of[:-1] == of[1:]) & (rank[one] != rank[other]))
+    one, other = one[pairs], other[pairs]
+    return _offsets(len(graph.ranks), rank[one], rank[other], done[one] - done[other], done[one])
 
 
-def _offsets(ends: I64) -> I64:
+def _offsets(ranks: int, one: I64, other: I64, behind_ps: I64, time_ps: I64) -> I64:
     """How far each rank is behind another one that is reached earlier, over the ranks that it meets.
 
     Args:
-        ends: int64 of shape (ranks, meetings), when each ends on each rank, as the rank counts; _NEVER for none.
+        one, other, behind_ps: pairs of ranks, and how much later the same moment is by the times of the first.
+        time_ps: when that is.
     """
-    offset, rest = np.zeros(len(ends), np.int64), list(range(len(ends)))
-    while rest:
-        reached = [rest.pop(0)]
+    swapped = one > other
+    low, high = np.where(swapped, other, one), np.where(swapped, one, other)
+    order = np.lexsort((time_ps, high, low))
+    pair = (low * ranks + high)[order]
+    behind = np.where(swapped, -behind_ps, behind_ps)[order]
+    near: dict[int, list[tuple[int, int]]] = {}
+    for key, begin in zip(*np.unique(pair, return_index=True), strict=True):
+        first = behind[begin : begin + _FIRST][pair[begin : begin + _FIRST] == key]
+        by = int(np.median(first))
+        near.setdefault(int(key) // ranks, []).append((int(key) % ranks, by))
+        near.setdefault(int(key) % ranks, []).append((int(key) // ranks, -by))
+    offset, seen = np.zeros(ranks, np.int64), np.zeros(ranks, np.bool_)
+    for start in range(ranks):
+        reached = [] if seen[start] else [start]
+        seen[start] = True
         for here in reached:  # grows
-            for other in [*rest]:
-                shared = np.flatnonzero((ends[here] != _NEVER) & (ends[other] != _NEVER))
-                if len(shared):
-                    early = shared[np.argsort(ends[here, shared], kind="stable")[:_FIRST]]
-                    offset[other] = offset[here] + int(np.median(ends[here, early] - ends[other, early]))
-                    rest.remove(other)
-                    reached.append(other)
+            for there, by in near.get(here, ()):
+                if not seen[there]:
+                    seen[there] = True
+                    offset[there] = offset[here] + by
+                    reached.append(there)
     return offset

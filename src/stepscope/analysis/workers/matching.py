@@ -1,11 +1,13 @@
 """The same steps and collectives on different ranks, and what they say about the ranks' clocks.
 
 A step is told by its number, and by its place among the steps of that number; where a program numbers none, by the
-clocks.  A collective is told by its step, its process group, its operation, its size, and its place among those.
+clocks.  A collective is told by its step, its process group, its operation, its size, and its place among those.  A
+send is told by its step, its process group, both ranks, and its place among those: the library keeps their order.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,6 +15,8 @@ from dataclasses import replace
 from stepscope.analysis.steps.session_steps import StepsOfHost, align, hosts_with_steps
 from stepscope.analysis.workers.clocks import ENDS_TOGETHER, ClockOffset, clock_offsets
 from stepscope.analysis.workers.collectives import Collectives
+from stepscope.records import dataclass
+from stepscope.vocabulary.collectives import PIPELINE_OPERATION
 
 StepKey = tuple[int, int]
 """Equal for the same step of different ranks; ascending in the order of the steps."""
@@ -70,7 +74,10 @@ def match_collectives(
         own = steps[rank]
         if hosts[rank].rows and not own:
             continue
+        directed = set(of.transfers.collective)
         for at, (row, name, group) in enumerate(zip(of.step, of.name, of.group, strict=True)):
+            if at in directed or _joins_several(of, at):
+                continue
             step = own[row] if row >= 0 else _NO_STEP
             places[step, of.names[name], of.groups[group]][rank].append(at)
     matched: list[tuple[StepKey, Matched]] = []
@@ -85,6 +92,90 @@ def match_collectives(
             for rows in zip(*same.values(), strict=True):
                 matched.append((step, dict(zip(same, rows, strict=True))))
     return matched, uneven
+
+
+def _joins_several(of: Collectives, at: int) -> bool:
+    """Whether it is a send or a receive of no recorded direction in a group of more than two: its partner is not
+    known."""
+    return of.names[of.name[at]] == PIPELINE_OPERATION and len(members_of(of.groups[of.group[at]])) != 2
+
+
+def members_of(group: str) -> list[int]:
+    """The ranks of a process group as collectives name it, `name|[ranks]`; empty if unknown or not all listed.
+
+    >>> members_of("5|[0, 2]"), members_of("world|")
+    ([0, 2], [])
+    """
+    try:
+        ranks = json.loads(group.partition("|")[2])
+    except ValueError:
+        return []
+    return ranks if isinstance(ranks, list) and all(isinstance(rank, int) for rank in ranks) else []
+
+
+Pair = tuple[tuple[int, int], tuple[int, int]]
+"""A send and its receive, each as the place of its rank and that of its kernel among the rank's collectives."""
+
+
+@dataclass(frozen=True)
+class MatchedTransfers:
+    """Sends with their receives.
+
+    Attributes:
+        pairs: in no order; steps: the step of each.
+        uneven: how many could not be matched though both ranks are here; unknown: how many do not say with whom.
+    """
+
+    pairs: list[Pair]
+    steps: list[StepKey]
+    uneven: int
+    unknown: int
+
+
+def match_transfers(collectives: Sequence[Collectives], steps: Sequence[Sequence[StepKey]]) -> MatchedTransfers:
+    """Matches what each rank sends with what another one receives.
+
+    Args:
+        steps: the keys of the steps of each rank.
+    """
+    ends: dict[tuple[StepKey, str, int, int], tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
+    unknown = 0
+    for place, of in enumerate(collectives):
+        columns = zip(of.transfers.collective, of.transfers.sends, of.transfers.peer, of.transfers.group, strict=True)
+        members = [members_of(group) for group in of.groups]
+        for at, sends, stated, group in columns:
+            peer = _resolve_peer(stated, of.rank, members[group])
+            row = of.step[at]
+            if peer < 0:
+                unknown += 1
+            elif row < len(steps[place]):
+                step = steps[place][row] if row >= 0 else _NO_STEP
+                key = (step, of.groups[group], *((of.rank, peer) if sends else (peer, of.rank)))
+                ends.setdefault(key, ([], []))[0 if sends else 1].append((place, at))
+    present, found = {of.rank for of in collectives}, MatchedTransfers([], [], 0, unknown)
+    uneven = 0
+    for (step, _, source, target), (sent, received) in ends.items():
+        if len(sent) == len(received):
+            found.pairs.extend(zip(sent, received, strict=True))
+            found.steps.extend([step] * len(sent))
+        elif source in present and target in present:
+            uneven += max(len(sent), len(received))
+    return replace(found, uneven=uneven)
+
+
+def _resolve_peer(stated: int, own: int, members: Sequence[int]) -> int:
+    """The rank at the other end in the job; -1 if unknown.
+
+    PyTorch states the place in the group, others the rank in the job; a group of two leaves no doubt.
+    """
+    others = [rank for rank in members if rank != own]
+    if own < 0:
+        return -1
+    if len(members) == 2 and len(others) == 1:
+        return others[0]
+    if stated < 0 or stated in others or not members:
+        return stated
+    return members[stated] if stated < len(members) and members[stated] != own else -1
 
 
 def _split_by_size(collectives: Sequence[Collectives], found: dict[int, list[int]]) -> Iterable[dict[int, list[int]]]:

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stepscope.model import HostTrace, PlaneKind
-from stepscope.model.arrays import I64
+import numpy as np
+
+from stepscope.model import EventKind, HostTrace, PlaneKind
+from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
+
+_COPIES = (
+    EventKind.COPY_HOST_TO_DEVICE,
+    EventKind.COPY_DEVICE_TO_HOST,
+    EventKind.COPY_DEVICE_TO_DEVICE,
+    EventKind.COPY_PEER,
+    EventKind.COPY_OTHER,
+    EventKind.COPY_HOST_TO_HOST,
+    EventKind.MEMSET,
+)
 
 
 @dataclass(frozen=True)
@@ -18,7 +30,7 @@ class DeviceFacts:
         capability: compute capability, or AMD's architecture, as `9.4`.
         cores: multiprocessors or compute units.
         peak_flops, peak_bytes: what the trace itself states, operations and bytes a second.
-        count: how many of these did work.
+        count: how many of these computed; of a program that only copies, how many copied.
     """
 
     kind: str
@@ -34,10 +46,13 @@ class DeviceFacts:
 def device_facts(trace: HostTrace, rows: I64) -> list[DeviceFacts]:
     """The kinds of devices that did some work; the host's processor where the host did it.
 
+    A device that only copies, such as one that another's memory is fetched through, takes no part in the peak.
+
     Args:
         rows: int64 of shape (n,), events.
     """
-    used = set(trace.lines.plane[trace.events.line[rows]].tolist())
+    copies = is_copy(trace, rows)
+    used = set(trace.lines.plane[trace.events.line[rows if copies.all() else rows[~copies]]].tolist())
     found: dict[DeviceFacts, int] = {}
     for plane in trace.device_planes():
         if plane in used:
@@ -46,6 +61,12 @@ def device_facts(trace: HostTrace, rows: I64) -> list[DeviceFacts]:
     if used and not found:
         return [DeviceFacts("CPU", "CPU", "", "", None, None, None, 1)]
     return [replace(facts, count=count) for facts, count in found.items()]
+
+
+def is_copy(trace: HostTrace, rows: I64) -> Mask:
+    """Which events copy or fill memory: bool of shape (n,)."""
+    copies: Mask = np.isin(trace.events.kind[rows], _COPIES)
+    return copies
 
 
 def _facts(trace: HostTrace, plane: int) -> DeviceFacts:

@@ -22,6 +22,7 @@ from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.op_work import device_work
+from stepscope.analysis.xla.device_facts import is_copy
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, number_pairs, offsets_of, run_rows
 from stepscope.records import dataclass
@@ -253,7 +254,7 @@ def _number_ops(
     op, first = number_pairs(program[kept], name[kept])
     lost = name < 0
     lost_ps = work.self_ps[lost]
-    is_copy = _is_copy(trace, work.rows[lost])
+    copies = is_copy(trace, work.rows[lost])
     return OpTime(
         rows=work.rows[kept],
         op=op.astype(np.int64),
@@ -265,20 +266,9 @@ def _number_ops(
         programs=tuple(names.programs),
         on_host=on_host,
         matched_ps={way: int(work.self_ps[mask].sum()) for way, mask in how.items()},
-        unmatched_ps=int(lost_ps[~is_copy].sum()),
-        copies_ps=int(lost_ps[is_copy].sum()),
+        unmatched_ps=int(lost_ps[~copies].sum()),
+        copies_ps=int(lost_ps[copies].sum()),
     )
-
-
-_COPIES = (
-    K.COPY_HOST_TO_DEVICE, K.COPY_DEVICE_TO_HOST, K.COPY_DEVICE_TO_DEVICE, K.COPY_PEER, K.COPY_OTHER,
-    K.COPY_HOST_TO_HOST, K.MEMSET,
-)  # fmt: skip
-
-
-def _is_copy(trace: HostTrace, rows: I64) -> Mask:
-    copies: Mask = np.isin(trace.events.kind[rows], [int(kind) for kind in _COPIES])
-    return copies
 
 
 def op_runs(trace: HostTrace, done: OpTime) -> I64:

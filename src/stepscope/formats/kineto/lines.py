@@ -33,7 +33,7 @@ _LINE_KIND = {
     Place.COUNTER: LineKind.COUNTERS,
 }
 _ON_DEVICE = (Place.STREAM, Place.SCOPE, Place.WAIT)
-_WORK_NAMES = {
+WORK_NAMES: dict[EventKind, str] = {
     EventKind.KERNEL: "Compute",
     EventKind.COLLECTIVE: "Collective",
     EventKind.COPY_HOST_TO_DEVICE: "MemcpyH2D",
@@ -198,7 +198,7 @@ def _name_streams(lines: list[Line], code: I32, kept: Kept) -> None:
     pairs = np.unique(code[streams].astype(np.int64) << 8 | kept.kind[streams])
     work: dict[int, list[str]] = {}
     for pair in pairs.tolist():
-        name = _WORK_NAMES.get(EventKind(pair & 255))
+        name = WORK_NAMES.get(EventKind(pair & 255))
         if name:
             work.setdefault(pair >> 8, []).append(name)
     for at, line in enumerate(lines):

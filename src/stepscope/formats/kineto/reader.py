@@ -20,6 +20,7 @@ from stepscope.formats.kineto.classify import is_pytorch
 from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
 from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classify_rows, keep_events
+from stepscope.formats.kineto.graph_annotations import normalize_annotations
 from stepscope.formats.kineto.lines import Layout, lay_out, time_order
 from stepscope.formats.kineto.links import Extra, canonical_names, link, unescape
 from stepscope.formats.kineto.threads import run_in_parts
@@ -69,6 +70,7 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
     """
     raw = decode(data, source)
     unescape(raw)
+    normalize_annotations(raw)
     names = canonical_names(raw)
     classes = classify_rows(raw)
     kept = keep_events(raw, classes)

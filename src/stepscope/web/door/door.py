@@ -73,7 +73,7 @@ class Door:
         name = request.environ.get(self.options.proxies.identity_key, "").strip()
         if not self.options.proxies.identity_header or not name:
             return None
-        return Visitor(name[:LONGEST_NAME], self.options.identity_role, _address(request))
+        return Visitor(name[:LONGEST_NAME], self.options.identity_role, _address(request), f"proxy {name}")
 
     def _find_by_token(self, request: Request) -> Visitor | None:
         header = request.headers.get("Authorization", "")

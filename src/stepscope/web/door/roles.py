@@ -27,11 +27,18 @@ class Visitor:
         name: for notes and logs; empty if unknown.
         role: what the visitor may do.
         address: where the request comes from.
+        login: what the visitor came in with: the id of a token, or the name that a proxy gives; empty without a door.
     """
 
     name: str
     role: Role
     address: str = ""
+    login: str = ""
+
+    @property
+    def person(self) -> str:
+        """Whose limits count.  Those who share a token are told apart by where they are."""
+        return f"{self.login} {self.address}" if self.login else ""
 
 
 OWNER = Visitor("", Role.CAPTURE)

@@ -140,4 +140,4 @@ def _sign(token: Token, body: str) -> str:
 
 def visitor_with(token: Token, address: str) -> Visitor:
     """The visitor that brings a token."""
-    return Visitor(token.name, token.role, address)
+    return Visitor(token.name, token.role, address, token.id)

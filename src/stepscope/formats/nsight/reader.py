@@ -1,0 +1,564 @@
+"""Reads exports of Nsight Systems: tables in, columns out.
+
+The tables and their columns are those of NVIDIA's "SQLite Schema Reference" in the user guide of Nsight Systems.  Files
+of older and newer releases lack some columns and tables: what is needed is named if it is missing, the rest is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from stepscope.errors import Problem, UnreadableError, counted
+from stepscope.formats import store
+from stepscope.formats.nsight.parts import Assembled, Names, Part, Place, StatColumn, assemble, process_of, stream_key
+from stepscope.formats.nsight.tables import MISSING, ParquetTables, Tables, open_sqlite
+from stepscope.formats.xspace.classify import detect_framework
+from stepscope.model import EventKind, HostTrace, Stats, StatTag, StatValue, Strings, Trait
+from stepscope.model.arrays import I64, U8, Mask, last_below
+from stepscope.model.stat_names import (
+    BLOCK,
+    BYTES_COPIED,
+    CORRELATION_ID,
+    GRAPH_ID,
+    GRAPH_NODE_ID,
+    GRAPH_ORIGINAL_NODE_ID,
+    GRID,
+    REGISTERS,
+    SHARED_MEMORY,
+    STEP_NUM,
+    WAITS_FOR_RECORD,
+    WAITS_FOR_STREAM,
+)
+from stepscope.records import dataclass
+from stepscope.vocabulary import devices, nvtx, precision, torch
+from stepscope.vocabulary.tables import KindRule
+
+K = EventKind
+Columns = dict[str, I64]
+
+_KERNELS, _COPIES, _SETS = (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET"))
+_CALLS, _SYNCS, _GRAPHS = (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("RUNTIME", "SYNCHRONIZATION", "GRAPH_TRACE"))
+_RECORDS, _RANGES, _NODES = "CUPTI_ACTIVITY_KIND_CUDA_EVENT", "NVTX_EVENTS", "CUDA_GRAPH_NODE_EVENTS"
+
+_TIMES = ("start", "end")
+_ON_DEVICE = (*_TIMES, "deviceId", "streamId")
+_NEEDED: dict[str, tuple[str, ...]] = {
+    _KERNELS: (*_ON_DEVICE, "demangledName"),
+    _COPIES: (*_ON_DEVICE, "copyKind"),
+    _SETS: _ON_DEVICE,
+    _GRAPHS: _ON_DEVICE,
+    _SYNCS: (*_ON_DEVICE, "syncType"),
+    _CALLS: (*_TIMES, "globalTid", "nameId"),
+    _RANGES: ("start", "end", "globalTid"),
+    _NODES: (*_TIMES, "globalTid", "nameId", "graphNodeId"),
+}
+"""The tables with events, and the columns without which they say nothing."""
+
+_OF_GRAPH = ("graphNodeId", "graphId")
+_SIZES = tuple(f"{side}{axis}" for side in ("grid", "block") for axis in "XYZ")
+_USED: dict[str, tuple[str, ...]] = {
+    _KERNELS: (
+        *_OF_GRAPH, *_SIZES, "shortName", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
+    ),
+    _COPIES: (*_OF_GRAPH, "srcKind", "dstKind", "bytes"),
+    _SETS: (*_OF_GRAPH, "memKind", "bytes"),
+    _GRAPHS: ("graphId",),
+    _SYNCS: ("eventId", "eventSyncId"),
+    _CALLS: (),
+    _RANGES: ("eventType", "textId"),
+    _NODES: ("originalGraphNodeId",),
+}  # fmt: skip
+"""What else is read of them; also the ids of processes and the correlation ids of all."""
+
+_IDS = ("globalPid", "correlationId")
+
+# What CUPTI's numbers mean, as in the tables ENUM_CUDA_MEMCPY_OPER, ENUM_CUDA_MEM_KIND and ENUM_CUPTI_SYNC_TYPE; the
+# names are those that Kineto writes, so that the vocabulary has one set of rules.
+_COPY_NAMES = {
+    1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH", 10: "PtoP",
+    11: "HtoD", 12: "DtoH", 13: "DtoD",
+}  # fmt: skip
+_MEMORY_NAMES = ("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown")
+_SYNC_NAMES = {1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
+_STREAM_WAIT = 2
+_MARK, _RANGE, _RANGE_OF_ANY_THREAD = 34, 59, 60  # ENUM_NSYS_EVENT_TYPE
+_RANGE_TYPES = (_MARK, _RANGE, _RANGE_OF_ANY_THREAD)
+
+_CORRELATION_BITS = 40  # ids count up in each process
+_MOST_DEVICES = 1 << 15
+_LONGEST_NAME = 16_384
+_API_VERSION = re.compile(r"_v\d{4,5}(?=$|_)")
+_WARNS = ("Warning", "Error")
+_OF_TORCH = (b"at::native", b"c10::")
+_GPU_FACTS = {
+    "name": "gpu_device_name", "totalMemory": "memory_size", "smCount": "core_count",
+    "computeMajor": "compute_cap_major", "computeMinor": "compute_cap_minor",
+}  # fmt: skip
+
+
+def read_sqlite(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
+    """Reads a database that `nsys export --type sqlite` wrote.
+
+    Raises:
+        UnreadableError: it is not such a database, or holds no events that can be read.
+    """
+    with open_sqlite(data, source) as tables:
+        return _Reader(tables, source).read(host)
+
+
+def read_parquet(data: bytes, source: str, host: str) -> HostTrace:
+    """Reads a folder that `nsys export --type parquetdir` wrote, given its file of texts.
+
+    Raises:
+        UnreadableError: the folder holds no events that can be read.
+    """
+    return _Reader(ParquetTables(store.parent(source) or ".", {"StringIds": data}), source).read(host)
+
+
+def refuse_report(data: bytes, source: str, host: str) -> HostTrace:
+    """Raises UnreadableError: only Nsight can read its reports."""
+    raise UnreadableError(
+        "this is a report of Nsight Systems, which only Nsight can read",
+        code="not-exported",
+        path=source,
+        hint=f"export it: `nsys export --type sqlite {store.basename(source)}`, and give the .sqlite",
+    )
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The texts of StringIds, by id: both int64 of shape (n,), ids ascending, and rows of texts."""
+
+    ids: I64
+    rows: I64
+
+    def __call__(self, ids: I64) -> I64:
+        """The row of each id's text; 0 for an id that is not there."""
+        if not len(self.ids):
+            return np.zeros(len(ids), np.int64)
+        at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.where(self.ids[at] == ids, self.rows[at], 0)
+
+
+class _Reader:
+    """Makes a trace of the tables of one export."""
+
+    def __init__(self, tables: Tables, source: str) -> None:
+        self.tables = tables
+        self.source = source
+        self.text = self._read_texts()
+        self.texts = tables.texts
+        self._listed: list[bytes] = []
+        self.process: dict[int, int] = {}
+        self.gpu_of = self._find_gpus()
+        self.problems: list[Problem] = []
+
+    # -- the whole ---------------------------------------------------------------------------------------------------
+
+    def read(self, host: str) -> HostTrace:
+        """The trace.  Raises UnreadableError if no table with events can be read."""
+        makers: dict[str, Callable[[Columns], Part]] = {
+            _CALLS: self._calls, _RANGES: self._ranges, _NODES: self._node_calls, _KERNELS: self._kernels,
+            _COPIES: self._copies, _SETS: self._sets, _GRAPHS: self._graphs, _SYNCS: self._syncs,
+        }  # fmt: skip
+        parts = [part for table, make in makers.items() if (part := self._make(table, make)) is not None]
+        if not parts:
+            raise self._no_tables()
+        made = assemble(parts, self.texts, self._names(), self._gpu_facts())
+        strings = Strings.build(self.texts.rows)
+        start = self._start_unix_ns()
+        end = int((made.events.start_ps + made.events.duration_ps).max(initial=0)) // 1000
+        problems = (*self.tables.problems, *self.problems, *self._note_dropped(made))
+        return HostTrace(
+            host=host or "localhost",
+            planes=made.planes,
+            lines=made.lines,
+            events=made.events,
+            event_types=made.event_types,
+            event_stats=made.event_stats,
+            type_stats=Stats.empty(len(made.event_types)),
+            plane_stats=made.plane_stats,
+            strings=strings,
+            start_unix_ns=start,
+            stop_unix_ns=None if start is None else start + end,
+            source=self.source,
+            problems=problems,
+            partial=any(problem.code in ("damaged", "schema") for problem in problems),
+            recorder_messages=self._messages(),
+            framework=detect_framework(strings) or self._framework(strings),
+        )
+
+    def _make(self, table: str, make: Callable[[Columns], Part]) -> Part | None:
+        """The events of a table; None if it is not there, empty, or of a schema that says too little."""
+        has = self.tables.columns_of(table)
+        missing = [name for name in _NEEDED[table] if name not in has]
+        if not has:
+            return None
+        if missing:
+            self.problems.append(self._schema_problem(table, missing))
+            return None
+        wanted = (*_NEEDED[table], *_USED[table], *_IDS)
+        columns = self.tables.columns(table, wanted, "text" if table == _RANGES else "")
+        return make(columns) if len(columns["start"]) else None
+
+    def _schema_problem(self, table: str, missing: Sequence[str]) -> Problem:
+        version = self._version()
+        return Problem(
+            "schema",
+            f"the table {table} has no column {', '.join(missing)}{f' (schema {version})' if version else ''}",
+            path=self.source,
+            kept="the other tables",
+            lost="its events",
+            hint="export the report again with a current `nsys export --type sqlite`",
+        )
+
+    def _no_tables(self) -> UnreadableError:
+        lost = "; ".join(problem.reason for problem in (*self.tables.problems, *self.problems))
+        expected = ", ".join((_KERNELS, _CALLS, _RANGES))
+        return UnreadableError(
+            lost or f"the export has no events: none of the tables {expected} and the like is there, or all are empty",
+            code="no-events",
+            path=self.source,
+            hint="record with `nsys profile --trace=cuda,nvtx`, and export the report with `nsys export --type sqlite`",
+        )
+
+    def _version(self) -> str:
+        facts = dict(self.tables.records("META_DATA_EXPORT", ("name", "value")))
+        return str(facts.get("EXPORT_SCHEMA_VERSION") or "")
+
+    def _note_dropped(self, made: Assembled) -> Iterator[Problem]:
+        if made.dropped:
+            reason = f"{counted(made.dropped, 'event')} with impossible times"
+            yield Problem("impossible-times", reason, path=self.source, kept="nothing of these")
+
+    # -- texts and ids -----------------------------------------------------------------------------------------------
+
+    def _read_texts(self) -> _Texts:
+        found = self.tables.columns("StringIds", ("id",), "value")
+        if "id" not in found or "value" not in found:
+            return _Texts(np.empty(0, np.int64), np.empty(0, np.int64))
+        order = np.argsort(found["id"], kind="stable")
+        return _Texts(found["id"][order], found["value"][order])
+
+    def _string(self, row: int) -> str:
+        """One text, by its row."""
+        if row >= len(self._listed):
+            self._listed = list(self.texts.rows)
+        return self._listed[row].decode("utf-8", "replace")
+
+    def _distinct(self, rows: I64) -> tuple[I64, I64]:
+        """Distinct texts and the place of each row's among them, as `np.unique`, which would sort."""
+        place = np.full(len(self.texts.rows), MISSING, np.int64)
+        place[rows] = 0
+        distinct = np.flatnonzero(place == 0)
+        place[distinct] = np.arange(len(distinct))
+        return distinct, place[rows]
+
+    def _renamed(self, rows: I64, rename: Callable[[str], str]) -> I64:
+        """The rows of renamed texts; each text is renamed once."""
+        distinct, place = self._distinct(rows)
+        names = [self.texts.add(rename(self._string(row))) for row in distinct.tolist()]
+        return np.array(names, np.int64)[place]
+
+    def _kinds(self, rows: I64, rules: Sequence[KindRule]) -> tuple[U8, U8]:
+        """The kinds and traits of events by their names; each name is judged once."""
+        compiled = [(re.compile(pattern), kind, traits) for pattern, kind, traits in rules]
+        distinct, place = self._distinct(rows)
+        found = []
+        for row in distinct.tolist():
+            name = self._string(row)[:_LONGEST_NAME]
+            kind, traits = next(((kind, traits) for rule, kind, traits in compiled if rule.match(name)), (K.OTHER, 0))
+            found.append((int(kind), int(traits)))
+        columns = np.array(found, np.uint8).reshape(-1, 2)
+        return columns[place, 0], columns[place, 1]
+
+    def _process(self, columns: Columns) -> I64:
+        """The process of each event, numbered from 0 in order of appearance."""
+        ids = columns.get("globalPid", columns.get("globalTid"))
+        if ids is None:
+            return np.zeros(len(columns["start"]), np.int64)
+        distinct, place = np.unique(np.where(ids > 0, ids >> 24 & 0xFFFFFF, 0), return_inverse=True)
+        numbers = [self.process.setdefault(process, len(self.process)) for process in distinct.tolist()]
+        return np.array(numbers, np.int64)[place]
+
+    def _correlation(self, columns: Columns) -> StatColumn:
+        """Ids that join calls with their work; they count up in each process."""
+        ids = columns.get("correlationId", np.zeros(len(columns["start"]), np.int64))
+        values = self._process(columns) << _CORRELATION_BITS | ids & ((1 << _CORRELATION_BITS) - 1)
+        return StatColumn(CORRELATION_ID[0], StatTag.INT, values, ids > 0)
+
+    # -- devices -----------------------------------------------------------------------------------------------------
+
+    def _find_gpus(self) -> dict[tuple[int, int], int]:
+        """The GPU that a process means by a number."""
+        rows = self.tables.records("TARGET_INFO_CUDA_DEVICE", ("pid", "cudaId", "gpuId"))
+        return {(row[0], row[1]): row[2] for row in rows if all(isinstance(each, int) for each in row)}
+
+    def _gpu_facts(self) -> dict[int, dict[str, StatValue]]:
+        rows = self.tables.records("TARGET_INFO_GPU", ("id", *_GPU_FACTS))
+        found: dict[int, dict[str, StatValue]] = {}
+        for number, *values in rows:
+            if isinstance(number, int) and 0 <= number < _MOST_DEVICES:
+                named = zip(_GPU_FACTS.values(), values, strict=True)
+                facts = {name: value for name, value in named if isinstance(value, int | str) and value != MISSING}
+                found[number] = {"device_vendor": "Nvidia", **facts}
+        return found
+
+    def _stream(self, columns: Columns) -> I64:
+        """The key of the stream of each event."""
+        process, device = self._process(columns), columns["deviceId"]
+        if self.gpu_of:
+            pids = columns.get("globalPid", np.zeros(len(device), np.int64)) >> 24 & 0xFFFFFF
+            pairs, place = np.unique(np.stack([pids, device]), axis=1, return_inverse=True)
+            gpus = [self.gpu_of.get((pid, number), number) for pid, number in pairs.T.tolist()]
+            device = np.array(gpus, np.int64)[place.reshape(-1)]
+        return stream_key(process, np.clip(device, 0, _MOST_DEVICES - 1), columns["streamId"])
+
+    def _on_device(
+        self, columns: Columns, name: I64, rules: Sequence[KindRule], stats: Sequence[StatColumn], place: Place
+    ) -> Part:
+        kind, traits = self._kinds(name, rules)
+        stats = (
+            self._correlation(columns),
+            StatColumn("device", StatTag.INT, columns["deviceId"]),
+            StatColumn("stream", StatTag.INT, columns["streamId"]),
+            *stats,
+        )
+        return Part(columns["start"], columns["end"], name, kind, traits, place, self._stream(columns), stats)
+
+    def _of_graph(self, columns: Columns) -> list[StatColumn]:
+        """The node of a graph that work replays, and the node that this one was copied from."""
+        node = columns.get("graphNodeId")
+        if node is None or not (node > 0).any():
+            return []
+        graph = columns.get("graphId", np.full(len(node), MISSING, np.int64))
+        graph = np.where(graph > 0, graph, node >> 32)  # the id of a node holds that of its graph
+        stats = [_number(GRAPH_NODE_ID[0], node), StatColumn(GRAPH_ID[0], StatTag.INT, graph, (node > 0) & (graph > 0))]
+        nodes = self.tables.columns(_NODES, ("graphNodeId", "originalGraphNodeId"))
+        if len(nodes) == 2 and len(nodes["graphNodeId"]):
+            order = np.argsort(nodes["graphNodeId"], kind="stable")
+            ids = nodes["graphNodeId"][order]
+            at = np.minimum(np.searchsorted(ids, node), len(ids) - 1)
+            original = np.where(ids[at] == node, nodes["originalGraphNodeId"][order][at], MISSING)
+            stats.append(_number(GRAPH_ORIGINAL_NODE_ID[0], original))
+        return stats
+
+    def _kernels(self, columns: Columns) -> Part:
+        name = self.text(columns["demangledName"])
+        name = np.where(name > 0, name, self.text(columns.get("shortName", columns["demangledName"])))
+        stats = [*self._of_graph(columns)]
+        if "registersPerThread" in columns:
+            stats += [_number(REGISTERS[0], columns["registersPerThread"], 0)]
+        if "staticSharedMemory" in columns and "dynamicSharedMemory" in columns:
+            shared = columns["staticSharedMemory"] + columns["dynamicSharedMemory"]
+            stats += [StatColumn(SHARED_MEMORY[0], StatTag.INT, shared)]
+        for stat, letter in ((GRID[0], "grid"), (BLOCK[0], "block")):
+            sizes = [columns[f"{letter}{axis}"] for axis in "XYZ" if f"{letter}{axis}" in columns]
+            if len(sizes) == len("XYZ"):
+                stats += [StatColumn(stat, StatTag.STRING, self._sizes(np.stack(sizes)))]
+        part = self._on_device(columns, name, torch.KERNEL_KINDS, stats, Place.STREAM)
+        part.traits[self._is_narrow(name)] |= np.uint8(Trait.COMPUTES_16BIT)
+        return part
+
+    def _sizes(self, sizes: I64) -> I64:
+        """Sizes along three axes as text, as Kineto writes them."""
+        distinct, place = np.unique(sizes, axis=1, return_inverse=True)
+        rows = [self.texts.add(f"[{x}, {y}, {z}]") for x, y, z in distinct.T.tolist()]
+        return np.array(rows, np.int64)[place.reshape(-1)]
+
+    def _is_narrow(self, name: I64) -> Mask:
+        distinct, place = self._distinct(name)
+        narrow = [bool(precision.kernel_computes_16bit(self._string(row)[:_LONGEST_NAME])) for row in distinct.tolist()]
+        return np.array(narrow, np.bool_)[place]
+
+    def _copies(self, columns: Columns) -> Part:
+        unknown = np.full(len(columns["start"]), MISSING, np.int64)
+        sides = [columns.get(name, unknown) for name in ("srcKind", "dstKind")]
+        distinct, place = np.unique(np.stack([columns["copyKind"], *sides]), axis=1, return_inverse=True)
+        rows = [self.texts.add(_copy_name(*kinds)) for kinds in distinct.T.tolist()]
+        name = np.array(rows, np.int64)[place.reshape(-1)]
+        stats = [*self._of_graph(columns), _number(BYTES_COPIED[0], columns.get("bytes", unknown))]
+        return self._on_device(columns, name, devices.COPIES, stats, Place.STREAM)
+
+    def _sets(self, columns: Columns) -> Part:
+        unknown = np.full(len(columns["start"]), MISSING, np.int64)
+        distinct, place = np.unique(columns.get("memKind", unknown), return_inverse=True)
+        rows = [self.texts.add(f"Memset ({_memory_name(kind)})") for kind in distinct.tolist()]
+        stats = [*self._of_graph(columns), _number(BYTES_COPIED[0], columns.get("bytes", unknown))]
+        name = np.array(rows, np.int64)[place]
+        return self._on_device(columns, name, ((r"", K.MEMSET, Trait.NONE),), stats, Place.STREAM)
+
+    def _graphs(self, columns: Columns) -> Part:
+        """Whole launches of graphs: what is recorded unless nodes are asked for."""
+        unknown = np.full(len(columns["start"]), MISSING, np.int64)
+        graph = columns.get("graphId", unknown)
+        distinct, place = np.unique(graph, return_inverse=True)
+        rows = [self.texts.add(f"graph {number}" if number >= 0 else "graph") for number in distinct.tolist()]
+        stats = [_number(GRAPH_ID[0], graph)]
+        name = np.array(rows, np.int64)[place]
+        return self._on_device(columns, name, ((r"", K.GRAPH_LAUNCH, Trait.NONE),), stats, Place.STREAM)
+
+    def _syncs(self, columns: Columns) -> Part:
+        """Waits of streams and of the host, with the record of the event that they wait for."""
+        names = [self.texts.add(_SYNC_NAMES.get(kind, "Unknown Sync")) for kind in range(max(_SYNC_NAMES) + 1)]
+        kind = np.where((columns["syncType"] >= 0) & (columns["syncType"] < len(names)), columns["syncType"], 0)
+        records = self._awaited_records(columns)
+        stream, record = (np.where(records >= 0, column[records], MISSING) for column in self._records(columns))
+        stats = [
+            _number(WAITS_FOR_STREAM[0], stream, 0),
+            _number(WAITS_FOR_RECORD[0], record),
+        ]
+        is_wait = np.isin(kind, (1, _STREAM_WAIT))
+        stats = [
+            StatColumn(each.name, each.tag, each.values, each.has & is_wait) for each in stats if each.has is not None
+        ]
+        return self._on_device(columns, np.array(names, np.int64)[kind], devices.WAITS, stats, Place.WAIT)
+
+    def _records(self, columns: Columns) -> tuple[I64, I64]:
+        """The stream and the correlation id of each record of an event, with one more for none."""
+        found = self._event_records()
+        if not found:
+            return np.full(1, MISSING, np.int64), np.full(1, MISSING, np.int64)
+        correlation = self._correlation(found).values
+        return np.append(found["streamId"], MISSING), np.append(correlation, MISSING)
+
+    def _event_records(self) -> Columns:
+        wanted = ("streamId", "correlationId", "globalPid", "eventId", "eventSyncId")
+        found = self.tables.columns(_RECORDS, wanted)
+        if not {"streamId", "correlationId"} <= found.keys():
+            return {}
+        return found | {"start": np.zeros(len(found["streamId"]), np.int64)}
+
+    def _awaited_records(self, columns: Columns) -> I64:
+        """The record that each wait is for, -1 if it is not known: by the id that joins both, which newer releases
+        write, or the last record of the same event that was called before."""
+        found, none = self._event_records(), np.full(len(columns["start"]), MISSING, np.int64)
+        if not found or not len(found["streamId"]):
+            return none
+        if "eventSyncId" in found and "eventSyncId" in columns and (columns["eventSyncId"] > 0).any():
+            return _last_before(found["eventSyncId"], None, columns["eventSyncId"], None)
+        if "eventId" not in found or "eventId" not in columns or "correlationId" not in columns:
+            return none
+        # Ids of calls count up, so that they tell the order of the calls of a process.
+        key, wanted = (
+            self._process(each) << _CORRELATION_BITS | each["eventId"] & ((1 << _CORRELATION_BITS) - 1)
+            for each in (found, columns)
+        )
+        return _last_before(key, found["correlationId"], wanted, columns["correlationId"])
+
+    # -- threads -----------------------------------------------------------------------------------------------------
+
+    def _on_thread(
+        self,
+        columns: Columns,
+        name: I64,
+        rules: Sequence[KindRule],
+        stats: Sequence[StatColumn],
+        end: I64 | None = None,
+    ) -> Part:
+        kind, traits = self._kinds(name, rules)
+        ends = columns["end"] if end is None else end
+        return Part(columns["start"], ends, name, kind, traits, Place.THREAD, columns["globalTid"], stats)
+
+    def _calls(self, columns: Columns) -> Part:
+        name = self._renamed(self.text(columns["nameId"]), lambda text: _API_VERSION.sub("", text))
+        return self._on_thread(columns, name, devices.RUNTIME_CALLS, [self._correlation(columns)])
+
+    def _node_calls(self, columns: Columns) -> Part:
+        """The calls that recorded the nodes of graphs: what is around them names the work of every replay."""
+        name = self.text(columns["nameId"])
+        original = columns.get("originalGraphNodeId", np.full(len(name), MISSING, np.int64))
+        stats = [_number(GRAPH_NODE_ID[0], columns["graphNodeId"]), _number(GRAPH_ORIGINAL_NODE_ID[0], original)]
+        return self._on_thread(columns, name, ((r"", K.RUNTIME_CALL, Trait.NONE),), stats)
+
+    def _ranges(self, columns: Columns) -> Part:
+        """Ranges and marks of NVTX.  Those that never end last until the last one that does."""
+        kind = columns.get("eventType", np.full(len(columns["start"]), _RANGE, np.int64))
+        rows = np.flatnonzero(np.isin(kind, _RANGE_TYPES))
+        columns = {name: column[rows] for name, column in columns.items()}
+        kind = kind[rows]
+        last = int(columns["end"].max(initial=0))
+        open_end = (columns["end"] < 0) & (kind != _MARK)
+        if open_end.any():
+            reason = f"{counted(int(open_end.sum()), 'range')} of NVTX never ended"
+            self.problems.append(Problem("unmatched-begins", reason, path=self.source, kept="these, to the last end"))
+        end = np.where(kind == _MARK, columns["start"], np.where(open_end, last, columns["end"]))
+        own = columns.get("text", np.zeros(len(rows), np.int64))
+        registered = self.text(columns["textId"]) if "textId" in columns else np.zeros(len(rows), np.int64)
+        full = np.where(own > 0, own, registered)
+        name, number = self._split_ranges(full)
+        part = self._on_thread(columns, name, nvtx.KINDS, [_number(STEP_NUM[0], number)], end)
+        part.kind[(number >= 0) & (kind == _RANGE)] = K.STEP_MARK
+        part.kind[kind == _MARK] = K.OTHER
+        part.traits[kind == _RANGE_OF_ANY_THREAD] |= np.uint8(Trait.ASYNC)
+        return part
+
+    def _split_ranges(self, rows: I64) -> tuple[I64, I64]:
+        """The names of ranges without what differs from call to call, and the numbers of counted steps."""
+        distinct, place = self._distinct(rows)
+        found = [nvtx.split_range(self._string(row)) for row in distinct.tolist()]
+        names = np.array([self.texts.add(name) for name, _ in found], np.int64)
+        numbers = np.array([MISSING if number is None else number for _, number in found], np.int64)
+        return names[place], numbers[place]
+
+    # -- facts -------------------------------------------------------------------------------------------------------
+
+    def _names(self) -> Names:
+        threads = self.tables.columns("ThreadNames", ("globalTid", "nameId"))
+        found: dict[int, str] = {}
+        if len(threads) == 2:
+            rows = self.text(threads["nameId"])
+            found = {
+                thread: self._string(row)
+                for thread, row in zip(threads["globalTid"].tolist(), rows.tolist(), strict=True)
+            }
+        processes = self.tables.records("PROCESSES", ("globalPid", "name"))
+        return Names(
+            found, {process_of(row[0]): str(row[1]) for row in processes if isinstance(row[0], int) and row[1]}
+        )
+
+    def _start_unix_ns(self) -> int | None:
+        rows = self.tables.records("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))
+        found = rows[0][0] if rows else None
+        return found if isinstance(found, int) and 0 < found < 1 << 62 else None
+
+    def _messages(self) -> tuple[str, ...]:
+        """What Nsight itself warned of."""
+        labels = dict(self.tables.records("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", ("id", "label")))
+        rows = self.tables.records("DIAGNOSTIC_EVENT", ("severity", "text"))
+        return tuple(dict.fromkeys(str(text) for level, text in rows if labels.get(level) in _WARNS and text))
+
+    def _framework(self, strings: Strings) -> str:
+        """PyTorch by its kernels, where no range of NVTX names one of its ops."""
+        blob = strings.blob.tobytes()
+        return "pytorch" if any(name in blob for name in _OF_TORCH) else ""
+
+
+def _number(name: str, values: I64, least: int = 1) -> StatColumn:
+    """A stat of the events whose number is `least` or more."""
+    return StatColumn(name, StatTag.INT, values, values >= least)
+
+
+def _copy_name(kind: int, source: int, target: int) -> str:
+    sides = f" ({_memory_name(source)} -> {_memory_name(target)})" if source >= 0 and target >= 0 else ""
+    return f"Memcpy {_COPY_NAMES.get(kind, 'Unknown')}{sides}"
+
+
+def _memory_name(kind: int) -> str:
+    return _MEMORY_NAMES[kind] if 0 <= kind < len(_MEMORY_NAMES) else "Unknown"
+
+
+def _last_before(keys: I64, times: I64 | None, wanted: I64, before: I64 | None) -> I64:
+    """The last row of equal key and a smaller time, -1 for none: int64 of the shape of `wanted`."""
+    order = np.lexsort((np.zeros(len(keys)) if times is None else times, keys))
+    ordered = keys[order]
+    if times is None or before is None:
+        at = np.searchsorted(ordered, wanted, side="right") - 1
+    else:
+        low, high = np.searchsorted(ordered, wanted), np.searchsorted(ordered, wanted, side="right")
+        at = last_below(times[order], low, high, before)
+    found = np.maximum(at, 0)
+    return np.where((at >= 0) & (wanted > 0) & (ordered[found] == wanted), order[found], MISSING)

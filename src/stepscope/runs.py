@@ -1,0 +1,157 @@
+"""`stepscope runs`: all sessions of a logdir in one table, with any figure of any tool beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stepscope.errors import StepscopeError
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Report, Role, Rows
+
+if TYPE_CHECKING:
+    from stepscope.api import LoadedProfile
+
+Row = dict[str, Cell]
+
+RUN_FIELDS: tuple[Field, ...] = (
+    Field("run", "text", "the session", "str", role=Role.LABEL),
+    Field("host_count", "count", "hosts in it", "int"),
+    Field("framework", "text", "the framework that it was recorded with", "str", role=Role.TERM),
+    Field("steps", "count", "whole steps in it", "int", role=Role.COUNT),
+    Field("step_ms", "ms", "mean step time, as in the overview"),
+    Field("verdict", "text", "what limits the steps", "str", role=Role.TERM),
+    Field("cause", "text", "what the largest part of the median step is spent on", "str", role=Role.TERM),
+    Field("cause_percent", "percent", "share of the step that this cause takes"),
+    Field("advice", "text", "what to change first", "str", role=Role.TEXT),
+    Field("predicted_speedup", "ratio", "how many times as fast steps would be then; empty where it is unknown"),
+    Field("mfu_percent", "percent", "model FLOPs utilization of the steps; empty where costs or peaks are unknown"),
+    Field("memory_bytes", "bytes", "the most memory in use at once, of the fullest memory"),
+    Field("problem", "text", "why the session could not be read", "str", role=Role.TEXT),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsReport(Report):
+    """All sessions of a logdir, the oldest first.
+
+    Attributes:
+        rows: one per session; keys as in RUN_FIELDS, and the ids of the figures that were asked for.
+        added: the fields of these figures.
+    """
+
+    TOOL: ClassVar[str] = "runs"
+
+    rows: tuple[Row, ...]
+    added: tuple[Field, ...] = ()
+
+    def body(self) -> dict[str, Any]:
+        """The report's own part of the JSON object."""
+        return {"rows": list(self.rows)}
+
+    def sections(self) -> Sequence[Rows]:
+        """The one table."""
+        return (self.main_table(),)
+
+    def main_table(self) -> Rows:
+        """A row per session."""
+        return Rows("rows", "Sessions", (*RUN_FIELDS, *self.added), self.rows, "there is no session")
+
+
+def list_runs(
+    logdir: str | os.PathLike[str],
+    figures: Sequence[str] = (),
+    *,
+    last: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> RunsReport:
+    """What each session of a logdir says of its steps; a session that cannot be read has a row that says why.
+
+    Each is analysed once and then answered from the cache.
+
+    Args:
+        logdir: a logdir or any parent of sessions; local, or a URL that fsspec supports.
+        figures: ids of more figures, as `stepscope gate` takes them: `idle.devices.idle_percent`.  Of one in several
+            rows it is their mean.
+        last: how many of the newest sessions to list; all if None.
+
+    Raises:
+        NotFoundError: there is no session.
+        UsageError: no tool has such a figure.
+    """
+    from stepscope.analysis.gate.figures import parse_figure
+    from stepscope.formats.session import find_sessions
+
+    for figure in figures:
+        parse_figure(figure)
+    rows: list[Row] = []
+    fields: dict[str, Field] = {}
+    for session in reversed(find_sessions(logdir)[:last]):
+        if progress:
+            progress(f"analysing {session.run}")
+        row: Row = {"run": session.run, "host_count": len(session.files)}
+        rows.append(row | _describe_session(logdir, session.run, figures, fields))
+    hosts = tuple(dict.fromkeys(host for each in find_sessions(logdir)[:last] for host in each.hosts))
+    unreadable = sum(row["problem"] is not None for row in rows)
+    warnings = (f"{unreadable} of {len(rows)} sessions could not be read",) if unreadable else ()
+    added = tuple(fields[figure] for figure in figures if figure in fields)
+    return RunsReport(hosts=hosts, warnings=warnings, partial=bool(unreadable), rows=tuple(rows), added=added)
+
+
+def _describe_session(
+    logdir: str | os.PathLike[str], run: str, figures: Sequence[str], fields: dict[str, Field]
+) -> Row:
+    """The figures of a session; `fields` gets the declarations of those that were asked for."""
+    from stepscope.api import load
+
+    try:
+        profile = load(logdir, run=run)
+        own: Row = {"mfu_percent": _read_mfu(profile), "memory_bytes": _read_memory(profile), "problem": None}
+        facts = describe_overview(profile.report("overview").to_dict())
+        return {**facts, **own, **_read_figures(profile, figures, fields)}
+    except StepscopeError as error:  # it is being written, or damaged, or was removed meanwhile
+        unknown = dict.fromkeys((*(field.name for field in RUN_FIELDS[2:]), *figures))
+        return {**unknown, "problem": error.problem.reason}
+
+
+def describe_overview(facts: Mapping[str, Any]) -> Row:
+    """The figures of RUN_FIELDS that an overview's JSON holds."""
+    cause = max(facts.get("account") or (), key=lambda part: part["percent"] or 0.0, default=None)
+    advice = next(iter(facts["advice"]), None)
+    return {
+        "framework": facts["environment"]["framework"],
+        "steps": facts["step_time_ms"]["count"],
+        "step_ms": facts["step_time_ms"]["mean"],
+        "verdict": facts["verdict"],
+        "cause": cause and cause["cause"],
+        "cause_percent": cause and cause["percent"],
+        "advice": advice and advice["title"],
+        "predicted_speedup": advice and advice["predicted_speedup"],
+    }
+
+
+def _read_mfu(profile: LoadedProfile) -> float | None:
+    found: float | None = profile.report("roofline").to_dict()["steps"]["mfu_percent"]
+    return found
+
+
+def _read_memory(profile: LoadedProfile) -> int | None:
+    memories = profile.report("memory-profile").to_dict()["memories"]
+    return max((memory["peak"]["in_use_bytes"] for memory in memories), default=None)
+
+
+def _read_figures(profile: LoadedProfile, figures: Sequence[str], fields: dict[str, Field]) -> Row:
+    from stepscope.analysis.gate.figures import read_figure
+    from stepscope.budgets import open_session
+
+    row: Row = {}
+    if not figures:
+        return row
+    session = open_session(profile, None)
+    for figure in figures:
+        reading = read_figure(session, figure, take="mean")
+        fields[figure] = replace(reading.field, name=figure)
+        row[figure] = reading.value
+    return row

@@ -1,0 +1,56 @@
+"""`stepscope runs`: a row for each session of a logdir."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from browsing import store_profile
+from draw import draw
+
+import stepscope
+from stepscope.cli.main import run
+
+SHORT = "host main | M0--a-M1--a-M2--a-M3--a-"
+LONG = "host main | M0--aaaaaa-M1--aaaaaa-M2--aaaaaa-M3--aaaaaa-"
+
+
+@pytest.fixture
+def logdir(tmp_path: Path) -> Path:
+    store_profile(tmp_path, "2026_01_01_00_00_00", draw(SHORT))
+    store_profile(tmp_path, "2026_01_02_00_00_00", draw(LONG), draw(LONG, host="other"))
+    broken = tmp_path / "plugins" / "profile" / "2026_01_03_00_00_00" / "host.xplane.pb"
+    broken.parent.mkdir()
+    broken.write_bytes(b"\xff" * 100)
+    return tmp_path
+
+
+def test_each_session_has_a_row_and_a_broken_one_says_why(logdir: Path, capsys) -> None:
+    assert run(["runs", str(logdir), "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+
+    assert [(row["run"][:10], row["host_count"]) for row in rows] == [
+        ("2026_01_01", 1),
+        ("2026_01_02", 2),
+        ("2026_01_03", 1),
+    ]
+    alone = stepscope.load(logdir, run=rows[1]["run"]).report("overview").to_dict()
+    assert rows[1]["step_ms"] == alone["step_time_ms"]["mean"]
+    assert rows[2]["step_ms"] is None
+    assert [row["problem"] is None for row in rows] == [True, True, False]
+    assert rows[1]["verdict"] == alone["verdict"]
+
+
+def test_any_figure_is_a_column(logdir: Path, capsys) -> None:
+    figure = "op-stats.rows.occurrences"
+    words = ["--last", "2", "--figure", figure, "--where", "host_count=2", "--format", "json"]
+    assert run(["runs", str(logdir), *words]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+
+    assert row[figure] == 2 * len("aaaaaa")  # in a step, of two hosts
+
+
+def test_a_figure_that_there_is_not_is_refused_before_anything_is_read(logdir: Path, capsys) -> None:
+    assert run(["runs", str(logdir), "--figure", "op-stat.rows.occurrences"]) == 2
+    assert "op-stats" in capsys.readouterr().err

@@ -1,0 +1,301 @@
+"""Exports of Nsight Systems, made by NVIDIA's reference of their tables, against tables worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from nsight_build import PID, PROCESS, THREAD, NsightExport, training
+
+import stepscope
+from stepscope.analysis.registry import all_tools
+from stepscope.analysis.trace.attribution import Source, attribute
+from stepscope.errors import UnreadableError
+from stepscope.formats.base import format_of
+from stepscope.model import EventKind, HostTrace, LineKind
+
+K = EventKind
+
+
+def read(path: Path) -> HostTrace:
+    """The trace of a file, as a session's reader makes it."""
+    name = "StringIds.parquet" if path.is_dir() else path.name
+    file = path / name if path.is_dir() else path
+    found = format_of(name)
+    assert found is not None
+    trace = found.read(file.read_bytes(), str(file), "host")
+    trace.check()
+    return trace
+
+
+def events(trace: HostTrace) -> list[tuple[str, str, str, int, int]]:
+    """Line, name, kind, start and duration in us of each event, in order of lines and time."""
+    return [
+        (
+            trace.line_name(int(trace.events.line[row])),
+            trace.name_of(row),
+            K(int(trace.events.kind[row])).name,
+            int(trace.events.start_ps[row]) // 10**6,
+            int(trace.events.duration_ps[row]) // 10**6,
+        )
+        for row in range(len(trace.events))
+    ]
+
+
+@pytest.fixture(params=["sqlite", "parquetdir"])
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def write(export: NsightExport, form: str, folder: Path) -> Path:
+    return export.write_sqlite(folder / "t.sqlite") if form == "sqlite" else export.write_parquet(folder / "t_pqtdir")
+
+
+def test_each_table_gives_its_events(form: str, tmp_path: Path) -> None:
+    export = NsightExport()
+    export.thread("python")
+    export.range("step 3", 0, 100)
+    export.range("aten::mm, seq = 4, op_id = 9", 5, 30)
+    export.range("a mark", 6, None, kind=34)
+    export.call("cudaLaunchKernel_v7000", 10, 12, 1)
+    export.call("cudaDeviceSynchronize_v3020", 40, 90, 2)
+    export.kernel("ncclDevKernel_AllReduce", 20, 50, 1)
+    export.copy(2, 50, 60, 3, streamId=13, srcKind=2, dstKind=1)
+    export.memset(60, 61, 4, streamId=13)
+    export.graph(62, 80, 5, graph=6)
+    export.wait(4, 41, 89, 2, streamId=0xFFFFFFFF)
+
+    assert events(read(write(export, form, tmp_path))) == [
+        ("python", "step", "STEP_MARK", 0, 100),
+        ("python", "aten::mm", "OP", 5, 25),
+        ("python", "a mark", "OTHER", 6, 0),
+        ("python", "cudaLaunchKernel", "RUNTIME_CALL", 10, 2),
+        ("python", "cudaDeviceSynchronize", "SYNC", 40, 50),
+        ("Stream #7(Collective)", "ncclDevKernel_AllReduce", "COLLECTIVE", 20, 30),
+        ("Stream #7(Collective)", "graph 6", "GRAPH_LAUNCH", 62, 18),
+        ("Stream #13(MemcpyD2H,Memset)", "Memcpy DtoH (Device -> Pinned)", "COPY_DEVICE_TO_HOST", 50, 10),
+        ("Stream #13(MemcpyD2H,Memset)", "Memset (Device)", "MEMSET", 60, 1),
+        ("waits for all streams", "Context Sync", "SYNC", 41, 48),
+    ]
+
+
+def test_both_forms_are_one_trace(tmp_path: Path) -> None:
+    one, other = (read(write(training(), form, tmp_path)) for form in ("sqlite", "parquetdir"))
+
+    assert events(one) == events(other)
+    for row in range(len(one.events)):
+        assert one.stats_of_event(row) == other.stats_of_event(row)
+
+
+def test_a_kernel_has_its_sizes_and_its_device_the_facts_of_the_machine(tmp_path: Path) -> None:
+    trace = read(training().write_sqlite(tmp_path / "t.sqlite"))
+    (kernel, *_) = np.flatnonzero(trace.events.kind == K.KERNEL).tolist()
+
+    assert trace.stats_of_event(kernel) == {
+        "correlation_id": 2,
+        "device": 0,
+        "stream": 7,
+        "registers per thread": 32,
+        "shared memory": 1024,
+        "grid": "[4, 1, 1]",
+        "block": "[128, 1, 1]",
+    }
+    (plane,) = trace.device_planes()
+    assert trace.stats_of_plane(plane) == {
+        "device_vendor": "Nvidia",
+        "gpu_device_name": "NVIDIA H100",
+        "memory_size": 80 << 30,
+        "core_count": 132,
+        "compute_cap_major": 9,
+        "compute_cap_minor": 0,
+    }
+    assert (trace.framework, trace.start_unix_ns) == ("pytorch", 1_700_000_000_000_000_000)
+
+
+def test_counted_ranges_are_steps_and_work_belongs_to_the_op_whose_range_launched_it(tmp_path: Path) -> None:
+    profile = stepscope.load(training().write_sqlite(tmp_path / "t.sqlite"))
+
+    overview = profile.overview().to_dict()
+    assert (overview["steps_source"], overview["step_time_ms"]["count"]) == ("markers", 4)
+    assert overview["step_time_ms"]["mean"] == pytest.approx(0.99)
+    rows = {row["name"]: row for row in profile.op_stats().to_dict()["rows"] if row["where"] == "device"}
+    assert {name: (row["occurrences"], row["total_self_us"]) for name, row in rows.items()} == {
+        "aten::mm": (4, 1600.0),
+        "aten::relu": (4, 400.0),
+        "aten::copy_": (4, 400.0),
+    }
+
+
+def test_every_tool_answers(form: str, tmp_path: Path) -> None:
+    profile = stepscope.load(write(training(), form, tmp_path))
+
+    for tool in all_tools():
+        json.dumps(profile.report(tool.name).to_dict())
+
+
+def test_a_stream_waits_for_the_last_record_of_its_event_that_was_called_before(tmp_path: Path) -> None:
+    export = NsightExport()
+    for correlation, stream in ((1, 7), (3, 9), (6, 7)):
+        export.add(
+            "CUPTI_ACTIVITY_KIND_CUDA_EVENT", deviceId=0, contextId=1, streamId=stream, globalPid=PROCESS,
+            correlationId=correlation, eventId=5,
+        )  # fmt: skip
+    export.wait(2, 40, 41, 5, streamId=13, eventId=5)
+    trace = read(export.write_sqlite(tmp_path / "t.sqlite"))
+
+    facts = trace.stats_of_event(0)
+    assert (facts["wait_on_stream"], facts["wait_on_cuda_event_record_corr_id"], facts["stream"]) == (9, 3, 13)
+
+
+def test_a_replayed_kernel_belongs_to_the_op_that_recorded_its_node(tmp_path: Path) -> None:
+    export = NsightExport()
+    export.range("aten::mm", 0, 20)
+    export.add(
+        "CUDA_GRAPH_NODE_EVENTS", start=5_000, end=6_000, eventClass=0, globalTid=THREAD,
+        nameId=export.string("Kernel node"), graphNodeId=(3 << 32) | 1,
+    )  # fmt: skip
+    export.add(
+        "CUDA_GRAPH_NODE_EVENTS", start=30_000, end=31_000, eventClass=0, globalTid=THREAD,
+        nameId=export.string("Kernel node"), graphNodeId=(4 << 32) | 1, originalGraphNodeId=(3 << 32) | 1,
+    )  # fmt: skip
+    export.call("cudaGraphLaunch_v10000", 100, 110, 8)
+    export.kernel("gemm", 120, 150, 8, graphNodeId=(4 << 32) | 1)
+    trace = read(export.write_sqlite(tmp_path / "t.sqlite"))
+
+    found = attribute(trace)
+    assert [(found.ops[op], Source(how).name) for op, how in zip(found.op, found.source, strict=True)] == [
+        (("aten::mm", "mm"), "GRAPH")
+    ]
+    assert trace.stats_of_event(int(found.rows[0]))["graph id"] == 4
+
+
+def test_processes_of_one_recording_have_planes_and_ids_of_their_own(tmp_path: Path) -> None:
+    export = NsightExport()
+    for at, pid in enumerate((PID, PID + 1)):
+        export.call("cudaLaunchKernel_v7000", 10, 12, 1, thread=pid << 24 | pid)
+        export.kernel(f"of_process_{at}", 20 + at, 30, 1, globalPid=pid << 24)
+    trace = read(export.write_sqlite(tmp_path / "t.sqlite"))
+
+    names = [trace.plane_name(row) for row in range(len(trace.planes))]
+    assert names == [f"process [{PID}]", f"process [{PID + 1}]", "/device:GPU:0"]
+    found = attribute(trace)
+    calls = trace.events.line[found.call].tolist()
+    assert [trace.name_of(int(row)) for row in found.rows] == ["of_process_0", "of_process_1"]
+    assert calls == [0, 1]
+
+
+# -- what may be wrong -------------------------------------------------------------------------------------------------
+
+
+def refusal(path: Path) -> UnreadableError:
+    with pytest.raises(UnreadableError) as caught:
+        read(path)
+    return caught.value
+
+
+def test_a_report_says_how_to_export_it(tmp_path: Path) -> None:
+    path = tmp_path / "train.nsys-rep"
+    path.write_bytes(b"\x00" * 64)
+
+    assert "nsys export --type sqlite train.nsys-rep" in str(refusal(path))
+
+
+def test_another_schema_is_answered_with_the_column_that_it_lacks(tmp_path: Path) -> None:
+    export = training()
+    kernels = "CUPTI_ACTIVITY_KIND_KERNEL"
+    export.columns[kernels] = tuple(name for name in export.columns[kernels] if name != "demangledName")
+    trace = read(export.write_sqlite(tmp_path / "t.sqlite"))
+
+    assert [str(problem.reason) for problem in trace.problems] == [
+        f"the table {kernels} has no column demangledName (schema 3.16.1)"
+    ]
+    assert trace.partial
+    assert not (trace.events.kind == K.KERNEL).any()
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\x00", b"SQLite format 3\x00" + b"\xff" * 4096, b"x" * 5000])
+def test_what_is_no_database_has_a_reason(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "t.sqlite"
+    path.write_bytes(content)
+
+    assert refusal(path).problem.reason
+
+
+def test_a_database_of_something_else_has_a_reason(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "t.sqlite")
+    connection.execute("CREATE TABLE runs (id INTEGER)")
+    connection.commit()
+    connection.close()
+
+    assert "no events" in str(refusal(tmp_path / "t.sqlite"))
+
+
+def test_a_cut_database_keeps_what_can_be_read(tmp_path: Path) -> None:
+    path = training(2000).write_sqlite(tmp_path / "t.sqlite")
+    whole = read(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+    trace = read(path)
+
+    assert 0 < len(trace.events) < len(whole.events)
+    assert {problem.code for problem in trace.problems} == {"damaged"}
+    assert trace.partial
+
+
+def test_views_and_virtual_tables_are_not_run(tmp_path: Path) -> None:
+    path = training().write_sqlite(tmp_path / "t.sqlite")
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL")
+    connection.execute(
+        "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        ' SELECT i AS start, i AS "end", 0 AS deviceId, 0 AS streamId, 1 AS demangledName FROM n'
+    )
+    connection.commit()
+    connection.close()
+
+    assert not (read(path).events.kind == K.KERNEL).any()
+
+
+@pytest.mark.parametrize("value", ["text", 1.5e300, -(2**63), 2**63 - 1, b"blob"])
+def test_values_of_other_types_are_no_times(value: Any, tmp_path: Path) -> None:
+    path = training().write_sqlite(tmp_path / "t.sqlite")
+    connection = sqlite3.connect(path)
+    connection.execute('UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = ?, "end" = ?, streamId = ?', (value,) * 3)
+    connection.commit()
+    connection.close()
+
+    trace = read(path)
+    assert (trace.events.start_ps >= 0).all() and (trace.events.duration_ps >= 0).all()
+
+
+def test_a_large_database_is_read_from_its_file_and_not_written(tmp_path: Path) -> None:
+    path = training(20_000).write_sqlite(tmp_path / "t.sqlite")
+    before = path.read_bytes()
+    found = format_of(path.name)
+    assert found is not None and found.takes_pieces
+
+    def pieces() -> Any:
+        raise AssertionError("the pieces are not needed where the file is there")
+        yield b""
+
+    trace = found.read(pieces(), str(path), "host")
+    assert (trace.events.kind == K.STEP_MARK).sum() == 20_000
+    assert [each.name for each in tmp_path.iterdir()] == ["t.sqlite"]
+    assert path.read_bytes() == before
+    assert len(trace.lines_of(LineKind.STREAM)) == 1
+
+
+def test_a_folder_of_exports_is_a_session_of_its_own(tmp_path: Path) -> None:
+    training().write_sqlite(tmp_path / "train.sqlite")
+
+    assert stepscope.load(tmp_path).hosts == ("train",)
+
+
+def test_a_folder_with_a_report_alone_says_how_to_export_it(tmp_path: Path) -> None:
+    (tmp_path / "train.nsys-rep").write_bytes(b"\x00" * 64)
+
+    with pytest.raises(stepscope.StepscopeError, match="nsys export --type sqlite"):
+        stepscope.load(tmp_path)

@@ -111,7 +111,7 @@ WINGS: dict[str, set[str]] = {
     "facts": {"hlo", "trace", "steps", "account", "workers"},
     "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
-    "compare": {"steps", "account", "overview", "waits"},
+    "compare": {"account", "overview"},
     "gate": {"compare", "overview"},
 }
 

@@ -41,7 +41,7 @@ def step_times(side: Side) -> list[float]:
 
 def _causes(side: Side) -> Iterator[dict[str, Any]]:
     """The median step by cause of its account, with the time in every usual step; the causes add up to that step."""
-    median = {row["cause"]: row["ms"] for row in account_rows(side.overview.account)}
+    median = {str(row["cause"]): amount(row["ms"]) for row in account_rows(side.overview.account)}
     meanings = {cause.name.lower(): meaning for cause, meaning in MEANING.items()}
     for name, meaning in sorted(meanings.items(), key=lambda item: -median.get(item[0], 0.0)):
         samples = [amount(step[f"{name}_ms"]) for step in side.usual_steps]

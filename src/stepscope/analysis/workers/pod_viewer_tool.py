@@ -37,6 +37,7 @@ from stepscope.analysis.steps.session_steps import (
     finding_of,
     step_warnings,
     steps_of_host,
+    usual_of,
 )
 from stepscope.analysis.workers.balance import balance_ranks
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS
@@ -49,7 +50,6 @@ from stepscope.analysis.workers.slow_workers import (
     Lateness,
     WorkerStep,
     compared_workers,
-    complete_steps,
     describe_mismatches,
     lateness,
     longest_cause,
@@ -136,7 +136,7 @@ SLOWEST_FIELDS: tuple[Field, ...] = (
 WORKER_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("steps", "count", "complete steps", "int"),
+    Field("steps", "count", "usual steps", "int"),
     Field("mean_ms", "ms", "mean duration of these steps"),
     Field("min_ms", "ms", "the shortest step"),
     Field("max_ms", "ms", "the longest step"),
@@ -271,6 +271,7 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
     stepping = [part.steps for part in taking]
     offsets = start_offsets(stepping, aligned)
     steps = _side_by_side(taking, aligned)
+    counted = [steps[at] for at in usual_of(aligned.steps)]
     return PodViewerReport(
         hosts=tuple(host.host for host in hosts),
         warnings=(*step_warnings(hosts, aligned), *describe_mismatches(stepping, aligned, offsets)),
@@ -278,9 +279,9 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
         steps_source=finding_of(stepping or hosts).source,
         rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
         slowest=tuple(_slowest(each) for each in steps),
-        workers=tuple(_workers(complete_steps(steps), _median_causes(taking), offsets)),
+        workers=tuple(_workers(counted, _median_causes(taking), offsets)),
         findings=(
-            *_findings(complete_steps(steps)),
+            *_findings(counted),
             *_gain_of_balance(taking),
             *_describe_correction(corrected_ps),
         ),

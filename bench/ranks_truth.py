@@ -14,14 +14,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.damage import DAMAGES, damage_job
-from bench.jobs import FAULTS, KINDS, Job, list_jobs, make_job
+from bench.jobs.__main__ import make_job
+from bench.jobs.damage import DAMAGES, damage_job
+from bench.jobs.faults import FAULTS, faults_of
+from bench.jobs.plan import KINDS, Job
 from bench.profiles import REPOSITORY
 
 PAGE = REPOSITORY / "bench" / "RANKS.md"
@@ -142,7 +145,7 @@ def render_page(answers: Sequence[Answer], damaged: Sequence[tuple[str, Answer]]
     lines = [
         "# Jobs of many ranks, against their truth",
         "",
-        "Simulated jobs (`bench/jobs.py`), each healthy or with one planted fault that slows it down about 1.3 times.",
+        "Simulated jobs (`bench/jobs`), each healthy or with one planted fault that slows it down about 1.3 times.",
         "S is how much slower the job is than with equal work: by simulation, and as `whatif --balance-ranks` says.",
         "",
         *_table(_SUMMARY, _summaries(answers)),
@@ -218,11 +221,14 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args()
     answers, damaged = [], []
-    for job in list_jobs(options.worlds):
-        for seed in options.seeds:
-            if job.kind in options.kinds and (job.fault or "healthy") in options.faults:
+    for world, kind, seed in product(options.worlds, options.kinds, options.seeds):
+        for fault in ("healthy", *faults_of(kind)):
+            if fault in options.faults:
+                job = Job(
+                    kind, world, seed=seed, batched=not options.single, fault=None if fault == "healthy" else fault
+                )
                 with tempfile.TemporaryDirectory() as folder:
-                    found = ask_job(Path(folder), replace(job, seed=seed, batched=not options.single))
+                    found = ask_job(Path(folder), job)
                 print(" | ".join(map(str, _row(found))), found.advice, *found.notes[:1], sep=" | ", flush=True)
                 answers.append(found)
     for how in ("clocks half a second off", *DAMAGES) if options.damages else ():

@@ -14,7 +14,12 @@ from stepscope.formats.xspace.encode import varint
 from stepscope.formats.xspace.writer import write
 from stepscope.records import dataclass
 
-NAMES = {"xspace": "a.xplane.pb", "trace_json": "a.pt.trace.json"}
+NAMES = {
+    "xspace": "a.xplane.pb",
+    "trace_json": "a.pt.trace.json",
+    "perfetto": "a.pftrace",
+    "riegeli": "a.xplane.riegeli",
+}
 """A file name of each format, by the name of its seeds."""
 
 MOST_BYTES = 200_000
@@ -35,7 +40,7 @@ class Seed:
 
 
 def make_seeds(corpus: Path | None = None) -> list[Seed]:
-    """The seeds of both formats, those of traces written as XSpace too, and the small files of a folder.
+    """The seeds of all formats, those of traces written as XSpace too, and the small files of a folder.
 
     Args:
         corpus: a folder with profiles; files of other kinds, and large ones, are left out.

@@ -1,6 +1,6 @@
-"""Breaks files on purpose, guided by what code each file reaches: `python fuzz/run.py xspace|trace_json [options]`.
+"""Breaks files on purpose, guided by what code each file reaches: `python fuzz/run.py TARGET [options]`.
 
-Builds a copy of the package with instrumented loops, for which it needs clang; each target has its own, so that both
+Builds a copy of the package with instrumented loops, for which it needs clang; each target has its own, so that several
 can run at once.  Then it makes seeds and hands over to `target.py`, which runs libFuzzer by way of atheris (`pip
 install atheris`).  Options such as `-max_total_time=600` go to libFuzzer.  It ends at the first finding and writes the
 file that causes it beside the corpus, in `build/fuzz/`.

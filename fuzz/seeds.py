@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
+import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+from stepscope.export import perfetto
 from stepscope.formats.xspace.encode import varint
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind
 from stepscope.model.builder import TraceBuilder
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "helpers"))
+
+from riegeli_build import riegeli_file, simple_chunk, transposed_chunk
 
 
 def xspaces() -> Iterator[bytes]:
@@ -73,4 +81,54 @@ def traces() -> Iterator[bytes]:
     yield json.dumps({**whole, "displayTimeUnit": "ms", "baseTimeNanoseconds": 17 * 10**17}).encode()
 
 
-MAKERS: dict[str, Callable[[], Iterator[bytes]]] = {"xspace": xspaces, "trace_json": traces}
+def packets() -> Iterator[bytes]:
+    """Perfetto's traces: our export, and by hand names, nested values, clocks, work of GPUs and compressed packets."""
+    builder = TraceBuilder(host="a", start_unix_ns=1_700_000_000_000_000_000)
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    for step in range(3):
+        line.event("train", step * 1_000_000, 900_000, EventKind.STEP_MARK, {"step_num": step})
+        line.event("MatMul", step * 1_000_000 + 1000, 5000, EventKind.OP, {"shape": "f32[2,3]", "share": 1.5})
+    yield b"".join(perfetto.pieces([builder.build()]))
+    named = [_message(2, _number(1, 1), _text(2, b"op")), _message(1, _number(1, 1), _text(2, b"cpu_op"))]
+    stages = [_message(24, _number(1, key), _text(2, text)) for key, text in ((1, b"Kernel"), (9, b"[7] stream 7"))]
+    clock = _message(6, _message(1, _number(1, 6), _number(2, 99)), _message(1, _number(1, 64), _number(3, 1)))
+    nested = _message(4, _text(10, b"dims"), _message(12, _message(12, _number(4, 2)), _message(12, _text(6, b"x"))))
+    begin = _message(11, _number(9, 1), _number(11, 5), _number(10, 1), _number(3, 1), nested)
+    extra = _message(6, _text(1, b"correlation"), _text(2, b"12"))
+    launch = _message(21, _message(1, _number(1, 8)), _message(3, _text(2, b"args"), _number(4, 3)))
+    stage = _message(53, _number(2, 30), _number(11, 1), _number(13, 9), _number(14, 1), launch, extra)
+    counters = _message(
+        52, _message(1, _message(1, _number(1, 2), _text(2, b"W"))), _message(2, _number(1, 2), _number(2, 7))
+    )
+    content = b"".join(
+        (
+            _packet(_message(60, _number(1, 5), _message(4, _number(1, 3), _number(2, 4), _text(5, b"main")))),
+            _packet(_number(13, 1), _message(12, *named, *stages), clock),
+            *(_packet(_number(8, 10 * k), _number(13, 2), begin) for k in range(3)),
+            *(_packet(_number(8, 10 * k + 5), _message(11, _number(9, 2), _number(11, 5))) for k in range(3)),
+            *(_packet(_number(8, 40 + k), _number(13, 2), part) for k, part in enumerate((stage, stage, counters))),
+        )
+    )
+    yield content
+    yield content + _message(1, _text(50, zlib.compress(content)))
+
+
+def _packet(*fields: bytes) -> bytes:
+    return _message(1, _number(10, 1), *fields)
+
+
+def riegelis() -> Iterator[bytes]:
+    """Riegeli files with an XSpace in simple and transposed chunks."""
+    whole = list(xspaces())
+    messages = ((1,), (1, 3), (1, 3, 4), (1, 3, 4, 4), (1, 4), (1, 4, 2), (1, 5))
+    for codec in ("none", "zstd"):
+        yield riegeli_file([simple_chunk(whole[:1], codec), simple_chunk(whole[1:2], codec)], padded=False)
+        yield riegeli_file([transposed_chunk(whole[:1], codec, messages)], padded=False)
+
+
+MAKERS: dict[str, Callable[[], Iterator[bytes]]] = {
+    "xspace": xspaces,
+    "trace_json": traces,
+    "perfetto": packets,
+    "riegeli": riegelis,
+}

@@ -8,11 +8,16 @@ from collections.abc import Callable, Iterator
 import atheris
 import numpy as np
 
-with atheris.instrument_imports(include=["stepscope.formats.xspace", "stepscope.formats.kineto"]):
+with atheris.instrument_imports(
+    include=[f"stepscope.formats.{name}" for name in ("xspace", "kineto", "perfetto", "riegeli")]
+):
     from stepscope.errors import UnreadableError
     from stepscope.formats.kineto import document, text
     from stepscope.formats.kineto import reader as kineto
     from stepscope.formats.kineto.scanning import PartScanner
+    from stepscope.formats.perfetto import reader as perfetto
+    from stepscope.formats.riegeli import blocks
+    from stepscope.formats.riegeli import reader as riegeli
     from stepscope.formats.xspace import lines, reader
     from stepscope.model import HostTrace
 
@@ -42,6 +47,17 @@ def read_trace_json(data: bytes) -> HostTrace:
     return whole
 
 
+def read_perfetto(data: bytes) -> HostTrace:
+    """Reads a Perfetto trace."""
+    return perfetto.read(data, "a.pftrace", "")
+
+
+def read_riegeli(data: bytes) -> HostTrace:
+    """Reads a Riegeli file as if every checksum were right: no search finds one that is."""
+    blocks.is_right = lambda content, checksum: True
+    return riegeli.read(data, "a.xplane.riegeli", "")
+
+
 def _read_json(data: bytes, way: int) -> HostTrace:
     text._PIECE_BYTES, text._ROOM_BYTES = _PIECES[way], _ROOMS[way]
     document.PartScanner = _SCANNERS[way]  # type: ignore[misc]
@@ -59,7 +75,12 @@ def _require_equal(one: HostTrace, other: HostTrace) -> None:
                 raise AssertionError(f"{name}.{column} differs when it is read in pieces")
 
 
-TARGETS: dict[str, Callable[[bytes], HostTrace]] = {"xspace": read_xspace, "trace_json": read_trace_json}
+TARGETS: dict[str, Callable[[bytes], HostTrace]] = {
+    "xspace": read_xspace,
+    "trace_json": read_trace_json,
+    "perfetto": read_perfetto,
+    "riegeli": read_riegeli,
+}
 
 
 def main() -> None:

@@ -48,6 +48,7 @@ REFERENCE = {
     ),
     "Callbacks": tuple(f"{framework}.ProfilerCallback" for framework in CALLBACKS),
     "Watching all the time": ("watch", "observe", "trigger"),
+    "Proving": ("prove",),
     "Reading": ("load", "compare", "timeline"),
     "Budgets": ("budget", "gate", "BudgetWarning"),
     "Servers and clients": (

@@ -112,3 +112,9 @@ export async function uploadProfile(file: File, onProgress: (done: number) => vo
     throw error;
   }
 }
+
+/** Ends the login on the server, and leads to the login page. */
+export async function logOut(): Promise<void> {
+  await fetch("logout", { method: "POST" });
+  window.location.assign("login");
+}

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         stop,
         warmup,
     )
+    from stepscope.capture.proving.launch import prove
     from stepscope.capture.watching.process import observe, trigger, watch
     from stepscope.errors import StepscopeError
     from stepscope.notebook.widget import timeline
@@ -59,6 +60,7 @@ _HOME = {
     "last_error": "stepscope.capture",
     "load": "stepscope.api",
     "observe": "stepscope.capture.watching",
+    "prove": "stepscope.capture.proving.launch",
     "schedule": "stepscope.capture",
     "start": "stepscope.capture",
     "step": "stepscope.capture",
@@ -89,6 +91,7 @@ __all__ = [
     "lightning",
     "load",
     "observe",
+    "prove",
     "schedule",
     "server",
     "start",

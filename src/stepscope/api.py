@@ -43,6 +43,7 @@ Progress = Callable[[str], None]
 
 _numbers = itertools.count()
 _MOST_NAMED = 5  # runs that a message lists
+_TRUST = "trust"  # the tool whose finding is a line of every report
 _MOST_MODELS = 8  # hosts that a what-if replays: the slowest, since the others wait for them
 _MEMORY_TOOL = "memory-profile"
 _OP_TOOLS = ("op-stats", "kernel-stats")
@@ -181,6 +182,7 @@ class LoadedProfile:
         self._session = session
         self._found_below = found_below
         self._files = tuple(files)
+        self._doubts: dict[tuple[str, ...], list[Any]] = {}
         self._cache = cache
         self._progress = progress or (lambda _: None)
         self.shelf = shelf or TraceShelf()
@@ -360,7 +362,14 @@ class LoadedProfile:
         reader = _Reader(self, host, wanted)
         report = tool.finish(tool.merge(partials), reader)
         report = replace(report, warnings=(*report.warnings, *reader.failures)) if reader.failures else report
-        return _add_problems(report, shown, lost), problems
+        report = _add_problems(report, shown, lost)
+        return (self._add_doubts(report, reader) if wanted is None else report), problems
+
+    def _add_doubts(self, report: Report, read: Callable[[str], Report | None]) -> Report:
+        """The report with the line that says whether the recording can be trusted, which all reports have."""
+        found = None if report.TOOL == _TRUST else read(_TRUST)
+        line = getattr(found, "line", "")
+        return replace(report, warnings=(*report.warnings, line)) if line else report
 
     def _partials(
         self, files: Sequence[HostFile], tool: Tool, selection: Selection = WHOLE
@@ -368,11 +377,18 @@ class LoadedProfile:
         """The hosts' parts of a report, and the problems of the hosts that are left out."""
         if len(files) == 1:
             return [self._only_partial(files[0], tool, selection)], []
-        found = self._session_work.analyse(files, [tool], selection)
+        hosts = tuple(file.host for file in files)
+        if tool.name == _TRUST and selection is WHOLE and hosts in self._doubts:
+            return self._doubts[hosts], []
+        # Each host is read once: what every report says of the recording is found with what it was asked for.
+        tools = [tool] if tool.name == _TRUST or selection is not WHOLE else [tool, tool_named(_TRUST)]
+        found = self._session_work.analyse(files, tools, selection)
         if not found.partials[tool.name]:
             raise UnreadableError(
                 f"none of the {len(files)} hosts can be read", path=self.path, hint="; ".join(map(str, found.problems))
             )
+        if selection is WHOLE:
+            self._doubts[hosts] = found.partials[_TRUST]
         return found.partials[tool.name], [*found.problems]
 
     def _only_partial(self, file: HostFile, tool: Tool, selection: Selection) -> Any:

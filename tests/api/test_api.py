@@ -80,8 +80,8 @@ def test_one_host_can_be_picked(session: Path) -> None:
 def test_progress_is_told_for_each_host(session: Path) -> None:
     told: list[str] = []
     stepscope.load(session, progress=told.append).overview()
-    assert [text.split()[:2] for text in told] == [
-        ["reading", "a"], ["analysing", "a"], ["reading", "b"], ["analysing", "b"],
+    assert list(dict.fromkeys(tuple(text.split()[:2]) for text in told)) == [
+        ("reading", "a"), ("analysing", "a"), ("reading", "b"), ("analysing", "b"),
     ]  # fmt: skip
 
 

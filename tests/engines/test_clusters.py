@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,13 +54,14 @@ def ray_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port = free_port()
     command = [BIN / "ray", "start", "--head", f"--port={port}", "--num-cpus=2", "--include-dashboard=false"]
     token = tmp_path_factory.mktemp("ray") / "token"
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # short: sockets lie below it
     token.write_text(secrets.token_hex(32))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
         patch.setenv("RAY_AUTH_MODE", "token")
         head = subprocess.Popen(
-            [*command, "--object-store-memory=100000000", "--disable-usage-stats", "--block"],
+            [*command, "--object-store-memory=100000000", "--disable-usage-stats", "--block", f"--temp-dir={folder}"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         await_until(lambda: answers(port), 120, "the head of Ray")
@@ -68,6 +71,7 @@ def ray_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ray.shutdown()
         os.killpg(head.pid, signal.SIGKILL)  # asked to end, it would take half a minute
         head.wait()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +203,42 @@ def test_a_ray_engine_without_an_address_uses_the_cluster_of_the_environment(log
         [sys.executable, "-c", LOCAL_RAY, str(logdir)], capture_output=True, text=True, timeout=120, env=environment
     )
     assert done.stdout == "9\n", done.stderr
+
+
+REMEMBERED_RAY = """
+import functools, sys, stepscope
+say = functools.partial(print, file=sys.stderr)
+print(len(stepscope.load(sys.argv[1], engine="ray", progress=say).overview().hosts))
+"""
+
+
+def test_a_cluster_that_this_machine_remembers_and_that_is_gone_is_found_out(logdir: Path) -> None:
+    """Ray's own search for it takes minutes.  A cluster is started instead, and nothing is left of it."""
+    pytest.importorskip("ray")
+    place = Path(tempfile.mkdtemp(prefix="r-", dir="/tmp"))
+    (place / "ray").mkdir()
+    remembered, gone = place / "ray" / "ray_current_cluster", f"127.0.0.1:{free_port()}"
+    remembered.write_text(gone)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment |= {"TMPDIR": str(place), "STEPSCOPE_CACHE": "off", "RAY_USAGE_STATS_ENABLED": "0"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", REMEMBERED_RAY, str(logdir)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=environment,
+    )
+
+    assert done.stdout == "9\n", done.stderr
+    assert done.stderr.splitlines()[:3] == [
+        f"connecting to Ray at {gone}",
+        f"Ray's last cluster of this machine, {gone}, does not answer",
+        "starting a Ray cluster on this machine",
+    ]
+    assert remembered.read_text() == gone
+    assert [path.name for path in place.iterdir()] == ["ray"]
+    shutil.rmtree(place)
 
 
 def test_a_cluster_that_is_not_there(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

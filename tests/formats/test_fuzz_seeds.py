@@ -11,9 +11,10 @@ from stepscope.formats.base import format_of
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "fuzz"))
 
+import injuries
 import seeds
 
-NAMES = {"xspace": "a.xplane.pb", "trace_json": "a.pt.trace.json"}
+NAMES = injuries.NAMES
 
 
 @pytest.mark.parametrize("name", seeds.MAKERS)

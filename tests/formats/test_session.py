@@ -515,7 +515,7 @@ def test_a_session_beside_very_many_files_is_found_and_the_bound_told(
 ) -> None:
     draw(tmp_path, " ".join(f"ckpt/{n}.bin" for n in range(300)) + f" {RUN}/vm.xplane.pb")
     real = store.walk
-    monkeypatch.setattr(store, "walk", lambda path: real(path, max_entries=100))
+    monkeypatch.setattr(store, "walk", lambda path, within=None: real(path, max_entries=100, within=within))
     session = find_session(tmp_path)
     assert session.hosts == ("vm",)
     assert [(problem.code, problem.path) for problem in session.problems] == [("search-bound", f"{tmp_path}/ckpt")]

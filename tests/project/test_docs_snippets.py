@@ -118,6 +118,7 @@ def is_only_read(command: str) -> bool:
     return command.split()[1] in WAITING or any(word in command for word in NEEDING)
 
 
+SCRIPTED = ("run", "prove")  # what runs a script
 EVERY_COMMAND = sorted({command for page in PAGES for command in commands(page)})
 
 
@@ -134,7 +135,7 @@ def test_the_pages_hold_commands_and_snippets():
 
 
 @pytest.mark.parametrize(
-    "command", [line for line in EVERY_COMMAND if line.split()[1] != "run" and not is_only_read(line)]
+    "command", [line for line in EVERY_COMMAND if line.split()[1] not in SCRIPTED and not is_only_read(line)]
 )
 def test_a_command_of_the_pages_succeeds(command, folder, capsys):
     status = run(words_of(command))
@@ -157,6 +158,14 @@ def test_a_command_that_runs_a_script_leaves_its_profile(command, folder):
 
     assert done.returncode == 0, done.stderr
     assert ("watched 19 steps" if "--watch" in command else "captured steps") in done.stderr
+
+
+@pytest.mark.parametrize("command", [line for line in EVERY_COMMAND if line.split()[1] == "prove"])
+def test_a_command_that_proves_says_what_a_short_script_leaves_open(command, folder):
+    done = run_command(["-m", "stepscope", *words_of(command)], folder)
+
+    assert done.returncode == 0, done.stderr
+    assert re.search("nothing (was proved|measured)", done.stderr)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets(page)])

@@ -14,8 +14,11 @@ import pytest
 import stepscope
 from stepscope.analysis.steps.find_steps import steps_of
 
-jobs = pytest.importorskip("bench.jobs", reason="the bench is in the checkout alone")
-simulate = pytest.importorskip("bench.simulate")
+plans = pytest.importorskip("bench.jobs.plan", reason="the bench is in the checkout alone")
+faults = pytest.importorskip("bench.jobs.faults")
+damage = pytest.importorskip("bench.jobs.damage")
+simulate = pytest.importorskip("bench.jobs.simulate")
+make_job = pytest.importorskip("bench.jobs.__main__").make_job
 
 LAUNCH, ARRIVAL, GAP = simulate.LAUNCH_US, simulate.ARRIVAL_US, simulate.GAP_US
 FIRST = LAUNCH + ARRIVAL + GAP  # when the first work of an idle stream starts
@@ -93,7 +96,8 @@ def test_ranks_that_receive_before_they_send_never_end():
 
 # ---- schedules -------------------------------------------------------------------------------------------------------
 
-SLOT = jobs.ATTENTION_US + jobs.MLP_US  # forward of one layer; backward takes two, or one and one
+SLOT = plans.ATTENTION_US + plans.MLP_US  # forward of one layer; backward takes two, or one and one
+IDEAL = plans.Job(steps=1, layers=1, noise=0.0)
 
 
 @pytest.mark.parametrize("batched", [True, False])
@@ -107,50 +111,65 @@ SLOT = jobs.ATTENTION_US + jobs.MLP_US  # forward of one layer; backward takes t
 )
 @pytest.mark.parametrize("microbatches", [4, 8])
 def test_a_pipeline_takes_as_long_as_its_paper_says(kind, slots, microbatches, batched):
-    job = jobs.Job(kind, steps=1, microbatches=microbatches, layers=1, noise=0.0, batched=batched)
-    plan = jobs.build_plan(job)
-    layers = np.isin(plan.columns["kind"], ("forward", "backward", "weight"))
-    spans = np.zeros((len(plan.graph.span), 1))
-    nodes = plan.columns["node"][layers]
-    spans[nodes, 0] = np.array(plan.graph.span)[nodes]
-    spans[spans == jobs.EMBEDDING_US] = 0.0
-    assert plan.steps_us(spans)[0, 0] == pytest.approx(SLOT * slots(4, microbatches), rel=0.001)
+    plan = plans.build_plan(replace(IDEAL, kind=kind, microbatches=microbatches, batched=batched))
+    assert plan.steps_us(layers_alone(plan)[:, None])[0, 0] == pytest.approx(SLOT * slots(4, microbatches))
 
 
-@pytest.mark.parametrize("kind", jobs.KINDS)
+def test_a_last_stage_that_is_twice_as_long_costs_what_it_must():
+    plan = plans.build_plan(replace(IDEAL, kind="1f1b", microbatches=4))
+    spans = layers_alone(plan)
+    spans[plan.columns["node"][plan.columns["rank"] >= 6]] *= 2
+    equal = spans.copy()
+    equal[plan.columns["node"]] = faults.equal_work(plan, spans)
+    recorded, balanced = plan.steps_us(np.stack([spans, equal], axis=1))[0]
+    assert recorded == pytest.approx(
+        SLOT * ((3 + 3 + 3 + 6) + 3 * 6)
+    )  # through all stages, then at the pace of the last
+    assert balanced == pytest.approx(SLOT * 1.25 * 3 * (4 + 3))
+
+
+def layers_alone(plan):
+    """Spans in which only layers take time."""
+    columns, spans = plan.columns, np.zeros(len(plan.graph.span))
+    nodes = columns["node"][np.isin(columns["kind"], ("forward", "backward", "weight"))]
+    spans[nodes] = np.array(plan.graph.span)[nodes]
+    return np.where(spans == plans.EMBEDDING_US, 0.0, spans)
+
+
+@pytest.mark.parametrize("kind", plans.KINDS)
 def test_no_job_blocks_itself(kind):
     for world in (8, 16):
         for batched in (True, False):
-            jobs.build_plan(jobs.Job(kind, world, steps=1, batched=batched)).graph.levels()
+            plans.build_plan(plans.Job(kind, world, steps=1, batched=batched)).graph.levels()
 
 
 # ---- faults ----------------------------------------------------------------------------------------------------------
 
-SMALL = jobs.Job("1f1b", steps=2, microbatches=4, layers=1)
+SMALL = plans.Job("1f1b", steps=2, microbatches=4, layers=1)
 
 
-@pytest.mark.parametrize("fault", jobs.FAULTS)
+@pytest.mark.parametrize("fault", faults.FAULTS)
 def test_a_fault_slows_the_job_down_as_asked(fault):
     job = replace(SMALL, fault=fault, layers=4 if fault == "layers" else 1)
-    truth = jobs.tell_truth(*_planted(job))
+    truth = faults.tell_truth(*_planted(job))
     assert truth["fault_slowdown"] == pytest.approx(1.3, abs=0.1 if fault == "layers" else 0.03)
 
 
 def test_a_healthy_job_gains_nothing_from_equal_work():
-    for kind in jobs.KINDS:
-        assert jobs.tell_truth(*_planted(replace(SMALL, kind=kind)))["slowdown"] == pytest.approx(1.0, abs=0.03)
+    for kind in plans.KINDS:
+        assert faults.tell_truth(*_planted(replace(SMALL, kind=kind)))["slowdown"] == pytest.approx(1.0, abs=0.03)
 
 
 def test_the_last_stage_explains_a_loss_that_is_too_long_and_no_worker_does():
-    truth = jobs.tell_truth(*_planted(replace(SMALL, fault="stages")))
+    truth = faults.tell_truth(*_planted(replace(SMALL, fault="stages")))
     slow = truth["slowdown_of_stage"]
     assert max(slow, key=slow.get) == 3
     assert truth["explained_by_last_stage"] > 0.9 > truth["explained_by_worst_worker"]
 
 
 def _planted(job):
-    plan = jobs.build_plan(job)
-    return plan, jobs.plant_fault(plan)
+    plan = plans.build_plan(job)
+    return plan, faults.plant_fault(plan)
 
 
 # ---- traces ----------------------------------------------------------------------------------------------------------
@@ -158,12 +177,20 @@ def _planted(job):
 
 @pytest.mark.parametrize("batched", [True, False])
 def test_traces_hold_the_steps_as_they_were_simulated(tmp_path, batched):
-    truth = jobs.make_job(tmp_path, replace(SMALL, batched=batched, fault="link"))
+    truth = make_job(tmp_path, replace(SMALL, batched=batched, fault="link"))
     profile = stepscope.load(tmp_path)
     steps = [steps_of(profile.trace(host)) for host in profile.hosts]
     longest = np.max([each.end_ps - each.start_ps for each in steps], axis=0) / 1e9
     assert longest == pytest.approx(truth["step_ms"], rel=0.01)
     assert json.loads((tmp_path / "truth.json").read_text())["fault"]["ranks"] == list(truth["fault"]["ranks"])
+
+
+@pytest.mark.parametrize("how", damage.DAMAGES)
+def test_the_other_ranks_of_a_damaged_job_are_answered(tmp_path, how):
+    make_job(tmp_path, replace(SMALL, steps=3))
+    damage.damage_job(tmp_path, how)
+    ranks = {row["rank"] for row in stepscope.load(tmp_path).distributed().rows}
+    assert ranks >= set(range(8)) - {2}
 
 
 # ---- a recorded job --------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from draw import draw
 from ports import free_port
 from werkzeug.test import Client, TestResponse
 
+from stepscope.agents.sessions import Sessions
+from stepscope.cli.main import run
 from stepscope.errors import UsageError
 from stepscope.formats.xspace import writer
 from stepscope.web import app as app_module
@@ -34,6 +36,7 @@ from stepscope.web.door.proxies import Proxies, parse_proxies
 from stepscope.web.door.roles import Role
 from stepscope.web.door.tokens import COOKIE_SECONDS, Tokens, make_token, read_tokens
 from stepscope.web.hosts import own_names
+from stepscope.web.people import uploads
 from stepscope.web.people.uploads import Uploads
 from stepscope.web.people.words import WordStore
 from stepscope.web.site import Site, SiteOptions
@@ -52,7 +55,8 @@ class Team:
         options = SiteOptions([Root(str(self.logdir))], host_names=own_names("0.0.0.0"), is_shared=True)
         self.site = Site(options, words=WordStore(tmp_path / "words.db"))
         tokens = tuple(make_token(text, role, role.name.title()) for role, text in TEXTS.items())
-        self.app = App(self.site, Door(DoorOptions(tokens, proxies or Proxies())))
+        self.options = DoorOptions(tokens, proxies or Proxies(), store=self.site.words)
+        self.app = App(self.site, Door(self.options))
         self.client = Client(self.app)
 
     def ask(self, path: str, role: Role | None = Role.CAPTURE, method: str = "GET", **more: Any) -> TestResponse:
@@ -126,8 +130,8 @@ def test_a_cookie_ends_and_clocks_may_differ_by_minutes():
     tokens = Tokens([token])
     cookie = tokens.make_cookie(token, now=1e9)
 
-    assert tokens.read_cookie(cookie, now=1e9 + COOKIE_SECONDS) is token
-    assert tokens.read_cookie(cookie, now=1e9 - 200) is token  # of a server whose clock is ahead
+    assert tokens.read_cookie(cookie, now=1e9 + COOKIE_SECONDS).token is token
+    assert tokens.read_cookie(cookie, now=1e9 - 200).token is token  # of a server whose clock is ahead
     assert tokens.read_cookie(cookie, now=1e9 + COOKIE_SECONDS + 1) is None
     assert tokens.read_cookie(cookie, now=1e9 - 400) is None
     assert Tokens([make_token("another-token-altogether")]).read_cookie(cookie, now=1e9) is None
@@ -346,6 +350,38 @@ def test_uploads_have_a_quota(team, tmp_path):
     assert (longer.status_code, longer.json["error"]) == (413, "the file is longer than was said")
 
 
+def test_uploads_that_somebody_only_begins_block_nobody_else(team, monkeypatch):
+    def begin(role: Role, size: int = 4000):
+        return team.ask("/api/uploads", role, "POST", json={"name": "a.xplane.pb", "size": size})
+
+    team.site.uploads = Uploads(str(team.logdir), quota=uploads.MOST_OPEN * 4000)
+    begun = [begin(Role.LABEL).json["id"] for _ in range(uploads.MOST_OPEN)]
+    refused = begin(Role.LABEL, 1)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+
+    other = begin(Role.CAPTURE)
+    assert other.status_code == 201
+    for role, number in ((Role.CAPTURE, begun[0]), (Role.LABEL, other.json["id"])):
+        assert team.ask(f"/api/uploads/{number}", role, "DELETE").status_code == 404
+        assert team.ask(f"/api/uploads/{number}?offset=0", role, "POST", data=b"x").status_code == 404
+        assert team.ask(f"/api/uploads/{number}/end", role, "POST").status_code == 404
+
+    monkeypatch.setattr(uploads, "STALE_SECONDS", 0.0)
+    assert begin(Role.LABEL).status_code == 201
+    assert team.ask(f"/api/uploads/{begun[0]}?offset=0", Role.LABEL, "POST", data=b"x").status_code == 404
+
+
+def test_what_others_uploaded_meanwhile_counts(team):
+    content = writer.write(draw(DRAWN))
+    team.site.uploads = Uploads(str(team.logdir), quota=len(content) + 10)
+    begun = team.ask("/api/uploads", Role.CAPTURE, "POST", json={"name": "a.xplane.pb", "size": 20}).json["id"]
+    assert upload(team, "b.xplane.pb", content).status_code == 201
+
+    late = team.ask(f"/api/uploads/{begun}?offset=0", Role.CAPTURE, "POST", data=b"x" * 20)
+
+    assert (late.status_code, late.json["error"]) == (413, "the upload does not fit any more")
+
+
 def test_a_small_file_that_unpacks_to_gigabytes_is_refused_and_takes_little_memory(team):
     member = gzip.compress(b'{"traceEvents": [' + b" " * (8 << 20))
     bomb = member * 256
@@ -471,15 +507,70 @@ def test_words_with_markup_are_sent_as_data(team):
     assert answer.json["note"] == note
 
 
-def test_many_wrong_tokens_close_the_door_for_their_sender_alone(team, monkeypatch):
-    for _ in range(attempts.MOST_FAILURES):
-        assert log_in(team.client, "wrong-wrong-wrong-wrong").status_code == 401
+def test_a_logout_ends_the_login_for_whoever_has_its_cookie(tmp_path):
+    """Also on another server with the same store, and no other login."""
+    team = Team(tmp_path)
+    cookies = [log_in(Client(team.app), TEXTS[Role.SEE]).headers["Set-Cookie"].partition(";")[0] for _ in range(2)]
 
-    assert log_in(team.client, TEXTS[Role.SEE]).status_code == 429  # even the right one: nothing is read any more
-    other = team.ask("/api/words", environ_base={"REMOTE_ADDR": "203.0.113.77"})
-    assert other.status_code == 200
-    monkeypatch.setattr(attempts, "WINDOW_SECONDS", 0.0)
-    assert log_in(team.client, TEXTS[Role.SEE]).status_code == 303
+    def status(door: Door, cookie: str) -> int:
+        return Client(App(team.site, door), use_cookies=False).get("/api/words", headers={"Cookie": cookie}).status_code
+
+    here = Door(team.options)
+    answer = Client(App(team.site, here), use_cookies=False).post(
+        "/logout", headers={"Cookie": cookies[0], "Origin": "http://localhost"}
+    )
+    assert answer.status_code == 303
+    assert [status(here, cookie) for cookie in cookies] == [401, 200]
+    assert [status(Door(team.options), cookie) for cookie in cookies] == [401, 200]
+    team.site.close()
+
+
+def test_a_token_that_is_revoked_lets_nobody_in_any_more(tmp_path, capsys):
+    file = tmp_path / "tokens"
+    texts = []
+    for name in ("Ana", "Ben"):
+        assert run(["tokens", str(file), "--add", name, "--role", "label"]) == 0
+        texts.append(capsys.readouterr().err.split()[-1])
+    assert file.stat().st_mode & 0o077 == 0
+    team = Team(tmp_path)
+    app = App(team.site, Door(DoorOptions(read_tokens(file), Proxies(), token_file=file)))
+
+    def statuses() -> list[int]:
+        headers = [{"Authorization": f"Bearer {text}"} for text in texts]
+        return [Client(app).get("/api/words", headers=each).status_code for each in headers]
+
+    assert statuses() == [200, 200]
+    cookie = log_in(Client(app), texts[0]).headers["Set-Cookie"].partition(";")[0]
+
+    assert run(["tokens", str(file), "--revoke", "Ana"]) == 0
+
+    assert [line.split()[1:] for line in capsys.readouterr().out.splitlines()] == [["label", "Ben"]]
+    assert statuses() == [401, 200]
+    assert Client(app, use_cookies=False).get("/api/words", headers={"Cookie": cookie}).status_code == 401
+    assert run(["tokens", str(file), "--revoke", "Ana"]) == 2
+    file.write_text("no role here ?")
+    assert statuses() == [401, 200]  # a file that cannot be read changes nothing
+    team.site.close()
+
+
+@pytest.mark.parametrize("behind_proxy", [False, True])
+def test_wrong_tokens_lock_out_no_right_one(tmp_path, behind_proxy):
+    """Those who guess and their colleagues may have one address."""
+    team = Team(tmp_path, parse_proxies(["127.0.0.1"], "", "") if behind_proxy else None)
+    from_there = {"X-Forwarded-For": "203.0.113.77"} if behind_proxy else {}
+    there = {"REMOTE_ADDR": "127.0.0.1"}
+    wrong = {"Authorization": "Bearer wrong-wrong-wrong-wrong", **from_there}
+    log_in(team.client, TEXTS[Role.SEE])
+    for _ in range(attempts.MOST_FAILURES):
+        assert Client(team.app).get("/api/words", headers=wrong, environ_base=there).status_code == 401
+
+    told = Client(team.app).get("/api/words", headers=wrong, environ_base=there)
+    assert (told.status_code, int(told.headers["Retry-After"]) > 200) == (429, True)
+    assert team.ask("/api/words", headers=from_there, environ_base=there).status_code == 200  # a token
+    assert team.client.get("/api/words", headers=from_there, environ_base=there).status_code == 200  # a cookie
+    form, headers = {"token": TEXTS[Role.SEE]}, {"Origin": "http://localhost", **from_there}
+    assert Client(team.app).post("/login", data=form, headers=headers, environ_base=there).status_code == 303
+    team.site.close()
 
 
 @pytest.mark.parametrize(
@@ -659,3 +750,46 @@ def test_behind_nginx_below_a_path(tmp_path):
         served.end()
 
     assert (said["person"], said["role"]) == ("anna", "label")
+
+
+# -- links -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("linked", ["folder", "file", "above"])
+def test_a_link_leads_out_of_a_logdir_only_if_that_is_allowed(tmp_path, linked):
+    """Whoever may write to a logdir could show the files of the server's user with it."""
+    store_profile(tmp_path / "private", "secret", draw(DRAWN))
+    store_profile(tmp_path / "logs", "own", draw(DRAWN))
+    profiles = tmp_path / "logs" / "plugins" / "profile"
+    [secret] = (tmp_path / "private").rglob("*.xplane.pb")
+    if linked == "file":
+        (profiles / "secret").mkdir()
+        (profiles / "secret" / secret.name).symlink_to(secret)
+    else:
+        (profiles / "secret").symlink_to(
+            secret.parent if linked == "folder" else os.path.relpath(secret.parent, profiles)
+        )
+    (profiles / "twice").symlink_to("own")  # which stays inside
+
+    def runs(follows: bool) -> set[str]:
+        site = Site(SiteOptions([Root(str(tmp_path / "logs"))], is_shared=True, follows_links=follows))
+        listing = site.catalogue.look()
+        assert any(problem.code == "link" for problem in listing.problems) is not follows
+        site.close()
+        return {one.session.run for one in listing.sessions}
+
+    assert runs(False) == {"own"}
+    assert {run.rpartition("/")[2] for run in runs(True)} >= {"own", "secret"}
+    listed = {each.id for each in Sessions([str(tmp_path / "logs")]).list_all()}
+    assert listed == {"own"}
+
+
+@pytest.mark.parametrize("name", [".stepscope-uploads", "uploads"])
+def test_an_upload_follows_no_link(team, tmp_path, name):
+    (tmp_path / "elsewhere").mkdir()
+    (team.logdir / name).symlink_to(tmp_path / "elsewhere")
+
+    answer = upload(team, "box.xplane.pb", writer.write(draw(DRAWN)))
+
+    assert answer.status_code == 409
+    assert list((tmp_path / "elsewhere").iterdir()) == []

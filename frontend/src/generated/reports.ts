@@ -1466,6 +1466,21 @@ export interface Reports {
       };
     };
   };
+  trust: {
+    rows: {
+      kind: "table";
+      fields: {
+        host: string | null;
+        check: string | null;
+        count: number | null;
+        percent: number | null;
+        found: string | null;
+        doubtful: string | null;
+        fix: string | null;
+        grave: string | null;
+      };
+    };
+  };
   system: {
     rows: {
       kind: "table";

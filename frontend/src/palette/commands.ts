@@ -5,7 +5,7 @@ import { captureOpen, helpOpen } from "../frame/dialogs";
 import { openSessionNamed } from "../frame/openSession";
 import { findInTimeline } from "../links";
 import { shortKernel, shortPath } from "../pages/shared/names";
-import { mayShare } from "../people";
+import { logOut, mayShare } from "../people";
 import type { View } from "../questions";
 import { go, parseHash, route, setParams, toTool } from "../router";
 import { answerAddress, config, listedSessions, otherId, session, sessionId, titleOf } from "../session";
@@ -53,6 +53,7 @@ function actionCommands(): Command[] {
     action("Switch between light and dark", toggleTheme, "t"),
     ...(otherId.value ? [action("Stop comparing", () => setParams({ with: null, withSteps: null }, "push"))] : []),
     ...(route.value.params.steps ? [action("Show all steps", () => setParams({ steps: null }, "push"))] : []),
+    ...(mayShare() ? [action("Log out", () => void logOut())] : []),
     action("Take the tour", startTour),
     action("Help and keys", () => (helpOpen.value = true), "?"),
   ];

@@ -72,11 +72,13 @@ class Sessions:
 
     Args:
         roots: the places; with none, an agent may name any path, and the working folder is listed.
+        follows_links: whether links may lead out of the places.
     """
 
-    def __init__(self, roots: Sequence[str]) -> None:
+    def __init__(self, roots: Sequence[str], follows_links: bool = False) -> None:
         self.lock = threading.RLock()
         self._roots = tuple(roots)
+        self._within = [store.plain(root) for root in roots] if roots and not follows_links else None
         self._shelf = TraceShelf(_MEMORY)
         self._open: OrderedDict[str, Opened] = OrderedDict()
 
@@ -86,7 +88,7 @@ class Sessions:
         errors: list[InputError] = []
         for root in self._roots or (".",):
             try:
-                found += find_sessions(root)
+                found += find_sessions(root, self._within)
             except InputError as error:
                 errors.append(error)
         if not found and errors:

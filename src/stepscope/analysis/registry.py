@@ -171,6 +171,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("memory-viewer", "what fills the memory of each XLA program at its peak", "xla"),
     Tool("roofline", "how near each op and each program comes to what the device can do", "xla"),
     Tool("inference", "how long a model takes to answer, and what differs in slow runs", "xla"),
+    Tool("trust", "whether the recording can be trusted: what cannot be, what is missing, what it cost", "trust"),
     Tool("system", "how busy CPU, memory, disk and GPU were while the capture ran", "resources"),
 )
 

@@ -21,6 +21,7 @@ from stepscope.capture.running import Capture
 from stepscope.capture.state import CaptureState
 from stepscope.capture.tracers.base import Artifact, Collected, Recording
 from stepscope.errors import CaptureError, StepscopeError
+from stepscope.switching import switching_quickly
 
 LogDir = str | os.PathLike[str]
 OpenTarget = Callable[[], files.Target | None]
@@ -165,7 +166,7 @@ class Session:
         if capture.request_end():
             return None
         mine, failure = False, None
-        with self.program_end.delay_sigterm():
+        with self.program_end.delay_sigterm(), switching_quickly():  # the program's threads go on meanwhile
             with report.Wall(f"stopping the {capture.name} profiler", strict):
                 mine = self._end_recording(capture)
             if mine:

@@ -200,11 +200,13 @@ PANELS: dict[str, dict[str, Register]] = {
         "runs": partial(_register_module, "stepscope.cli.runs"),
         "open": partial(_register_module, "stepscope.cli.open"),
         "serve": partial(_register_module, "stepscope.cli.team"),
+        "tokens": partial(_register_module, "stepscope.cli.tokens"),
         "doctor": partial(_register_own, doctor),
         "demo": partial(_register_own, demo),
     },
     "Record a profile": {
         "run": partial(_register_module, "stepscope.cli.run"),
+        "prove": partial(_register_module, "stepscope.cli.prove"),
         "capture": partial(_register_module, "stepscope.cli.capture"),
         "trigger": partial(_register_module, "stepscope.cli.over_time", function="register_trigger"),
         "over-time": partial(_register_module, "stepscope.cli.over_time"),

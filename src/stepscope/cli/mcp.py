@@ -39,6 +39,7 @@ def serve(
         str | None,
         typer.Option("--token", envvar=TOKEN_VARIABLE, help="What clients must send over HTTP (default: a new one)."),
     ] = None,
+    follow_links: Annotated[bool, typer.Option("--follow-links", help="Links may lead out of the logdirs.")] = False,
 ) -> None:
     """Answers agents by the Model Context Protocol: summaries, advice, rows, what-if, comparisons, pictures."""
     from stepscope.agents.server import make_server
@@ -51,7 +52,7 @@ def serve(
             "the token is too short", hint=f"use at least {_SHORTEST_TOKEN} characters, or none for a new one"
         )
     gc.enable()  # a server makes garbage; see `stepscope.cli.main.main`
-    server = make_server(Sessions(logdirs or []), __version__)
+    server = make_server(Sessions(logdirs or [], follow_links), __version__)
     if http:
         _serve_http(server, host, port, token or secrets.token_urlsafe(24))
     else:

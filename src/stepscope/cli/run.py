@@ -24,6 +24,7 @@ from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import STDIN, Program, end_process
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.files import resolve_logdir
+from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.cli import screen
 from stepscope.cli.levels import level
@@ -32,13 +33,16 @@ from stepscope.errors import UsageError, counted
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
 _MOST_NAMED = 8
 
-_Script = Annotated[
+Script = Annotated[
     str, typer.Argument(metavar="SCRIPT", help="The script; with -m a module, with -c code; - reads stdin.")
 ]
-_Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The arguments of the script.")]
-_Logdir = Annotated[str, typer.Option("--logdir", help="The folder for the profile.")]
+ScriptArguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="The arguments of the script.")]
+Logdir = Annotated[str, typer.Option("--logdir", help="The folder for the profile.")]
+_Prove = Annotated[
+    bool, typer.Option("--prove", help="Then measure what changes of the first places would give; see docs/prove.md.")
+]
 _Steps = Annotated[int, typer.Option("--steps", min=1, help="How many steps to capture.")]
-_Skip = Annotated[int, typer.Option("--skip", min=0, help="How many steps to skip first.")]
+Skip = Annotated[int, typer.Option("--skip", min=0, help="How many steps to skip first.")]
 _Seconds = Annotated[float, typer.Option("--seconds", min=0.001, help="How long to capture if no step is found.")]
 _Patience = Annotated[
     float, typer.Option("--patience", min=0, help="Seconds to wait for steps once a framework is imported.")
@@ -54,8 +58,8 @@ _StackSamples = Annotated[
     int, typer.Option("--stack-samples-hz", min=0, max=1000, help="How many samples of the Python stacks a second.")
 ]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")]
-_AsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in python -m.")]
-_AsCode = Annotated[bool, typer.Option("-c", help="SCRIPT is the text of a program, as in python -c.")]
+AsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in python -m.")]
+AsCode = Annotated[bool, typer.Option("-c", help="SCRIPT is the text of a program, as in python -c.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -66,32 +70,31 @@ def register(app: typer.Typer) -> None:
 
 def run(
     context: typer.Context,
-    script: _Script,
-    arguments: _Arguments = None,
-    logdir: _Logdir = "stepscope-logs",
+    script: Script,
+    arguments: ScriptArguments = None,
+    logdir: Logdir = "stepscope-logs",
     steps: _Steps = Settings.steps,
-    skip: _Skip = Settings.skip,
+    skip: Skip = Settings.skip,
     seconds: _Seconds = Settings.seconds,
     patience: _Patience = Settings.patience,
     stop_after: _StopAfter = False,
     watch: _Watch = False,
     watch_options: _WatchWith = "",
+    prove: _Prove = False,
     host_tracer_level: Annotated[int, level("host_tracer_level")] = ProfilerOptions.host_tracer_level,
     device_tracer_level: Annotated[int, level("device_tracer_level")] = ProfilerOptions.device_tracer_level,
     python_tracer_level: Annotated[int, level("python_tracer_level")] = ProfilerOptions.python_tracer_level,
     stack_samples_hz: _StackSamples = ProfilerOptions.stack_samples_hz,
     quiet: _Quiet = False,
-    as_module: _AsModule = False,
-    as_code: _AsCode = False,
+    as_module: AsModule = False,
+    as_code: AsCode = False,
 ) -> None:
     """Runs a script as Python would, captures a few of its steps, and shows at the end where their time went.
 
     The script needs no change: Stepscope finds its framework and its steps.  Its output, exit status and tracebacks
     stay the same; Stepscope writes to stderr.
     """
-    if script.startswith("-") and script != STDIN and not as_code:
-        likely = _likely_option(script, context)
-        raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script go after its name")
+    refuse_option(script, as_code, context)
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
     screen.restore_streams()
     options = ProfilerOptions(
@@ -102,7 +105,18 @@ def run(
     if watch or watch_options:
         settings = _add_watch(settings, watch_options, context)
     program = Program(script, arguments or (), as_module, as_code)
-    _run(program, settings, quiet or not _is_first_rank(), logdir)
+    if prove:
+        settings = replace(
+            settings, prove=ProveOptions(program.name, stop_after=stop_after).to_text(), stop_after=False
+        )
+    run_program(program, settings, quiet or not _is_first_rank(), logdir)
+
+
+def refuse_option(script: str, as_code: bool, context: typer.Context) -> None:
+    """Raises UsageError where an option that does not exist stands for the script."""
+    if script.startswith("-") and script != STDIN and not as_code:
+        likely = _likely_option(script, context)
+        raise UsageError(f"there is no option {script}", hint=f"{likely}options of the script go after its name")
 
 
 def _add_watch(settings: Settings, options: str, context: typer.Context) -> Settings:
@@ -117,7 +131,7 @@ def _add_watch(settings: Settings, options: str, context: typer.Context) -> Sett
     return replace(settings, watch=options or "1", steps=steps)
 
 
-def _run(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoReturn:
+def run_program(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoReturn:
     """Runs the program; `logdir` is as the user wrote it."""
     armed = arm(settings, lambda line: None) if can_write(settings.logdir) else None
     if armed is None:
@@ -126,7 +140,7 @@ def _run(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoRe
     hard_end.listen(report_end)
     armed.serve_captures(program.name)
     armed.watcher.watch_from_here(at_once=True)
-    status = program.run(armed.watcher.finish)
+    status = program.run(functools.partial(_finish, armed))
     children = armed.ledger.entries()
     armed.lasting.finish()
     armed.watcher.remove_window()
@@ -135,6 +149,13 @@ def _run(program: Program, settings: Settings, quiet: bool, logdir: str) -> NoRe
     if not quiet:
         _print_outcome(armed, logdir, children, failed=status != 0)
     end_process(status)
+
+
+def _finish(armed: Armed) -> None:
+    """The program's code has finished."""
+    armed.watcher.finish()
+    if armed.prover is not None:
+        armed.prover.finish()
 
 
 def _print_hard_end(armed: Armed, logdir: str, quiet: bool, how: str) -> None:

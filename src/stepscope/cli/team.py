@@ -64,6 +64,7 @@ _IdentityRole = Annotated[
         help="What a person that the proxy names may do: see, label or capture.",
     ),
 ]
+_Links = Annotated[bool, typer.Option("--follow-links", help="Links may lead out of the logdirs.")]
 _Log = Annotated[bool, typer.Option("--log/--no-log", help="One line of JSON per request on stderr.")]
 
 
@@ -84,6 +85,7 @@ def serve_team(
     prefix: _Prefix = "",
     identity_header: _IdentityHeader = "",
     identity_role: _IdentityRole = "label",
+    follow_links: _Links = False,
     log: _Log = True,
 ) -> None:
     """Shows the page to a team: behind a token, over TLS or behind a proxy, until it is asked to end.
@@ -108,9 +110,10 @@ def serve_team(
     gc.enable()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="stepscope: %(message)s")
     roots = [parse_root(text) for text in logdirs]
-    site = Site(SiteOptions(roots, host_names=own_names(host, allowed_host or ()), is_shared=True))
+    names = own_names(host, allowed_host or ())
+    site = Site(SiteOptions(roots, host_names=names, is_shared=True, follows_links=follow_links))
     bound = serving.bind_socket(host, port, tries=1)
-    door = Door(DoorOptions(tokens, proxies, parse_role(identity_role)))
+    door = Door(DoorOptions(tokens, proxies, parse_role(identity_role), token_file, site.words))
     server = serving.Server(site, bound, door, tls, write_request if log else None)
     _end_gracefully(server)
     address = serving.page_url(bound, "http" if tls is None else "https")

@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import all_tools
+from stepscope.analysis.trust.trust_tool import TrustReport
 from stepscope.api import LoadedProfile, load
 from stepscope.doctor.report import Check, DoctorReport, make_report, merge_equal
 from stepscope.errors import InputError, Problem, StepscopeError
@@ -42,13 +43,14 @@ def _examine_session(session: Session, progress: Callable[[str], None] | None) -
     steps: int | None = None
     source: str | None = None
     try:
-        report = _load_session(session, progress).report("overview")
+        profile = _load_session(session, progress)
+        report, trust = profile.report("overview"), profile.report("trust")
     except InputError as error:
         where = error.problem.path or session.path
         checks.append(Check(session.run, "problem", f"{where}: {error.problem.reason}", error.problem.hint or ""))
     else:
-        assert isinstance(report, OverviewReport)
-        checks += _examine_overview(session.run, report, with_missing=not _is_left_behind(session))
+        assert isinstance(report, OverviewReport) and isinstance(trust, TrustReport)
+        checks += _examine_overview(session.run, report, trust, with_missing=not _is_left_behind(session))
         count = report.step_time_ms["count"]
         steps, source = (count if isinstance(count, int) else None), report.steps_source
     states = {check.state for check in checks}
@@ -126,9 +128,13 @@ def _split_reason(missing: str) -> tuple[str, str]:
     return f"empty: {why}", remedy
 
 
-def _examine_overview(run: str, report: OverviewReport, with_missing: bool) -> list[Check]:
+def _examine_overview(run: str, report: OverviewReport, trust: TrustReport, with_missing: bool) -> list[Check]:
     state = "problem" if report.partial else "note"
-    checks = [Check(run, state, warning) for warning in report.warnings]
+    checks = [Check(run, state, warning) for warning in report.warnings if warning != trust.line]
+    checks += dict.fromkeys(
+        Check(run, "problem" if row["grave"] == "yes" else "note", str(row["found"]), str(row["fix"]))
+        for row in trust.rows
+    )
     if with_missing:
         checks += [Check(run, "note", f"not recorded: {item.what}", item.remedy) for item in report.missing]
     return checks or [Check(run, "ok", report.verdict.sentence)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stepscope.errors import UsageError
@@ -49,12 +50,13 @@ def engine_from(text: str | None) -> EngineChoice | None:
     return parse_engine(text) if text else None
 
 
-def open_engine(choice: EngineChoice, most_processes: int) -> Engine:
+def open_engine(choice: EngineChoice, most_processes: int, say: Callable[[str], None]) -> Engine:
     """The engine, started or connected to.
 
     Args:
         choice: which one.
         most_processes: how many processes of this machine fit into the memory budget.
+        say: takes sentences about what may take long.
 
     Raises:
         EngineError: it is not installed or cannot be reached.
@@ -62,11 +64,11 @@ def open_engine(choice: EngineChoice, most_processes: int) -> Engine:
     if choice.name == RAY:
         from stepscope.engines.ray_engine import RayEngine
 
-        return RayEngine(choice.address)
+        return RayEngine(choice.address, say)
     if choice.name == DASK:
         from stepscope.engines.dask_engine import DaskEngine
 
-        return DaskEngine(choice.address)
+        return DaskEngine(choice.address, say)
     from stepscope.engines.local import LocalEngine, usable_cores
 
     return LocalEngine(int(choice.address) if choice.address else min(usable_cores(), most_processes))

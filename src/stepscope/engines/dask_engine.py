@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stepscope.engines import worker
@@ -25,19 +25,27 @@ class DaskEngine:
     Args:
         address: of the scheduler; if empty, that of `DASK_SCHEDULER_ADDRESS`, else a cluster of threads in this
             process.  Their tasks run in child processes all the same.
+        say: takes sentences about what may take long.
     """
 
     name = "dask"
 
-    def __init__(self, address: str = "") -> None:
+    def __init__(self, address: str, say: Callable[[str], None]) -> None:
         self._distributed = _import_distributed()
         self._cluster: Any = None
         address = address or os.environ.get(_ADDRESS_VARIABLE, "")
-        if not address:
+        if address:
+            say(f"connecting to Dask at {address}")
+        else:
             self._cluster = self._distributed.LocalCluster(
                 n_workers=1, threads_per_worker=usable_cores(), processes=False, dashboard_address=_ANY_PORT
             )
-        self._client = self._connect(address or self._cluster)
+        try:
+            self._client = self._connect(address or self._cluster)
+        except EngineError:
+            if self._cluster is not None:
+                self._cluster.close()
+            raise
 
     def _connect(self, target: Any) -> Any:
         try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import shutil
 import socket
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from stepscope.engines.task import own_versions
 
 CONNECT_SECONDS = 10
 AUTO = "auto"
+_LONGEST_FOLDER = 40  # characters; Ray puts sockets below it, whose paths may have 107
 _ADDRESS_VARIABLE = "RAY_ADDRESS"
 
 _used_addresses: list[str] = []
@@ -28,32 +31,40 @@ class RayEngine:
     Args:
         address: of the cluster; if empty, that of `RAY_ADDRESS`, else a cluster that runs on this machine, else a new
             one for this engine.
+        say: takes sentences about what may take long.
     """
 
     name = "ray"
 
-    def __init__(self, address: str = "") -> None:
+    def __init__(self, address: str, say: Callable[[str], None]) -> None:
         self._ray = _import_ray()
-        self._started = self._connect(address)
+        self._say = say
+        self._folder = ""
+        self._connect(address)
         # Only the schedule tries again: it knows which host was at work.
         self._work = self._ray.remote(num_cpus=1, max_retries=0)(worker.work)
 
-    def _connect(self, address: str) -> bool:
-        """Connects this process to a cluster; True if the cluster was started for that."""
+    def _connect(self, address: str) -> None:
+        """Connects this process to a cluster, which is started if there is none."""
         if self._ray.is_initialized():
             self._check_connected(address)
-            return False
+            return
         address = address or os.environ.get(_ADDRESS_VARIABLE, "")
-        if address:
-            _check_reachable(address)
-            self._init(address)
-            return False
+        address = "" if address == AUTO else address
+        known = address or _remembered_address()
         try:
-            self._init(AUTO)
+            if known:
+                self._say(f"connecting to Ray at {known}")
+                _check_reachable(known)
+                self._init(known)
+                return
         except EngineError:
-            self._init("local")
-            return True
-        return False
+            if address:
+                raise
+            self._say(f"Ray's last cluster of this machine, {known}, does not answer")
+        self._say("starting a Ray cluster on this machine")
+        self._folder = _make_folder()
+        self._init("local", include_dashboard=False, _temp_dir=self._folder)
 
     def _check_connected(self, address: str) -> None:
         """Raises EngineError if this process is connected to another cluster: Ray allows one for a process."""
@@ -64,11 +75,10 @@ class RayEngine:
                 hint="use one cluster for a process, or call ray.shutdown() first",
             )
 
-    def _init(self, address: str) -> None:
+    def _init(self, address: str, **more: Any) -> None:
         quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
-        starts = {"include_dashboard": False} if address == "local" else {}
         try:
-            self._ray.init(address=address, **quiet, **starts)
+            self._ray.init(address=address, **quiet, **more)
         except Exception as error:  # each kind of failure has its own exception, without a common root
             raise _no_cluster(address, error) from error
         _used_addresses[:] = [address]
@@ -103,9 +113,10 @@ class RayEngine:
             self._ray.cancel(ticket, force=False)
 
     def close(self) -> None:
-        """Ends the cluster if it was started here."""
-        if self._started:
+        """Ends the cluster if it was started here, and leaves nothing of it."""
+        if self._folder:
             self._ray.shutdown()
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _import_ray() -> Any:
@@ -126,6 +137,21 @@ def _has_token() -> bool:
     named = os.environ.get("RAY_AUTH_TOKEN_PATH")
     token = Path(named) if named else Path("~/.ray/auth_token").expanduser()
     return bool(os.environ.get("RAY_AUTH_TOKEN")) or token.is_file()
+
+
+def _remembered_address() -> str:
+    """The address of the cluster that was started last on this machine and may be gone; empty if there was none."""
+    folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
+    try:
+        return Path(folder, "ray", "ray_current_cluster").read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _make_folder() -> str:
+    """A folder for a cluster of our own: its address in it is found by nobody who looks for a lasting one."""
+    is_short = len(tempfile.gettempdir()) <= _LONGEST_FOLDER
+    return tempfile.mkdtemp(prefix="ray-", dir=None if is_short else "/tmp")
 
 
 def _check_reachable(address: str) -> None:

@@ -229,7 +229,7 @@ class SessionWork:
 
         with self._opening:
             if self._engine is None:
-                self._engine = open_engine(choice, self._most_processes(files))
+                self._engine = open_engine(choice, self._most_processes(files), self._progress)
                 _opened.append(self._engine)
                 weakref.finalize(self, _close, self._engine)
             return self._engine

@@ -12,6 +12,7 @@ import numpy as np
 
 from stepscope.analysis.resources.counters import Counter
 from stepscope.export.content import FULL_NAME, Content, Process, contents, display_names
+from stepscope.formats.kineto.classify import EXPORTED
 from stepscope.formats.xspace.encode import Messages, delimited_head, varint
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings
 from stepscope.model.arrays import I32, I64, Mask, offsets_of, run_rows
@@ -39,6 +40,7 @@ _CATEGORY, _ANNOTATION, _TYPE, _EVENT_NAME, _EVENT_TRACK, _DOUBLE_VALUE, _FLOW, 
 _BEGIN, _END, _VALUE = 1, 2, 4
 _KEY, _UNSIGNED, _INTEGER, _REAL, _TEXT = 1, 3, 4, 5, 17
 _CATEGORIES, _EVENT_NAMES, _KEYS, _TEXTS = 1, 2, 3, 29
+_CLOCKS, _CLOCK, _CLOCK_ID, _CLOCK_NS, _REAL_TIME, _TRACE_CLOCK = 6, 1, 1, 2, 1, 6
 
 
 def pieces(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[bytes]:
@@ -57,7 +59,9 @@ def pieces(traces: Iterable[HostTrace], hosts: int = 1) -> Iterator[bytes]:
 def _name_packets(content: Content, sequence: int) -> Iterator[bytes]:
     trace = content.trace
     yield _packet({_SEQUENCE: sequence, _FLAGS: _STARTS_SEQUENCE})
-    kinds = {int(kind) + 1: kind.name.lower() for kind in EventKind}
+    if trace.start_unix_ns is not None:
+        yield _clock_packet(trace.start_unix_ns, content.shift_ps // 1000)
+    kinds = {int(kind) + 1: f"{kind.name.lower()},{EXPORTED}" for kind in EventKind}
     yield _interned(sequence, b"".join(_name(_CATEGORIES, number, name) for number, name in kinds.items()))
     types = np.unique(trace.events.type[content.rows])
     yield from _text_packets(sequence, _EVENT_NAMES, trace.strings, types, display_names(trace)[types])
@@ -69,6 +73,14 @@ def _name_packets(content: Content, sequence: int) -> Iterator[bytes]:
     raw = _values_with_tag(trace, StatTag.BYTES)
     for row, number in zip(raw.tolist(), _bytes_numbers(trace, raw).tolist(), strict=True):
         yield _interned(sequence, _name(_TEXTS, number, f"{len(trace.strings.raw(row)):,} bytes"))
+
+
+def _clock_packet(start_unix_ns: int, start_ns: int) -> bytes:
+    """What the clock of the file shows at the start of the session, and the time since 1970 then."""
+    clocks = ((_TRACE_CLOCK, start_ns), (_REAL_TIME, start_unix_ns))
+    return _packet(
+        {_CLOCKS: b"".join(_message(_CLOCK, _fields({_CLOCK_ID: number, _CLOCK_NS: time})) for number, time in clocks)}
+    )
 
 
 def _values_with_tag(trace: HostTrace, tag: StatTag) -> I64:

@@ -12,6 +12,8 @@ from stepscope.formats.form import Format
 from stepscope.formats.jax_memory.form import FORMAT as JAX_MEMORY
 from stepscope.formats.kineto.form import FORMAT as KINETO
 from stepscope.formats.nsight.form import PARQUET, REPORT, SQLITE
+from stepscope.formats.perfetto.form import FORMAT as PERFETTO
+from stepscope.formats.riegeli.form import FORMAT as RIEGELI
 from stepscope.formats.spool.form import FORMAT as SPOOL
 from stepscope.formats.torch_memory.form import FORMAT as TORCH_MEMORY
 from stepscope.formats.xspace.form import FORMAT as XSPACE
@@ -27,7 +29,18 @@ __all__ = [
     "require_format",
 ]
 
-FORMATS: tuple[Format, ...] = (JAX_MEMORY, XSPACE, KINETO, SPOOL, TORCH_MEMORY, SQLITE, PARQUET, REPORT)
+FORMATS: tuple[Format, ...] = (
+    JAX_MEMORY,
+    XSPACE,
+    KINETO,
+    PERFETTO,
+    RIEGELI,
+    SPOOL,
+    TORCH_MEMORY,
+    SQLITE,
+    PARQUET,
+    REPORT,
+)
 
 
 GROUP = "stepscope.formats"

@@ -23,7 +23,6 @@ CAPTURE_HINT = (
 
 _KNOWN_LABELS = (
     (re.compile(r".*tfevents.*"), "TensorBoard events (events.out.tfevents*)"),
-    (re.compile(r"(.*\.)?xplane\.riegeli"), "an XSpace in chunks (*.xplane.riegeli), which is not read yet"),
     (re.compile(r"(.*\.)?xplane\.pb\.\w+"), "a packed or partial XSpace (*.xplane.pb.*)"),
     (
         re.compile(r".*\.(nsys-rep|qdrep|qdstrm)"),

@@ -94,11 +94,12 @@ class Session:
 # ---- finding ---------------------------------------------------------------------------------------------------------
 
 
-def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
+def find_sessions(path: str | os.PathLike[str], within: Sequence[str] | None = None) -> tuple[Session, ...]:
     """All sessions at or below a path, the newest first.
 
     Args:
         path: a profile file, a session's folder, a logdir or any parent of these; local, or a URL that fsspec knows.
+        within: the folders that links may lead to; None for any.
 
     Raises:
         NotFoundError: there is nothing, or no profile; says what was searched for, where, and what is there instead.
@@ -115,7 +116,7 @@ def find_sessions(path: str | os.PathLike[str]) -> tuple[Session, ...]:
         raise missing_path_error(root)
     if kind != "folder":
         return (_session_of_file(root),)
-    walk = store.walk(root)
+    walk = store.walk(root, within=within)
     problems = list(walk.problems)
     found = [candidate for folder in walk.folders for candidate in _folder_candidates(root, folder, problems)]
     problems += [*read_notes(walk), *_find_passed_over(walk, found)]

@@ -77,6 +77,10 @@ NAMES: tuple[NameTable, ...] = (
         rules=(
             (CallTrait.BLOCKING_COPY, r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$"),
             (CallTrait.LAUNCHES_GRAPH, r"(?:cuda|cu|hip)GraphLaunch"),
+            (CallTrait.LAUNCHES_KERNEL, r"(?:cuda|cu|hip)\w*Launch(?:Cooperative)?Kernel"),
+            (CallTrait.CAPTURES_GRAPH, r"(?:cuda|cu|hip)Stream(?:Begin|End)Capture"),
+            (CallTrait.BEGINS_CAPTURE, r"(?:cuda|cu|hip)StreamBeginCapture"),
+            (CallTrait.AWAITS_ALL, r"(?:cuda|cu|hip)(?:Device|Ctx|Thread)Synchronize"),
             (CallTrait.RECORDS_EVENT, r"(?:cuda|cu|hip)EventRecord"),
             (CallTrait.STREAM_WAITS, r"(?:cuda|cu|hip)StreamWaitEvent"),
             (

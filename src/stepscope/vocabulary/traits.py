@@ -69,6 +69,10 @@ class CallTrait(IntFlag):
     COMPILES_FRAME = auto()  # once per compiled Python function
     BLOCKING_COPY = auto()  # returns when a device is done
     LAUNCHES_GRAPH = auto()
+    LAUNCHES_KERNEL = auto()
+    CAPTURES_GRAPH = auto()  # begins or ends the capture of a graph on its thread
+    BEGINS_CAPTURE = auto()
+    AWAITS_ALL = auto()  # waits for all work that was launched before
     RECORDS_EVENT = auto()  # marks a place in a stream that others can wait for
     STREAM_WAITS = auto()  # makes a stream wait for such a place; the host goes on
     TAKES_MEMORY = auto()  # allocates or frees device memory, and stops the device meanwhile

@@ -123,14 +123,14 @@ def open_shared(site: Site, request: Request, session: str, mark: str) -> Answer
 def begin_upload(site: Site, request: Request) -> Answer:
     """Begins an upload; the answer has its id."""
     wanted = _decode(request, NewUpload)
-    upload = site.uploads.begin(wanted.name, wanted.size)
+    upload = site.uploads.begin(visitor_of(request).person, wanted.name, wanted.size)
     return json_answer({"id": upload.id, "done": 0, "size": upload.size}, 201)
 
 
 def add_piece(site: Site, request: Request, upload: str) -> Answer:
     """Adds a piece of a file at `offset`."""
     offset = read_integer(request, "offset", 0, 1 << 62)
-    found = site.uploads.add(upload, offset, request.get_data())
+    found = site.uploads.add(visitor_of(request).person, upload, offset, request.get_data())
     return json_answer({"id": found.id, "done": found.done, "size": found.size})
 
 
@@ -138,13 +138,13 @@ def finish_upload(site: Site, request: Request, upload: str) -> Answer:
     """Ends an upload; the answer has the session."""
     from stepscope.web.api_capture import find_session
 
-    folder = site.uploads.finish(upload)
+    folder = site.uploads.finish(visitor_of(request).person, upload)
     return json_answer({"session": find_session(site, str(folder))}, 201)
 
 
 def cancel_upload(site: Site, request: Request, upload: str) -> Answer:
     """Forgets an upload."""
-    site.uploads.cancel(upload)
+    site.uploads.cancel(visitor_of(request).person, upload)
     return json_answer({})
 
 

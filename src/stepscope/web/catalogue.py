@@ -77,10 +77,16 @@ class Listing:
 
 
 class Catalogue:
-    """The sessions of some roots.  Safe to use from several threads."""
+    """The sessions of some roots.  Safe to use from several threads.
 
-    def __init__(self, roots: Sequence[Root]) -> None:
+    Args:
+        roots: where they are.
+        follows_links: whether links may lead out of the roots.
+    """
+
+    def __init__(self, roots: Sequence[Root], follows_links: bool = True) -> None:
         self.roots = tuple(roots)
+        self._within = None if follows_links else [store.plain(root.path) for root in roots]
         self._lock = threading.Lock()
         self._listing: Listing | None = None
         self._valid_until = 0.0
@@ -90,7 +96,7 @@ class Catalogue:
         with self._lock:
             if self._listing is None or time.monotonic() >= self._valid_until:
                 began = time.monotonic()
-                self._listing = _look(self.roots)
+                self._listing = _look(self.roots, self._within)
                 ended = time.monotonic()
                 self._valid_until = ended + max(FRESH_SECONDS, WORTH * (ended - began))
             return self._listing
@@ -114,12 +120,12 @@ class Catalogue:
         return found and _refresh_identities(found)
 
 
-def _look(roots: Sequence[Root]) -> Listing:
+def _look(roots: Sequence[Root], within: Sequence[str] | None) -> Listing:
     listed: list[Listed] = []
     problems: list[Problem] = []
     for root in roots:
         try:
-            sessions = find_sessions(root.path)
+            sessions = find_sessions(root.path, within)
         except InputError as error:
             problems.append(error.problem)
             continue

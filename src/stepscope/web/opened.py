@@ -19,11 +19,11 @@ from stepscope.formats import store
 from stepscope.formats.session import HostFile
 from stepscope.records import dataclass
 from stepscope.shelf import TraceShelf
+from stepscope.switching import switching_quickly
 from stepscope.web.answers import Answer, Refused
 from stepscope.web.catalogue import Listed
 from stepscope.web.glances import Glance, glance_of, keep_glance
 from stepscope.web.memory import return_memory
-from stepscope.web.switching import switching_quickly
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace

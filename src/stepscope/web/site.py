@@ -49,6 +49,7 @@ class SiteOptions:
         is_shared: people beside the one who started it see it: answers name no folder of this machine.
         allows_uploads: whether profiles may be uploaded to a server that is not shared.
         opens_newest: loads the newest session before it is requested: the page shows it first.
+        follows_links: whether links may lead out of the logdirs.
     """
 
     roots: Sequence[Root]
@@ -59,6 +60,7 @@ class SiteOptions:
     is_shared: bool = False
     allows_uploads: bool = False
     opens_newest: bool = False
+    follows_links: bool = True
 
 
 class Site:
@@ -66,7 +68,7 @@ class Site:
 
     def __init__(self, options: SiteOptions, cache: Cache | None = None, words: WordStore | None = None) -> None:
         self.options = options
-        self.catalogue = Catalogue(options.roots)
+        self.catalogue = Catalogue(options.roots, options.follows_links)
         self.shelf = TraceShelf(options.trace_bytes)
         logdir = find_logdir([root.path for root in options.roots])
         self.captures = Captures(logdir, options.is_shared)

@@ -72,13 +72,11 @@ def test_a_device_that_stands_idle_in_a_capture_without_steps_is_spoken_of() -> 
     assert item.reasoning.startswith("no gain is foretold: ")
 
 
-def test_a_disturbed_capture_comes_with_a_warning_and_little_confidence() -> None:
+def test_a_disturbed_capture_has_little_confidence() -> None:
     context = context_of(draw("host main | M0--------M1--------\nhost main | I-----aaaaI-----aaaa", SORTS))
     disturbed = replace(context, profiling=ProfilingCost(10.0, 70.0, 20, 10))
 
     assert advise(context).warnings == ()
-    (warning,) = advise(disturbed).warnings
-    assert warning.startswith("recorded steps took 7.0 times as long as those before the capture")
     assert advise(disturbed).items[0].confidence <= 0.5
 
 

@@ -365,13 +365,6 @@ def test_kernels_of_one_graph_that_begin_together_are_one_launch() -> None:
     assert (found["kernels"], found["launches"], found["launch_delay_us"]) == (4, 1, 2 * MS)
 
 
-def test_clocks_that_disagree_are_named() -> None:
-    found = report(draw("host main |   L1  L2\ngpu0 s    | K1     K2"))
-
-    assert found.launches["launch_delay_us"] == 0.5 * MS
-    assert found.warnings[-1].startswith("1 of 2 launches start on the device before their host call")
-
-
 def test_the_busiest_streams_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launches, "MOST_STREAMS", 1)
     found = report(draw("gpu0 s | K1-\ngpu0 t | K2----"))

@@ -326,7 +326,7 @@ def test_the_summary_names_the_slow_stage_of_the_input() -> None:
     plain = report_of(trace)
     named = overview.finish(plain, read)
 
-    assert (plain.advice[0].tool, set(asked)) == ("tf-data", {"tf-data"})
+    assert (plain.advice[0].tool, set(asked)) == ("tf-data", {"tf-data", "trust"})
     assert not any("MapDataset:3" in line for line in plain.summary_lines())
     assert named.summary_lines()[-1].startswith("           - the function of .map() in Map (MapDataset:3) runs on one")
     healthy = report_of(draw("host main | M0-- M1--\nhost main | a--  a--"))

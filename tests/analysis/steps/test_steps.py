@@ -17,6 +17,7 @@ from stepscope.analysis.steps.breakdown import CATEGORIES, breakdown
 from stepscope.analysis.steps.device_steps import device_steps
 from stepscope.analysis.steps.find_steps import HostSteps, is_usual, steps_of, whole_steps
 from stepscope.analysis.steps.host_steps import close_gaps
+from stepscope.analysis.steps.named_steps import mark_named_steps
 from stepscope.formats.xspace import reader, writer
 from stepscope.model import EventKind, HostTrace
 
@@ -796,3 +797,27 @@ def test_names_that_are_no_step_numbers_tell_no_steps(name: str) -> None:
     )
 
     assert steps_of(trace).source == "none"
+
+
+# -- servers of language models --------------------------------------------------------------------------------------
+
+
+def test_each_batch_that_a_server_names_is_a_step() -> None:
+    sorts = {
+        letter: Sort(EventKind.ANNOTATION, name)
+        for letter, name in {
+            "p": "execute_context_2(6144)_generation_0(0)",
+            "q": "execute_context_1(512)_generation_2(2)",
+            "d": "execute_context_0(0)_generation_3(3)",
+            "f": "gpu_model_runner: forward",
+        }.items()
+    }
+    trace = mark_named_steps(draw("host main | p----- q----- d---\nhost main |  f---   f---   f--", sorts))
+    steps = steps_of(trace)
+
+    assert steps.source == "markers"
+    assert steps.name == (
+        "execute_context_2(6144)_generation_0(0) 0",
+        "execute_context_1(512)_generation_2(2) 1",
+        "execute_context_0(0)_generation_3(3) 2",
+    )

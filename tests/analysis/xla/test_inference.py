@@ -30,10 +30,13 @@ def mark(name: str) -> Sort:
 
 
 def test_names_of_servers_tell_their_batches() -> None:
-    assert batch_of("step[EXTEND bs=15 toks=15360]") == Batch("EXTEND", 15, 15360)
-    assert batch_of("step[DECODE bs=8]") == Batch("DECODE", 8)
-    assert batch_of("execute_512_context_2(sq512)_generation_6(sq6)") == Batch("mixed", 8, 512)
-    assert batch_of("execute_8_context_0(sq0)_generation_8(sq8)") == Batch("generation", 8, 8)
+    assert batch_of("step[EXTEND bs=15 toks=15360]") == Batch("EXTEND", 15, 15360, 15, 0)
+    assert batch_of("step[DECODE bs=8]") == Batch("DECODE", 8, None, 0, 8)
+    assert batch_of("step[MIXED bs=2 c=1 g=1 c_sq=5]") == Batch("MIXED", 2, None, 1, 1)
+    assert batch_of("execute_context_2(6144)_generation_3(3)") == Batch("mixed", 5, 6147, 2, 3)
+    assert batch_of("decode[bs=117/128 tok=117 d=117]") == Batch("decode", 117, 117, 0, 117)
+    assert batch_of("execute_512_context_2(sq512)_generation_6(sq6)") == Batch("mixed", 8, 512, 2, 6)
+    assert batch_of("execute_8_context_0(sq0)_generation_8(sq8)") == Batch("generation", 8, 8, 0, 8)
     assert batch_of("SessionRun") == Batch("SessionRun")
     assert batch_of("ModelServerRequest_Predict/model") is not None
     assert batch_of("matmul") is None

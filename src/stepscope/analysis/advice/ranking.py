@@ -51,19 +51,7 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
     if context.is_disturbed:
         kept = [replace(advice, confidence=min(advice.confidence, _DISTURBED_CONFIDENCE)) for advice in kept]
-    return Advised(tuple(kept), (*warnings, *failed, *_disturbance(context), *_contention(context)))
-
-
-def _disturbance(context: Context) -> tuple[str, ...]:
-    """The warning that recording changed the steps so much that shares of it are doubtful."""
-    if not context.is_disturbed or context.profiling is None:
-        return ()
-    cost = context.profiling
-    return (
-        f"recorded steps took {cost.ms_inside / cost.ms_before:.1f} times as long as those before the capture"
-        f" ({cost.ms_inside:.3g} ms instead of {cost.ms_before:.3g} ms): recording lengthens short ops and Python most,"
-        " so verdict and advice may be about the recorder; record without Python calls, stacks and memory",
-    )
+    return Advised(tuple(kept), (*warnings, *failed, *_contention(context)))
 
 
 def _contention(context: Context) -> tuple[str, ...]:

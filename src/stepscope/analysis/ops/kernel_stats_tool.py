@@ -412,12 +412,8 @@ def _tensor_cores(rows: Sequence[KernelRow], total: int) -> dict[str, Cell]:
 def _warnings(partials: Sequence[Partial], any_kernels: bool) -> list[str]:
     if not any_kernels:
         return [_explain_empty(partials)]
-    found = attribution.warning([part.attributed for part in partials])
-    found += launches.warning([stream for part in partials for stream in part.streams])
     left_out = sum(part.left_out for part in partials)
-    if left_out:
-        found.append(f"{left_out:,} rows with the least time are not listed; all shares include their time")
-    return found
+    return [f"{left_out:,} rows with the least time are not listed; all shares include their time"] if left_out else []
 
 
 def _explain_empty(partials: Sequence[Partial]) -> str:

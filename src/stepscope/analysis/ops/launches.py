@@ -35,7 +35,6 @@ class StreamLaunches:
         delay_sum_ps, delay_median_ps, delay_p90_ps, delay_max_ps: from the begin of a call to that of its first work;
             the last three are None without launches.
         long_delays: launches delayed by more than LONG_DELAY_US.
-        before_call: launches whose work begins before its call, which no machine does: its clocks disagree.
         gaps, gaps_ps, gap_max_ps: times without work between two pieces of work.
         late_ps: the part of them in which the next work's call had not begun either; known_gaps_ps: gaps before work
             whose call is known.
@@ -58,7 +57,6 @@ class StreamLaunches:
     delay_p90_ps: float | None
     delay_max_ps: int | None
     long_delays: int
-    before_call: int
     gaps: int
     gaps_ps: int
     gap_max_ps: int
@@ -101,7 +99,6 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
     alone = kernel & known & (pieces[call] == 1)
     opening = known & (rows == first[call])
     delay = (start - call_start)[opening]
-    backwards = delay < 0
     delay = np.maximum(delay, 0)
     gap, late = _gaps(start, start + duration, np.where(known, call_start, np.iinfo(np.int64).min))
     ends = start + duration
@@ -123,7 +120,6 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
         delay_p90_ps=float(np.percentile(delay, 90)) if len(delay) else None,
         delay_max_ps=int(delay.max()) if len(delay) else None,
         long_delays=int((delay > LONG_DELAY_US * 1e6).sum()),
-        before_call=int(backwards.sum()),
         gaps=int((gap > 0).sum()),
         gaps_ps=int(gap.sum()),
         gap_max_ps=int(gap.max(initial=0)),
@@ -244,14 +240,3 @@ def stream_row(host: str, stream: StreamLaunches) -> dict[str, Cell]:
         "longest_gap_us": _us(stream.gap_max_ps),
         "gaps_late_percent": percent(stream.late_ps, stream.known_gaps_ps),
     }
-
-
-def warning(streams: list[StreamLaunches]) -> list[str]:
-    """The warning if the clocks of host and device disagree, which makes launch latencies wrong."""
-    launches, backwards = (sum(getattr(s, name) for s in streams) for name in ("launches", "before_call"))
-    if not backwards or backwards < launches / 100:
-        return []
-    return [
-        f"{backwards} of {launches} launches start on the device before their host call: the clocks disagree, and "
-        "launch latencies are too short"
-    ]

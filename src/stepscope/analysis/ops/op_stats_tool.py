@@ -331,9 +331,8 @@ def merge(partials: Sequence[Partial]) -> OpStatsReport:
 def _warnings(partials: Sequence[Partial], sides: dict[str, Side]) -> list[str]:
     if not any(side.ops for side in sides.values()):
         return [_EMPTY]
-    found = attribution.warning([part.attributed for part in partials])
     stand_ins = dict.fromkeys(part.stand_in for part in partials if part.stand_in)
-    found += [f"a host recorded no ops: {what} are listed instead" for what in stand_ins]
+    found = [f"a host recorded no ops: {what} are listed instead" for what in stand_ins]
     for name, side in sides.items():
         if side.left_out:
             share = percent(side.left_out_ps, side.self_ps) or 0.0

@@ -61,7 +61,6 @@ _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
 OUTLIER = 1.5  # times the median step
-DISTURBED = 1.5  # times the step before the capture
 _SOURCES = {"none": "no step markers: the whole capture"}
 
 LIMIT_FIELDS: tuple[Field, ...] = (
@@ -169,6 +168,7 @@ class OverviewReport(Report):
     """The overview of a session; the FIELDS tables of this module explain its parts.
 
     Attributes:
+        record_first: how to record again before anything else, as figures are wrong; empty if they are not.
         steps_a_host: steps per host, mean over the hosts with steps.  Steps that another host lacks or that the capture
             cuts off count, since they are in the totals of ops.
         outside_steps_percent: share of the op time on `host` and `device` before the first step or after the last.
@@ -196,6 +196,7 @@ class OverviewReport(Report):
     step_rows: tuple[dict[str, Cell], ...]
     profiling: ProfilingCost | None
     account: StepAccount | None
+    record_first: str = ""
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -250,7 +251,9 @@ class OverviewReport(Report):
             Figures("placement", "Placement and precision", PLACEMENT_FIELDS, self.placement),
             Figures("environment", "Environment", ENVIRONMENT_FIELDS, self.environment),
             Prose(
-                "advice", "What to do first", tuple(line for advice in self.advice for line in _advice_lines(advice))
+                "advice",
+                "What to do first",
+                (*self._record_lines(), *(line for advice in self.advice for line in _advice_lines(advice))),
             ),
             Prose("missing", "Not in this capture", tuple(f"{item.what}: {item.remedy}" for item in self.missing)),
         ]
@@ -349,7 +352,13 @@ class OverviewReport(Report):
             for head, op in zip(heads, rows, strict=False)
         ]
 
+    def _record_lines(self) -> list[str]:
+        """What comes before any advice: advice on figures that are wrong is wrong."""
+        return [f"Record again, as figures are wrong: {self.record_first}"] if self.record_first else []
+
     def _advice_lines(self) -> list[str]:
+        if self.record_first:
+            return [f"do first   {line}" for line in self._record_lines()]
         if not self.advice:
             how = [f"           - {item.what}: {item.remedy}" for item in self.missing[:MOST_REMEDIES]]
             return ["do first   record again, with the missing data", *how]
@@ -487,7 +496,6 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         warnings=(
             *step_warnings(hosts, aligned),
             *_warm_up_warning(session),
-            *_disturbed_warning(partials),
             *_outside_fetch_warning(partials),
             *dict.fromkeys(part.missed.sentence() for part in partials if part.missed),
             *advised.warnings,
@@ -529,10 +537,12 @@ def _verdict(partials: Sequence[Partial], account: StepAccount | None, has_steps
 
 
 def finish(report: OverviewReport, read: Read) -> OverviewReport:
-    """The report, with the name of the slow input stage if the first advice is about one.
+    """The report, with what to record first, and the name of the slow input stage if the first advice is about one.
 
-    Only the tool that knows the stages is read; the tool `advice` reads the others.
+    Of the tools that know details of advice only the one that knows the stages is read; `advice` reads the others.
     """
+    if first := getattr(read("trust"), "first", ""):
+        report = replace(report, record_first=first)
     if not report.advice or report.advice[0].tool != _KNOWS_STAGES:
         return report
     context = replace(report.context, read=cast(Read, lambda tool: read(tool) if tool == _KNOWS_STAGES else None))
@@ -567,17 +577,6 @@ def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
             f"{steps} of the capture {takes} up to {duration_text(_number_value(longest['max']))}, the others"
             f" {duration_text(_number_value(usual['mean']))} on average, because {compiles}: step times, verdict and"
             " advice leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
-        )
-
-
-def _disturbed_warning(partials: Sequence[Partial]) -> Iterator[str]:
-    """The warning that recording made the steps much longer."""
-    cost = highest_cost([part.profiling for part in partials])
-    if cost is not None and cost.is_clear and cost.ms_inside >= DISTURBED * cost.ms_before:
-        yield (
-            f"recording disturbed the job: a step takes {number_text(cost.ms_inside / cost.ms_before)} times as long as"
-            f" before the capture ({duration_text(cost.ms_before)}), so the shares are those of the disturbed steps;"
-            " record less: a lower python_tracer_level or host_tracer_level, no memory or stacks"
         )
 
 

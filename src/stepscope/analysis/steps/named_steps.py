@@ -2,9 +2,9 @@
 
 Where a program marks no steps in the way of its profiler, but names a range that repeats and holds most of the work of
 its thread, each of these ranges is a step.  Ranges that repeat inside and fill them, such as the steps of an epoch, are
-the steps instead.  In a profile of TensorFlow or JAX, whose own work may look like a range of the program, the name has
-to speak of a step, an iteration or a batch.  The events then are of the kind `STEP_MARK`, so that every analysis treats
-them alike.
+the steps instead.  A server of language models names each batch after what is in it, and each batch is a step.  In a
+profile of TensorFlow or JAX, whose own work may look like a range of the program, the name has to speak of a step, an
+iteration or a batch.  The events then are of the kind `STEP_MARK`, so that every analysis treats them alike.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
+from stepscope.vocabulary.serving import served_batch
 
 _COVERS = 0.5  # of the thread's work: ranges that hold less are parts of a step, or something else
 _FILLS = 0.8  # of a range: what holds as much of it and repeats in it is the smaller unit
@@ -54,6 +55,9 @@ def mark_named_steps(trace: HostTrace) -> HostTrace:
 
 def find_named_steps(trace: HostTrace) -> I64:
     """Rows of the ranges that are the program's steps, in order of time; empty without such ranges."""
+    served = _served_batches(trace)
+    if len(served) >= LEAST_STEPS:
+        return served
     groups = _groups(trace)
     while groups:
         longest = max(groups, key=lambda group: (group.total_ps, -len(group.rows)))
@@ -61,6 +65,18 @@ def find_named_steps(trace: HostTrace) -> I64:
         if not _holds_smaller_unit(trace, longest, groups):
             return longest.rows if _holds_work(trace, longest.rows) else longest.rows[:0]
     return np.empty(0, np.int64)
+
+
+def _served_batches(trace: HostTrace) -> I64:
+    """Ranges that a server of language models names after the batch in them, none inside another, of one thread."""
+    rows = user_ranges(trace)
+    types, place = np.unique(trace.events.type[rows], return_inverse=True)
+    names = trace.strings.texts(trace.event_types.name[types])
+    rows = rows[np.array([served_batch(name) is not None for name in names], np.bool_)[place]]
+    if not len(rows):
+        return rows
+    line = trace.events.line[rows]
+    return _outermost(trace, rows[line == np.bincount(line).argmax()])
 
 
 def _groups(trace: HostTrace) -> list[_Group]:

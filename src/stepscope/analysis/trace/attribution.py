@@ -385,14 +385,3 @@ def figures(parts: list[Shares]) -> dict[str, float | None]:
     total = sum(time)
     found: dict[str, float | None] = {"device_time_us": round_us(total)}
     return found | {f"{name}_percent": percent(time[how], total) for how, name in enumerate(_NAME_OF_SOURCE)}
-
-
-def warning(parts: list[Shares]) -> list[str]:
-    """A sentence about the unattributed share, if it is large enough to matter."""
-    share = figures(parts)["unattributed_percent"]
-    if share is None or share < WORTH_SAYING_PERCENT:
-        return []
-    lost = sum(part.time_ps[Source.NONE] for part in parts)
-    early = percent(sum(part.early_ps for part in parts), lost) or 0.0
-    why = f"; {early:.0f} % of that was launched before the recording started" if early >= 1 else ""
-    return [f"{share:.1f} % of the device time cannot be attributed to an op{why}"]

@@ -400,7 +400,7 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
     devices = [(part.origin.host, device) for part in partials for device in part.devices]
     launched = [stream for part in partials for stream in part.launches]
     return IdleReport(
-        **header([part.origin for part in partials], [*launches.warning(launched), *_warn_of_unlisted(partials)]),
+        **header([part.origin for part in partials], _warn_of_unlisted(partials)),
         findings=(
             *_describe_causes([each for part in partials for each in part.causes]),
             *_findings([device for _, device in devices], [stream for _, stream in streams]),

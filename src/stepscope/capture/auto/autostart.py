@@ -15,16 +15,20 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import TYPE_CHECKING
 
 from stepscope.capture import files, hard_end, ranges, report, workers
 from stepscope.capture.auto import children
-from stepscope.capture.auto.finders import FINDERS, Undo, finder
+from stepscope.capture.auto.finders import FINDERS, Listener, Undo, finder
 from stepscope.capture.auto.imports import ImportWatch
 from stepscope.capture.auto.lasting import LastingWatch, Listeners
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, Settings
 from stepscope.capture.auto.watcher import Watcher
 from stepscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from stepscope.capture.proving.prover import Prover
 
 SIGNAL = getattr(signal, "SIGUSR2", None)  # Windows has none
 
@@ -40,6 +44,7 @@ class Armed:
     Attributes:
         watcher: decides what to capture, and knows what has been captured.
         lasting: the continuous watch, if one is wanted.
+        prover: measures what changes of the program would give, if that is wanted.
         takes_signal: True if the signal requests a capture; False if the program uses the signal itself.
         ledger: what the processes that this one starts have captured.
         pid: of the watched process; a forked child has another one.
@@ -49,7 +54,10 @@ class Armed:
         self.ledger = parent or Ledger.create(settings.logdir)
         self.watcher = Watcher(settings, self._ask_main, show_line, self.ledger, is_child=parent is not None)
         self.lasting = LastingWatch(settings.logdir, settings.watch, show_line)
-        self._listener = Listeners((self.watcher, self.lasting)) if settings.watch else self.watcher
+        self.prover = self._make_prover(settings) if settings.prove else None
+        others: list[Listener] = [self.lasting] if settings.watch else []
+        others += [] if self.prover is None else [self.prover]
+        self._listener = Listeners((self.watcher, *others)) if others else self.watcher
         self._is_child = parent is not None
         self._logdir = settings.logdir
         self.pid = os.getpid()
@@ -63,6 +71,9 @@ class Armed:
         imports.install()
         self._undo += [imports.remove, ranges.watch_steps(self.watcher.mark_step)]
         self._undo.append(ranges.watch_steps(self.lasting.mark_step))
+        if self.prover is not None:
+            self._undo.append(ranges.watch_steps(self.prover.mark_step))
+            atexit.register(self.prover.finish)
         self.takes_signal = self._take_signal()
         atexit.register(self._remove_ledger)
         atexit.register(self.watcher.finish)
@@ -77,9 +88,21 @@ class Armed:
         self._remove_ledger()
         hard_end.forget(self.watcher.save_before_hard_end)
         self.lasting.finish()
+        if self.prover is not None:
+            atexit.unregister(self.prover.finish)
+            self.prover.finish()
         self.watcher.active = False
         while self._undo:
             self._undo.pop()()
+
+    def _make_prover(self, settings: Settings) -> Prover:
+        from stepscope.capture.proving.options import ProveOptions
+        from stepscope.capture.proving.prover import Prover
+
+        first = settings.skip + settings.steps
+        show_line = print_for_user if os.environ.get("RANK", "0") in ("", "0") else str
+        options = ProveOptions.from_text(settings.prove)
+        return Prover(options, first, self.watcher.find_capture, settings.logdir, show_line)
 
     def _remove_ledger(self) -> None:
         """Removes the ledger in the process that made it; a child, forked or not, only writes to it."""

@@ -12,7 +12,7 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import warn
 from stepscope.records import dataclass
 
-LOGDIR, CHILD, WATCH = "STEPSCOPE_LOGDIR", "STEPSCOPE_CHILD", "STEPSCOPE_WATCH"
+LOGDIR, CHILD, WATCH, PROVE = "STEPSCOPE_LOGDIR", "STEPSCOPE_CHILD", "STEPSCOPE_WATCH", "STEPSCOPE_PROVE"
 _OFF = ("", "0", "off", "no", "false")
 
 
@@ -29,6 +29,7 @@ class Settings:
         stop_after: ends the program once the capture is saved.
         options: as for `stepscope.start`.
         watch: options of a continuous watch, as text; empty for none.
+        prove: what is to be proved after the capture, as text; empty for nothing.
     """
 
     logdir: str
@@ -39,6 +40,7 @@ class Settings:
     stop_after: bool = False
     options: ProfilerOptions = field(default_factory=ProfilerOptions)
     watch: str = ""
+    prove: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings | None:
@@ -56,6 +58,7 @@ class Settings:
             logdir,
             **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
             watch=watch,
+            prove=environment.get(PROVE, ""),
             stop_after=environment.get("STEPSCOPE_STOP_AFTER", "") not in ("", "0"),
             options=replace(
                 ProfilerOptions(),
@@ -77,6 +80,7 @@ class Settings:
         """The settings as environment variables, for processes that the program starts."""
         asked = {LOGDIR: resolve_logdir(self.logdir), "STEPSCOPE_STOP_AFTER": str(int(self.stop_after))}
         asked |= {WATCH: self.watch} if self.watch else {}
+        asked |= {PROVE: self.prove} if self.prove else {}
         asked |= {variable: str(getattr(self, name)) for name, (variable, _) in _NUMBERS.items()}
         asked |= {f"STEPSCOPE_{name.upper()}": str(getattr(self.options, name)) for name in _LEVELS}
         return asked

@@ -199,6 +199,12 @@ class Watcher:
         self.paths, self.last, self.outcome, self.has_steps = [], None, "", False
         self._forget()
 
+    def find_capture(self) -> str | None:
+        """The profile that was captured last: its path or address; empty if none is to come, None while one is."""
+        if self.last is not None:
+            return str(self.last)
+        return None if self._is_planned() or self._conductor.is_capturing or self.outcome.startswith("captured") else ""
+
     # -- one thread at a time ----------------------------------------------------------------------------------------
 
     def _run_exclusively(self, work: Work) -> bool:

@@ -19,6 +19,12 @@ class ExportFolder:
         self._folder = ScratchFolder()
         self.path = self._folder.path
 
+    def write(self, content: bytes) -> None:
+        """Stores an XSpace that a profiler has handed over, where one that exports would have put it."""
+        folder = Path(self.path) / "plugins" / "profile" / "run"
+        folder.mkdir(parents=True)
+        (folder / "host.xplane.pb").write_bytes(content)
+
     def collect(self, host: str) -> Collected:
         """The XSpace file that was exported.  Raises CaptureError if there is none."""
         found = sorted(Path(self.path).glob("plugins/profile/*/*.xplane.pb"))

@@ -46,6 +46,7 @@ class Raw:
         damaged: how many damaged places were skipped; `damaged_at` is the first.
         compressed: True if positions refer to the unpacked text.
         size: bytes of text that were read.
+        knows_clock: the file says how its clock relates to the time since 1970, whoever wrote it.
     """
 
     phase: U8
@@ -72,6 +73,7 @@ class Raw:
     damaged_at: int
     compressed: bool
     size: int
+    knows_clock: bool = False
 
     def __len__(self) -> int:
         return len(self.phase)

@@ -117,9 +117,8 @@ def read_labels(raw: Raw) -> Labels:
     return Labels(process, thread)
 
 
-def lay_out(raw: Raw, kept: Kept, kineto: bool) -> Layout:
+def lay_out(raw: Raw, kept: Kept, labels: Labels, kineto: bool) -> Layout:
     """Assigns events to lines and lines to planes."""
-    labels = read_labels(raw)
     pid = raw.pid[kept.row]
     tid = np.where(kept.place == Place.COUNTER, raw.name[kept.row], raw.tid[kept.row])
     code, first = number_pairs((kept.place.astype(np.int64) << 32) | pid, tid)

@@ -7,7 +7,7 @@ Each stage is a module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from stepscope.formats.kineto.devices import gpu_stats, host_stats
 from stepscope.formats.kineto.document import Raw, decode
 from stepscope.formats.kineto.events import EventClasses, Kept, Oddities, classify_rows, keep_events
 from stepscope.formats.kineto.graph_annotations import normalize_annotations
-from stepscope.formats.kineto.lines import Layout, lay_out, time_order
+from stepscope.formats.kineto.lines import Labels, Layout, lay_out, read_labels, time_order
 from stepscope.formats.kineto.links import Extra, canonical_names, link, unescape
 from stepscope.formats.kineto.threads import run_in_parts
 from stepscope.formats.xspace import classify as xspace
@@ -40,6 +40,8 @@ from stepscope.model import (
     StatValue,
 )
 from stepscope.model.arrays import I32, I64, number_pairs, offsets_of
+
+FindDamage = Callable[[Raw, int, str], list[Problem]]
 
 _KINETO_KEYS = ("schemaVersion", "deviceProperties", "traceName")
 _METADATA_OF_COPY = {"highres-ticks": True}
@@ -70,12 +72,25 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
     """
     raw = decode(data, source)
     unescape(raw)
+    return build_trace(raw, read_labels(raw), source, host, _find_damage)
+
+
+def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: FindDamage) -> HostTrace:
+    """Makes a trace of the rows of a file, whichever format they were written in.
+
+    Args:
+        raw: the rows.
+        labels: the names of processes and threads.
+        source: the name to use in messages.
+        host: the host's name; if empty, the name in the file is used.
+        find_damage: what could not be read, given the rows, the number of events that were, and `source`.
+    """
     normalize_annotations(raw)
     names = canonical_names(raw)
     classes = classify_rows(raw)
     kept = keep_events(raw, classes)
     kineto = _is_kineto(raw, classes)
-    layout = lay_out(raw, kept, kineto)
+    layout = lay_out(raw, kept, labels, kineto)
     with ThreadPoolExecutor(1) as other_thread:
         order_in_time = other_thread.submit(time_order, layout, kept)
         extra = link(raw, classes, kept, names)
@@ -100,7 +115,7 @@ def read(data: bytes | Iterator[bytes], source: str, host: str) -> HostTrace:
         start_unix_ns=start_ns,
         stop_unix_ns=_stop_unix_ns(start_ns, kept),
         source=source,
-        problems=_find_problems(raw, kept, source),
+        problems=(*find_damage(raw, len(kept), source), *_find_oddities(raw, kept, source)),
         partial=raw.cut_at is not None or bool(raw.damaged),
         recorder_messages=_recorder_messages(raw.metadata),
         framework="pytorch" if kineto else xspace.detect_framework(strings) if _is_copy(raw) else "",
@@ -279,7 +294,7 @@ def _join_columns(parts: list[Any], dtype: type[np.generic]) -> NDArray[Any]:
 def _start_unix_ns(raw: Raw, kept: Kept, kineto: bool) -> int | None:
     """The start of the session.  Times count from the base in the file; without one, PyTorch's count from 1970."""
     base = raw.metadata.get("baseTimeNanoseconds")
-    if not len(kept) or not kineto:
+    if not len(kept) or not (kineto or raw.knows_clock):
         return None
     if isinstance(base, int) and base > 0:
         start = base + kept.zero_ns
@@ -300,11 +315,11 @@ def _recorder_messages(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(message) for messages in found if isinstance(messages, list) for message in messages)
 
 
-def _find_problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
-    """Everything that is wrong with the trace."""
+def _find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
+    """What is wrong with the text of the file."""
     found = []
     if raw.cut_at is not None:
-        found.append(_cut_problem(raw, kept, source))
+        found.append(_cut_problem(raw, events, source))
     if raw.damaged:
         found.append(
             Problem(
@@ -312,7 +327,7 @@ def _find_problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
                 f"{counted(raw.damaged, 'place')} could not be read as JSON{_position_text(raw, raw.damaged_at)}",
                 path=source,
                 offset=None if raw.compressed else raw.damaged_at,
-                kept=f"{len(kept):,} events, before and after",
+                kept=f"{events:,} events, before and after",
                 lost="the events at these places",
                 hint="copy the file again, or record again if the capture was interrupted",
             )
@@ -326,6 +341,12 @@ def _find_problems(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
                 kept="the events of all, as if of one trace",
             )
         )
+    return found
+
+
+def _find_oddities(raw: Raw, kept: Kept, source: str) -> tuple[Problem, ...]:
+    """What is wrong with the events."""
+    found = []
     if not len(kept):
         found.append(Problem("no-events", "the trace holds no events", path=source, hint="record again, for longer"))
     odd = kept.oddities
@@ -345,14 +366,14 @@ def _copy_problem(source: str) -> Problem:
     )
 
 
-def _cut_problem(raw: Raw, kept: Kept, source: str) -> Problem:
+def _cut_problem(raw: Raw, events: int, source: str) -> Problem:
     assert raw.cut_at is not None
     return Problem(
         "truncated",
         f"{raw.cut_because}{_position_text(raw, raw.cut_at)}",
         path=source,
         offset=None if raw.compressed else raw.cut_at,
-        kept=f"{len(kept):,} events",
+        kept=f"{events:,} events",
         lost="what followed",
         hint="if the file is still being written, open it again later; else copy it again",
     )

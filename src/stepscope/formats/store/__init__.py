@@ -10,13 +10,14 @@ driver leaves this package.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 
 from stepscope.formats.store.base import MAX_ENTRIES, Entry, Identity, Kind, Store
 from stepscope.formats.store.local import LOCAL
 from stepscope.formats.store.paths import absolute, basename, is_remote, join, parent, parts, plain
 from stepscope.formats.store.remote import REMOTE, remove, upload, write_bytes
-from stepscope.formats.store.walking import Folder, Walk, Walker
+from stepscope.formats.store.walking import Folder, Walk, Walker, is_within
 
 __all__ = [
     "MAX_DEPTH",
@@ -30,6 +31,7 @@ __all__ = [
     "basename",
     "identity",
     "is_remote",
+    "is_within",
     "join",
     "kind",
     "parent",
@@ -86,13 +88,20 @@ def read_prefix(path: str, size: int) -> bytes:
     return _store(path).read(path, size)
 
 
-def walk(path: str, max_depth: int = MAX_DEPTH, max_entries: int = MAX_ENTRIES, max_folders: int | None = None) -> Walk:
+def walk(
+    path: str,
+    max_depth: int = MAX_DEPTH,
+    max_entries: int = MAX_ENTRIES,
+    max_folders: int | None = None,
+    within: Sequence[str] | None = None,
+) -> Walk:
     """Lists a folder and everything below it, within limits, always in the same order.
 
     Each folder is listed once, however many links lead to it, so loops of links end.  It is listed under its real name
     if that is within the walk.  `FIRST_FOLDER`s come first and targets of links last, so that a limit cuts off what
     matters least.  For the same reason no folder may use more than half of the remaining entries.  Hidden folders and
-    `SKIPPED_FOLDERS` are not entered.  Folders that could not be listed are in `problems`.
+    `SKIPPED_FOLDERS` are not entered.  Folders that could not be listed are in `problems`.  With `within`, links that
+    lead out of these folders are left out, and are problems.
 
     Raises:
         NotFoundError, AccessError: if the first folder itself cannot be listed.
@@ -100,7 +109,8 @@ def walk(path: str, max_depth: int = MAX_DEPTH, max_entries: int = MAX_ENTRIES, 
     store = _store(path)
     store.forget(path)
     folders = store.max_folders if max_folders is None else min(max_folders, store.max_folders)
-    return Walker(store, max_depth, max_entries, folders).run(path)
+    real = None if within is None else tuple(map(os.path.realpath, within))
+    return Walker(store, max_depth, max_entries, folders, real).run(path)
 
 
 def _store(path: str) -> Store:

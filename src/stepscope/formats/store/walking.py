@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import field
+import os
+from collections.abc import Sequence
+from dataclasses import field, replace
 
 from stepscope.errors import InputError, Problem
 from stepscope.formats.store.base import Entry, Store
@@ -50,12 +52,17 @@ _FIRST, _ORDINARY, _LINKED = range(3)
 
 @dataclass
 class Walker:
-    """The state of one walk.  `queue` is a heap of (rank, depth, path)."""
+    """The state of one walk.  `queue` is a heap of (rank, depth, path).
+
+    Attributes:
+        within: the real paths that links may lead to; None for any.
+    """
 
     store: Store
     max_depth: int
     entries_left: int
     folders_left: int
+    within: tuple[str, ...] | None = None
     queue: list[tuple[int, int, str]] = field(default_factory=list)
     seen: set[object] = field(default_factory=set)
     folders: list[Folder] = field(default_factory=list)
@@ -86,11 +93,18 @@ class Walker:
         if is_cut:
             self._add_problem(path, f"only the first {len(entries):,} entries of this folder were checked")
             self._add_cut_off(path, entries)
-        entries.sort(key=lambda entry: entry.name)
+        entries = [entry for entry in sorted(entries, key=lambda entry: entry.name) if self._may_follow(entry)]
         self.folders.append(Folder(path, depth, tuple(entry for entry in entries if not entry.is_folder)))
         for entry in entries:
             if entry.is_folder and not _is_skipped(entry.name):
                 self._enqueue(rank, depth + 1, entry)
+
+    def _may_follow(self, entry: Entry) -> bool:
+        if self.within is None or not entry.is_link or is_within(entry.path, self.within):
+            return True
+        problem = Problem("link", "a link that leads out of the logdir was not followed", entry.path)
+        self.problems.append(replace(problem, hint="--follow-links allows it"))
+        return False
 
     def _add_cut_off(self, path: str, entries: list[Entry]) -> None:
         """Adds the folder that matters most if it is among the names that were not read, in place."""
@@ -118,6 +132,12 @@ class Walker:
     def _add_problem(self, path: str, reason: str, code: str = "search-bound") -> None:
         hint = "give a path closer to the profiles"
         self.problems.append(Problem(code=code, reason=reason, path=path, hint=hint))
+
+
+def is_within(path: str, real_folders: Sequence[str]) -> bool:
+    """Whether a local path lies in one of some real folders once all links are followed."""
+    real = os.path.realpath(path)
+    return any(real == folder or real.startswith(f"{folder.rstrip(os.sep)}{os.sep}") for folder in real_folders)
 
 
 def _is_skipped(name: str) -> bool:

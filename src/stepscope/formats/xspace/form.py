@@ -25,7 +25,7 @@ class XSpaceFormat(Format):
         content = _skip_texts(content)
         if not content.startswith(b"\x0a") or content.lstrip()[:1] in (b"{", b"["):
             return False
-        length, position = _varint(content, 1)
+        length, position = read_varint(content, 1)
         if length is None or length >= 1 << 40 or position >= len(content):
             return False
         if length == 0:
@@ -40,20 +40,20 @@ def _skip_texts(content: bytes) -> bytes:
     for _ in range(_MOST_TEXTS):
         if content[:1] not in _TEXT_TAGS or not _is_short_text(content, 1):
             break
-        length, start = _varint(content, 1)
+        length, start = read_varint(content, 1)
         content = content[start + (length or 0) :]
     return content
 
 
 def _is_short_text(content: bytes, position: int) -> bool:
     """True if the bytes at a position can be a plane's name, or the start of one."""
-    length, start = _varint(content, position)
+    length, start = read_varint(content, position)
     if length is None or length > _LONGEST_NAME:
         return False
     return content[start : start + length].decode("utf-8", "replace").isprintable()
 
 
-def _varint(content: bytes, position: int) -> tuple[int | None, int]:
+def read_varint(content: bytes, position: int) -> tuple[int | None, int]:
     """The number at a position and the position after it; None if there is none."""
     value = 0
     for count, byte in enumerate(content[position : position + 10]):

@@ -77,7 +77,7 @@ cdef inline int64_t read_event(Scan *scan, int64_t at) noexcept nogil:
         at = _read_member(scan, &event, _short_key(scan.text, key), key.value)
         if at < 0:
             return at
-    return at + 1 if _put_row(scan, &event) else NO_MEMORY
+    return at + 1 if put_row(scan, &event) else NO_MEMORY
 
 
 cdef inline uint64_t _short_key(Window text, Key key) noexcept nogil:
@@ -230,13 +230,13 @@ cdef inline int64_t _read_stat(Scan *scan, Event *event, int64_t name, int64_t a
             memcpy(&bits, &number.real, sizeof(double))
         else:
             bits = number.integer
-        return number.after if _put_stat(scan, event, name, number.tag, bits) else NO_MEMORY
-    if token.after >= 0 and not _put_stat(scan, event, name, STRING, token.text):
+        return number.after if put_stat(scan, event, name, number.tag, bits) else NO_MEMORY
+    if token.after >= 0 and not put_stat(scan, event, name, STRING, token.text):
         return NO_MEMORY
     return token.after
 
 
-cdef inline bint _put_stat(Scan *scan, Event *event, int64_t name, int tag, int64_t bits) noexcept nogil:
+cdef inline bint put_stat(Scan *scan, Event *event, int64_t name, int tag, int64_t bits) noexcept nogil:
     cdef Stats *stats = &scan.stats
     if not make_room_for_stats(stats, event.stats + 1):
         return False
@@ -258,7 +258,7 @@ cdef inline bint _put_slow(Scan *scan, Event *event, int64_t begin, int64_t end)
     return True
 
 
-cdef inline bint _put_row(Scan *scan, const Event *event) noexcept nogil:
+cdef inline bint put_row(Scan *scan, const Event *event) noexcept nogil:
     """Writes a row behind those that count."""
     cdef Rows *rows = &scan.rows
     cdef int64_t row = rows.count

@@ -113,15 +113,6 @@ cdef class Scanner:
         damaged: places that were stepped over; `damaged_at` is where the first is in its text.
     """
 
-    cdef Scan _scan
-    cdef int32_t *_became  # of an absorbed scanner: its texts as those of the one that absorbed it
-    cdef int64_t _became_count
-    cdef int64_t _became_room
-    cdef readonly int64_t at
-    cdef readonly bint recovering
-    cdef readonly int64_t damaged
-    cdef readonly int64_t damaged_at
-
     def __cinit__(self):
         memset(&self._scan, 0, sizeof(Scan))
         self.damaged_at = -1

@@ -1,4 +1,4 @@
-"""Decodes XSpace messages from protobuf's wire format to columns.
+"""Decodes XSpace messages and Perfetto packets from protobuf's wire format to columns.
 
 All functions work on byte ranges of one buffer and never read past the end of their range.  So damaged input can at
 worst cause wrong numbers inside the damaged message, never a read out of bounds.  Framing is checked level by level:
@@ -8,6 +8,8 @@ a damaged event is skipped by its length, a damaged line or plane ends at the da
     plane  = { line | metadata }  scan_fields, walk_metadata
     line   = { event }            scan_lines, which skips the events, then decode_events
     event  = { stat }             StatTable
+
+    trace  = { packet }           PacketDecoder
 """
 
 from __future__ import annotations
@@ -76,19 +78,45 @@ from stepscope.kernels.wire.metadata import (
     STAT_STOP,
     walk_metadata,
 )
+from stepscope.kernels.wire.packets import (
+    BROKEN,
+    BY_DEFLATE,
+    BY_ZSTD,
+    COMPRESSED,
+    COUNTER_TRACK,
+    CUT,
+    DISORDERED,
+    DONE,
+    GPU_COUNTER_TRACK,
+    NAMED_TRACK,
+    PROCESS_TRACK,
+    QUEUE_TRACK,
+    THREAD_TRACK,
+    UNKNOWN_TRACK,
+    PacketDecoder,
+    find_packet,
+)
 from stepscope.kernels.wire.texts import Interner
 
 __all__ = [
     "BAD_TAG",
     "BAD_TIMES",
     "BAD_VARINT",
+    "BROKEN",
     "BROKEN_AT",
     "BROKEN_CODE",
+    "BY_DEFLATE",
+    "BY_ZSTD",
+    "COMPRESSED",
+    "COUNTER_TRACK",
+    "CUT",
     "CUT_AT",
     "CUT_EVENTS",
     "CUT_LINE",
+    "DISORDERED",
     "DISPLAY_ID",
     "DISPLAY_NAME",
+    "DONE",
     "DURATION_PS",
     "EVENTS",
     "EVENTS_SEEN",
@@ -100,6 +128,7 @@ __all__ = [
     "FIELD_WIDTH",
     "FLAG_AGGREGATE",
     "FLAG_IF_NONZERO",
+    "GPU_COUNTER_TRACK",
     "HEADER_WIDTH",
     "LINE_ID",
     "LINE_NAME",
@@ -111,9 +140,12 @@ __all__ = [
     "META_ID",
     "META_NAME",
     "META_WIDTH",
+    "NAMED_TRACK",
     "NAME_OCCURRENCES",
     "OUTCOME_WIDTH",
     "OVERRUN",
+    "PROCESS_TRACK",
+    "QUEUE_TRACK",
     "RANGE_LINE",
     "RANGE_ROOM",
     "RANGE_ROW",
@@ -126,13 +158,17 @@ __all__ = [
     "STAT_STOP",
     "STOP_AT",
     "STOP_CODE",
+    "THREAD_TRACK",
+    "UNKNOWN_TRACK",
     "UNNAMED",
     "UNSORTED",
     "EventTable",
     "Interner",
     "Lookups",
+    "PacketDecoder",
     "StatTable",
     "decode_events",
+    "find_packet",
     "scan_fields",
     "scan_lines",
     "walk_metadata",

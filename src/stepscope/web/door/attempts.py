@@ -1,4 +1,8 @@
-"""Limits how often somebody may try tokens."""
+"""Limits how often wrong tokens are looked at.
+
+What is counted is what failed: a right token passes from every address, so nobody can lock out the colleagues behind
+the same proxy.  That helps nobody to guess one: a token has 16 characters or more.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import time
 from collections import OrderedDict, deque
 
 MOST_FAILURES = 10
-"""Wrong tokens from one address within WINDOW_SECONDS; then its next attempts are refused unread."""
+"""Wrong tokens from one address within WINDOW_SECONDS; the next wrong ones are told to wait."""
 
 WINDOW_SECONDS = 300.0
 MOST_ADDRESSES = 10_000

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import logging
+import math
+import time
+from contextlib import suppress
+from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from werkzeug import Request
 
+from stepscope.errors import BusyError
 from stepscope.records import dataclass
 from stepscope.web.answers import Answer, Refused, json_answer
 from stepscope.web.door.attempts import Attempts
@@ -15,6 +21,7 @@ from stepscope.web.door.login import login_page, safe_next
 from stepscope.web.door.proxies import Proxies
 from stepscope.web.door.roles import Role, Visitor
 from stepscope.web.door.tokens import COOKIE_SECONDS, Token, Tokens, visitor_with
+from stepscope.web.people.words import WordStore
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIEnvironment
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 COOKIE = "stepscope_login"
 LONGEST_NAME = 100
 
+_FRESH_SECONDS = 2.0
 _BEARER = "Bearer "
 _log = logging.getLogger(__name__)
 
@@ -34,11 +42,15 @@ class DoorOptions:
         tokens: the accepted tokens.
         proxies: the proxies that are believed.
         identity_role: the role of those whom a proxy names.
+        token_file: where the tokens were read; it is read again when it changes.
+        store: keeps the logins that have ended.
     """
 
     tokens: tuple[Token, ...]
     proxies: Proxies
     identity_role: Role = Role.LABEL
+    token_file: Path | None = None
+    store: WordStore = field(default_factory=lambda: WordStore(None))
 
 
 class Door:
@@ -46,8 +58,10 @@ class Door:
 
     def __init__(self, options: DoorOptions) -> None:
         self.options = options
-        self._tokens = Tokens(options.tokens)
+        self._tokens = Tokens(options.tokens, options.token_file)
         self._attempts = Attempts()
+        self._ended: frozenset[str] = frozenset()
+        self._ended_until = 0.0
 
     def outside(self, environ: WSGIEnvironment) -> WSGIEnvironment:
         """The request as its client sent it."""
@@ -56,13 +70,12 @@ class Door:
     def admit(self, request: Request) -> Visitor | Answer:
         """The visitor who sends a request; or the answer, if it is about coming in, or nobody known sends it.
 
-        Raises Refused (429) for who has tried too many tokens.
+        Raises BusyError (429) for who has tried too many wrong tokens.
         """
         if request.path == "/login":
             return self._log_in(request) if request.method == "POST" else self._show_page(request)
         if request.path == "/logout" and request.method == "POST":
-            _refuse_other_sites(request)
-            return _go(f"{request.script_root}/login", _cookie(request, "", 0))
+            return self._log_out(request)
         visitor = self._find_by_proxy(request) or self._find_by_token(request) or self._find_by_cookie(request)
         return visitor or self._turn_away(request)
 
@@ -83,17 +96,26 @@ class Door:
         return visitor_with(token, _address(request)) if token else None
 
     def _find_by_cookie(self, request: Request) -> Visitor | None:
-        token = self._tokens.read_cookie(request.cookies.get(COOKIE, ""))
-        return visitor_with(token, _address(request)) if token else None
+        login = self._tokens.read_cookie(request.cookies.get(COOKIE, ""))
+        if login is None or login.id in self._ended_logins():
+            return None
+        return visitor_with(login.token, _address(request))
+
+    def _ended_logins(self) -> frozenset[str]:
+        """The logins that have ended, as of a moment ago: other servers may have ended some."""
+        if time.monotonic() >= self._ended_until:
+            self._ended |= self.options.store.ended_logins()
+            self._ended_until = time.monotonic() + _FRESH_SECONDS
+        return self._ended
 
     def _check(self, request: Request, text: str) -> Token | None:
-        """The token of a text; None if it is wrong.  Raises Refused (429) after too many wrong ones."""
-        address = _address(request)
-        seconds = self._attempts.seconds_to_wait(address)
-        if seconds:
-            raise Refused(429, "too many wrong tokens came from this address", f"try again in {seconds:.0f} s")
+        """The token of a text; None if it is wrong.  Raises BusyError (429) after too many wrong ones."""
         token = self._tokens.find(text)
         if token is None:
+            address = _address(request)
+            seconds = self._attempts.seconds_to_wait(address)
+            if seconds:
+                raise BusyError.for_seconds(math.ceil(seconds), "too many wrong tokens came from this address")
             self._attempts.add_failure(address)
             _log.warning("a wrong token from %s", address)
         return token
@@ -111,6 +133,16 @@ class Door:
             return login_page(request.script_root, wanted, "This token is not known.", 401)
         cookie = _cookie(request, self._tokens.make_cookie(token), COOKIE_SECONDS)
         return _go(safe_next(wanted, request.script_root), cookie)
+
+    def _log_out(self, request: Request) -> Answer:
+        """Ends the login for whoever has its cookie, here at once and on other servers within moments."""
+        _refuse_other_sites(request)
+        login = self._tokens.read_cookie(request.cookies.get(COOKIE, ""))
+        if login is not None:
+            self._ended |= {login.id}
+            with suppress(Refused):  # this server knows it
+                self.options.store.end_login(login.id, login.until)
+        return _go(f"{request.script_root}/login", _cookie(request, "", 0))
 
     def _turn_away(self, request: Request) -> Answer:
         """The login page for people, an error for programs."""

@@ -1,20 +1,22 @@
 """Tokens, and the signed cookies that stand for them in a browser.
 
-A cookie is signed with a key made of its token, so servers with the same tokens accept each other's cookies, nothing
-has to be stored, and a token that is taken away takes its cookies with it.
+A cookie is signed with a key made of its token, so servers with the same tokens accept each other's cookies, and a
+token that is taken away takes its cookies with it.  Only the logins that have ended before their time are stored.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import os
+import re
 import secrets
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from stepscope.errors import UsageError
+from stepscope.errors import OutputError, UsageError
 from stepscope.records import dataclass
 from stepscope.web.door.roles import Role, Visitor
 
@@ -25,6 +27,10 @@ CLOCK_SKEW_SECONDS = 300
 """How far the clocks of two servers may be apart."""
 
 _PURPOSE = b"stepscope cookie 1"
+_COOKIE = re.compile(
+    r"(?P<body>2\.(?P<token>[0-9a-f]{12})\.(?P<issued>[0-9]{1,12})\.(?P<login>[0-9a-f]{16}))\.(?P<signature>[0-9a-f]{64})"
+)
+_log = logging.getLogger(__name__)
 _ROLES = {role.name.lower(): role for role in Role}
 
 
@@ -72,6 +78,13 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
 
     Raises UsageError if the file cannot be read, others may read it, or a line is no token.
     """
+    found = [_parse_line(line, path) for line in _lines(path) if _is_token(line)]
+    if not found:
+        raise UsageError("there is no token in this file", path=path, hint="write one a line")
+    return tuple(found)
+
+
+def _lines(path: Path) -> list[str]:
     try:
         mode = path.stat().st_mode
         lines = path.read_text("utf-8").splitlines()
@@ -79,10 +92,41 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         raise UsageError("the tokens cannot be read", path=path, hint="give a file of text lines") from error
     if os.name == "posix" and mode & 0o007:
         raise UsageError("other users may read these tokens", path=path, hint=f"chmod o-rwx {path}")
-    found = [_parse_line(line, path) for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not found:
-        raise UsageError("there is no token in this file", path=path, hint="write one a line")
-    return tuple(found)
+    return lines
+
+
+def _is_token(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def add_token(path: Path, text: str, role: Role, name: str) -> None:
+    """Adds a token to a file, which is made if there is none.  Raises UsageError, OutputError."""
+    lines = _lines(path) if path.exists() else []
+    _write_lines(path, [*lines, f"{text} {role.name.lower()} {' '.join(name.split())}".rstrip()])
+
+
+def remove_token(path: Path, wanted: str) -> None:
+    """Removes a token from a file by its id or name.  Raises UsageError, OutputError."""
+    lines = _lines(path)
+    found = [
+        line for line in lines if _is_token(line) and wanted in ((token := _parse_line(line, path)).id, token.name)
+    ]
+    if len(found) != 1:
+        what = f"there are {len(found)} tokens named {wanted!r}" if found else f"there is no token {wanted!r}"
+        raise UsageError(what, path=path, hint="give one of the listed ids")
+    _write_lines(path, [line for line in lines if line is not found[0]])
+
+
+def _write_lines(path: Path, lines: Sequence[str]) -> None:
+    """Replaces the file at once: a server reads the old tokens or the new ones."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        mode = path.stat().st_mode & 0o770 if path.exists() else 0o600
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+        new.replace(path)
+    except OSError as error:
+        raise OutputError(error.strerror or "cannot be written", path=path) from error
 
 
 def _parse_line(line: str, path: Path) -> Token:
@@ -100,38 +144,70 @@ def parse_role(text: str) -> Role:
     return _ROLES[text.lower()]
 
 
-class Tokens:
-    """The tokens that a server accepts."""
+@dataclass(frozen=True)
+class Login:
+    """A login in a browser: its token, its id, and until when its cookie may be valid, in seconds since 1970."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = tuple(tokens)
+    token: Token
+    id: str
+    until: float
+
+
+class Tokens:
+    """The tokens that a server accepts.
+
+    Args:
+        tokens: those to begin with.
+        path: their file, which is read again when it changes; a file that cannot be read changes nothing.
+    """
+
+    def __init__(self, tokens: Sequence[Token], path: Path | None = None) -> None:
+        self._tokens, self._path = tuple(tokens), path
+        self._seen = _stamp(path)
+
+    def _current(self) -> tuple[Token, ...]:
+        if self._path is not None and (stamp := _stamp(self._path)) != self._seen:
+            self._seen = stamp
+            try:
+                self._tokens = read_tokens(self._path)
+            except UsageError as error:
+                _log.error("the tokens stay as they were: %s", error)
+        return self._tokens
 
     def find(self, text: str) -> Token | None:
         """The token of a text; all are compared, so that the time says nothing."""
         digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
         found = None
-        for token in self._tokens:
+        for token in self._current():
             if hmac.compare_digest(token.digest, digest):
                 found = token
         return found
 
     def make_cookie(self, token: Token, now: float | None = None) -> str:
-        """The value of a cookie that stands for a token for some hours."""
+        """The value of a cookie that stands for a token for some hours; each is a login of its own."""
         issued = int(time.time() if now is None else now)
-        body = f"1.{token.id}.{issued}"
+        body = f"2.{token.id}.{issued}.{secrets.token_hex(8)}"
         return f"{body}.{_sign(token, body)}"
 
-    def read_cookie(self, value: str, now: float | None = None) -> Token | None:
-        """The token that a cookie stands for; None if it is forged, too old, or from the future."""
-        body, _, signature = value.rpartition(".")
-        parts = body.split(".")
-        if len(value) > 200 or len(parts) != 3 or parts[0] != "1" or not (parts[2].isascii() and parts[2].isdecimal()):
+    def read_cookie(self, value: str, now: float | None = None) -> Login | None:
+        """The login that a cookie stands for; None if it is forged, too old, or from the future."""
+        found = _COOKIE.fullmatch(value)
+        token = found and next((token for token in self._current() if token.id == found["token"]), None)
+        if not found or not token or not hmac.compare_digest(_sign(token, found["body"]), found["signature"]):
             return None
-        token = next((token for token in self._tokens if token.id == parts[1]), None)
-        if token is None or not hmac.compare_digest(_sign(token, body).encode(), signature.encode("utf-8", "replace")):
-            return None
-        age = (time.time() if now is None else now) - int(parts[2])
-        return token if -CLOCK_SKEW_SECONDS <= age <= COOKIE_SECONDS else None
+        issued = int(found["issued"])
+        age = (time.time() if now is None else now) - issued
+        is_valid = -CLOCK_SKEW_SECONDS <= age <= COOKIE_SECONDS
+        return Login(token, found["login"], issued + COOKIE_SECONDS + CLOCK_SKEW_SECONDS) if is_valid else None
+
+
+def _stamp(path: Path | None) -> tuple[int, int] | None:
+    """What changes with a file."""
+    try:
+        found = None if path is None else path.stat()
+    except OSError:
+        return None
+    return found and (found.st_mtime_ns, found.st_size)
 
 
 def _sign(token: Token, body: str) -> str:

@@ -17,6 +17,8 @@ from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
+from stepscope.errors import BusyError
+from stepscope.formats import store
 from stepscope.formats.base import format_of
 from stepscope.formats.kineto.text import UnpackedSize
 from stepscope.formats.sniffing import sniff
@@ -29,8 +31,11 @@ DEFAULT_QUOTA = 4 << 30
 
 FOLDER = "uploads"
 STAGING = ".stepscope-uploads"
-MOST_OPEN = 16
-STALE_SECONDS = 3600.0
+MOST_OPEN = 4
+"""Uploads of one person at the same time."""
+MOST_OPEN_OF_ALL = 64
+STALE_SECONDS = 60.0
+"""After this time without a piece an upload has ended; a slow line brings one of 1 MiB in 10."""
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,150}", re.ASCII)
 
@@ -41,6 +46,7 @@ class Upload:
 
     Attributes:
         id: its id in addresses.
+        person: who sends it; nobody else may go on with it or cancel it.
         name: the file's name.
         size: how many bytes it will have.
         path: where its bytes go for now.
@@ -51,6 +57,7 @@ class Upload:
     """
 
     id: str
+    person: str
     name: str
     size: int
     path: Path
@@ -76,34 +83,46 @@ class Uploads:
 
     @property
     def is_available(self) -> bool:
-        """Whether there is a folder for uploads that this process may write to."""
-        return self._logdir is not None and self._logdir.is_dir() and os.access(self._logdir, os.W_OK)
+        """Whether there is a folder for uploads that this process may write to, and no link leads out of it."""
+        logdir = self._logdir
+        if logdir is None or not logdir.is_dir() or not os.access(logdir, os.W_OK):
+            return False
+        places = (logdir / STAGING, logdir / FOLDER / "plugins" / "profile")
+        return all(store.is_within(str(place), [os.path.realpath(logdir)]) for place in places)
 
-    def begin(self, name: str, size: int) -> Upload:
-        """Begins an upload.  Raises Refused: 400 for a name or size that cannot be, 409, 413 above the quota, 429."""
+    def begin(self, person: str, name: str, size: int) -> Upload:
+        """Begins an upload.
+
+        Raises Refused (400 for a name or size that cannot be, 409, 413 above the quota) or BusyError (429).
+        """
         if self._logdir is None or not self.is_available:
             raise Refused(409, "there is no folder to upload to", "ask who runs this server")
         if not _NAME.fullmatch(name) or format_of(name) is None:
             raise Refused(400, "this is not the name of a profile", "such as host.xplane.pb or rank0.pt.trace.json.gz")
         with self._lock:
             self._drop_stale()
-            if len(self._open) >= MOST_OPEN:
-                raise Refused(429, "too many uploads are open", "wait until some of them have ended")
-            free = self._quota - self._used_bytes() - sum(upload.size for upload in self._open.values())
+            own = [upload for upload in self._open.values() if upload.person == person]
+            if len(own) >= MOST_OPEN or len(self._open) >= MOST_OPEN_OF_ALL:
+                raise BusyError.for_seconds(int(STALE_SECONDS), "too many uploads are open")
+            # What others have only announced blocks nobody.
+            free = self._free_bytes() - sum(upload.size - upload.done for upload in own)
             if not 0 < size <= free:
                 raise Refused(413, "the upload does not fit", f"{max(free, 0):,} bytes are free for uploads")
             number = secrets.token_hex(8)
             place = self._logdir / STAGING / number
-            upload = Upload(number, name, size, place, UnpackedSize(size), touched=time.monotonic())
+            upload = Upload(number, person, name, size, place, UnpackedSize(size), touched=time.monotonic())
             self._open[number] = upload
         return upload
 
-    def add(self, number: str, offset: int, piece: bytes) -> Upload:
+    def add(self, person: str, number: str, offset: int, piece: bytes) -> Upload:
         """Adds a piece.  Raises Refused: 404, 409 for a piece that does not follow the last, 413, 507 without space."""
         with self._lock:
-            upload = self._find(number)
+            upload = self._find(person, number)
+            if len(piece) > self._free_bytes():
+                self._drop(upload)
+                raise Refused(413, "the upload does not fit any more", "others have uploaded meanwhile")
         with upload.busy:
-            self._find(number)  # it may have ended while another piece was added
+            self._find(person, number)  # it may have ended while another piece was added
             if offset != upload.done:
                 raise Refused(409, f"the next piece starts at {upload.done:,}", "go on from there")
             try:
@@ -130,10 +149,10 @@ class Uploads:
         except OSError as error:
             raise _refuse_write(error) from error
 
-    def finish(self, number: str) -> Path:
+    def finish(self, person: str, number: str) -> Path:
         """Moves a whole upload to where the page finds it; returns its folder.  Raises Refused if it is no profile."""
         with self._lock:
-            upload = self._find(number)
+            upload = self._find(person, number)
             if upload.done != upload.size:
                 raise Refused(409, f"only {upload.done:,} of {upload.size:,} bytes came", "send the rest first")
             try:
@@ -148,10 +167,10 @@ class Uploads:
             finally:
                 self._drop(upload)
 
-    def cancel(self, number: str) -> None:
+    def cancel(self, person: str, number: str) -> None:
         """Forgets an upload.  Raises Refused (404)."""
         with self._lock:
-            upload = self._find(number)
+            upload = self._find(person, number)
         with upload.busy, self._lock:
             self._drop(upload)
 
@@ -163,10 +182,11 @@ class Uploads:
         upload.path.replace(folder / upload.name)
         return folder
 
-    def _find(self, number: str) -> Upload:
-        if number not in self._open:
+    def _find(self, person: str, number: str) -> Upload:
+        upload = self._open.get(number)
+        if upload is None or upload.person != person:
             raise Refused(404, "there is no such upload", "it may have taken too long; begin again")
-        return self._open[number]
+        return upload
 
     def _drop(self, upload: Upload) -> None:
         self._open.pop(upload.id, None)
@@ -180,14 +200,15 @@ class Uploads:
             if upload.touched < time.monotonic() - STALE_SECONDS:
                 self._drop(upload)
 
-    def _used_bytes(self) -> int:
+    def _free_bytes(self) -> int:
+        """What is left of the quota beside what was uploaded and what has come of open uploads."""
         assert self._logdir is not None
-        found = 0
+        found = sum(upload.done for upload in self._open.values())
         for folder, _, names in os.walk(self._logdir / FOLDER):
             for name in names:
                 with suppress(OSError):
                     found += (Path(folder) / name).stat().st_size
-        return found
+        return self._quota - found
 
     def close(self) -> None:
         """Removes what has not ended."""

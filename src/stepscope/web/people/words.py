@@ -144,6 +144,31 @@ class WordStore:
         except (sqlite3.Error, OSError) as error:
             raise Refused(409, "this server cannot sign links", "ask who runs this server") from error
 
+    def end_login(self, login: str, until: float) -> None:
+        """Notes for all servers that a login has ended, which would otherwise last until a time.
+
+        Raises:
+            Refused: 409 if there is no store, or it cannot be written.
+        """
+        if self.path is None:
+            raise Refused(409, "this server cannot note it", f"set {STORE_VARIABLE} to a file")
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._open() as connection, _transaction(connection):
+                connection.execute("CREATE TABLE IF NOT EXISTS ended (login TEXT PRIMARY KEY, until REAL NOT NULL)")
+                connection.execute("DELETE FROM ended WHERE until < ?", (time.time(),))
+                connection.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", (login, until))
+        except (sqlite3.Error, OSError) as error:
+            raise Refused(409, "this server cannot note it", "ask who runs this server") from error
+
+    def ended_logins(self) -> frozenset[str]:
+        """The logins that have ended before their time."""
+        if self.path is None or not self.path.exists():
+            return frozenset()
+        with suppress(sqlite3.Error, OSError), self._open() as connection:
+            return frozenset(str(row[0]) for row in connection.execute("SELECT login FROM ended"))
+        return frozenset()
+
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         assert self.path is not None

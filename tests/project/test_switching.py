@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stepscope.web.switching import SECONDS, switching_quickly
+from stepscope.switching import SECONDS, switching_quickly
 
 
 @pytest.fixture(autouse=True)

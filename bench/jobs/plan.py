@@ -1,34 +1,27 @@
-"""Training jobs of many ranks, whose times and faults are known because they are simulated.
+"""What the ranks of a training job do, step by step, as a graph of nodes.
 
-    python -m bench.jobs FOLDER --kind 1f1b --world 8 --fault stages
-
-writes one PyTorch trace a rank, and `truth.json`: what was planted, and what the job gains without it or with equal
-work, each from a simulation of its own.  A fault is made as strong as it takes to slow the job down by `slowdown`.
+Lengths are those of a large transformer on a current GPU, rounded; a fault changes them, and what follows is simulated.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from bench.schedules import SCHEDULES, Action, order_stage, place_transfers
-from bench.simulate import CALL_US, F64, Event, Graph, Peer, Process
+from bench.jobs.schedules import SCHEDULES, Action, order_stage, place_transfers
+from bench.jobs.simulate import CALL_US, F64, Event, Graph, Peer, Process
 
 KINDS = ("ddp", "fsdp", "tensor", "expert", "context", *SCHEDULES)
-FAULTS = ("stages", "layers", "sequences", "machine", "garbage", "link", "input")
 COMPUTE, AXES = 7, {"tensor": 20, "context": 22, "expert": 24, "data": 28, "pipeline": 30, "embedding": 36}
 ATTENTION_US, MLP_US, EMBEDDING_US, LOSS_US, OPTIMIZER_US = 700.0, 1300.0, 60.0, 100.0, 400.0
 TRANSFER_US = {"tensor": 80.0, "context": 150.0, "expert": 200.0, "data": 400.0, "pipeline": 120.0, "embedding": 100.0}
 LAYER_HOST_US, INPUT_US = 60.0, 300.0
 NOISE = {"kernel": 0.01, "transfer": 0.03, "host": 0.1}
-PAUSE_CHANCE = 0.4  # of a garbage collection in a step of a rank
 
 
 @dataclass(frozen=True)
@@ -91,23 +84,20 @@ class Job:
     @cached_property
     def groups(self) -> dict[tuple[str, int], Group]:
         """The process group of each axis and rank."""
-        named: dict[tuple[str, tuple[int, ...]], str] = {}
-        places = [self.place(rank) for rank in range(self.world)]
-        together: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-        keys: dict[tuple[str, int], tuple[str, tuple[int, ...]]] = {}
-        for rank, place in enumerate(places):
+        members: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        keys: dict[tuple[str, int], tuple[str, ...]] = {}
+        for rank in range(self.world):
+            place = self.place(rank)
+            block = place["data"] // min(8, self.world // 4)
             for axis in AXES:
-                own = "pipeline" if axis == "embedding" else "data" if axis == "expert" else axis
-                key = tuple(at for name, at in place.items() if name not in (own, "context" * (axis == "data")))
-                key += (place["data"] // min(8, self.world // 4),) if axis == "expert" else ()
-                keys[axis, rank] = (axis, key)
+                over = {"data": ("data", "context"), "expert": ("data",), "embedding": ("pipeline",)}.get(axis, (axis,))
+                key = (axis, *(f"{name}{at}" for name, at in place.items() if name not in over))
+                key += (f"block{block}",) if axis == "expert" else ()
                 if axis != "embedding" or place["pipeline"] in (0, self.sizes["pipeline"] - 1):
-                    together.setdefault((axis, key), []).append(rank)
-        for number, key_of in enumerate(together):
-            named[key_of] = str(number + 1)
-        return {
-            at: Group(named[key], at[0], tuple(together[key])) for at, key in keys.items() if at[1] in together[key]
-        }
+                    members[key].append(rank)
+                    keys[axis, rank] = key
+        names = {key: str(number + 1) for number, key in enumerate(members)}
+        return {at: Group(names[key], at[0], tuple(members[key])) for at, key in keys.items()}
 
 
 class Group(NamedTuple):
@@ -391,221 +381,3 @@ class _Trainer:
 
     def _noisy(self, span: float, kind: str) -> float:
         return span * float(np.exp(self.rng.standard_normal() * NOISE[kind] * self.job.noise))
-
-
-# ---- faults ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What is wrong, and where: `cause` is one of FAULTS, strength a factor less 1, or ms."""
-
-    cause: str
-    strength: float = 0.0
-    stage: int | None = None
-    ranks: tuple[int, ...] = ()
-
-
-def faults_of(kind: str) -> tuple[str, ...]:
-    """The faults that a kind of job can have, and that can be told from its traces."""
-    staged, single = kind in SCHEDULES, kind in ("ddp", "fsdp")
-    return tuple(
-        fault for fault in FAULTS if (staged or fault not in ("stages", "layers")) and not (single and fault == "link")
-    )
-
-
-def plant_fault(plan: Plan) -> Fault | None:
-    """The job's fault, as strong as the job asks for; additional layers come in whole."""
-    fault = _place_fault(plan)
-    return replace(fault, strength=find_strength(plan, fault)) if fault and fault.cause != "layers" else fault
-
-
-def _place_fault(plan: Plan) -> Fault | None:
-    """Where the job's fault is, before it is known how strong."""
-    job, rng = plan.job, np.random.default_rng([plan.job.seed, 7])
-    stages = job.sizes["pipeline"]
-    if job.fault == "stages":
-        return Fault("stages", stage=stages - 1)
-    if job.fault == "layers":
-        return Fault("layers", stage=stages // 2)
-    if job.fault == "machine":
-        host = int(rng.integers(job.world // job.per_host))
-        return Fault("machine", ranks=tuple(range(host * job.per_host, (host + 1) * job.per_host)))
-    if job.fault == "link":
-        return Fault("link", ranks=_choose_link(plan, rng))
-    if job.fault == "input":
-        return Fault("input", ranks=(int(rng.choice(sorted({one.rank for one in plan.work if one.kind == "input"}))),))
-    return Fault(job.fault) if job.fault else None
-
-
-def _choose_link(plan: Plan, rng: np.random.Generator) -> tuple[int, ...]:
-    axis = "pipeline" if plan.job.kind in SCHEDULES else "data" if plan.job.kind == "tensor" else plan.job.kind
-    members = sorted({one.members for one in plan.work if one.kind.startswith(axis)})
-    return tuple(sorted(members[rng.integers(len(members))][:2]))
-
-
-def apply_fault(plan: Plan, fault: Fault | None, strength: float) -> F64:
-    """The spans of all nodes with the fault."""
-    spans = np.array(plan.graph.span)
-    if fault is None or fault.cause == "layers":
-        return spans
-    columns, rng = plan.columns, np.random.default_rng([plan.job.seed, 8])
-    kind, rank = columns["kind"], columns["rank"]
-    own = spans[columns["node"]]
-    on_device = np.isin(kind, ("forward", "backward", "weight", "loss", "loss_backward", "optimizer"))
-    if fault.cause == "stages":
-        own[np.isin(kind, ("loss", "loss_backward"))] *= 1 + strength
-    elif fault.cause == "machine":
-        own[on_device & np.isin(rank, fault.ranks)] *= 1 + strength
-    elif fault.cause == "sequences":
-        factor = np.exp(strength * columns["sequence"])
-        own *= np.where(columns["sequence"] != 0, factor / factor[columns["sequence"] != 0].mean(), 1.0)
-    elif fault.cause == "garbage":
-        own[_paused(plan, rng)] += 1000 * strength
-    elif fault.cause == "link":
-        own[[len(one.members) > 1 and set(fault.ranks) <= set(one.members) for one in plan.work]] *= 1 + strength
-    else:
-        own[(kind == "input") & np.isin(rank, fault.ranks)] += 1000 * strength
-    spans[columns["node"]] = own
-    return spans
-
-
-def _paused(plan: Plan, rng: np.random.Generator) -> list[int]:
-    """The work of the host in which garbage is collected: in some steps of each rank, once."""
-    rows = np.flatnonzero(plan.columns["kind"] == "host")
-    own = plan.columns["rank"][rows] * plan.job.steps + plan.columns["step"][rows]
-    each = np.split(rows, np.flatnonzero(np.diff(own)) + 1)
-    return [int(rng.choice(rows)) for rows in each if rng.random() < PAUSE_CHANCE]
-
-
-def find_strength(plan: Plan, fault: Fault) -> float:
-    """How strong the fault is that slows the job down as much as was asked for."""
-
-    def slowdowns(strengths: F64) -> F64:
-        spans = np.stack([apply_fault(plan, fault, 0.0), *(apply_fault(plan, fault, one) for one in strengths)], axis=1)
-        means = plan.steps_us(spans).mean(axis=0)
-        return means[1:] / means[0]
-
-    wide = 0.02 * 4.0 ** np.arange(5 if fault.cause == "sequences" else 11)
-    found = slowdowns(wide)
-    above = int(np.argmax(found >= plan.job.slowdown))
-    if found[above] < plan.job.slowdown:
-        raise ValueError(f"no {fault.cause} slows this job down {plan.job.slowdown} times")
-    near = np.linspace(wide[above - 1] if above else 0.0, wide[above], 9)
-    return float(np.interp(plan.job.slowdown, slowdowns(near), near))
-
-
-# ---- the truth -------------------------------------------------------------------------------------------------------
-
-_OP = {"loss": "forward", "loss_backward": "backward"}
-
-
-def equal_work(plan: Plan, spans: F64) -> F64:
-    """The spans of the work if in each step each op of a kind took as long as the mean of them, transfers the median.
-
-    An op is all that a rank does of one kind for one microbatch; its kernels keep their shares.
-    """
-    columns = plan.columns
-    kind = np.array([_OP.get(one, one) for one in columns["kind"].tolist()])
-    _, code = np.unique(kind, return_inverse=True)
-    keys = np.stack([columns["step"], code, columns["rank"], columns["part"], columns["microbatch"]], axis=1)
-    shared = np.array([len(one.members) > 1 for one in plan.work])
-    keys[shared, 2:] = np.arange(int(shared.sum()))[:, None]
-    _, first, op = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    own = spans[columns["node"]]
-    length = np.bincount(op.reshape(-1), own)
-    _, alike = np.unique(keys[first, :2], axis=0, return_inverse=True)
-    alike = alike.reshape(-1)
-    target = np.empty_like(length)
-    for each in range(int(alike.max()) + 1):
-        rows = alike == each
-        target[rows] = np.median(length[rows]) if shared[first[rows][0]] else length[rows].mean()
-    return own * (target / length)[op.reshape(-1)]
-
-
-def tell_truth(plan: Plan, fault: Fault | None) -> dict[str, object]:
-    """What is wrong with the job, and how long its steps are as they are, healthy, and with equal work."""
-    job, columns = plan.job, plan.columns
-    healthy = build_plan(replace(job, fault=None)) if job.fault == "layers" else plan
-    spans = apply_fault(plan, fault, fault.strength if fault else 0.0)
-    stage = np.array([job.place(rank)["pipeline"] for rank in columns["rank"].tolist()])
-    kinds = sorted({_OP.get(one, one) for one in columns["kind"].tolist()})
-    of_kind = np.array([_OP.get(one, one) for one in columns["kind"].tolist()])
-    worst = _worst_rank(plan, spans)
-    repaired = {
-        **{("stage", each): stage != each for each in range(job.sizes["pipeline"])},
-        **{("kind", each): of_kind != each for each in kinds},
-        ("only", "last_stage"): stage == job.sizes["pipeline"] - 1,
-        ("only", "worst_worker"): columns["rank"] == worst,
-    }
-    equal, nodes = equal_work(plan, spans), columns["node"]
-    variants = np.repeat(spans[:, None], 2 + len(repaired), axis=1)
-    for at, changed in enumerate([np.ones(len(nodes), bool), *repaired.values()]):
-        variants[nodes[changed], at + 1] = equal[changed]
-    steps = plan.steps_us(variants)
-    mean = steps.mean(axis=0)
-    found = dict(zip(repaired, mean[2:].tolist(), strict=True))
-    waste = max(mean[0] - mean[1], 1e-9)
-    well = healthy.steps_us(np.array(healthy.graph.span)[:, None])[:, 0]
-    return {
-        "fault": asdict(fault) if fault else None,
-        "step_ms": (steps[:, 0] / 1e3).tolist(),
-        "equal_step_ms": (steps[:, 1] / 1e3).tolist(),
-        "healthy_step_ms": (well / 1e3).tolist(),
-        "slowdown": mean[0] / mean[1],
-        "fault_slowdown": mean[0] / well.mean(),
-        "slowdown_of_stage": {at: found["stage", at] / mean[1] for at in range(job.sizes["pipeline"])},
-        "slowdown_of_kind": {at: found["kind", at] / mean[1] for at in kinds},
-        "worst_worker": worst,
-        "explained_by_worst_worker": (mean[0] - found["only", "worst_worker"]) / waste,
-        "explained_by_last_stage": (mean[0] - found["only", "last_stage"]) / waste,
-    }
-
-
-def _worst_rank(plan: Plan, spans: F64) -> int:
-    """The rank that has most to do by itself."""
-    alone = [len(one.members) == 1 for one in plan.work]
-    own = plan.columns["rank"][alone]
-    return int(np.argmax(np.bincount(own, spans[plan.columns["node"][alone]])))
-
-
-def make_job(folder: Path, job: Job) -> dict[str, object]:
-    """Simulates the job, and writes its traces and `truth.json`."""
-    from bench.job_traces import write_traces
-
-    plan = build_plan(job)
-    fault = plant_fault(plan)
-    spans = apply_fault(plan, fault, fault.strength if fault else 0.0)
-    truth = {"job": asdict(job), "sizes": job.sizes, **tell_truth(plan, fault)}
-    truth["skew_us"] = write_traces(folder, plan, plan.graph.times(spans[:, None])[:, 0], spans)
-    (folder / "truth.json").write_text(json.dumps(truth, indent=1))
-    return truth
-
-
-def list_jobs(worlds: Sequence[int]) -> Iterator[Job]:
-    """All kinds with each of their faults, and without."""
-    for world in worlds:
-        for kind in KINDS:
-            for fault in (None, *faults_of(kind)):
-                yield Job(kind, world, fault=fault)
-
-
-def main() -> None:
-    """Makes one job."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    for each in fields(Job):
-        default = each.default
-        if isinstance(default, bool):
-            parser.add_argument(f"--{each.name}", action=argparse.BooleanOptionalAction, default=default)
-        else:
-            choices = {"kind": KINDS, "fault": FAULTS}.get(each.name)
-            kind = str if default is None else type(default)
-            parser.add_argument(f"--{each.name.replace('_', '-')}", type=kind, default=default, choices=choices)
-    options = vars(parser.parse_args())
-    truth = make_job(options.pop("folder"), Job(**options))
-    print(json.dumps({name: truth[name] for name in ("fault", "slowdown", "fault_slowdown", "slowdown_of_stage")}))
-
-
-if __name__ == "__main__":
-    main()

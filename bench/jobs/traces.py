@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from bench.simulate import F64, Process, Record
+from bench.jobs.simulate import F64, Process, Record
 
 if TYPE_CHECKING:
-    from bench.jobs import Group, Job, Plan
+    from bench.jobs.plan import Group, Job, Plan
 
 START_US = 4_000_000_000.0  # behind the time from which Kineto counts
 BASE_NS = 1_790_857_026_000_000_000

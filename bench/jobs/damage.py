@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ def _change(path: Path, change: Callable[[Trace], None]) -> None:
     path.write_bytes(gzip.compress(msgspec.json.encode(trace), 1))
 
 
-def _keep_steps(trace: Trace, first: int, last: int) -> None:
-    """As if the profiler had recorded only these steps, with the work that they started."""
-    marks = {one["name"]: one for one in trace["traceEvents"] if one["name"].startswith("ProfilerStep#")}
-    begin = marks[f"ProfilerStep#{first}"]["ts"]
-    end = marks[f"ProfilerStep#{last}"]["ts"] + marks[f"ProfilerStep#{last}"]["dur"]
-    trace["traceEvents"] = [one for one in trace["traceEvents"] if one["ph"] == "M" or begin <= one["ts"] < end]
+def _leave_out_step(trace: Trace, which: int) -> None:
+    """As if the profiler had not recorded the first (0) or the last (-1) step, with the work that it started."""
+    marks = sorted((one["ts"], one["dur"]) for one in trace["traceEvents"] if one["name"].startswith("ProfilerStep#"))
+    begin, length = marks[which]
+    trace["traceEvents"] = [
+        one for one in trace["traceEvents"] if one["ph"] == "M" or not begin <= one["ts"] < begin + length
+    ]
 
 
 def _stop_early(trace: Trace) -> None:
@@ -55,31 +57,35 @@ def _rename_collective(trace: Trace) -> None:
                 one["name"] = "ncclDevKernel_PermuteBlocks_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def _different_steps(paths: list[Path]) -> None:
+def _keep_other_steps(paths: list[Path]) -> None:
     for at, path in enumerate(paths):
-        _change(path, lambda trace, at=at: _keep_steps(trace, at % 2, 2 + at % 2))  # type: ignore[misc]
+        _change(path, partial(_leave_out_step, which=-(at % 2)))
 
 
-def _for_all(change: Callable[[Trace], None]) -> Callable[[list[Path]], None]:
-    return lambda paths: [_change(path, change) for path in paths] and None
+def _change_all(change: Callable[[Trace], None], paths: list[Path]) -> None:
+    for path in paths:
+        _change(path, change)
 
 
-def _for_last(change: Callable[[Trace], None]) -> Callable[[list[Path]], None]:
-    return lambda paths: _change(paths[-1], change)
+def _change_last(change: Callable[[Trace], None], paths: list[Path]) -> None:
+    _change(paths[-1], change)
+
+
+def _cut_file(paths: list[Path]) -> None:
+    paths[2].write_bytes(paths[2].read_bytes()[:-2000])
 
 
 def _copy_rank(paths: list[Path]) -> None:
-    first = paths[0]
-    first.with_name(f"again{first.name}").write_bytes(first.read_bytes())
+    paths[0].with_name(f"again{paths[0].name}").write_bytes(paths[0].read_bytes())
 
 
 DAMAGES: dict[str, Callable[[list[Path]], None]] = {
     "one rank missing": lambda paths: paths[2].unlink(),
-    "one file cut": lambda paths: paths[2].write_bytes(paths[2].read_bytes()[:-2000]) and None,
-    "one rank stopped early": _for_last(_stop_early),
-    "ranks recorded different steps": _different_steps,
-    "another world size": _for_last(lambda trace: trace["distributedInfo"].update(world_size=512)),
+    "one file cut": _cut_file,
+    "one rank stopped early": partial(_change_last, _stop_early),
+    "ranks recorded different steps": _keep_other_steps,
+    "another world size": partial(_change_last, lambda trace: trace["distributedInfo"].update(world_size=512)),
     "one rank twice": _copy_rank,
-    "no groups on one rank": _for_last(_remove_groups),
-    "an unknown collective": _for_all(_rename_collective),
+    "no groups on one rank": partial(_change_last, _remove_groups),
+    "an unknown collective": partial(_change_all, _rename_collective),
 }

@@ -1,0 +1,1 @@
+"""Can this recording be trusted?"""

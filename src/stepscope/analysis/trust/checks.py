@@ -1,0 +1,387 @@
+"""What makes a recording doubtful: effects before their causes, records that are missing, and what recording cost.
+
+Each check looks at one host's trace and says how many of how many events break a rule, what that makes doubtful, and
+how to record without it.  The rules of causes and of ids are those of PyTorch's own validator of traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stepscope.analysis.account.stream_waits import awaited_work
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.profiling_cost import profiling_cost
+from stepscope.analysis.trace.attribution import Source, shares
+from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.errors import counted
+from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
+from stepscope.model.arrays import I64, Mask, distinct, number_pairs
+from stepscope.records import dataclass
+from stepscope.report import duration_text
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait
+
+K = EventKind
+
+DISTURBED = 1.5  # times the step before the capture: from here on shares are those of the disturbed steps
+_WORTH_SAYING = 1.0  # percent: fewer events than these change no figure by as much as one that is shown
+_LOST_TIME = 5.0  # percent of the device's time without an op from which on tables of ops mislead
+_PS_PER_MS = 10**9
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One reason for which a recording is doubtful.
+
+    Attributes:
+        check: stable identifier of the rule.
+        count, of: how many of how many break it; `of` is None where there is no whole.
+        percent: the share, of the events or of the time.
+        found: what is, as a sentence without its end.
+        doubtful: what may be wrong because of it.
+        fix: what to do.
+        is_grave: figures that verdict and advice rest on are wrong.
+    """
+
+    check: str
+    count: int
+    of: int | None
+    percent: float | None
+    found: str
+    doubtful: str
+    fix: str
+    is_grave: bool = False
+
+
+def doubts_of(trace: HostTrace) -> list[Doubt]:
+    """All that makes a recording doubtful, what is grave first; computed once per trace."""
+    return trace.derived("doubts", _find_doubts)
+
+
+def _find_doubts(trace: HostTrace) -> list[Doubt]:
+    found = [doubt for check in CHECKS if (doubt := check(trace)) is not None]
+    return sorted(found, key=lambda doubt: not doubt.is_grave)
+
+
+def _launches(count: int) -> str:
+    return f"{count:,} launch{'' if count == 1 else 'es'}"
+
+
+def _share(count: int, of: int) -> float:
+    return round(100.0 * count / of, 4) if of else 0.0
+
+
+def _clock_step_ps(trace: HostTrace) -> int:
+    """The step of the recording's clock, by which times of two of its records may differ for no reason."""
+    return trace.derived("clock step", _find_clock_step)
+
+
+def _find_clock_step(trace: HostTrace) -> int:
+    events = trace.events
+    return int(np.gcd(np.gcd.reduce(events.start_ps), np.gcd.reduce(events.duration_ps))) or 1
+
+
+# -- causes and effects ------------------------------------------------------------------------------------------------
+
+
+def check_launches(trace: HostTrace) -> Doubt | None:
+    """Work that starts before the call that launches it."""
+    rows, call = _launched_work(trace)
+    ahead = trace.events.start_ps[call] - trace.events.start_ps[rows]
+    early = ahead > _clock_step_ps(trace)
+    count, percent = int(early.sum()), _share(int(early.sum()), len(rows))
+    if not count:
+        return None
+    return Doubt(
+        "starts_before_launch", count, len(rows), percent,
+        f"the work of {_launches(count)} starts before the call, by up to"
+        f" {duration_text(int(ahead.max()) / _PS_PER_MS)}: the clocks of host and device disagree",
+        "launch latencies, gaps of the device, and waits for it",
+        "update the driver and CUPTI, and record again",
+        percent >= _WORTH_SAYING,
+    )  # fmt: skip
+
+
+def check_lost_work(trace: HostTrace) -> Doubt | None:
+    """Launches of kernels whose work was not recorded."""
+    work = np.flatnonzero(is_device_work(trace))
+    calls = _calls_with(trace, CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)
+    ids = trace.stat_ints(stat_names.CORRELATION_ID, rows=calls)
+    calls, ids = calls[ids > 0], ids[ids > 0]
+    if not len(calls) or not len(work):
+        return None
+    recorded = np.isin(ids, trace.stat_ints(stat_names.CORRELATION_ID, rows=work))
+    lost = ~recorded & ~_in_capture(trace, calls)
+    count, percent = int(lost.sum()), _share(int(lost.sum()), len(calls))
+    if not count or not recorded.any():
+        return None
+    start = trace.events.start_ps[calls]
+    first, last = start[recorded].min(), start[recorded].max()
+    where = "the first" if (start[lost] < first).all() else "the last" if (start[lost] > last).all() else ""
+    return Doubt(
+        "lost_work", count, len(calls), percent,
+        f"the work of {f'{where} ' if where else ''}{_launches(count)} was not recorded",
+        "the time of devices, and steps in which they seem idle",
+        "leave a step to warm the profiler up before the ones to record, and let the device finish before it stops",
+        percent >= _WORTH_SAYING and not where,
+    )  # fmt: skip
+
+
+def check_stream_waits(trace: HostTrace) -> Doubt | None:
+    """Streams that wait for an event that is recorded only later, or for one that is not known."""
+    rows = np.flatnonzero((trace.lines.kind == LineKind.OTHER)[trace.events.line])
+    awaited = trace.stat_ints(stat_names.WAITS_FOR_RECORD, rows=rows, missing=0)
+    rows, awaited = rows[awaited > 0], awaited[awaited > 0]
+    records = _calls_with(trace, CallTrait.RECORDS_EVENT)
+    if not len(rows) or not len(records):
+        return None
+    ids = trace.stat_ints(stat_names.CORRELATION_ID, rows=records)
+    order = np.argsort(ids, kind="stable")
+    at = np.minimum(np.searchsorted(ids[order], awaited), len(ids) - 1)
+    known = ids[order][at] == awaited
+    waits = trace.stat_ints(stat_names.CORRELATION_ID, rows=rows)
+    called = _starts_by_id(trace, waits)
+    future = known & (called >= 0) & (trace.events.start_ps[records[order][at]] > called + _clock_step_ps(trace))
+    count, percent = int(future.sum()), _share(int(future.sum()), len(rows))
+    if not count:
+        return None
+    return Doubt(
+        "waits_for_future", count, len(rows), percent,
+        f"{counted(count, 'wait')} of a stream {'is' if count == 1 else 'are'} for an event that is recorded later",
+        "which work waits for which, and so the critical path and what a change gives",
+        "record with a newer PyTorch, or without enable_cuda_sync_events",
+        percent >= _WORTH_SAYING,
+    )  # fmt: skip
+
+
+def check_syncs(trace: HostTrace) -> Doubt | None:
+    """Waits of the host that end while the work that they wait for still runs."""
+    work, call = _launched_work(trace)
+    calls = np.flatnonzero(is_thread_event(trace) & (trace.events.kind == K.SYNC))
+    calls = calls[has_trait(trace, trace.events.type[calls], CallTrait.AWAITS_ALL)]
+    if not len(calls) or not len(work) or len(np.unique(trace.lines.plane[trace.events.line[work]])) > 1:
+        return None  # which of several devices a call waits for is not recorded
+    until = awaited_work(trace, calls).until_ps
+    events = trace.events
+    order = np.argsort(events.start_ps[call], kind="stable")
+    ends = np.maximum.accumulate((events.start_ps + events.duration_ps)[work][order])
+    before = np.searchsorted(events.start_ps[call][order], until) - 1
+    left = np.where(before >= 0, ends[np.maximum(before, 0)] - (events.start_ps + events.duration_ps)[calls], 0)
+    early = left > _clock_step_ps(trace)
+    count, percent = int(early.sum()), _share(int(early.sum()), len(calls))
+    if not count:
+        return None
+    return Doubt(
+        "sync_ends_early", count, len(calls), percent,
+        f"{counted(count, 'wait')} of the host for the device {'ends' if count == 1 else 'end'} up to"
+        f" {duration_text(int(left.max()) / _PS_PER_MS)} before the work does: the clocks of host and device disagree",
+        "waits for the device, and how much of them is the device's own time",
+        "update the driver and CUPTI, and record again",
+        percent >= _WORTH_SAYING,
+    )  # fmt: skip
+
+
+# -- what records hold -------------------------------------------------------------------------------------------------
+
+
+def check_collectives(trace: HostTrace) -> Doubt | None:
+    """Collectives of PyTorch that do not say what they exchange."""
+    if trace.framework != "pytorch":
+        return None
+    rows = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COLLECTIVE))
+    silent = trace.stat_strings(stat_names.COLLECTIVE_NAME, rows=rows) < 0
+    count, percent = int(silent.sum()), _share(int(silent.sum()), len(rows))
+    if not count:
+        return None
+    in_graph = int((trace.stat_ints(stat_names.GRAPH_NODE_ID, rows=rows[silent]) > 0).sum())
+    fix = "record the host as well (ProfilerActivity.CPU), with PyTorch 2.3 or later"
+    if 2 * in_graph > count:
+        fix = f"annotate the graphs: {_ANNOTATE}"
+    return Doubt(
+        "collectives_without_details", count, len(rows), percent,
+        f"{counted(count, 'collective')} {'says' if count == 1 else 'say'} neither operation nor size",
+        "bandwidth, and which collectives of other ranks belong to them",
+        fix,
+    )  # fmt: skip
+
+
+def check_backward_ids(trace: HostTrace) -> Doubt | None:
+    """Backward ops of different names that name the same forward op."""
+    rows = events_of_kind(trace, K.BACKWARD)
+    number = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=rows)
+    rows, number = rows[number >= 0], number[number >= 0]
+    if not len(rows):
+        return None
+    thread = trace.stat_ints(("Fwd thread id",), rows=rows)
+    key, _ = number_pairs(number, thread)
+    _, first = number_pairs(key, trace.event_names(rows))
+    shared = np.bincount(key[first]) > 1
+    count, percent = int(shared.sum()), _share(int(shared.sum()), len(shared))
+    if not count:
+        return None
+    return Doubt(
+        "shared_backward_ids", count, len(shared), percent,
+        f"{counted(count, 'forward op')} {'is' if count == 1 else 'are'} named by several backward ops",
+        "which forward op and module backward time belongs to",
+        "record fewer steps, or one process at a time: the numbers of ops are used again",
+    )  # fmt: skip
+
+
+_ANNOTATE = (
+    "torch.cuda.graph(..., enable_annotations=True), mark_kernels, and export_chrome_trace(...,"
+    " cuda_graph_annotations=torch.cuda.graph_annotations.get_kernel_annotations())"
+)
+_FIX_BY_FRAMEWORK = {
+    "pytorch": f"annotate the graphs: {_ANNOTATE}; or record their capture too",
+    "": "record while the graphs are captured too, with the host's activity",
+}
+
+
+def check_attribution(trace: HostTrace) -> Doubt | None:
+    """Time of devices that nothing links to an op."""
+    found = shares(trace)
+    graphs, lost = found.time_ps[Source.WHOLE_GRAPH], found.time_ps[Source.NONE] - found.early_ps
+    total = sum(found.time_ps)
+    percent = round(100.0 * (graphs + lost) / total, 4) if total else 0.0
+    if percent < _WORTH_SAYING:
+        return None
+    count = found.pieces[Source.WHOLE_GRAPH] + found.pieces[Source.NONE]
+    fix = "record the host too, from before the work is launched"
+    return Doubt(
+        "device_time_without_op", count, sum(found.pieces), percent,
+        f"{percent:.3g} % of the device's time belongs to no op"
+        + (", as CUDA graphs replay it" if graphs > lost else ""),
+        "tables of ops, modules and layers",
+        _FIX_BY_FRAMEWORK.get(trace.framework, _FIX_BY_FRAMEWORK[""]) if graphs > lost else fix,
+        percent >= _LOST_TIME and graphs <= lost,
+    )  # fmt: skip
+
+
+# -- the recording itself ----------------------------------------------------------------------------------------------
+
+
+def check_threads(trace: HostTrace) -> Doubt | None:
+    """Calls of a thread of which one starts within another and ends after it, which no thread can do."""
+    events = trace.events
+    counts = is_thread_event(trace) & ((events.traits & np.uint8(Trait.ASYNC)) == 0) & (events.duration_ps > 0)
+    rows = np.flatnonzero(counts & (events.kind != K.OVERHEAD))
+    start, end, line = events.start_ps[rows], (events.start_ps + events.duration_ps)[rows], events.line[rows]
+    step = _clock_step_ps(trace)
+    overlaps = (line[1:] == line[:-1]) & (start[1:] + step < end[:-1]) & (end[1:] > end[:-1] + step)
+    count, percent = int(overlaps.sum()), _share(int(overlaps.sum()), len(rows))
+    if percent < _WORTH_SAYING:
+        return None
+    return Doubt(
+        "calls_overlap", count, len(rows), percent,
+        f"{counted(count, 'call')} of a thread {'ends' if count == 1 else 'end'} after the call around"
+        f" {'it' if count == 1 else 'them'}: the host's clock jumped, or threads share a number",
+        "self times, and what runs inside what",
+        "record again; on a virtual machine set a stable clock source",
+    )  # fmt: skip
+
+
+def check_step_edges(trace: HostTrace) -> Doubt | None:
+    """Steps that the recording cuts."""
+    complete = steps_of(trace).complete
+    count, of = int((~complete).sum()), len(complete)
+    if not count:
+        return None
+    all_cut = count == of
+    are = "step is" if count == 1 else "steps are"
+    return Doubt(
+        "steps_cut", count, of, _share(count, of),
+        f"{count} {are} cut by the edge of the capture"
+        + (", and no step is complete" if all_cut else " and left out of the statistics"),
+        "the step time" if all_cut else "nothing else",
+        "record a step more than you need",
+        all_cut,
+    )  # fmt: skip
+
+
+def check_cost(trace: HostTrace) -> Doubt | None:
+    """Steps that recording made much longer."""
+    cost = profiling_cost(trace)
+    if cost is None or not cost.is_clear or cost.ms_inside < DISTURBED * cost.ms_before:
+        return None
+    times = cost.ms_inside / cost.ms_before
+    return Doubt(
+        "slowed_by_recording", cost.steps_inside, None, cost.percent,
+        f"recording disturbed the job: a step takes {times:.2g} times as long as before the capture"
+        f" ({duration_text(cost.ms_before)})",
+        "shares of the step, which are those of the disturbed steps: short ops and Python seem longer than they are",
+        "record less: a lower python_tracer_level or host_tracer_level, no memory or stacks",
+        True,
+    )  # fmt: skip
+
+
+_LOSSES = {"truncated", "damaged", "schema", "dropped", "too-many-lines", "impossible-times"}
+
+
+def check_losses(trace: HostTrace) -> Doubt | None:
+    """Parts of the recording that are missing."""
+    lost = [problem for problem in trace.problems if problem.code in _LOSSES]
+    said = [text for text in trace.recorder_messages if "drop" in text.lower() or "lost" in text.lower()]
+    if not lost and not said:
+        return None
+    first = lost[0].reason if lost else said[0]
+    return Doubt(
+        "events_lost", len(lost) + len(said), None, None,
+        f"a part of the recording is missing: {first}",
+        "all totals, and steps near the gap",
+        (lost[0].hint if lost else None) or "record for a shorter time, or less",
+        trace.partial,
+    )  # fmt: skip
+
+
+CHECKS: tuple[Callable[[HostTrace], Doubt | None], ...] = (
+    check_losses, check_cost, check_launches, check_syncs, check_stream_waits, check_lost_work, check_threads,
+    check_attribution, check_collectives, check_backward_ids, check_step_edges,
+)  # fmt: skip
+
+
+# -- help --------------------------------------------------------------------------------------------------------------
+
+
+def _launched_work(trace: HostTrace) -> tuple[I64, I64]:
+    """Device work and the calls that launched it: rows of events."""
+    rows = np.flatnonzero(is_device_work(trace))
+    call = forest(trace).cause[rows].astype(np.int64)
+    known = call >= 0
+    known[known] = is_thread_event(trace)[call[known]]
+    return rows[known], call[known]
+
+
+def _calls_with(trace: HostTrace, traits: CallTrait) -> I64:
+    calls = events_of_kind(trace, K.RUNTIME_CALL)
+    return calls[has_trait(trace, trace.events.type[calls], traits)] if len(calls) else calls
+
+
+def _in_capture(trace: HostTrace, calls: I64) -> Mask:
+    """Which calls a thread makes while it captures a graph, so that they launch nothing."""
+    inside = np.zeros(len(calls), np.bool_)
+    marks = _calls_with(trace, CallTrait.CAPTURES_GRAPH)
+    if not len(marks):
+        return inside
+    begins = has_trait(trace, trace.events.type[marks], CallTrait.BEGINS_CAPTURE)
+    line, start = trace.events.line, trace.events.start_ps
+    for thread in distinct(line[marks]).tolist():
+        own = np.flatnonzero(line[marks] == thread)
+        own = own[np.argsort(start[marks[own]], kind="stable")]
+        here = np.flatnonzero(line[calls] == thread)
+        at = np.searchsorted(start[marks[own]], start[calls[here]]) - 1
+        inside[here] = (at >= 0) & begins[own[np.maximum(at, 0)]]
+    return inside
+
+
+def _starts_by_id(trace: HostTrace, ids: I64) -> I64:
+    """When the host called what has each correlation id: int64 of shape (n,), ps; -1 for none."""
+    calls = _calls_with(trace, CallTrait.STREAM_WAITS)
+    known = trace.stat_ints(stat_names.CORRELATION_ID, rows=calls)
+    order = np.argsort(known, kind="stable")
+    at = np.minimum(np.searchsorted(known[order], ids), max(len(known) - 1, 0))
+    if not len(known):
+        return np.full(len(ids), -1, np.int64)
+    return np.where(known[order][at] == ids, trace.events.start_ps[calls[order][at]], -1)

@@ -1,0 +1,113 @@
+"""Whether a recording can be trusted: what in it cannot be, what is missing, and what recording changed.
+
+Every check is made on every trace. The worst finding is a line on every page, and comes before any advice: advice on
+figures that are wrong is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trust.checks import CHECKS, Doubt, doubts_of
+from stepscope.errors import counted
+from stepscope.model import HostTrace
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section
+
+SOUND = f"All {len(CHECKS)} checks of the recording passed"
+NOT_COMPARABLE = "the doubts about two recordings are about these recordings, not about what changed"
+
+_SAID_BY_STEPS = {"steps_cut"}  # pages of steps say it where it counts
+
+FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host whose recording it is", "str", role=Role.HOST),
+    Field("check", "text", "the rule that was broken", "str", role=Role.TERM),
+    Field("count", "count", "how many events or steps break it", "int"),
+    Field("percent", "percent", "their share, of such events or of their time; of a slowed step, by how much"),
+    Field("found", "text", "what was found", "str", role=Role.TEXT),
+    Field("doubtful", "text", "what may be wrong because of it", "str", role=Role.TEXT),
+    Field("fix", "text", "how to record without it", "str", role=Role.TEXT),
+    Field("grave", "text", "`yes` if verdict and advice rest on figures that are wrong", "str", role=Role.TERM),
+)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The doubts about one host's recording."""
+
+    origin: Origin
+    doubts: list[Doubt]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustReport(Report):
+    """The doubts about a session, what is grave first.
+
+    Attributes:
+        line: the worst of them in a sentence; empty if there is none.
+        first: what to do before anything else; empty if no doubt is grave.
+    """
+
+    TOOL: ClassVar[str] = "trust"
+
+    rows: tuple[dict[str, Cell], ...]
+    line: str
+    first: str
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object."""
+        return {"line": self.line, "rows": list(self.rows)}
+
+    def why_empty(self) -> None:
+        """Nothing is missing where there are no doubts."""
+
+    def sections(self) -> Sequence[Section]:
+        """The worst doubt, and all of them."""
+        return [
+            Prose("summary", "Can this recording be trusted?", (self.line or f"{SOUND}.",)),
+            Rows("rows", "Doubts", FIELDS, self.rows, empty=SOUND),
+        ]
+
+
+def partial(trace: HostTrace) -> Partial:
+    """The part of one host."""
+    return Partial(origin_of(trace), doubts_of(trace))
+
+
+def merge(partials: Sequence[Partial]) -> TrustReport:
+    """The doubts about all hosts."""
+    found = [(part.origin.host, doubt) for part in partials for doubt in part.doubts]
+    found.sort(key=lambda each: (not each[1].is_grave, -(each[1].percent or 0.0) if each[1].is_grave else 0))
+    return TrustReport(
+        **header([part.origin for part in partials]),
+        rows=tuple(_row(host, doubt) for host, doubt in found),
+        line=_line(found, len(partials)),
+        first=next((doubt.fix for _, doubt in found if doubt.is_grave), ""),
+    )
+
+
+def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
+    """The worst doubt; where it is one of a few hosts, with its name, and how many others there are."""
+    found = [each for each in found if each[1].check not in _SAID_BY_STEPS]
+    if not found:
+        return ""
+    host, worst = found[0]
+    where = f"{host}: " if hosts > 1 else ""
+    others = len({doubt.check for _, doubt in found} - {worst.check})
+    more = f"; {counted(others, 'other doubt')}: stepscope trust" if others else ""
+    return f"{where}{worst.found}; doubtful: {worst.doubtful}{more}"
+
+
+def _row(host: str, doubt: Doubt) -> dict[str, Cell]:
+    return {
+        "host": host,
+        "check": doubt.check,
+        "count": doubt.count,
+        "percent": doubt.percent,
+        "found": doubt.found,
+        "doubtful": doubt.doubtful,
+        "fix": doubt.fix,
+        "grave": "yes" if doubt.is_grave else "no",
+    }

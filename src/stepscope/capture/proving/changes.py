@@ -1,0 +1,221 @@
+"""What is put around the calls of a place for a block of steps."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from stepscope.capture.proving.patches import Call
+from stepscope.errors import CaptureError
+from stepscope.proof.plan import Dose
+
+RETURN_ARGUMENT = ("jax.block_until_ready", "jax._src.array.ArrayImpl.block_until_ready")
+"""Functions that wait for what they get, and return it."""
+
+
+_BYTES = bytes(32768)
+
+
+class CallChange:
+    """Does nothing; the base of all changes.
+
+    Attributes:
+        refused: why the place cannot be changed in this way, found out while it was; empty if it can.
+        spent_s: how long all delays took.
+    """
+
+    refused = ""
+    spent_s = 0.0
+
+    def wrap(self, original: Call, name: str = "") -> Call:
+        """What is called in place of a function."""
+        return original
+
+    def next_step(self) -> None:
+        """A step has ended."""
+
+
+class Count(CallChange):
+    """Counts the calls of a place, how long they take, and on which threads they run.
+
+    A call inside another one, as of a method that calls that of its base class, is not counted.
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.seconds = 0.0
+        self.threads: set[int] = set()
+        self._inside = threading.local()
+
+    def wrap(self, original: Call, name: str = "") -> Call:
+        """The function, counted."""
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if getattr(self._inside, "now", False):
+                return original(*args, **kwargs)
+            self._inside.now = True
+            start = time.perf_counter()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._inside.now = False
+                self.calls += 1
+                self.seconds += time.perf_counter() - start
+                self.threads.add(threading.get_ident())
+
+        return counted
+
+
+class Delay(CallChange):
+    """Waits before calls, without Python's lock.
+
+    The thread of the steps computes meanwhile: on a busy machine the system favours a thread that slept, so that a part
+    of a sleep would come back.  Other threads sleep, and take no processor from the steps.
+    """
+
+    def __init__(self, dose: Dose) -> None:
+        self._dose = dose
+        self._loop = threading.get_ident()
+        self._calls = 0
+        self._inside = threading.local()
+
+    def wrap(self, original: Call, name: str = "") -> Call:
+        """The function, delayed."""
+
+        def delayed(*args: Any, **kwargs: Any) -> Any:
+            if getattr(self._inside, "now", False):
+                return original(*args, **kwargs)
+            self._calls += 1
+            if self._calls % self._dose.every == 0:
+                self._wait()
+            self._inside.now = True
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._inside.now = False
+
+        return delayed
+
+    def _wait(self) -> None:
+        start = time.perf_counter()
+        if threading.get_ident() != self._loop:
+            time.sleep(self._dose.seconds)
+        while time.perf_counter() - start < self._dose.seconds:
+            _compute()
+        self.spent_s += time.perf_counter() - start
+
+
+class Omit(CallChange):
+    """Calls nothing: for functions whose results nobody uses."""
+
+    def wrap(self, original: Call, name: str = "") -> Call:
+        """A function that does nothing."""
+
+        def omitted(*args: Any, **kwargs: Any) -> None:
+            return None
+
+        return omitted
+
+
+class Replay(CallChange):
+    """Gives the results of one whole step again: the first step with calls is real."""
+
+    def __init__(self) -> None:
+        self._results: dict[int, list[Any]] = defaultdict(list)  # by function, in the order of the calls
+        self._next: dict[int, int] = defaultdict(int)
+        self._is_known = False
+
+    def next_step(self) -> None:
+        """From the first step with calls on, there is something to give again."""
+        self._is_known = bool(self._results)
+        self._next.clear()
+
+    def wrap(self, original: Call, name: str = "") -> Call:
+        """The function, or its results again."""
+        key = id(original)
+
+        def replayed(*args: Any, **kwargs: Any) -> Any:
+            known = self._results[key] if self._is_known else []
+            if known and not self.refused:
+                at = self._next[key]
+                self._next[key] = (at + 1) % len(known)
+                self.refused = _why_gone(known[at])
+                if not self.refused:
+                    return known[at]
+            result = original(*args, **kwargs)
+            self.refused = self.refused or _why_not_again(result)
+            if not self._is_known:
+                self._results[key].append(result)
+            return result
+
+        return replayed
+
+
+class Defer(CallChange):
+    """Does the call of the step before in place of this one's: what it waits for is a step older."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self._next: dict[int, int] = defaultdict(int)
+
+    def next_step(self) -> None:
+        """The calls are counted anew."""
+        self._next.clear()
+
+    def wrap(self, original: Call, name: str = "") -> Call:
+        """The function with the arguments of a step ago."""
+
+        def deferred(*args: Any, **kwargs: Any) -> Any:
+            at = self._next[id(original)]
+            self._next[id(original)] = at + 1
+            earlier = self._held.get((id(original), at))
+            self._held[id(original), at] = args, kwargs
+            if earlier is None or any(_why_gone(value) for value in earlier[0]):
+                return original(*args, **kwargs)
+            result = original(*earlier[0], **earlier[1])
+            return args[0] if name in RETURN_ARGUMENT and args else result
+
+        return deferred
+
+
+def _compute() -> None:
+    """Computes for some 10 us; without Python's lock, which `crc32` gives back while it is at it."""
+    zlib.crc32(_BYTES)
+
+
+def _parts_of(result: Any) -> Iterable[Any]:
+    if isinstance(result, (tuple, list)):
+        return (result, *result)
+    if isinstance(result, dict):
+        return (result, *result.values())
+    return (result,)
+
+
+def _why_not_again(result: Any) -> str:
+    """Why a result cannot be given a second time; empty if it can."""
+    for part in _parts_of(result):
+        if inspect.isgenerator(part) or inspect.isawaitable(part):
+            return "it is a generator or a coroutine; name a function that it calls"
+        if getattr(part, "grad_fn", None) is not None:
+            return "its result is part of a backward pass, which needs it anew in each step"
+    return ""
+
+
+def _why_gone(result: Any) -> str:
+    """Why a result that was kept cannot be used any more; empty if it can."""
+    for part in _parts_of(result):
+        is_deleted: Callable[[], bool] | None = getattr(part, "is_deleted", None)
+        if is_deleted is not None and is_deleted():
+            return "its result was donated to a later call"
+    return ""
+
+
+def refuse_generator(function: Any) -> None:
+    """Raises CaptureError for what is entered once and then runs on: code that is put there would not be run."""
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise CaptureError("is a generator or a coroutine, which already runs", hint="name a function that it calls")

@@ -1,0 +1,89 @@
+"""Puts a call around a function, and takes it off again.
+
+A function of Python keeps its identity and gets other code for a while, so that everyone who holds it, by whatever
+name, is affected, and nobody once the code is back.  Anything else, such as a method in C, is replaced where it hangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+Call = Callable[..., Any]
+Change = Callable[[Call], Call]
+Undo = Callable[[], None]
+
+_CALL = "stands for the call"
+
+
+def _template(*args: Any, **kwargs: Any) -> Any:
+    call: Any = "stands for the call"
+    return call(*args, **kwargs)
+
+
+def swap_code(function: FunctionType, change: Change) -> Undo:
+    """Makes calls of a function calls of what `change` makes of it."""
+    original = function.__code__
+    twin = FunctionType(original, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    changed = _code_that_calls(change(twin), original)
+    function.__code__ = changed
+
+    def undo() -> None:
+        if function.__code__ is changed:
+            function.__code__ = original
+
+    return undo
+
+
+def _code_that_calls(call: Call, original: CodeType) -> CodeType:
+    """The code of a function that only calls; a function takes other code only with as many free variables."""
+    template = _template.__code__
+    return template.replace(
+        co_consts=tuple(call if constant == _CALL else constant for constant in template.co_consts),
+        co_freevars=original.co_freevars,
+        co_filename=original.co_filename,
+        co_firstlineno=original.co_firstlineno,
+        co_name=original.co_name,
+        co_qualname=original.co_qualname,
+    )
+
+
+def swap_attribute(owner: Any, name: str, change: Change) -> Undo:
+    """Replaces what hangs at an object, a class or a module, by what `change` makes of it."""
+    original = getattr(owner, name)
+    is_own = name in vars(owner)
+    kept = vars(owner).get(name)
+    call = change(original)
+    changed = call if isinstance(owner, type) else Wrapped(original, call)
+    setattr(owner, name, changed)
+
+    def undo() -> None:
+        if vars(owner).get(name) is not changed:  # the program has put something else there
+            return
+        if is_own:
+            setattr(owner, name, kept)
+        else:
+            delattr(owner, name)
+
+    return undo
+
+
+class Wrapped:
+    """Calls something in place of a callable, and is that callable for every other use.
+
+    Args:
+        original: the callable.
+        call: what is called.
+    """
+
+    def __init__(self, original: Any, call: Call) -> None:
+        self._original, self._call = original, call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls what was put in its place."""
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)

@@ -1,0 +1,270 @@
+"""Finds what the name of a place stands for in the running program.
+
+data.py:prepare         a function of this file, also `data.py:Loader.fetch` or `data.py:31`, a line inside it
+prepare                 a function of the program with this name
+torch.Tensor.to         what hangs at this name
+input                   a part: the functions in the table below that are imported
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from stepscope.capture.proving.changes import refuse_generator
+from stepscope.capture.proving.patches import Change, Undo, swap_attribute, swap_code
+from stepscope.errors import CaptureError
+from stepscope.records import dataclass
+
+PARTS: dict[str, tuple[str, ...]] = {
+    "input": (
+        "torch.utils.data.dataloader._BaseDataLoaderIter.__next__",
+        "tensorflow.python.data.ops.iterator_ops.OwnedIterator.__next__",
+        "tensorflow.python.data.ops.dataset_ops.NumpyIterator.__next__",
+        "tensorflow.python.data.ops.dataset_ops._NumpyIterator.__next__",
+        "grain._src.python.data_loader.DataLoaderIterator.__next__",
+    ),
+    "logging": (
+        "logging.Logger.handle",
+        "builtins.print",
+        "torch.utils.tensorboard.writer.SummaryWriter.add_scalar",
+        "torch.utils.tensorboard.writer.SummaryWriter.add_scalars",
+        "torch.utils.tensorboard.writer.SummaryWriter.add_histogram",
+        "torch.utils.tensorboard.writer.SummaryWriter.add_image",
+        "torch.utils.tensorboard.writer.SummaryWriter.flush",
+        "tensorboardX.writer.SummaryWriter.add_scalar",
+        "tensorboardX.writer.SummaryWriter.add_histogram",
+        "wandb.sdk.wandb_run.Run.log",
+        "mlflow.tracking.fluent.log_metric",
+        "mlflow.tracking.fluent.log_metrics",
+    ),
+    "checkpoint": (
+        "torch.serialization.save",
+        "tensorflow.python.checkpoint.checkpoint.CheckpointV1.save",
+        "tensorflow.python.checkpoint.checkpoint.Checkpoint.save",
+        "tensorflow.python.checkpoint.checkpoint.Checkpoint.write",
+        "tensorflow.python.checkpoint.checkpoint_management.CheckpointManager.save",
+        "keras.src.models.model.Model.save",
+        "keras.src.models.model.Model.save_weights",
+        "orbax.checkpoint._src.checkpointers.checkpointer.Checkpointer.save",
+        "orbax.checkpoint._src.checkpointers.async_checkpointer.AsyncCheckpointer.save",
+        "numpy.save",
+        "numpy.savez",
+        "numpy.savez_compressed",
+        "pickle.dump",
+        "safetensors.torch.save_file",
+        "safetensors.numpy.save_file",
+    ),
+    "sync": (
+        "torch.Tensor.item",
+        "torch.Tensor.tolist",
+        "torch.Tensor.cpu",
+        "torch.Tensor.__float__",
+        "torch.cuda.synchronize",
+        "jax.block_until_ready",
+        "jax._src.array.ArrayImpl.block_until_ready",
+        "jax._src.array.ArrayImpl.__float__",
+        "jax._src.array.ArrayImpl.item",
+        "jax._src.array.ArrayImpl.__array__",
+    ),
+    "transfer": ("torch.Tensor.to", "torch.Tensor.cuda", "jax.device_put"),
+    "collective": (
+        "torch.distributed.all_reduce",
+        "torch.distributed.all_gather",
+        "torch.distributed.all_gather_into_tensor",
+        "torch.distributed.reduce_scatter_tensor",
+        "torch.distributed.broadcast",
+        "torch.distributed.barrier",
+    ),
+}
+"""The functions of each part, by where they are defined: a name that is not imported is left out."""
+
+_NOT_OF_PROGRAM = (
+    *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib")},
+    str(Path(__file__).parents[2]),
+    "<",
+)
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+Install = Callable[[Change], Undo]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One function that belongs to a place.
+
+    Attributes:
+        name: as it is called.
+        install: puts a change around it.
+        file, line: where it is defined; None outside of Python.
+    """
+
+    name: str
+    install: Install
+    file: str | None = None
+    line: int | None = None
+
+
+def find_targets(place: str) -> list[Target]:
+    """The functions that a place stands for.
+
+    Raises:
+        CaptureError: there is none, or it cannot be changed while it runs.
+    """
+    if place in PARTS:
+        found = [target for name in PARTS[place] for target in find_attribute_targets(name)]
+        if not found:
+            raise CaptureError(
+                f"nothing that is imported belongs to {place}", hint="name the function, as FILE:FUNCTION"
+            )
+        return found
+    file, colon, name = place.rpartition(":")
+    if not colon:
+        found = list(find_attribute_targets(place)) or list(_function_targets("", place))
+    else:
+        found = list(_function_targets(file, name))
+    if not found:
+        raise CaptureError("there is no such function in this process", hint=_hint(name))
+    return found
+
+
+def refuse_running(targets: Sequence[Target]) -> None:
+    """Raises CaptureError where all of them run now, between two steps: they hold the loop, and no step calls them."""
+    frame: FrameType | None = sys._getframe()
+    running = set()
+    while frame is not None:
+        running.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
+        frame = frame.f_back
+    if all((target.file, target.line) in running for target in targets):
+        raise CaptureError("holds the loop of the steps", hint="name a function that it calls")
+
+
+def _hint(name: str) -> str:
+    near = sorted({each.__qualname__ for each in _functions() if _is_own(each.__code__)})
+    similar = [each for each in near if each.rpartition(".")[2].lower() == name.rpartition(".")[2].lower()]
+    named = ", ".join((similar or near)[:6])
+    return f"functions of the program: {named}" if named else "workers of a loader are other processes; try --at input"
+
+
+def find_attribute_targets(dotted: str) -> Iterator[Target]:
+    """What hangs at a dotted name, if its module is imported."""
+    found = _look_up(dotted)
+    if found is None:
+        return
+    owner, name, value = found
+    function = value if isinstance(value, FunctionType) else getattr(value, "__func__", None)
+    if isinstance(function, FunctionType):
+        yield _function_target(function, dotted)
+    elif callable(value):
+        yield Target(dotted, functools.partial(_replace_attribute, owner, name))
+
+
+def _replace_attribute(owner: Any, name: str, change: Change) -> Undo:
+    try:
+        return swap_attribute(owner, name, change)
+    except (TypeError, AttributeError) as error:
+        raise CaptureError(f"{name} cannot be changed: {error}") from error
+
+
+def _look_up(dotted: str) -> tuple[Any, str, Any] | None:
+    words = dotted.split(".")
+    for count in range(len(words) - 1, 0, -1):
+        owner: Any = sys.modules.get(".".join(words[:count]))
+        if owner is None:
+            continue
+        try:
+            for word in words[count:-1]:
+                owner = getattr(owner, word)
+            return owner, words[-1], getattr(owner, words[-1])
+        except AttributeError:
+            return None
+    return None
+
+
+def _function_target(function: FunctionType, name: str = "") -> Target:
+    code = function.__code__
+
+    def install(change: Change) -> Undo:
+        refuse_generator(function)
+        return swap_code(function, change)
+
+    return Target(name or function.__qualname__, install, code.co_filename, code.co_firstlineno)
+
+
+def _function_targets(file: str, name: str) -> Iterator[Target]:
+    """The functions with this name, or around this line, of a file; of the program, if no file is named.
+
+    A compiled function is changed where it is called: its code in Python runs once, when it is traced.
+    """
+    found = [each for each in _functions() if _is_called(each.__code__, file, name)]
+    if name.isdigit():
+        innermost = max((each.__code__.co_firstlineno for each in found), default=0)
+        found = [each for each in found if each.__code__.co_firstlineno == innermost]
+    codes = {id(each.__code__): each.__code__ for each in found}
+    compiled = list(_compiled_targets(codes))
+    traced = {id(code) for code, _ in compiled}
+    yield from (target for _, target in compiled)
+    yield from (_function_target(each) for each in found if id(each.__code__) not in traced)
+
+
+def _functions() -> list[FunctionType]:
+    return [each for each in gc.get_objects() if type(each) is FunctionType]
+
+
+def _is_called(code: CodeType, file: str, name: str) -> bool:
+    if file and not _is_file(code.co_filename, file):
+        return False
+    if not file and not _is_own(code):
+        return False
+    if name.isdigit():
+        lines = [line for _, _, line in code.co_lines() if line is not None]
+        return bool(lines) and min(lines) <= int(name) <= max(lines)
+    plain = code.co_qualname.replace(".<locals>", "")
+    return plain == name or plain.endswith(f".{name}")
+
+
+def _is_file(path: str, wanted: str) -> bool:
+    return path == wanted or path.endswith(os.sep + wanted.lstrip("./"))
+
+
+def _is_own(code: CodeType) -> bool:
+    """Whether this is code of the program, and not of Python or of what is installed."""
+    file = code.co_filename
+    return not file.startswith(_NOT_OF_PROGRAM) and not any(folder in file for folder in _INSTALLED)
+
+
+def _compiled_targets(codes: dict[int, CodeType]) -> Iterator[tuple[CodeType, Target]]:
+    """The compiled functions, of JAX or TensorFlow, that were made of some code."""
+    from stepscope.capture.auto.finders.jax import WatchedFunction
+
+    tensorflow = sys.modules.get("tensorflow")
+    traced_type = type(tensorflow.function(lambda: None)) if tensorflow is not None else None
+    for each in gc.get_objects():
+        if type(each) is WatchedFunction:
+            name, made_of = "_function", getattr(each, "__wrapped__", None)
+        elif traced_type is not None and type(each) is traced_type:
+            name, made_of = "_call", getattr(each, "python_function", None)
+        else:
+            continue
+        code = codes.get(id(getattr(_unwrap(made_of), "__code__", None)))
+        if code is not None:
+            yield code, _instance_target(each, name, code)
+
+
+def _unwrap(function: Any) -> Any:
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def _instance_target(owner: Any, name: str, code: CodeType) -> Target:
+    return Target(
+        code.co_name, functools.partial(_replace_attribute, owner, name), code.co_filename, code.co_firstlineno
+    )

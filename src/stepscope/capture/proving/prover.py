@@ -1,0 +1,224 @@
+"""Hears of the steps of a program, and runs a campaign on their thread.
+
+The steps are those that `stepscope run` finds.  The campaign starts once they are captured, and, where the places are
+to come from the account of that capture, once another process has analysed it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from stepscope.capture import report, session
+from stepscope.capture.auto.finders import Source
+from stepscope.capture.proving import saving
+from stepscope.capture.proving.campaign import Campaign, has_other_ranks
+from stepscope.capture.proving.options import ProveOptions
+from stepscope.capture.proving.patches import Undo
+from stepscope.capture.tracers.ticker import THREAD_PREFIX
+from stepscope.capture.watching.steps import StepFollower, StepRecord
+from stepscope.capture.watching.usual import UsualLength
+from stepscope.proof.record import FILE, Proof, write_proofs
+
+_MOST_FROM_ACCOUNT = 3
+_STEPS_AFTER_CAPTURE = 20  # of a job with ranks, which all have to start at the same step
+_ANALYSIS_S = 120.0
+
+
+class Prover:
+    """The campaign of this process.
+
+    Args:
+        options: what is to be proved.
+        first: the first step that may be changed.
+        captured: the profile that was captured of this program: its path, "" if none will come, None until it is known.
+        logdir: where the proofs go without a session.
+        show_line: called with a line for the user.
+
+    Attributes:
+        active: as for a `Listener`.
+        proofs: what was found.
+    """
+
+    def __init__(
+        self,
+        options: ProveOptions,
+        first: int,
+        captured: Callable[[], str | None],
+        logdir: str,
+        show_line: Callable[[str], object],
+    ) -> None:
+        self._options = options
+        self._first = first
+        self._captured = captured
+        self._logdir = logdir
+        self._show_line = show_line
+        self._pid = os.getpid()
+        self._campaign: Campaign | None = None
+        self._running: Generator[None, float, None] | None = None
+        self._places: tuple[str, ...] | None = None
+        self._asked = self._wants_end = False
+        self._undo: list[Undo] = []
+        self._follower = StepFollower(
+            UsualLength(2.0, 1_000_000), self._on_step, session.is_running, lambda: 0, may_be_quick=lambda: False
+        )
+        self.active = True
+        self.proofs: list[Proof] = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget_parent)
+
+    # -- what finders report -------------------------------------------------------------------------------------------
+
+    def begin(self, source: Source) -> None:
+        """A step starts."""
+        self._follower.begin(source)
+
+    def end(self, source: Source, another_follows: bool = True) -> None:
+        """A step has ended."""
+        self._follower.end(source, another_follows)
+        self._end_program_if_wanted()
+
+    def mark_step(self, number: object) -> None:
+        """The program has marked a step."""
+        if self.active:
+            self._follower.mark_step(number)
+            self._end_program_if_wanted()
+
+    def finish(self) -> None:
+        """The program ends: what was measured so far is the answer."""
+        if not self.active or self._pid != os.getpid():
+            return
+        self.active = False
+        with report.Wall("proving", strict=False):
+            running, self._running = self._running, None
+            if running is not None:
+                running.close()
+            elif self._campaign is None:
+                self._report_nothing()
+            self._save()
+        while self._undo:
+            self._undo.pop()()
+
+    # -- on the thread of the steps ------------------------------------------------------------------------------------
+
+    def _on_step(self, step: StepRecord) -> None:
+        if self._running is None:
+            self._start_if_ready()
+            return
+        try:
+            self._running.send(step.length_ns / 1e9)
+        except StopIteration:
+            self._running = None
+            self._conclude()
+        except Exception as error:
+            self._running = None
+            report.report(error, "proving")
+            self._conclude()
+
+    def _start_if_ready(self) -> None:
+        if self._campaign is not None or not self._is_ready():
+            return
+        options = replace(self._options, at=self._places or ())
+        if options.ablate:
+            self._undo.append(saving.redirect())
+        self._campaign = Campaign(options, self._show_line, buffered=count_buffered)
+        self._running = self._campaign.run()
+        next(self._running)
+
+    def _is_ready(self) -> bool:
+        if has_other_ranks():
+            self._places = self._options.at
+            return self._follower.count >= self._first + _STEPS_AFTER_CAPTURE
+        if self._follower.count < self._first or session.is_running():
+            return False
+        captured = self._captured()
+        if captured is None:
+            return False
+        if self._options.at or self._options.ablate or not captured:
+            self._places = self._options.at
+        elif not self._asked:
+            self._asked = True
+            threading.Thread(
+                target=self._ask_account, name=f"{THREAD_PREFIX}prove", args=(captured,), daemon=True
+            ).start()
+        return self._places is not None
+
+    def _conclude(self) -> None:
+        self._save()
+        self.active = False
+        self._wants_end = self._options.stop_after or bool(self._options.ablate)
+
+    def _end_program_if_wanted(self) -> None:
+        if self._wants_end and threading.current_thread() is threading.main_thread():
+            self._wants_end = False
+            raise SystemExit(0)
+
+    # -- beside the steps ----------------------------------------------------------------------------------------------
+
+    def _ask_account(self, path: str) -> None:
+        with report.Wall("finding places to prove", strict=False):
+            command = [sys.executable, "-m", "stepscope", "overview", path, "--format", "json"]
+            environment = {name: value for name, value in os.environ.items() if not name.startswith("STEPSCOPE_")}
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_ANALYSIS_S, env=environment
+            )
+            self._places = places_of(json.loads(done.stdout)) if done.returncode == 0 else ()
+        self._places = self._places or ()
+
+    def _save(self) -> None:
+        if self._campaign is None or self.proofs:
+            return
+        self.proofs = self._campaign.proofs
+        with report.Wall("saving proofs", strict=False):
+            captured = self._captured()
+            folder = Path(captured).parent if captured and "://" not in captured else Path(self._logdir)
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.environ.get("RANK", "0") in ("", "0"):
+                write_proofs(self.proofs, folder / FILE)
+                if self._options.output:
+                    write_proofs(self.proofs, Path(self._options.output))
+
+    def _report_nothing(self) -> None:
+        """The program ended before anything could be changed."""
+        if not (self._options.at or self._options.ablate):
+            self._show_line("nothing was proved: the program ended too early, or its account names no place; use --at")
+        steps = (
+            "the program ended too early"
+            if self._follower.count
+            else "no steps were found; mark them: stepscope.step()"
+        )
+        self._campaign = Campaign(self._options, self._show_line)
+        self._campaign.conclude(steps)
+
+    def _forget_parent(self) -> None:
+        """After a fork: the campaign belongs to the parent, and the child runs as it would without it."""
+        self.active = False
+        self._follower.forget_parent()
+        self._running = None
+        if self._campaign is not None:
+            self._campaign.put_back()
+
+
+def places_of(overview: dict[str, Any]) -> tuple[str, ...]:
+    """The first places of the account that have a line in the program."""
+    culprits = [row.get("culprit") or {} for row in overview.get("account", ())]
+    named = [f"{each['file']}:{each['name'].split()[0].removesuffix('()')}" for each in culprits if each.get("file")]
+    return tuple(dict.fromkeys(named))[:_MOST_FROM_ACCOUNT]
+
+
+def count_buffered() -> int:
+    """How many batches the loaders of PyTorch here may hold ready: a change of the input shows after them."""
+    import gc
+
+    dataloader = sys.modules.get("torch.utils.data.dataloader")
+    if dataloader is None:
+        return 0
+    loaders = [each for each in gc.get_objects() if type(each) is dataloader._MultiProcessingDataLoaderIter]
+    return max((each._prefetch_factor * each._num_workers for each in loaders), default=0)

@@ -1,0 +1,43 @@
+"""`stepscope tokens`: the tokens of a team's server."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stepscope.report.looks import clean
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("tokens")(list_tokens)
+
+
+def list_tokens(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Tokens, one a line, as `serve --token-file` takes them.")
+    ],
+    add: Annotated[
+        str | None, typer.Option("--add", metavar="NAME", help="Add a token for a person or group, and print it once.")
+    ] = None,
+    role: Annotated[
+        str, typer.Option("--role", metavar="ROLE", help="Of the added one: see, label or capture.")
+    ] = "see",
+    revoke: Annotated[
+        list[str] | None, typer.Option("--revoke", metavar="ID", help="Remove a token by its id or name; repeatable.")
+    ] = None,
+) -> None:
+    """Lists the tokens of a file: id, role and name. Adds and revokes some; running servers see it at once."""
+    from stepscope.web.door import tokens
+
+    if add is not None:
+        text = tokens.new_text()
+        tokens.add_token(file, text, tokens.parse_role(role), add)
+        print(f"token, shown only now: {text}", file=sys.stderr)
+    for wanted in revoke or ():
+        tokens.remove_token(file, wanted)
+    for token in tokens.read_tokens(file):
+        print(f"{token.id}  {token.role.name.lower():8}{clean(token.name)}".rstrip())

@@ -1,0 +1,1 @@
+"""XSpace profiles as records of a Riegeli file."""

@@ -1,0 +1,86 @@
+"""Which blocks of steps run, in which order, and how long they and the delays are.
+
+Each pair of blocks is a plain one and one with a change, next to each other and in random order, so that what else
+happens on the machine meets both alike.  The order follows from a seed and the number of the pair: the ranks of a job
+that run the same steps have the same blocks without a word between them.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from statistics import fmean
+
+from stepscope.proof.estimate import spread_of
+from stepscope.records import dataclass
+
+SEED = 35
+BLOCK_S = 0.25  # as long as the blocks of the benchmarks of advice: shorter than most changes of a machine's load
+FEWEST_STEPS, MOST_STEPS = 4, 60  # of a block
+SETTLE = 2  # steps at the start of a block that are left out: one began before it, one may still use what that left
+FEWEST_PAIRS = 8  # with fewer than 6, no interval of 95 % exists without a model of the noise
+PAIRS_OF_RANKS = 16  # ranks cannot agree on an early end without talking
+CLOSE_SENSITIVITY, CLOSE_GAIN = 0.1, 0.04  # half an interval that is narrow enough
+LEAST_PART, MOST_PART = 0.05, 0.5  # of a step, that its delays take
+LEAST_DELAY_S = 0.0005  # shorter sleeps are mostly the time that the system takes to wake a thread
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How long blocks are.
+
+    Attributes:
+        settle: steps at the start of each that are left out.
+        steps: steps after them, which count.
+    """
+
+    settle: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Dose:
+    """How a place is delayed.
+
+    Attributes:
+        seconds: each delay.
+        every: one call in so many is delayed.
+    """
+
+    seconds: float
+    every: int
+
+
+def choose_blocks(step_s: float, buffered: int = 0) -> Blocks:
+    """Blocks of about a quarter of a second.
+
+    Args:
+        step_s: a usual step.
+        buffered: how many batches lie ready between the place and the step; a block begins to show its change after
+            them.
+    """
+    steps = math.ceil(BLOCK_S / max(step_s, 1e-6))
+    return Blocks(SETTLE + buffered, min(max(steps, FEWEST_STEPS), MOST_STEPS))
+
+
+def changed_first(number: int, seed: int = SEED) -> bool:
+    """Whether the changed block of a pair runs before the plain one."""
+    return random.Random(f"{seed}:{number}").random() < 0.5
+
+
+def choose_delay(lengths: list[float], blocks: Blocks) -> float:
+    """How much longer the delays make a step, in seconds.
+
+    As little as measures a sensitivity to a tenth in `FEWEST_PAIRS` pairs, where a block differs from the next by as
+    much as the spread of single steps says; within a twentieth and a half of a step.
+    """
+    noise_s = spread_of(lengths) * math.sqrt(2 / blocks.steps)
+    wanted_s = noise_s / math.sqrt(FEWEST_PAIRS) * 2 / CLOSE_SENSITIVITY
+    step_s = fmean(lengths)
+    return min(max(wanted_s, LEAST_PART * step_s, LEAST_DELAY_S), max(MOST_PART * step_s, LEAST_DELAY_S))
+
+
+def choose_dose(delay_s: float, calls_per_step: float) -> Dose:
+    """Delays that together take `delay_s` in a step, none too short to be slept."""
+    every = max(1, math.ceil(LEAST_DELAY_S * calls_per_step / delay_s))
+    return Dose(delay_s * every / max(calls_per_step, 1e-9), every)

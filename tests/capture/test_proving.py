@@ -1,0 +1,258 @@
+"""Campaigns on small programs whose clock the test turns: what is measured, and that nothing stays patched."""
+
+from __future__ import annotations
+
+import logging
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from stepscope.capture.proving import campaign, changes
+from stepscope.capture.proving.campaign import Campaign
+from stepscope.capture.proving.options import ProveOptions
+from stepscope.capture.proving.patches import swap_attribute, swap_code
+from stepscope.capture.proving.saving import redirect
+
+
+class Clock:
+    """A clock that only moves when something takes time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(changes, "time", made)
+    monkeypatch.setattr(changes, "_compute", lambda: made.sleep(1e-5))
+    return made
+
+
+def prove(clock, step, steps=2000, **asked):
+    """Sends a campaign the steps of a program; the proofs by place."""
+    running_campaign = Campaign(ProveOptions("job.py", **asked), lambda line: None, clock.perf_counter)
+    running = running_campaign.run()
+    next(running)
+    try:
+        for _ in range(steps):
+            start = clock.now
+            step()
+            running.send(clock.now - start)
+    except StopIteration:
+        pass
+    running.close()
+    return {proof.place: proof for proof in running_campaign.proofs}
+
+
+def test_a_place_that_the_step_waits_for_has_sensitivity_one_and_a_hidden_one_zero(clock):
+    def fetch_batch():
+        clock.now += 0.004
+
+    def report_hidden():
+        clock.now += 0.001
+
+    def step():
+        fetch_batch()
+        start = clock.now
+        report_hidden()
+        clock.now = max(start + 0.02, clock.now)  # the device works meanwhile
+
+    found = prove(clock, step, at=("fetch_batch", "report_hidden"))
+    assert found["fetch_batch"].value == pytest.approx(1)
+    assert found["report_hidden"].value == pytest.approx(0, abs=1e-6)
+    assert found["fetch_batch"].place_ms == pytest.approx(4)
+    assert found["fetch_batch"].step_ms == pytest.approx(24)
+    assert found["fetch_batch"].file == __file__
+
+
+def test_noise_drift_and_outliers_leave_the_sensitivity_in_its_interval(clock):
+    drawn, ran = random.Random(3), []
+
+    def fetch_noisy():
+        clock.now += 0.005
+
+    def step():
+        ran.append(1)
+        fetch_noisy()
+        clock.now += 0.015 + 1e-6 * len(ran) + abs(drawn.gauss(0, 0.001)) + 0.05 * (drawn.random() < 0.02)
+
+    proof = prove(clock, step, steps=5000, at=("fetch_noisy",), budget_s=120.0)["fetch_noisy"]
+    assert proof.least <= 1 <= proof.most
+    assert proof.value == pytest.approx(1, abs=0.2)
+
+
+def test_without_a_function_a_step_takes_as_long_as_the_rest(clock):
+    given = []
+
+    def load_sample():
+        clock.now += 0.002
+        return object()
+
+    def step():
+        given.append([load_sample(), load_sample()])
+        clock.now += 0.008
+
+    proof = prove(clock, step, ablate=("load_sample",))["load_sample"]
+    assert (proof.value, proof.step_ms, proof.changed_ms) == (pytest.approx(1.5), pytest.approx(12), pytest.approx(8))
+    assert all(first is not second for first, second in given)  # the two results of a step come again in their order
+
+
+def test_logging_is_left_out_in_the_changed_blocks_only(clock, caplog):
+    log = logging.getLogger("job")
+
+    def step():
+        clock.now += 0.01
+        log.warning("a line")
+
+    caplog.set_level(logging.WARNING)
+    assert prove(clock, step, steps=400, ablate=("logging",))["logging"].value == pytest.approx(1)
+    assert 0 < len(caplog.records) < 400
+
+
+@pytest.mark.parametrize(
+    ("place", "note"),
+    [
+        ("no_such_function", "there is no such function"),
+        ("other.py:sleep_long", "there is no such function"),
+        ("never_called_here", "it was never called in these steps"),
+        ("prove", "holds the loop of the steps"),
+        ("yield_batches", "is a generator or a coroutine"),
+    ],
+)
+def test_a_place_that_cannot_be_proved_is_said(clock, place, note):
+    def never_called_here():
+        """Nobody calls it."""
+
+    def yield_batches():
+        while True:
+            yield 1
+
+    batches = yield_batches()
+
+    def step():
+        next(batches)
+        clock.now += 0.01
+
+    proof = prove(clock, step, at=(place,))[place]
+    assert proof.value is None
+    assert note in proof.note
+    assert never_called_here() is None
+
+
+def test_a_result_of_a_backward_pass_is_not_given_again(clock):
+    def forward_pass():
+        clock.now += 0.001
+        return SimpleNamespace(grad_fn="MulBackward")
+
+    def step():
+        assert forward_pass().grad_fn
+        clock.now += 0.01
+
+    proof = prove(clock, step, ablate=("forward_pass",))["forward_pass"]
+    assert proof.value is None
+    assert "backward pass" in proof.note
+
+
+@pytest.mark.parametrize("steps", [0, 3, 20, 60])
+def test_a_program_that_ends_early_is_left_as_it_was(clock, steps):
+    def fetch_early():
+        clock.now += 0.01
+
+    code = fetch_early.__code__
+    proof = prove(clock, fetch_early, steps=steps, at=("fetch_early",))["fetch_early"]
+    assert proof.note == "the program ended too early"
+    assert fetch_early.__code__ is code
+
+
+def test_plain_blocks_run_the_code_of_the_program_itself(clock):
+    ran = []
+
+    def fetch_plain():
+        clock.now += 0.01
+
+    code = fetch_plain.__code__
+
+    def step():
+        ran.append(fetch_plain.__code__ is code)
+        fetch_plain()
+
+    prove(clock, step, at=("fetch_plain",))
+    assert fetch_plain.__code__ is code
+    assert 0.3 < sum(ran) / len(ran) < 0.8
+
+
+def test_all_ranks_have_the_same_blocks_whatever_each_finds(clock, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+
+    def fetch_rank():
+        clock.now += 0.01
+
+    def count_steps(place):
+        ran = []
+
+        def step():
+            ran.append(1)
+            fetch_rank()
+
+        prove(clock, step, steps=5000, at=(place,))
+        return len(ran)
+
+    assert count_steps("fetch_rank") == count_steps("only_on_another_rank")
+
+
+def test_code_is_swapped_for_everyone_who_holds_a_function():
+    kept = 5
+
+    def add(one: int, two: int = 2, *, three: int = 3) -> int:
+        return one + two + three + kept
+
+    held = [add]
+    undo = swap_code(add, lambda original: lambda *args, **named: -original(*args, **named))
+    assert (held[0](1), add(1, three=0)) == (-11, -8)
+    undo()
+    assert held[0](1) == 11
+
+
+def test_an_attribute_in_c_is_replaced_and_put_back(monkeypatch):
+    class Base:
+        """A class without attributes of its own."""
+
+    Base.count = list.__len__
+
+    class Child(Base):
+        """Inherits `count`."""
+
+    undo = swap_attribute(Child, "count", lambda original: lambda *args: original(*args) + 1)
+    assert Child.count([1, 2]) == 3
+    undo()
+    assert "count" not in vars(Child)
+
+
+def test_saves_after_an_ablation_do_not_reach_the_places_of_the_program(tmp_path, monkeypatch):
+    import numpy
+
+    target = tmp_path / "weights.npy"
+    numpy.save(target, numpy.ones(2))
+    undo = redirect()
+    try:
+        numpy.save(tmp_path / "new.npy", numpy.zeros(2))
+        (tmp_path / "new.npy").replace(target)
+        numpy.save(str(target), numpy.zeros(2))
+    finally:
+        undo()
+    assert numpy.load(target).tolist() == [1, 1]
+    assert [path.name for path in tmp_path.iterdir()] == ["weights.npy"]
+
+
+def test_ranks_are_known_by_what_launchers_set(monkeypatch):
+    assert not campaign.has_other_ranks()
+    monkeypatch.setenv("SLURM_NTASKS", "8")
+    assert campaign.has_other_ranks()

@@ -222,8 +222,8 @@ def main() -> None:
     options = parser.parse_args()
     answers, damaged = [], []
     for world, kind, seed in product(options.worlds, options.kinds, options.seeds):
-        for fault in ("healthy", *faults_of(kind)):
-            if fault in options.faults:
+        for fault in (None, *faults_of(kind)):
+            if (fault or "healthy") in options.faults:
                 job = Job(
                     kind, world, seed=seed, batched=not options.single, fault=None if fault == "healthy" else fault
                 )

@@ -1,7 +1,7 @@
-"""Writes the TypeScript types of the reports, from the declarations of their sections and fields.
+"""Writes the TypeScript types and the JSON Schemas of the reports, from the declarations of their sections and fields.
 
-With them a wrong id of a section, or a wrong name of a column, does not pass the page's type check.  With `--check` it
-writes nothing, and fails if the types are out of date.
+With the types a wrong id of a section, or a wrong name of a column, does not pass the page's type check.  With
+`--check` it writes nothing, and fails if a file is out of date.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from gen_docs import small_trace
+from schemas import all_schemas, refusals
 from stepscope.analysis.registry import TOOLS
 from stepscope.report import Field, Figures, Prose, Report, Role, Rows
 
-TYPES = Path(__file__).resolve().parent.parent / "frontend" / "src" / "generated" / "reports.ts"
+ROOT = Path(__file__).resolve().parent.parent
+TYPES = ROOT / "frontend" / "src" / "generated" / "reports.ts"
 NOTICE = "/** Made by scripts/gen_types.py; change the declarations in Python and run `make format`. */"
 
 # How a kind of field arrives as JSON.  Any value may be unknown.
@@ -78,20 +80,31 @@ def key_of(name: str) -> str:
     return name if name.isidentifier() else f'"{name}"'
 
 
+def wanted_files() -> dict[Path, str]:
+    """All that is made, by its file."""
+    trace = small_trace()
+    reports = {tool.name: tool.merge([tool.partial(trace)]) for tool in TOOLS}
+    return {TYPES: types(), **all_schemas(reports)}
+
+
 def main() -> int:
-    """Writes or checks the file."""
-    parser = argparse.ArgumentParser(description="Writes the TypeScript types of the reports.")
+    """Writes or checks the files."""
+    parser = argparse.ArgumentParser(description="Writes the TypeScript types and the JSON Schemas of the reports.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if they are out of date")
-    wanted = types()
-    is_current = TYPES.is_file() and TYPES.read_text("utf-8") == wanted
-    if parser.parse_args().check:
-        if not is_current:
-            print("the TypeScript types of the reports are out of date; run `make format`", file=sys.stderr)
-        return 0 if is_current else 1
-    if not is_current:
-        TYPES.parent.mkdir(parents=True, exist_ok=True)
-        TYPES.write_text(wanted, encoding="utf-8")
-        print(f"wrote {TYPES.relative_to(TYPES.parents[3])}")
+    is_check = parser.parse_args().check
+    wanted = wanted_files()
+    late = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
+    refused = refusals({path: wanted[path] for path in late if path != TYPES})
+    for sentence in refused:
+        print(sentence, file=sys.stderr)
+    if is_check or refused:
+        for path in late:
+            print(f"{path.relative_to(ROOT)} is out of date; run `make format`", file=sys.stderr)
+        return 1 if late else 0
+    for path in late:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(wanted[path], encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
     return 0
 
 

@@ -22,7 +22,7 @@ def make_job(folder: Path, job: Job) -> dict[str, object]:
     fault = plant_fault(plan)
     spans = apply_fault(plan, fault, fault.strength if fault else 0.0)
     truth = {"job": asdict(job), "sizes": job.sizes, **tell_truth(plan, fault)}
-    truth["skew_us"] = write_traces(folder, plan, plan.graph.times(spans[:, None])[:, 0], spans)
+    truth["skew_us"] = write_traces(folder, plan, plan.graph.times(spans[:, None])[:, 0])
     (folder / "truth.json").write_text(json.dumps(truth, indent=1))
     return truth
 

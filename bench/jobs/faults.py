@@ -76,8 +76,9 @@ def apply_fault(plan: Plan, fault: Fault | None, strength: float) -> F64:
     elif fault.cause == "machine":
         own[on_device & np.isin(rank, fault.ranks)] *= 1 + strength
     elif fault.cause == "sequences":
-        factor = np.exp(strength * columns["sequence"])
-        own *= np.where(columns["sequence"] != 0, factor / factor[columns["sequence"] != 0].mean(), 1.0)
+        varying = columns["sequence"] != 0
+        factor = np.exp(strength * columns["sequence"][varying])
+        own[varying] *= factor / factor.mean()
     elif fault.cause == "garbage":
         own[_paused(plan, rng)] += 1000 * strength
     elif fault.cause == "link":
@@ -115,7 +116,11 @@ def find_strength(plan: Plan, fault: Fault) -> float:
 
 # ---- the truth -------------------------------------------------------------------------------------------------------
 
-_OP = {"loss": "forward", "loss_backward": "backward"}
+
+def _kinds_of_ops(plan: Plan) -> np.ndarray:
+    """The kind of each work's op: the loss is part of a forward and a backward pass."""
+    op = {"loss": "forward", "loss_backward": "backward"}
+    return np.array([op.get(one, one) for one in plan.columns["kind"].tolist()])
 
 
 def equal_work(plan: Plan, spans: F64) -> F64:
@@ -124,8 +129,7 @@ def equal_work(plan: Plan, spans: F64) -> F64:
     An op is all that a rank does of one kind for one microbatch; its kernels keep their shares.
     """
     columns = plan.columns
-    kind = np.array([_OP.get(one, one) for one in columns["kind"].tolist()])
-    _, code = np.unique(kind, return_inverse=True)
+    _, code = np.unique(_kinds_of_ops(plan), return_inverse=True)
     keys = np.stack([columns["step"], code, columns["rank"], columns["part"], columns["microbatch"]], axis=1)
     shared = np.array([len(one.members) > 1 for one in plan.work])
     keys[shared, 2:] = np.arange(int(shared.sum()))[:, None]
@@ -147,9 +151,9 @@ def tell_truth(plan: Plan, fault: Fault | None) -> dict[str, object]:
     job, columns = plan.job, plan.columns
     healthy = build_plan(replace(job, fault=None)) if job.fault == "layers" else plan
     spans = apply_fault(plan, fault, fault.strength if fault else 0.0)
-    stage = np.array([job.place(rank)["pipeline"] for rank in columns["rank"].tolist()])
-    kinds = sorted({_OP.get(one, one) for one in columns["kind"].tolist()})
-    of_kind = np.array([_OP.get(one, one) for one in columns["kind"].tolist()])
+    stage = np.array([job.place(rank)["pipeline"] for rank in range(job.world)])[columns["rank"]]
+    of_kind = _kinds_of_ops(plan)
+    kinds = np.unique(of_kind).tolist()
     worst = _worst_rank(plan, spans)
     repaired = {
         **{("stage", each): stage != each for each in range(job.sizes["pipeline"])},

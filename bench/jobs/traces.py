@@ -36,7 +36,7 @@ AXIS_NAMES = {
 }
 
 
-def write_traces(folder: Path, plan: Plan, times: F64, spans: F64) -> list[float]:
+def write_traces(folder: Path, plan: Plan, times: F64) -> list[float]:
     """One file a rank; how wrong the clock of each machine is, in us."""
     job = plan.job
     folder.mkdir(parents=True, exist_ok=True)

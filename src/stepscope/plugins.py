@@ -60,8 +60,9 @@ def _load(point: EntryPoint, noun: str, warnings: list[str]) -> object | None:
     """What an entry point names; None, and a warning, if it cannot be imported."""
     try:
         thing: object = point.load()
-    except Exception as error:  # whatever the package's code does
-        warnings.append(f"the {noun} {point.name!r} of {point.value} cannot be loaded: {error}")
+    except (Exception, SystemExit) as error:  # whatever the package's code does
+        reason = f"it ends the program ({error})" if isinstance(error, SystemExit) else error
+        warnings.append(f"the {noun} {point.name!r} of {point.value} cannot be loaded: {reason}")
         return None
     return thing
 

@@ -128,10 +128,18 @@ def test_stats_and_the_time_since_1970_come_back():
 
 
 def test_perfettos_own_bindings_agree(corpus: Path):
-    """Perfetto's proto classes, which are not ours, find the same slices and annotations in a file."""
-    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     loaded = stepscope.load(corpus / "tf-gpu-multi-worker")
-    data = b"".join(perfetto.pieces([loaded.trace(loaded.hosts[0])]))
+    compare_with_bindings(loaded.trace(loaded.hosts[0]))
+
+
+def test_perfettos_own_bindings_agree_on_a_drawn_trace():
+    compare_with_bindings(draw("host main | I--a-L1 I--a-L2\ngpu0 s    |      K1-     K2-"))
+
+
+def compare_with_bindings(whole: HostTrace) -> None:
+    """Perfetto's proto classes, which are not ours, find the same slices in our export."""
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    data = b"".join(perfetto.pieces([whole]))
     names: dict[int, str] = {}
     opened: dict[int, list[tuple[str, int]]] = {}
     theirs: Counter[tuple[str, int]] = Counter()
@@ -143,8 +151,9 @@ def test_perfettos_own_bindings_agree(corpus: Path):
         elif event.type == event.TYPE_SLICE_END:
             name, start = opened[event.track_uuid].pop()
             theirs[name, packet.timestamp - start] += 1
-    back = read_back(data)
-    ours = Counter((name, length) for name, _, length, _ in slices(back) if name in names.values())
+    found = read_back(data)
+    counters = {found.name_of(row) for row in np.flatnonzero(found.events.kind == EventKind.COUNTER).tolist()}
+    ours = Counter((name, length) for name, _, length, _ in slices(found) if name not in counters)
 
     assert theirs == ours
 
@@ -316,6 +325,28 @@ def test_starts_of_a_group_before_its_ends():
     assert slices(found) == [("a", 0, 10, "main"), ("b", 10, 10, "main"), ("c", 12, 3, "main"), ("d", 20, 5, "main")]
 
 
+def test_a_drawn_torch_trace_gives_what_its_json_gives():
+    """An op, its call and its kernel, twice; the second op starts as the first ends."""
+    events = [
+        {"cat": "user_annotation", "name": "ProfilerStep#1", "pid": 9, "tid": 9, "ts": 0, "dur": 100, "args": {}},
+        *(
+            event
+            for k in range(2)
+            for event in (
+                {"cat": "cpu_op", "name": "aten::mm", "pid": 9, "tid": 9, "ts": 10 + 20 * k, "dur": 20,
+                 "args": {"External id": k + 1, "Input Dims": [[2, 3], []]}},
+                {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 12 + 20 * k, "dur": 5,
+                 "args": {"correlation": 70 + k, "External id": k + 1}},
+                {"cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 40 + 20 * k, "dur": 15.5,
+                 "args": {"correlation": 70 + k, "device": 0, "stream": 7, "grid": [4, 1, 1], "block": [64, 1, 1],
+                          "registers per thread": 16}},
+            )
+        ),
+    ]  # fmt: skip
+    name = {"ph": "M", "name": "thread_name", "pid": 9, "tid": 9, "args": {"name": "main"}}
+    compare_with_json({"traceEvents": [name, *({"ph": "X", **event} for event in events)]})
+
+
 @pytest.mark.parametrize("profile", ["torch-h100-qwen", "torch-mi300-resnet"])
 def test_a_torch_trace_gives_what_its_json_gives(corpus: Path, profile: str):
     """The same events, kinds, lines and stats, and so the same answer of every tool."""
@@ -326,6 +357,11 @@ def test_a_torch_trace_gives_what_its_json_gives(corpus: Path, profile: str):
         if event.get("ph") == "X":
             event["ts"], event["dur"] = round(event["ts"], 3), round(event["dur"], 3)
             event["args"] = {key: value for key, value in event.get("args", {}).items() if value is not None}
+    compare_with_json(document)
+
+
+def compare_with_json(document: dict[str, Any]) -> None:
+    """Both forms of one trace give the same tables and answers."""
     events = [event for event in document["traceEvents"] if event.get("ph") in "XM" and event.get("cat") != "Trace"]
     plain = {"baseTimeNanoseconds": document.get("baseTimeNanoseconds", 0), "traceEvents": events}
     wanted = read_json(json.dumps(plain).encode(), "a.pt.trace.json", "h")

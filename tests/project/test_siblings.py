@@ -262,6 +262,15 @@ SIBLINGS: dict[str, dict[str, str]] = {
             "test_runs_named_by_time_are_ordered_by_name_whatever_the_times_of_the_files"
         ),
     },
+    "formats/test_perfetto.py": {
+        "test_exports_of_real_profiles_come_back": "test_our_own_export_comes_back",
+        "test_perfettos_own_bindings_agree": "test_perfettos_own_bindings_agree_on_a_drawn_trace",
+        "test_a_torch_trace_gives_what_its_json_gives": "test_a_drawn_torch_trace_gives_what_its_json_gives",
+    },
+    "formats/test_riegeli.py": {
+        "test_real_profiles_give_what_their_xspace_gives": "test_every_chunk_and_compression",
+        "test_xprof_reads_what_these_tests_write": "test_the_writer_of_these_tests_follows_the_specification",
+    },
     "formats/test_xspace_damage.py": {
         "test_a_real_file_cut_anywhere_keeps_the_events_before_the_cut": "test_a_small_file_cut_at_every_byte",
         "test_a_file_of_ours_cut_anywhere_keeps_the_names_too": "test_a_small_file_cut_at_every_byte",

@@ -218,6 +218,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "mcp": partial(_register_module, "stepscope.cli.mcp"),
         "trace": partial(_register_module, "stepscope.cli.trace"),
         "hlo-graph": partial(_register_module, "stepscope.cli.hlo_graph"),
+        "schema": partial(_register_module, "stepscope.cli.schema"),
         "man": partial(_register_module, "stepscope.cli.man"),
     },
 }

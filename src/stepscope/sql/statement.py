@@ -11,7 +11,11 @@ READS_ONLY = "a profile is only read: ask with SELECT, WITH, FROM, DESCRIBE, SUM
 
 # MULTI is a PIVOT, which finds its columns by a query of its own.
 _READING = frozenset({"SELECT", "EXPLAIN", "RELATION", "MULTI"})
-_EXPLAINS = re.compile(r"\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\([^)]*\))?\s", re.IGNORECASE)
+# Between words may stand spaces and comments.
+_SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
+_EXPLAINS = re.compile(
+    rf"{_SPACE}*EXPLAIN(?:{_SPACE}+ANALYZE)?(?:{_SPACE}*\([^)]*\))?(?={_SPACE}|\()", re.IGNORECASE | re.DOTALL
+)
 
 
 def require_reading(connection: Any, query: str) -> None:
@@ -25,4 +29,7 @@ def require_reading(connection: Any, query: str) -> None:
     if kind not in _READING:
         raise UsageError(f"{kind} is not allowed", code="read-only", hint=READS_ONLY)
     if kind == "EXPLAIN":
-        require_reading(connection, _EXPLAINS.sub("", query, count=1))
+        explained, count = _EXPLAINS.subn("", query, count=1)
+        if not count:
+            raise UsageError("this EXPLAIN is not understood", hint="write EXPLAIN SELECT ...")
+        require_reading(connection, explained)

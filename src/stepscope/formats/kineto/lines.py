@@ -22,6 +22,7 @@ from stepscope.records import dataclass
 
 _WAIT_TID_BASE = 1_000_000  # the thread number of a wait is this plus its stream's number
 _ALL_STREAMS = -1  # the stream of a wait for a whole device or context
+_MOST_SMALL = 1 << 15  # lines whose numbers fit into two bytes, which are sorted without comparisons
 _MOST_ORDINAL = (1 << 31) - 1
 _LINE_KIND = {
     Place.THREAD: LineKind.THREAD,
@@ -206,5 +207,18 @@ def _name_streams(lines: list[Line], code: I32, kept: Kept) -> None:
 
 
 def time_order(layout: Layout, kept: Kept) -> I64:
-    """The order of events in the tables: by line, start, and descending duration."""
-    return np.lexsort((-kept.duration_ps, kept.start_ps, layout.line_of))
+    """The order of events in the tables: by line, start, and descending duration.
+
+    Most lines are in the order of time in their file: only the others are sorted by it.
+    """
+    small = len(layout.lines) <= _MOST_SMALL
+    order = np.argsort(layout.line_of.astype(np.int16) if small else layout.line_of, kind="stable")
+    line, start, duration = layout.line_of[order], kept.start_ps[order], kept.duration_ps[order]
+    back = (start[1:] < start[:-1]) | ((start[1:] == start[:-1]) & (duration[1:] > duration[:-1]))
+    back &= line[1:] == line[:-1]
+    if back.any():
+        disordered = np.zeros(len(layout.lines), np.bool_)
+        disordered[line[1:][back]] = True
+        places = np.flatnonzero(disordered[line])
+        order[places] = order[places][np.lexsort((-duration[places], start[places], line[places]))]
+    return order

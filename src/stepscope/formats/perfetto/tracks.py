@@ -47,17 +47,18 @@ def place_rows(raw: Raw, tracks: Sequence[Track]) -> Labels:
     Returns:
         The names of processes and threads.
     """
+    keys = _Keys(raw)
     places = _Places(raw, tracks)
     pid, tid, name, kind = (np.array(column, np.int64) for column in places.columns())
     track = raw.tid.astype(np.int64)
     on_queue = kind[track] == wire.QUEUE_TRACK
-    _name_categories(raw, on_queue, track, places)
+    _name_categories(raw, on_queue, track, places, keys)
     raw.pid[:] = pid[track]
     raw.tid[:] = tid[track]
     counters = (raw.phase == ord("C")) & (raw.name == 0)
     raw.name[counters] = name[track[counters]]
-    _put_back_on_streams(raw, on_queue)
-    _rename_keys(raw)
+    _put_back_on_streams(raw, on_queue, keys)
+    keys.rename(_JSON_KEYS)
     return Labels(places.process, places.thread)
 
 
@@ -114,7 +115,7 @@ class _Places:
         return None
 
 
-def _name_categories(raw: Raw, on_queue: Mask, track: I64, places: _Places) -> None:
+def _name_categories(raw: Raw, on_queue: Mask, track: I64, places: _Places, keys: _Keys) -> None:
     """Gives work on GPUs the category of its stage, and what has none the category that tells it by its place."""
     add = raw.texts.add
     stages = np.unique(raw.cat[on_queue]).tolist()
@@ -122,28 +123,39 @@ def _name_categories(raw: Raw, on_queue: Mask, track: I64, places: _Places) -> N
     raw.cat[on_queue] = _translate(raw.cat[on_queue].astype(np.int64), category)
     silent = raw.cat == 0
     raw.cat[silent & np.isin(track, places.overhead_tracks())] = add("overhead")
-    owners, _ = _stats_named(raw, _SYNC_KEY)
+    owners, _ = keys.find(_SYNC_KEY)
     raw.cat[owners[silent[owners]]] = add("cuda_sync")
 
 
-def _put_back_on_streams(raw: Raw, on_queue: Mask) -> None:
+def _put_back_on_streams(raw: Raw, on_queue: Mask, keys: _Keys) -> None:
     """Puts work that was drawn on another lane on the stream that it ran on."""
-    owners, rows = _stats_named(raw, _STREAM_KEY)
+    owners, rows = keys.find(_STREAM_KEY)
     known = on_queue[owners] & (raw.stat_tag[rows] == StatTag.INT)
     streams = raw.stat_value[rows[known]]
     text = {stream: raw.texts.add(str(stream)) for stream in np.unique(streams).tolist()}
     raw.tid[owners[known]] = _translate(streams, text)
 
 
-def _rename_keys(raw: Raw) -> None:
-    for old, new in _JSON_KEYS.items():
-        raw.stat_name[raw.stat_name == raw.texts.add(old)] = raw.texts.add(new)
+class _Keys:
+    """The keys of the stats of a file.  It is made before texts are added that the file does not have."""
 
+    def __init__(self, raw: Raw) -> None:
+        self._raw = raw
+        self._known = len(raw.texts)
 
-def _stats_named(raw: Raw, name: str) -> tuple[I64, I64]:
-    """The owners and the rows of the stats with a name."""
-    rows = np.flatnonzero(raw.stat_name == raw.texts.add(name))
-    return np.searchsorted(raw.stat_offsets, rows, side="right") - 1, rows
+    def find(self, name: str) -> tuple[I64, I64]:
+        """The owners and the rows of the stats with a name."""
+        key = self._raw.texts.add(name)
+        if key >= self._known:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        rows = np.flatnonzero(self._raw.stat_name == key)
+        return np.searchsorted(self._raw.stat_offsets, rows, side="right") - 1, rows
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Gives keys other names, in place."""
+        for old, new in names.items():
+            _, rows = self.find(old)
+            self._raw.stat_name[rows] = self._raw.texts.add(new)
 
 
 def _translate(values: I64, meaning: Mapping[int, int]) -> I64:

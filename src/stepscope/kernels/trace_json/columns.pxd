@@ -3,6 +3,8 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport realloc
 
+from stepscope.kernels.growing cimport prefer_large_pages
+
 
 cdef struct Rows:
     # One row an event.  Texts are ids; `us` and `frac_ps` add up to the time; `flow` is an `id` that is a whole number,
@@ -41,6 +43,7 @@ cdef inline bint resized(void **column, int64_t count, int64_t item_bytes) noexc
     cdef void *larger = realloc(column[0], count * item_bytes)
     if larger != NULL:
         column[0] = larger
+        prefer_large_pages(larger, count * item_bytes)
     return larger != NULL
 
 

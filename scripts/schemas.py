@@ -1,0 +1,121 @@
+"""The JSON Schema of every tool's result, made from its declaration: `stepscope schema TOOL` prints it.
+
+A table's columns and a figure's parts come from their fields, with unit and meaning; what no field describes has the
+form that it has in the report of a small trace.  Whoever takes a field away, or gives it another type or unit, raises
+the tool's `SCHEMA_VERSION`: otherwise nothing is written, and `make lint` fails.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stepscope.analysis.registry import TOOLS
+from stepscope.report import Field, Figures, Report, Rows
+from stepscope.report.base import make_finite
+from stepscope.report.schemas import FOLDER
+
+_TYPES = {"float": "number", "int": "integer", "str": "string", "bool": "boolean"}
+
+_LIST_OF_WORDS = re.compile(r'\[\s+"[^\[\]{}]*\]')
+
+Schema = dict[str, Any]
+
+
+def all_schemas(reports: Mapping[str, Report]) -> dict[Path, str]:
+    """The content of every file, from a report of each tool."""
+    made = {}
+    for tool in TOOLS:
+        schema = schema_of(reports[tool.name])
+        head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": tool.name}
+        head["description"] = f"{tool.summary[0].upper()}{tool.summary[1:]}."
+        text = json.dumps({**head, **schema}, indent=1)
+        made[FOLDER / f"{tool.name}.json"] = _LIST_OF_WORDS.sub(lambda found: " ".join(found[0].split()), text) + "\n"
+    return made
+
+
+def schema_of(report: Report) -> Schema:
+    """The schema of a report's JSON."""
+    content = make_finite(report.to_dict())
+    schema = _of_value(content)
+    for section in report.sections():
+        if isinstance(section, Rows) and isinstance(content.get(section.id), list):
+            schema["properties"][section.id]["items"] |= _of_fields(section.fields, content[section.id])
+        elif isinstance(section, Figures) and isinstance(content.get(section.id), dict):
+            schema["properties"][section.id] |= _of_fields(section.fields, [content[section.id]])
+    schema["properties"]["schema_version"] = {"const": report.SCHEMA_VERSION}
+    return schema
+
+
+def _of_fields(fields: Sequence[Field], samples: Sequence[Any]) -> Schema:
+    """The schema of rows: their fields, and what the samples have besides."""
+    described = {field.name: _of_field(field) for field in fields}
+    found: Schema = _merged(samples).get("properties", {})
+    return {"type": "object", "properties": {**found, **described}, "required": [*described]}
+
+
+def _of_field(field: Field) -> Schema:
+    kind: Schema = {"type": [_TYPES[field.kind], "null"]} if field.kind in _TYPES else {"type": ["array", "null"]}
+    return {**kind, "description": field.doc, **({"x-unit": field.unit} if field.unit else {})}
+
+
+def _of_value(value: Any) -> Schema:
+    if isinstance(value, dict):
+        properties = {name: _of_value(each) for name, each in value.items()}
+        return {"type": ["object", "null"], "properties": properties, "required": [*properties]}
+    if isinstance(value, list | tuple):
+        return {"type": ["array", "null"], "items": _merged(value)}
+    if isinstance(value, bool):
+        return {"type": ["boolean", "null"]}
+    if isinstance(value, int | float):
+        return {"type": ["number", "null"]}
+    return {"type": ["string", "null"]} if isinstance(value, str) else {}
+
+
+def _merged(values: Sequence[Any]) -> Schema:
+    """What all of some values are; nothing if they differ."""
+    kinds = {json.dumps(_of_value(value)) for value in values}
+    if len(kinds) == 1:
+        return dict(json.loads(kinds.pop()))
+    if values and all(isinstance(value, dict) for value in values):
+        names = dict.fromkeys(name for value in values for name in value)
+        of_names = {name: _merged([value[name] for value in values if name in value]) for name in names}
+        return {"type": ["object", "null"], "properties": of_names}
+    return {}
+
+
+def broken_promises(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What a new schema takes away or changes of an old one of the same version, as sentences."""
+    if before["properties"]["schema_version"] != after["properties"]["schema_version"]:
+        return []
+    new = dict(_facts(after))
+    return [
+        f"{path} has vanished" if path not in new else f"{path} was {fact}, and is {new[path]}"
+        for path, fact in _facts(before)
+        if new.get(path) != fact
+    ]
+
+
+def _facts(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    """Each place in the JSON with its type and unit."""
+    for name, each in schema.get("properties", {}).items():
+        place = f"{path}.{name}".lstrip(".")
+        if name != "schema_version":
+            kind = " or ".join(each["type"]) if isinstance(each.get("type"), list) else each.get("type", "anything")
+            yield place, f"{kind} {each.get('x-unit', '')}".strip()
+        yield from _facts(each, place)
+    if "items" in schema:
+        yield from _facts(schema["items"], f"{path}[]")
+
+
+def refusals(wanted: Mapping[Path, str]) -> list[str]:
+    """The promises that the wanted files would break, tool by tool."""
+    said = []
+    for path, content in wanted.items():
+        if path.is_file():
+            broken = broken_promises(json.loads(path.read_text("utf-8")), json.loads(content))
+            said += [f"{path.stem}: {sentence}; raise its SCHEMA_VERSION" for sentence in broken]
+    return said

@@ -1,0 +1,24 @@
+"""`stepscope schema`: the form of a tool's JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stepscope.analysis.registry import tool_named
+from stepscope.errors import UsageError
+from stepscope.report.schemas import FOLDER
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("schema")(print_schema)
+
+
+def print_schema(tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool, such as overview.")]) -> None:
+    """Prints the JSON Schema of a tool's result, with the unit and the meaning of each field."""
+    path = FOLDER / f"{tool_named(tool).name}.json"
+    if not path.is_file():
+        raise UsageError(f"the package that adds {tool} has no schema", hint="only tools of Stepscope have one")
+    print(path.read_text("utf-8"), end="")

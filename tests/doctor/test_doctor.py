@@ -322,3 +322,8 @@ def test_a_real_capture_without_marks_is_told_what_to_mark(tmp_path, monkeypatch
 
     checks = examine_logdir(str(tmp_path)).checks
     assert any(check.found == "not recorded: step marks" and "stepscope.step(i)" in check.remedy for check in checks)
+
+
+def test_the_formats_that_can_be_read_are_listed(root):
+    (found,) = [check.found for check in doctor.examine_machine(root.machine()).checks if check.check == "reads"]
+    assert {"xspace", "kineto", "perfetto", "riegeli"} <= set(found.split(", "))

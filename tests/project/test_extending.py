@@ -112,8 +112,9 @@ def test_what_cannot_be_loaded_is_left_out_and_named(folder: Path, tmp_path: Pat
     (info / "entry_points.txt").write_text(
         "[stepscope.formats]\nx = nowhere:FORMAT\n"
         "[stepscope.tools]\nx = json:dumps\n"
-        "[stepscope.exports]\nx = nowhere:EXPORT\n"
+        "[stepscope.exports]\nx = quits:EXPORT\n"
     )
+    (info.parent / "quits.py").write_text("import sys\nsys.exit(3)\n")
 
     said = stepscope(info.parent, folder, program=(
         "from stepscope.doctor.machine import additions\n"

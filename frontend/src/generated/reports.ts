@@ -669,6 +669,18 @@ export interface Reports {
     };
   };
   distributed: {
+    missing: {
+      kind: "table";
+      fields: {
+        group: string | null;
+        number: number | null;
+        operation: string | null;
+        rank: number | null;
+        what: string | null;
+        at: string | null;
+        others_at: string | null;
+      };
+    };
     rows: {
       kind: "table";
       fields: {

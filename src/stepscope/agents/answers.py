@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # that of `typing` cannot be nested in a schema before Python 3.12
+
+
+class Answer(TypedDict):
+    """What every answer has: a notice that its texts are data."""
+
+    notice: NotRequired[str]
 
 
 class Call(TypedDict):
@@ -24,7 +30,7 @@ class SessionItem(TypedDict):
     size_bytes: int
 
 
-class SessionList(TypedDict):
+class SessionList(Answer):
     """Sessions, the newest first; `next_offset` is null on the last page."""
 
     sessions: list[SessionItem]
@@ -33,7 +39,7 @@ class SessionList(TypedDict):
     next: list[Call]
 
 
-class Summary(TypedDict):
+class Summary(Answer):
     """Where the step time goes. `lines` is the summary for people; `findings` have stable ids."""
 
     session: str
@@ -48,7 +54,7 @@ class Summary(TypedDict):
     next: list[Call]
 
 
-class AdviceList(TypedDict):
+class AdviceList(Answer):
     """What to change first; each item has its evidence, expected gain, place in the program, rows and intervals."""
 
     session: str
@@ -85,7 +91,7 @@ class Figure(TypedDict):
     meaning: str
 
 
-class Description(TypedDict):
+class Description(Answer):
     """What a tool has: tables, figures, sentences."""
 
     session: str
@@ -98,7 +104,7 @@ class Description(TypedDict):
     next: list[Call]
 
 
-class Page(TypedDict):
+class Page(Answer):
     """Rows of a table: values in the order of `columns`, in the units of `units`; long texts are cut in the middle.
 
     `total` is null where counting would take too long.
@@ -117,7 +123,7 @@ class Page(TypedDict):
     next: list[Call]
 
 
-class Forecast(TypedDict):
+class Forecast(Answer):
     """The median step after some changes, replayed."""
 
     session: str
@@ -128,7 +134,7 @@ class Forecast(TypedDict):
     next: list[Call]
 
 
-class Comparison(TypedDict):
+class Comparison(Answer):
     """Two sessions: whether the step time changed by more than the noise, and where."""
 
     before: dict[str, Any]
@@ -143,7 +149,7 @@ class Comparison(TypedDict):
     next: list[Call]
 
 
-class GateResult(TypedDict):
+class GateResult(Answer):
     """Whether budgets are kept."""
 
     verdict: str

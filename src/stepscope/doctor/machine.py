@@ -18,6 +18,7 @@ from pathlib import Path
 
 from stepscope.cache import Cache
 from stepscope.doctor.report import Check, DoctorReport, make_report
+from stepscope.formats.base import FORMATS
 from stepscope.plugins import Plugins, entry_points_of, plugins_of
 from stepscope.records import dataclass
 
@@ -78,6 +79,7 @@ def examine_machine(machine: Machine | None = None) -> DoctorReport:
         clock(),
         _cache(),
         *writable(Path.cwd()),
+        Check("reads", "ok", ", ".join(fmt.name for fmt in FORMATS)),
         *additions(),
     ]
     return make_report(checks)

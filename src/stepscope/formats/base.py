@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stepscope.errors import UnreadableError
+from stepscope.formats.flight_recorder.form import FORMAT as FLIGHT_RECORDER
 from stepscope.formats.form import Format
 from stepscope.formats.jax_memory.form import FORMAT as JAX_MEMORY
 from stepscope.formats.kineto.form import FORMAT as KINETO
@@ -36,6 +37,7 @@ FORMATS: tuple[Format, ...] = (
     PERFETTO,
     RIEGELI,
     SPOOL,
+    FLIGHT_RECORDER,
     TORCH_MEMORY,
     SQLITE,
     PARQUET,

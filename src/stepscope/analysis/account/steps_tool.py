@@ -58,6 +58,7 @@ class StepsReport(Report):
     """
 
     TOOL: ClassVar[str] = "steps"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     steps_source: str
     confidence: float | None

@@ -39,7 +39,7 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     for rule in chosen:
         try:
             advice = rule(context)
-        except Exception as error:  # a third party's rule may raise anything
+        except (Exception, SystemExit) as error:  # a third party's rule may raise anything
             failed.append(f"the rule {rule.id!r} failed and was left out: {type(error).__name__}: {error}")
             continue
         if advice is not None and _is_worthwhile(advice):

@@ -234,6 +234,7 @@ class InputPipelineReport(Report):
     """The input pipeline of a session; the FIELDS tables of this module explain its parts."""
 
     TOOL: ClassVar[str] = "input-pipeline"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     figures: dict[str, Cell]
     summary: tuple[str, ...]

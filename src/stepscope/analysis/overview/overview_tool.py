@@ -175,6 +175,7 @@ class OverviewReport(Report):
     """
 
     TOOL: ClassVar[str] = "overview"
+    SCHEMA_VERSION: ClassVar[int] = 2
     MAIN_LIST: ClassVar[str] = "top_ops"
 
     step_time_ms: dict[str, Cell]

@@ -45,7 +45,7 @@ from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
-from stepscope.analysis.workers import bandwidth
+from stepscope.analysis.workers import bandwidth, missing_calls
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
 from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number
 from stepscope.analysis.workers.many_ranks import (
@@ -66,6 +66,7 @@ from stepscope.analysis.workers.matching import (
     match_collectives,
     match_steps,
 )
+from stepscope.analysis.workers.missing_calls import RecordedGroup, recorded_groups
 from stepscope.analysis.workers.parallel_groups import (
     GROUP_FIELDS,
     PIPELINE_FIELDS,
@@ -166,6 +167,7 @@ class Partial:
     collectives: Collectives
     account: StepAccount | None
     pipeline: PipelineTime | None
+    recorded: list[RecordedGroup] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,11 +187,13 @@ class DistributedReport(Report):
     pipeline: tuple[dict[str, Cell], ...]
     clocks: tuple[dict[str, Cell], ...]
     steps: tuple[dict[str, Cell], ...]
+    missing: tuple[dict[str, Cell], ...] = ()
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
         return {
             "findings": list(self.findings),
+            "missing": list(self.missing),
             "slowest_rank": self.slowest_rank,
             "rows": list(self.rows),
             "alike": list(self.alike),
@@ -206,6 +210,7 @@ class DistributedReport(Report):
         """Findings, the ranks, alone and in groups, the collectives, the clocks, and every step on every rank."""
         return [
             Prose("findings", "Ranks compared", self.findings),
+            Rows("missing", "Who did not come", missing_calls.FIELDS, self.missing, _NO_DUMPS),
             Rows("rows", "Ranks", RANK_FIELDS, self.rows, "no rank did any work"),
             Rows("alike", "Ranks that behave alike", ALIKE_FIELDS, self.alike, _ONE_RANK),
             Rows("spread", "Spread over the ranks", SPREAD_FIELDS, self.spread, _ONE_RANK),
@@ -218,6 +223,7 @@ class DistributedReport(Report):
         ]
 
 
+_NO_DUMPS = "no collective hangs in dumps of PyTorch's flight recorder"
 _ONE_RANK = "only one rank: there is nothing to compare"
 _NO_SIZES = "no collective whose size and number of ranks were recorded"
 _NO_GROUPS = "no process groups were recorded: newer PyTorch versions record them with collectives"
@@ -262,6 +268,7 @@ def partial(trace: HostTrace) -> Partial:
         collectives,
         account_of(trace),
         pipeline_time(trace, collectives, work, steps.start_ps, steps.until_ps),
+        recorded_groups(trace),
     )
 
 
@@ -330,9 +337,15 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     alike = tuple(alike_rows(figures))
     slowest, findings = _findings(ordered, accounts, compared, alike)
     pipeline = pipeline_rows(_pipeline_ranks(ordered))
+    missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
     return DistributedReport(
         **header([part.origin for part in partials], _warnings(ordered, uneven)),
-        findings=(*findings, *describe_pipelines(pipeline), *_clock_finding(ordered, clocks)),
+        findings=(
+            *missing_calls.describe_missing(missing),
+            *findings,
+            *describe_pipelines(pipeline),
+            *_clock_finding(ordered, clocks),
+        ),
         slowest_rank=slowest,
         rows=tuple(_rank_row(part, account, compared) for part, account in zip(ordered, accounts, strict=True)),
         alike=alike,
@@ -343,6 +356,7 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         pipeline=tuple(pipeline),
         clocks=tuple(_clock_rows(ordered, clocks)),
         steps=tuple(_step_rows(ordered, steps, accounts, compared)),
+        missing=tuple(missing),
     )
 
 

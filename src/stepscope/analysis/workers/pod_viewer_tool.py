@@ -185,6 +185,7 @@ class PodViewerReport(Report):
     """
 
     TOOL: ClassVar[str] = "pod-viewer"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     steps_source: str
     rows: tuple[dict[str, Cell], ...]

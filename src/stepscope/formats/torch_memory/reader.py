@@ -4,8 +4,7 @@
     segment  = {"device", "address", "total_size", "blocks": [{"size", "address", "state", "frames"}], ...}
     entry    = {"action", "addr", "size", "frames", "time_us", ...}; "oom" is a request that was refused
 
-A snapshot is a pickle, and unpickling an unknown file normally runs any code that it names.  This reader never looks up
-a name: it only builds plain values, and refuses a pickle that needs more.
+A snapshot is a pickle of plain values; nothing in it is executed.
 
 The history of a device is a ring buffer, so its start may be lost.  The bytes in use at the start follow from those at
 the end, which the segments give, and from all events in between.  Blocks that were in use all the time appear as
@@ -14,12 +13,11 @@ allocations at the start.
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from stepscope.errors import Problem, UnreadableError
+from stepscope.formats.plain_pickle import load_plain
 from stepscope.model import EventKind, HostTrace, PlaneKind, StatValue, TraceBuilder
 from stepscope.model.stat_names import (
     ADDRESS,
@@ -100,23 +98,9 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
     return builder.build()
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    """Builds only dicts, lists, tuples, texts and numbers.  It refuses classes and functions."""
-
-    def find_class(self, module: str, name: str) -> NoReturn:
-        raise pickle.UnpicklingError(f"the pickle asks for {module}.{name}, which is never imported")
-
-    def persistent_load(self, pid: object) -> NoReturn:
-        raise pickle.UnpicklingError("the pickle refers to something outside itself")
-
-
 def _load_snapshot(data: bytes, source: str) -> Mapping[str, Any]:
     hint = "give a file written by torch.cuda.memory._dump_snapshot"
-    try:
-        found = _PlainUnpickler(io.BytesIO(data)).load()
-    except Exception as error:  # damaged pickles raise errors of any type
-        reason = f"the pickle cannot be read: {str(error) or type(error).__name__}"
-        raise UnreadableError(reason, code="pickle", path=source, lost="everything", hint=hint) from error
+    found = load_plain(data, source, hint)
     if not isinstance(found, dict) or not {"segments", "device_traces"} & found.keys():
         raise UnreadableError("the pickle is not a memory snapshot", code="pickle", path=source, hint=hint)
     return found

@@ -56,6 +56,7 @@ _FLAGS: Dict[str, List[str]] = {
 _TESTS = [
     "tests/kernels", "tests/truth/test_garbage.py", "tests/formats/test_xspace_damage.py",
     "tests/formats/test_xspace_reader.py", "tests/formats/test_kineto.py", "tests/formats/test_kineto_parts.py",
+    "tests/formats/test_perfetto.py", "tests/formats/test_riegeli.py",
 ]  # fmt: skip
 
 

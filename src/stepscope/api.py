@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from stepscope.analysis.registry import TOOLS, Tool, all_tools, tool_named
@@ -23,6 +24,7 @@ from stepscope.errors import InputError, Problem, StepscopeError, UnreadableErro
 from stepscope.formats import store
 from stepscope.formats.session import HostFile, Session, find_joined_session, find_sessions, pick_host
 from stepscope.meanwhile import importing
+from stepscope.proof.record import FILE, read_proofs
 from stepscope.records import dataclass
 from stepscope.report.kept import pack_report, unpack_report
 from stepscope.shelf import TraceShelf
@@ -49,6 +51,7 @@ _MEMORY_TOOL = "memory-profile"
 _OP_TOOLS = ("op-stats", "kernel-stats")
 
 # The code of a notice that only some steps are read; nothing is wrong then.
+_WITH_PROOFS = ("overview", "advice", "proofs")
 _STEPS_NOTICE = "steps"
 
 # Problems of the search; they matter when looking for a profile, not in a report.
@@ -339,7 +342,8 @@ class LoadedProfile:
         if not self._cache.is_on:  # the key is the hash of many things
             return None
         named = [(file.host, file.path) for file in self._files], self._session.problems  # in warnings
-        return cache_key([*self.identities()], "session", *named)
+        beside = [store.identity(str(file))] if (file := self._proofs_file()).is_file() else []
+        return cache_key([*self.identities(), *beside], "session", *named)
 
     def _report(
         self, tool: Tool, host: str | None, steps: StepRange | str | int | None
@@ -360,7 +364,7 @@ class LoadedProfile:
         lost = any(problem.code != _STEPS_NOTICE for problem in problems)
         shown = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
         reader = _Reader(self, host, wanted)
-        report = tool.finish(tool.merge(partials), reader)
+        report = self._add_proofs(tool.finish(tool.merge(partials), reader))
         report = replace(report, warnings=(*report.warnings, *reader.failures)) if reader.failures else report
         report = _add_problems(report, shown, lost)
         return (self._add_doubts(report, reader) if wanted is None else report), problems
@@ -370,6 +374,20 @@ class LoadedProfile:
         found = None if report.TOOL == _TRUST else read(_TRUST)
         line = getattr(found, "line", "")
         return replace(report, warnings=(*report.warnings, line)) if line else report
+
+    def _add_proofs(self, report: Report) -> Report:
+        """The report with the proofs that lie beside the session."""
+        if report.TOOL not in _WITH_PROOFS or not (file := self._proofs_file()).is_file():
+            return report
+        from stepscope.analysis.overview.proofs_tool import add_proofs
+
+        try:
+            return add_proofs(report, read_proofs(file.parent))
+        except InputError as error:
+            return replace(report, warnings=(*report.warnings, str(error)))
+
+    def _proofs_file(self) -> Path:
+        return Path(self._files[0].path).parent / FILE
 
     def _partials(
         self, files: Sequence[HostFile], tool: Tool, selection: Selection = WHOLE
@@ -432,6 +450,7 @@ class LoadedProfile:
         overlap: str | Sequence[str] = (),
         move: Mapping[str, float] | None = None,
         balance_ranks: bool = False,
+        balance: str = "",
     ) -> WhatIfReport:
         """Predicts the median step after some changes, all at once, by replaying the recorded steps.
 
@@ -444,7 +463,9 @@ class LoadedProfile:
             scales: further parts, each with the share of its time that stays.
             overlap: parts that run beside everything else.
             move: parts that other workers do, each with the number of workers.
-            balance_ranks: every rank has the same amount of own work; this change stands alone.
+            balance_ranks: the same as `balance="ranks"`.
+            balance: whose work is equal: `ranks`, `stages` of a pipeline, or `kind=` and a kind of work, such as
+                `kind=forward`; this change stands alone.
 
         Raises:
             UsageError: there is no such part, the profile has no steps, or it has no ranks to balance.
@@ -463,13 +484,14 @@ class LoadedProfile:
             *(whatif.Change(whatif.OVERLAP, part) for part in overlapped),
             *(whatif.Change(whatif.MOVE, part, workers) for part, workers in (move or {}).items()),
         ]
-        if balance_ranks and changes:
+        balance = balance or ("ranks" if balance_ranks else "")
+        if balance and changes:
             raise UsageError("balanced ranks cannot be combined with other changes", hint="ask for them alone")
-        if balance_ranks:
+        if balance:
             parts, problems = self._partials(self._files, tool_named("pod-viewer"))
             ranks = [part.rank for part in parts if part.rank is not None]
             steps = {part.steps.host: part.accounts.get(HOST, []) for part in parts}
-            return whatif.what_if_balanced(ranks, steps, tuple(str(problem) for problem in problems))
+            return whatif.what_if_balanced(ranks, steps, tuple(str(problem) for problem in problems), balance)
         models = [model for file in self._slowest_hosts() if (model := model_of(self.trace(file.host))) is not None]
         return whatif.what_if(models, changes, self._ops_of_class, tuple(file.host for file in self._files))
 

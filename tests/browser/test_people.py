@@ -88,6 +88,24 @@ def test_a_login_that_has_ended_leads_to_the_login_page_and_back(page, team, pag
     page_problems.clear()
 
 
+def test_logging_out_leads_to_the_login_page_and_the_cookie_is_worth_nothing(page, team, page_problems):
+    page.goto(team.address)
+    log_in(page, Role.SEE)
+    settle(page)
+    kept = page.context.cookies()
+
+    page.keyboard.press("Control+k")
+    page.keyboard.type("Log out")
+    page.get_by_text("Log out", exact=True).first.click()
+
+    page.wait_for_url("**/login")
+    page.context.add_cookies(kept)
+    page.goto(team.address)
+    page.wait_for_url("**/login*")
+    assert all("401" in problem for problem in page_problems)
+    page_problems.clear()
+
+
 def test_title_labels_note_and_star(page, team, axe):
     enter(page, team)
     edit(page, "first")

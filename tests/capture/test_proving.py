@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from stepscope.capture.proving import campaign, changes
-from stepscope.capture.proving.campaign import Campaign
+from stepscope.capture.proving.campaign import Campaign, StepTime
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import swap_attribute, swap_code
 from stepscope.capture.proving.saving import redirect
@@ -23,6 +23,8 @@ class Clock:
 
     def perf_counter(self) -> float:
         return self.now
+
+    thread_time = perf_counter
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -45,7 +47,7 @@ def prove(clock, step, steps=2000, **asked):
         for _ in range(steps):
             start = clock.now
             step()
-            running.send(clock.now - start)
+            running.send(StepTime(clock.now - start))
     except StopIteration:
         pass
     running.close()

@@ -93,6 +93,7 @@ def test_two_profiles_in_one_file_are_reported():
     assert read(once).problems == ()
     (problem,) = read(once + once).problems
     assert (problem.code, problem.reason) == ("repeated-planes", "several parts of this file are named /host:CPU")
+    assert read(once + once).partial  # the figures are those of two runs: nobody may take them for one
 
 
 # -- names that a careless rule reads again and again ------------------------------------------------------------------

@@ -615,6 +615,31 @@ export interface Reports {
     };
   };
   advice: Record<never, never>;
+  proofs: {
+    rows: {
+      kind: "table";
+      fields: {
+        place: string | null;
+        kind: string | null;
+        speedup: number | null;
+        speedup_least: number | null;
+        speedup_most: number | null;
+        sensitivity: number | null;
+        sensitivity_least: number | null;
+        sensitivity_most: number | null;
+        step_ms: number | null;
+        changed_ms: number | null;
+        place_ms: number | null;
+        calls: number | null;
+        pairs: number | null;
+        steps: number | null;
+        program: string | null;
+        file: string | null;
+        line: number | null;
+        note: string | null;
+      };
+    };
+  };
   "tf-data": {
     bottleneck: {
       kind: "figures";
@@ -681,6 +706,45 @@ export interface Reports {
         others_at: string | null;
       };
     };
+    causes: {
+      kind: "table";
+      fields: {
+        cause: string | null;
+        stage: number | null;
+        members: string | null;
+        explains_percent: number | null;
+        gain_percent: number | null;
+        evidence: string | null;
+      };
+    };
+    job_parts: {
+      kind: "table";
+      fields: {
+        part: string | null;
+        name: string | null;
+        slowdown: number | null;
+        explains_percent: number | null;
+      };
+    };
+    job_steps: {
+      kind: "table";
+      fields: {
+        step: number | null;
+        step_ms: number | null;
+        equal_ms: number | null;
+        slowdown: number | null;
+        slowest: string | null;
+      };
+    };
+    heat: {
+      kind: "table";
+      fields: {
+        table: string | null;
+        row: string | null;
+        column: string | null;
+        slowdown: number | null;
+      };
+    };
     rows: {
       kind: "table";
       fields: {
@@ -698,6 +762,8 @@ export interface Reports {
         waiting_percent: number | null;
         held_up_ms: number | null;
         last_count: number | null;
+        stage: number | null;
+        replica: number | null;
       };
     };
     alike: {

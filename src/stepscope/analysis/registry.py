@@ -147,6 +147,7 @@ TOOLS: tuple[Tool, ...] = (
         "overview",
         partial_of="overview",
     ),
+    Tool("proofs", "what changes gave when they were tried in the running job", "overview", partial_of="overview"),
     Tool("tf-data", "which stage of a tf.data pipeline is slow, and what to change", "input"),
     Tool(
         "distributed",

@@ -46,6 +46,12 @@ def whatif(
     balance_ranks: Annotated[
         bool, typer.Option("--balance-ranks", help="Give every rank the same amount of work; without other changes.")
     ] = False,
+    balance: Annotated[
+        str,
+        typer.Option(
+            "--balance", metavar="WHAT", help="Equal work: ranks, stages, or kind=NAME (kind=forward); alone."
+        ),
+    ] = "",
     run: RunName = None,
     host: HostName = None,
     form: Format = OutputFormat.TABLE,
@@ -63,6 +69,7 @@ def whatif(
             overlap=overlap or [],
             move=dict.fromkeys(move or [], workers),
             balance_ranks=balance_ranks,
+            balance=balance,
         )
     show_report(report, form, output, None)
 

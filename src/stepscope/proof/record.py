@@ -104,6 +104,22 @@ class Proof:
         return asdict(self) | {"sentence": self.sentence}
 
 
+def measured_json(proof: Proof | None) -> dict[str, Any] | None:
+    """What an advice says of its proof."""
+    if proof is None or proof.speedup is None:
+        return None
+    speedup, least, most = proof.speedup
+    return {
+        "speedup": round(speedup, 3),
+        "speedup_least": round(least, 3),
+        "speedup_most": round(most, 3),
+        "kind": proof.kind,
+        "place": proof.place,
+        "steps": proof.steps,
+        "sentence": proof.sentence,
+    }
+
+
 def to_json(proofs: Iterable[Proof]) -> str:
     """The text of a file of proofs."""
     rows = [proof.to_dict() for proof in proofs]

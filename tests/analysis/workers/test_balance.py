@@ -8,7 +8,7 @@ from draw import MS, draw
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import causes_of_steps
 from stepscope.analysis.advice.whatif import WhatIfReport, what_if_balanced
-from stepscope.analysis.workers.balance import balance_ranks, relieve_rank
+from stepscope.analysis.workers.balance import balance, relieve_rank
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
@@ -40,7 +40,7 @@ def report(**pictures: str) -> WhatIfReport:
 
 
 def test_balanced_ranks_each_have_the_mean_of_their_work():
-    found = balance_ranks(ranks(a=FAST, b=SLOW, c=MIDDLE))
+    found = balance(ranks(a=FAST, b=SLOW, c=MIDDLE))
     assert found is not None
 
     assert (found.ranks, found.steps, found.slowest, found.slowest_steps) == (3, 2, "b", 2)
@@ -53,7 +53,7 @@ def test_ranks_that_are_slow_in_turn_gain_as_much():
         "host main | M0----------M1----------\nhost main | aaG---------aaaaaaaaaaG-",
         "host main | M0----------M1----------\nhost main | aaaaaaG-----aaaaaaG-----",
     ]
-    found = balance_ranks(ranks(**dict(zip("abc", turns, strict=True))))
+    found = balance(ranks(**dict(zip("abc", turns, strict=True))))
     assert found is not None
 
     assert found.then_ps == found.least_ps == found.most_ps == 8 * MS
@@ -71,7 +71,7 @@ def test_a_rank_without_its_extra_work_leaves_the_pace_to_the_busiest_of_the_oth
 
 
 def test_equal_ranks_gain_nothing():
-    found = balance_ranks(ranks(a=MIDDLE, b=MIDDLE, c=MIDDLE))
+    found = balance(ranks(a=MIDDLE, b=MIDDLE, c=MIDDLE))
     assert found is not None
 
     assert found.now_ps == found.then_ps
@@ -87,7 +87,7 @@ def test_equal_ranks_gain_nothing():
     ids=["one rank", "no communication", "no common step"],
 )
 def test_without_ranks_that_meet_nothing_is_foretold(pictures):
-    assert balance_ranks(ranks(**pictures)) is None
+    assert balance(ranks(**pictures)) is None
     with pytest.raises(UsageError, match="no two ranks"):
         report(**pictures)
 
@@ -95,7 +95,7 @@ def test_without_ranks_that_meet_nothing_is_foretold(pictures):
 def test_ranks_that_are_late_in_turn_to_the_collectives_of_one_step_gain_though_their_sums_are_equal():
     first = "host main | M0----------M1----------\nhost main | aaaaaG-aG---aaaaaG-aG---"
     second = "host main | M0----------M1----------\nhost main | aG-----aaaG-aG-----aaaG-"
-    found = balance_ranks(ranks(a=first, b=second))
+    found = balance(ranks(a=first, b=second))
     assert found is not None
 
     # 5 and 1 of work, 2 of communication, then 1 and 3, and 2 again; with 3 and 2 on both it is 9 instead of 12.

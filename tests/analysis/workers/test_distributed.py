@@ -127,14 +127,14 @@ def test_ranks_that_wait_for_each_other_equally_are_not_blamed():
     report = compared(rank(0, FAST), rank(1, FAST))
 
     assert report.slowest_rank is None
-    assert report.findings[0] == "no rank is a straggler: ranks wait 0.0 % of the time for each other"
+    assert report.findings[0].startswith("no rank and no stage is a straggler")
 
 
 def test_steps_of_one_number_are_told_apart_by_their_order():
     report = compared(
         rank(0, """
             host main | M0--- M1--- M0--- M1---
-            gpu0 s20  | N-    N--   N---  N----
+            gpu0 s20  |  N-     N--  N--- N----
         """),
         rank(1, """
             host main | M0--- M1--- M0--- M1---

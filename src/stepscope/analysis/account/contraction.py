@@ -15,7 +15,7 @@ from stepscope.analysis.account.nodes import NodeFinder
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask, offsets_of
+from stepscope.model.arrays import I32, I64, U8, Mask, offsets_of
 from stepscope.records import dataclass
 
 NEVER = np.iinfo(np.int64).min // 4
@@ -46,7 +46,7 @@ class Meetings:
 
 @dataclass(frozen=True)
 class Contraction:
-    """The longest ways of a graph between meetings.
+    """The longest ways of a graph between meetings; stretches of work may be kept as meetings of one rank.
 
     Attributes:
         length_ps: int64 of shape (meetings,), from the start to the end of each, as this rank replays alone.
@@ -111,89 +111,6 @@ def _are_apart(first: I64, last: I64) -> Mask:
     return apart
 
 
-@dataclass(frozen=True)
-class Between:
-    """The times between the meetings that are kept of a contraction, bounds of steps among them.
-
-    Attributes:
-        source, target: int32 of shape (ways,), places among the kept ones; source -1 for the start of the replay.
-        weight_ps: int64 of shape (ways,).
-        order: int64 of shape (kept,), the turn of each.
-        least_ps: int64 of shape (kept, window) by turn, the longest way from each of those before, the nearest first;
-            NEVER for none.
-        since_zero_ps: int64 of shape (kept,) by turn, the same from the start of the replay.
-    """
-
-    source: I32
-    target: I32
-    weight_ps: I64
-    order: I64
-    least_ps: I64
-    since_zero_ps: I64
-
-    def longest(self, source: I64, target: I64) -> I64:
-        """The longest way between each of some pairs, whatever lies on it: int64 of shape (n,), NEVER where none is
-        known."""
-        found = np.full(len(source), NEVER)
-        turn, since = self.order[target], np.where(source >= 0, self.order[source], -1)
-        back = turn - since - 1
-        near = (since >= 0) & (back >= 0) & (back < self.least_ps.shape[1])
-        found[near] = self.least_ps[turn[near], back[near]]
-        found[source < 0] = self.since_zero_ps[turn[source < 0]]
-        direct, count = self._keys(self.source, self.target), len(self.order)
-        order = np.argsort(direct, kind="stable")
-        wanted = (source + 1) * count + target
-        at = np.minimum(np.searchsorted(direct[order], wanted), max(len(order) - 1, 0))
-        known = direct[order[at]] == wanted if len(order) else np.zeros(len(wanted), np.bool_)
-        found[known] = np.maximum(found[known], self.weight_ps[order[at[known]]])
-        return found
-
-    def _keys(self, source: I32, target: I32) -> I64:
-        return (source.astype(np.int64) + 1) * len(self.order) + target
-
-
-def between(found: Contraction, kept: I64) -> Between:
-    """The longest ways between some rows of a contraction; its other meetings take as long as they do alone.
-
-    Args:
-        kept: int64, rows for meetings and bounds.
-    """
-    rows, count = len(found.into) - 1, len(kept)
-    target = np.repeat(np.arange(rows), np.diff(found.into))
-    pause = np.full(rows, NEVER)
-    first = found.source < 0
-    pause[target[first]] = found.weight_ps[first]
-    source, lag, into = (
-        found.source[~first],
-        found.weight_ps[~first],
-        offsets_of(np.bincount(target[~first], minlength=rows)),
-    )
-    own, previous = (
-        np.append(found.length_ps, np.zeros(rows - len(found.length_ps), np.int64)),
-        np.full(rows, -1, np.int32),
-    )
-    order, after_start = np.empty(rows, np.int32), np.zeros(len(source), np.uint8)
-    kernels.replay.sort(
-        previous, into, source, np.zeros(rows, np.uint8), np.empty(rows + 1, np.int32), order,
-        np.zeros(len(source), np.uint8),
-    )  # fmt: skip
-    start, end, meeting = np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, -1, np.int32)
-    kernels.replay.replay(order, previous, pause, own, into, source, lag, after_start, start, end)
-    meeting[kept] = np.arange(count)
-    way_source, way_weight = np.empty((rows, _MOST_WAYS), np.int32), np.empty((rows, _MOST_WAYS), np.int64)
-    number, scratch = np.zeros(rows, np.uint8), np.zeros((4, count + 1), np.int64)
-    least = np.empty((count + 1, _WINDOW), np.int64)
-    kernels.ranks.contract(
-        order, previous, pause, own, into, source, lag, after_start, meeting, meeting, np.append(end[kept], 0),
-        way_source, way_weight, number, least, scratch, np.empty(count + 1, np.int32),
-    )  # fmt: skip
-    some = np.arange(_MOST_WAYS) < number[kept, None]
-    return Between(
-        way_source[kept][some], np.repeat(np.arange(count, dtype=np.int32), number[kept]), way_weight[kept][some],
-        scratch[0, :count], least[:count], scratch[1, :count],
-    )  # fmt: skip
-
-
 def contract(
     graph: Graph, meetings: Meetings, own_ps: I64 | None = None, lag_ps: I64 | None = None, pause_ps: I64 | None = None
 ) -> Contraction:
@@ -202,6 +119,30 @@ def contract(
     Args:
         own_ps, lag_ps, pause_ps: lengths of nodes, edges and pauses instead of the graph's.
     """
+    ways = _find_ways(graph, meetings, own_ps, lag_ps, pause_ps)
+    wanted = np.concatenate([meetings.first, graph.bounds])
+    kept = np.arange(_MOST_WAYS) < ways.count[wanted, None]
+    source, weight = ways.source[wanted][kept], ways.weight_ps[wanted][kept]
+    return Contraction(ways.length_ps, offsets_of(ways.count[wanted]), source, weight, ways.lost)
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """The longest ways to all nodes.
+
+    Attributes:
+        source, weight_ps: of shape (nodes, _MOST_WAYS); count: uint8 of shape (nodes,), how many of them there are.
+        length_ps, lost: as of a Contraction.
+    """
+
+    source: I32
+    weight_ps: I64
+    count: U8
+    length_ps: I64
+    lost: int
+
+
+def _find_ways(graph: Graph, meetings: Meetings, own_ps: I64 | None, lag_ps: I64 | None, pause_ps: I64 | None) -> _Ways:
     own = graph.own_ps if own_ps is None else own_ps
     lag = graph.edges.lag_ps if lag_ps is None else lag_ps
     pause = graph.pause_ps if pause_ps is None else pause_ps
@@ -217,7 +158,75 @@ def contract(
         number, np.empty((count + 1, _WINDOW), np.int64), np.zeros((4, count + 1), np.int64),
         np.empty(count + 1, np.int32),
     )  # fmt: skip
-    wanted = np.concatenate([meetings.first, graph.bounds])
-    kept = np.arange(_MOST_WAYS) < number[wanted, None]
-    length = alone.end_ps[meetings.last] - alone.start_ps[meetings.first]
-    return Contraction(length, offsets_of(number[wanted]), source[wanted][kept], weight[wanted][kept], lost)
+    return _Ways(source, weight, number, alone.end_ps[meetings.last] - alone.start_ps[meetings.first], lost)
+
+
+@dataclass(frozen=True)
+class Works:
+    """Stretches of a host's own work whose length may change in a joint replay.
+
+    Attributes:
+        first, last: int64 of shape (n,), the nodes that start and end each.
+        kind: int64 of shape (n,), as its nodes have.
+        work_ps: int64 of shape (n,), what of its length is work; the rest are gaps in which its device waits for calls.
+    """
+
+    first: I64
+    last: I64
+    kind: I64
+    work_ps: I64
+
+
+def find_works(graph: Graph, meetings: Meetings, kind: I64, apart: Mask, least_ps: int, most: int) -> Works:
+    """The longest stretches of work: of a device from one contact with others to the next, single nodes of threads.
+
+    Work of a queue is one stretch as long as each piece starts a fixed time after the one before, whatever other ranks
+    do, and nothing waits for its middle.
+
+    Args:
+        kind: int64 of shape (nodes,), work of different kinds is in different stretches; -1 for none.
+        apart: bool of shape (nodes,), nodes that are stretches of their own.
+        least_ps: shorter ones are left out; most: how many are kept.
+    """
+    ways = _find_ways(graph, meetings, None, None, None)
+    counts = (kind >= 0) & (graph.step >= 0) & ~_nodes_of(graph, meetings)
+    follows, without_gap = _follow_rigidly(graph, ways, np.where(apart, -1 - np.arange(len(graph)), kind), counts)
+    node = np.flatnonzero(counts)
+    run = np.cumsum(~follows[node]) - 1
+    first = node[~follows[node]]
+    last = np.zeros(len(first), np.int64)
+    np.maximum.at(last, run, node)
+    inside = np.append(~follows[node[1:]] | without_gap[node[1:]], True) if len(node) else np.zeros(0, np.bool_)
+    work = np.bincount(run, weights=graph.own_ps[node] * inside, minlength=len(first)).astype(np.int64)
+    kept = np.flatnonzero(work >= least_ps)
+    kept = np.sort(kept[np.argsort(-work[kept], kind="stable")[:most]])
+    return Works(first[kept], last[kept], kind[first[kept]], work[kept])
+
+
+def _nodes_of(graph: Graph, meetings: Meetings) -> Mask:
+    """The nodes that lie in meetings: bool of shape (nodes,)."""
+    turn = np.zeros(len(graph) + 1, np.int64)
+    np.add.at(turn, meetings.first, 1)
+    np.add.at(turn, meetings.last + 1, -1)
+    inside: Mask = np.cumsum(turn)[:-1] > 0
+    return inside
+
+
+def _follow_rigidly(graph: Graph, ways: _Ways, kind: I64, counts: Mask) -> tuple[Mask, Mask]:
+    """Which nodes of queues go on with the work before them, and which of these start when that ends: bool of shape
+    (nodes,)."""
+    awaited = np.zeros(len(graph), np.bool_)
+    awaited[graph.edges.source[graph.edges.kind != EdgeKind.LAUNCH]] = True
+    before = graph.previous.astype(np.int64)
+    node = np.flatnonzero(counts & (graph.kind == NodeKind.WORK) & (before >= 0))
+    last = before[node]
+    alike = counts[last] & (graph.kind[last] == NodeKind.WORK) & ~awaited[last] & (kind[node] == kind[last])
+    node = node[alike & (graph.step[node] == graph.step[last]) & (ways.count[node] == ways.count[last])]
+    last = before[node]
+    shift = ways.weight_ps[node] - ways.weight_ps[last]
+    same = (ways.source[node] == ways.source[last]) & (shift == shift[:, :1])
+    fixed = (same | (np.arange(_MOST_WAYS) >= ways.count[node, None])).all(axis=1)
+    follows, without_gap = np.zeros(len(graph), np.bool_), np.zeros(len(graph), np.bool_)
+    follows[node[fixed]] = True
+    without_gap[node[fixed]] = (shift[:, 0] <= graph.own_ps[last] + graph.pause_ps[node])[fixed]
+    return follows, without_gap

@@ -111,7 +111,7 @@ def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64) ->
     work, and whether the trace states which work: the call started it itself, or its queue is recorded."""
     awaited = awaited_work(trace, call)
     launched = np.where(queues.call >= 0, trace.events.start_ps[queues.call], queues.start_ps)
-    pairs_call, pairs_work = [], []
+    pairs_call, pairs_work, last_called = [], [], np.full(len(call), -1, np.int64)
     for line in numbers_in(queues.line):
         first = int(np.searchsorted(queues.line, line))
         last = int(np.searchsorted(queues.line, line, side="right"))
@@ -121,11 +121,15 @@ def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64) ->
         work = np.minimum(before, done)
         waited = (work >= 0) & ((done >= before) | (queues.end_ps[first + np.maximum(work, 0)] > start))
         waited &= (awaited.line < 0) | (awaited.line == line)
+        mine = (awaited.line == line) & (before >= 0)
+        last_called[mine] = np.maximum.accumulate(launched[first:last])[before[mine]]
         pairs_call.append(np.flatnonzero(waited))
         pairs_work.append(first + work[waited])
     if not pairs_call:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
-    at, work = np.concatenate(pairs_call), np.concatenate(pairs_work)
+    one = np.flatnonzero(awaited.line >= 0)  # a call that waits for all queues waits for that work anyhow
+    late, waited = queues.waits.pending.at(awaited.line[one], last_called[one], awaited.until_ps[one])
+    at, work = np.concatenate([*pairs_call, one[late]]), np.concatenate([*pairs_work, waited])
     return at, work, (queues.call[work] == call[at]) | (awaited.line[at] >= 0)
 
 

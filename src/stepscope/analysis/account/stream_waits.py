@@ -17,7 +17,7 @@ import numpy as np
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I32, I64
+from stepscope.model.arrays import I32, I64, distinct, offsets_of
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
@@ -32,11 +32,52 @@ class StreamWaits:
     Attributes:
         source, target: int64 of shape (n,), places in the queues.
         recorded: whether the trace states which work; else the order of calls tells it.
+        pending: the waits themselves, as far as they are recorded.
     """
 
     source: I64
     target: I64
     recorded: bool
+    pending: PendingWaits
+
+
+@dataclass(frozen=True)
+class PendingWaits:
+    """Waits of queues in the order of calls: work without length, which whoever waits for the queue waits for as well.
+
+    Attributes:
+        line: int64 of shape (n,), the queue that waits; called_ps: when; source: places in the queues.
+    """
+
+    line: I64
+    called_ps: I64
+    source: I64
+
+    def at(self, line: I64, since_ps: I64, time_ps: I64) -> tuple[I64, I64]:
+        """The waits that came last on queues: places in the question, and of the work waited for.
+
+        Args:
+            line, since_ps, time_ps: int64 of shape (n,), the queues, when their last work was launched, and the times.
+        """
+        asked, found = [], []
+        for each in distinct(self.line).tolist():
+            mine, questions = np.flatnonzero(self.line == each), np.flatnonzero(line == each)
+            mine = mine[np.argsort(self.called_ps[mine], kind="stable")]
+            first = np.searchsorted(self.called_ps[mine], since_ps[questions], side="right")
+            count = np.maximum(np.searchsorted(self.called_ps[mine], time_ps[questions]) - first, 0)
+            asked.append(np.repeat(questions, count))
+            found.append(mine[np.repeat(first, count) + _count_up(count)])
+        if not asked:
+            return _NONE, _NONE
+        return np.concatenate(asked), self.source[np.concatenate(found)]
+
+
+_NONE_PENDING = PendingWaits(_NONE, _NONE, _NONE)
+
+
+def _count_up(counts: I64) -> I64:
+    """0, 1, ... for each of some counts, one after the other."""
+    return np.arange(int(counts.sum())) - np.repeat(offsets_of(counts)[:-1], counts)
 
 
 def stream_waits_of(trace: HostTrace, line: I32, call: I64) -> StreamWaits:
@@ -46,13 +87,12 @@ def stream_waits_of(trace: HostTrace, line: I32, call: I64) -> StreamWaits:
         line, call: of the work of all queues, its queue and the call that launched it, or -1.
     """
     if not (call >= 0).any():
-        return StreamWaits(_NONE, _NONE, False)
+        return StreamWaits(_NONE, _NONE, False, _NONE_PENDING)
     launches = _Launches(trace, line, call)
     if trace.has_stat(stat_names.WAITS_FOR_RECORD):
-        source, target = _recorded_waits(trace, launches)
-        return StreamWaits(source, target, True)
+        return _recorded_waits(trace, launches)
     source, target = _waits_in_host_order(trace, launches)
-    return StreamWaits(source, target, False)
+    return StreamWaits(source, target, False, _NONE_PENDING)
 
 
 class _Launches:
@@ -74,6 +114,15 @@ class _Launches:
         """The first work on a queue that was launched after each time: places in the queues, -1 for none."""
         return self._near(np.flatnonzero(self.line == line), time_ps, 0)
 
+    def called_before(self, line: I64, time_ps: I64) -> I64:
+        """When the last work on each queue before each time was launched: int64 of shape (n,), -1 for none."""
+        found = np.full(len(line), -1, np.int64)
+        for each in distinct(line).tolist():
+            called, here = self.called_ps[self.line == each], line == each
+            at = np.searchsorted(called, time_ps[here])
+            found[here] = np.append(-1, called)[at]
+        return found
+
     def near(self, time_ps: I64, offset: int) -> I64:
         """The last launch before each time (offset -1), or the first after it (0): rows of this table, -1 for none."""
         at = np.searchsorted(self.called_ps, time_ps) + offset
@@ -85,7 +134,7 @@ class _Launches:
         return np.where(good, self.work[np.append(rows, 0)[np.where(good, at, -1)]], -1)
 
 
-def _recorded_waits(trace: HostTrace, launches: _Launches) -> tuple[I64, I64]:
+def _recorded_waits(trace: HostTrace, launches: _Launches) -> StreamWaits:
     events = trace.events
     rows, _ = trace.events_with_int(stat_names.WAITS_FOR_RECORD, least=1)
     rows = rows[events.kind[rows] == EventKind.OTHER]
@@ -103,8 +152,16 @@ def _recorded_waits(trace: HostTrace, launches: _Launches) -> tuple[I64, I64]:
         at, to = source_line == line, target_line == line
         source[at] = launches.last_before(line, record_ps[at])
         target[to] = launches.first_after(line, call_ps[to])
-    good = (record_ps >= 0) & (call_ps >= 0) & (source >= 0) & (target >= 0) & (source_line != target_line)
-    return source[good], target[good]
+    good = (record_ps >= 0) & (call_ps >= 0) & (source_line >= 0) & (target_line >= 0) & (source_line != target_line)
+    source_line, target_line, source, target = (each[good] for each in (source_line, target_line, source, target))
+    record_ps, call_ps = record_ps[good], call_ps[good]
+    known = source >= 0
+    pending = PendingWaits(target_line[known], call_ps[known], source[known])
+    # An event before which its stream did nothing but wait itself since its last work.
+    further, waited = pending.at(source_line, launches.called_before(source_line, record_ps), record_ps)
+    source, target = np.append(source, waited), np.append(target, target[further])
+    both = (source >= 0) & (target >= 0)
+    return StreamWaits(source[both], target[both], True, pending)
 
 
 @dataclass(frozen=True)

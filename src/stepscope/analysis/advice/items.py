@@ -7,6 +7,7 @@ from typing import Any
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.shown import culprit_json
+from stepscope.proof.record import Proof, measured_json
 from stepscope.records import dataclass
 
 CLASSES: tuple[str, ...] = (
@@ -83,6 +84,7 @@ class Advice:
         reasoning: how the prediction is computed.
         rows, intervals: where the evidence is found.
         culprit: what a person can edit, in the median step; None where the trace names nothing.
+        measured: what `stepscope prove` measured of it; None if it was not tried.
     """
 
     id: str
@@ -102,6 +104,7 @@ class Advice:
     rows: tuple[Row, ...] = ()
     intervals: tuple[Interval, ...] = ()
     culprit: Culprit | None = None
+    measured: Proof | None = None
 
     @property
     def gain_percent(self) -> float | None:
@@ -153,6 +156,7 @@ class Advice:
             "predicted_speedup_most": most,
             "docs": self.docs,
             "culprit": culprit_json(self.culprit),
+            "measured": measured_json(self.measured),
             "actions": list(self.actions),
             "rows": list(item["rows"]),
             "intervals": list(item["intervals"]),

@@ -20,7 +20,7 @@ from stepscope.analysis.account.selection import CAUSE_OF_CLASS, CAUSES, Selecti
 from stepscope.analysis.account.shown import SENTENCE_OF
 from stepscope.analysis.advice.items import CLASSES
 from stepscope.analysis.steps.breakdown import CATEGORIES
-from stepscope.analysis.workers.balance import balance_ranks
+from stepscope.analysis.workers.balance import KIND, RANKS, STAGES, balance
 from stepscope.analysis.workers.foretell_ranks import JointModel, foretell_ranks, join_models
 from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.errors import InputError, UsageError, counted
@@ -203,28 +203,35 @@ def _foretell_together(
     return [(found[at][0], longest, foretold, joint.error_percent[at])]
 
 
+_BALANCED = {RANKS: "all work of every rank", STAGES: "the device work of every stage of the pipeline"}
+
+
 def what_if_balanced(
-    ranks: Sequence[RankModel], steps_of_ranks: Mapping[str, Sequence[CausesOfStep]], warnings: tuple[str, ...] = ()
+    ranks: Sequence[RankModel],
+    steps_of_ranks: Mapping[str, Sequence[CausesOfStep]],
+    warnings: tuple[str, ...] = (),
+    what: str = RANKS,
 ) -> WhatIfReport:
-    """The median step of a session whose ranks all have the same amount of own work.
+    """The median step of a session with equal work.
 
     Args:
         steps_of_ranks: the account of every step, by rank.
+        what: whose work is equal, see `balance`.
 
     Raises:
         UsageError: no two ranks have a step in common in which they communicate, or it cannot be replayed well enough.
     """
-    found = balance_ranks(ranks)
+    found = balance(ranks, what)
     if found is None:
         raise UsageError(
             "no two ranks have a step in common in which they communicate, or its replay is too far off",
-            hint="--balance-ranks takes a session of several ranks; see `stepscope distributed`",
+            hint="--balance takes a session of several ranks; see `stepscope distributed`",
         )
     change: dict[str, Cell] = {
         "change": BALANCE,
-        "part": "ranks",
+        "part": what,
         "number": float(found.ranks),
-        "what": "the own work of every rank, which is all but communication",
+        "what": _BALANCED.get(what, f"{what.removeprefix(KIND)} on every rank"),
         "part_ms": round_ms(found.now_ps - found.then_ps),
     }
     causes = _causes_when_balanced(steps_of_ranks.get(found.slowest, ()), found.then_ps)
@@ -237,8 +244,8 @@ def what_if_balanced(
         figures=_figures(found.error_percent, foretold),
         causes=_cause_rows(foretold),
         reasoning=(
-            "the recorded steps were replayed with the mean work of all ranks on each of them, from collective to"
-            " collective",
+            "the recorded steps of all ranks were replayed together with the mean of their work: sends meet receives,"
+            " collectives all their ranks",
             f"{found.slowest} waits least in {found.slowest_steps} of {counted(found.steps, 'common step')}",
         ),
     )
@@ -358,7 +365,7 @@ def _describe(action: str, part: str, number: Cell) -> str:
     if action == SCALE:
         return f"with {part} at {number:g}x its time"
     if action == BALANCE:
-        return "with the same work on every rank"
+        return "with the same work on every stage" if part == STAGES else "with the same work on every rank"
     if action == OVERLAP:
         return f"with {part} beside everything else"
     return f"with {part} on {number:g} other workers"

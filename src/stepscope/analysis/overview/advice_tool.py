@@ -176,6 +176,8 @@ def _item_title(row: Mapping[str, Any]) -> str:
 
 def _item_lines(row: Mapping[str, Any]) -> list[str]:
     lines = [f"because    {row['evidence']}"]
+    if row["measured"]:
+        lines.append(f"measured   {row['measured']['sentence']}")
     if row["predicted_speedup"]:
         lines.append(f"predicted  {_speedup_text(row)}: {row['reasoning']}")
     lines += [f"do         {action}" for action in row["actions"]]

@@ -364,7 +364,7 @@ class OverviewReport(Report):
             how = [f"           - {item.what}: {item.remedy}" for item in self.missing[:MOST_REMEDIES]]
             return ["do first   record again, with the missing data", *how]
         first = self.advice[0]
-        gain = f"; removing it makes steps about {first.predicted_speedup:g}x faster" if first.predicted_speedup else ""
+        gain = f"; removing it makes steps {_gain_text(first)}" if first.predicted_speedup or first.measured else ""
         actions = (f"           - {action}" for action in first.actions[:2])
         why = f"{_drop_repetition(first.evidence, self.verdict.sentence)}{gain}".removeprefix("; ")
         return [f"do first   {first.title}{f' ({why})' if why else ''}", *actions]
@@ -436,8 +436,16 @@ def _op_text(op: Mapping[str, Cell]) -> str:
     return text if category in name or category == "op" else f"{category}  {text}"
 
 
+def _gain_text(advice: Advice) -> str:
+    """`about 1.6x faster`; what was measured, if anything was, and not what is predicted."""
+    proved = advice.measured and advice.measured.speedup
+    if not proved:
+        return f"about {advice.predicted_speedup:g}x faster"
+    return f"{proved[0]:.2f}x faster (measured: {proved[1]:.2f} to {proved[2]:.2f})"
+
+
 def _advice_lines(advice: Advice) -> list[str]:
-    gain = f" (about {advice.predicted_speedup:g}x faster)" if advice.predicted_speedup else ""
+    gain = f" ({_gain_text(advice)})" if advice.predicted_speedup or advice.measured else ""
     return [f"{advice.title}{gain}: {advice.evidence}", *(f"  - {action}" for action in advice.actions)]
 
 

@@ -307,7 +307,7 @@ class _Facts:
     def sizes(self) -> list[int]:
         """Number of participating ranks, 0 if unknown."""
         stated = self.ints(stat_names.GROUP_SIZE, 0).tolist()
-        world = _world_size(self._trace)
+        world = world_size(self._trace)
         return [own if own > 0 else group.size or world for own, group in zip(stated, self._groups, strict=True)]
 
     def bytes(self, gathers: Sequence[bool]) -> list[int]:
@@ -326,7 +326,7 @@ class _Facts:
         ]
 
 
-def _world_size(trace: HostTrace) -> int:
+def world_size(trace: HostTrace) -> int:
     """Ranks of the whole job, 0 if unknown."""
     stated = trace.stats_of_plane(0).get(stat_names.WORLD_SIZE[0]) if len(trace.planes) else None
     return stated if isinstance(stated, int) and 0 < stated <= _MOST_RANKS else 0

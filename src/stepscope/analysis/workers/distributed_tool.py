@@ -1,30 +1,29 @@
 """Ranks of one job: how each divides its time between computation and communication, and which waits for which.
 
-Communication that happens while the same rank computes costs nothing; what is exposed does. A rank that reaches a
-collective early waits inside it for the others, so that the same collective lasts longer there. The shortest of the
-ranks' durations is what moving the data takes (transfer); what a rank needs beyond that is waiting. The rank for which
-a collective is shortest came last, and the others' waiting is put to its account: the rank with the largest account
-holds the others up. This needs no common clock.
+Communication that happens while the same rank computes costs nothing; what is exposed does.  Who waits for whom, who is
+late, and what equal work would give comes from a replay of all ranks together (`joint_replay`, `equal_work`): a
+collective is done when its last rank has come and the data is moved, and so are a send and its receive.  This needs no
+common clock.
 
 The same collective on different ranks is told by its step, its process group, its operation, its size, and its place
 among those; the same step by its number, and by its place among the steps of that number where a program counts from 0
-again. Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview. Where ranks
-recorded different numbers of collectives of a size, none of these are compared, and that is said.
+again.  Steps that the program did not number are laid side by side by the ranks' clocks, as in the overview.  Where
+ranks recorded different numbers of collectives of a size, none of these are compared, and that is said.
 
-The process groups are those that the trace names, each with what it is for. Where ranks send to each other and receive,
-they are stages of a pipeline; its bubble is the part of a step in which a rank has no work but that.
+The process groups are those that the trace names, each with what it is for.  Where ranks send to each other and
+receive, they are stages of a pipeline; its bubble is the part of a step in which a rank has no work but that.
 
 Bandwidth is that of the bus as NCCL's tests define it: data by transfer time, times 2 (n - 1) / n for an all-reduce
-among n ranks, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for the rest. On a single rank the time
+among n ranks, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for the rest.  On a single rank the time
 includes waiting, and the bandwidth is a lower bound.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -46,8 +45,20 @@ from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers import bandwidth, missing_calls
+from stepscope.analysis.workers.balance import job_of
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
-from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number
+from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number, world_size
+from stepscope.analysis.workers.equal_work import Job
+from stepscope.analysis.workers.job_report import (
+    CAUSE_FIELDS,
+    HEAT_FIELDS,
+    JOB_STEP_FIELDS,
+    JobReport,
+    describe_job,
+)
+from stepscope.analysis.workers.job_report import PART_FIELDS as SLOWDOWN_FIELDS
+from stepscope.analysis.workers.joint_replay import RankModel
+from stepscope.analysis.workers.layout import Layout
 from stepscope.analysis.workers.many_ranks import (
     ALIKE_FIELDS,
     MOST_NAMED,
@@ -77,6 +88,8 @@ from stepscope.analysis.workers.parallel_groups import (
     pipeline_rows,
     pipeline_time,
 )
+from stepscope.analysis.workers.rank_graphs import PackedGraph, packed_graph_of
+from stepscope.analysis.workers.waiting import RankWaits, find_waits
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -96,9 +109,11 @@ from stepscope.report import (
     round_ms,
     round_us,
 )
+from stepscope.vocabulary.torch import machine_of
 
 K = EventKind
 
+_NEARLY_ALL = 0.7  # of all waiting: two ranks that take turns are each waited for in about half of it
 WORTH_NAMING_PERCENT = 3.0  # of the ranks' time; less waiting is not a finding
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
@@ -111,10 +126,12 @@ RANK_FIELDS: tuple[Field, ...] = (
     Field("span_ms", "ms", "time from the start of the first work to the end of the last; the parts divide it"),
     *PART_FIELDS,
     Field("overlap_percent", "percent", "overlap as a share of communication"),
-    Field("waiting_ms", "ms", "time in collectives beyond that of the last rank to arrive; needs several ranks"),
+    Field("waiting_ms", "ms", "time in which it only waits for other ranks; needs several ranks"),
     Field("waiting_percent", "percent", "waiting as a share of the span"),
-    Field("held_up_ms", "ms", "mean wait of the other ranks in collectives to which this rank came last"),
-    Field("last_count", "count", "collectives to which it came last", "int"),
+    Field("held_up_ms", "ms", "mean time for which each of the others only waits for this rank"),
+    Field("last_count", "count", "collectives, sends and receives to which it came last", "int"),
+    Field("stage", "number", "its stage of the pipeline, from 0; unknown without one", "int", role=Role.ORDINAL),
+    Field("replica", "number", "its replica of the model, from 0; unknown without a replay", "int", role=Role.ORDINAL),
 )
 CLOCK_FIELDS: tuple[Field, ...] = (
     _RANK,
@@ -142,8 +159,8 @@ STEP_FIELDS: tuple[Field, ...] = (
     _HOST,
     Field("duration_ms", "ms", "duration of the step on this rank"),
     *PART_FIELDS,
-    Field("waiting_ms", "ms", "time in the step's collectives beyond that of the last rank to arrive"),
-    Field("held_up_ms", "ms", "mean wait of the other ranks in the step's collectives to which this rank came last"),
+    Field("waiting_ms", "ms", "time of the step in which it only waits for other ranks"),
+    Field("held_up_ms", "ms", "mean time of the step for which each of the others only waits for this rank"),
 )
 
 
@@ -167,6 +184,8 @@ class Partial:
     collectives: Collectives
     account: StepAccount | None
     pipeline: PipelineTime | None
+    graph: PackedGraph | None
+    world: int
     recorded: list[RecordedGroup] = field(default_factory=list)
 
 
@@ -178,6 +197,15 @@ class DistributedReport(Report):
 
     findings: tuple[str, ...]
     slowest_rank: str | None
+    slowdown: float | None
+    explained_by_worst_worker: float | None
+    explained_by_last_stage: float | None
+    replay_error_percent: float | None
+    causes: tuple[dict[str, Cell], ...]
+    concerned: tuple[int, ...]
+    parts: tuple[dict[str, Cell], ...]
+    job_steps: tuple[dict[str, Cell], ...]
+    heat: tuple[dict[str, Cell], ...]
     rows: tuple[dict[str, Cell], ...]
     alike: tuple[dict[str, Cell], ...]
     spread: tuple[dict[str, Cell], ...]
@@ -195,6 +223,14 @@ class DistributedReport(Report):
             "findings": list(self.findings),
             "missing": list(self.missing),
             "slowest_rank": self.slowest_rank,
+            "slowdown": self.slowdown,
+            "explained_by_worst_worker": self.explained_by_worst_worker,
+            "explained_by_last_stage": self.explained_by_last_stage,
+            "replay_error_percent": self.replay_error_percent,
+            "causes": [{**row, "ranks": list(self.concerned)} for row in self.causes],
+            "parts": list(self.parts),
+            "job_steps": list(self.job_steps),
+            "heat": list(self.heat),
             "rows": list(self.rows),
             "alike": list(self.alike),
             "spread": list(self.spread),
@@ -211,6 +247,10 @@ class DistributedReport(Report):
         return [
             Prose("findings", "Ranks compared", self.findings),
             Rows("missing", "Who did not come", missing_calls.FIELDS, self.missing, _NO_DUMPS),
+            Rows("causes", "Why the job is slower than with equal work", CAUSE_FIELDS, self.causes, _EQUAL),
+            Rows("job_parts", "Slowdown by part", SLOWDOWN_FIELDS, self.parts, _NO_JOB),
+            Rows("job_steps", "Slowdown by step", JOB_STEP_FIELDS, self.job_steps, _NO_JOB),
+            Rows("heat", "Workers by step, stages by kind", HEAT_FIELDS, self.heat, _NO_JOB),
             Rows("rows", "Ranks", RANK_FIELDS, self.rows, "no rank did any work"),
             Rows("alike", "Ranks that behave alike", ALIKE_FIELDS, self.alike, _ONE_RANK),
             Rows("spread", "Spread over the ranks", SPREAD_FIELDS, self.spread, _ONE_RANK),
@@ -223,6 +263,8 @@ class DistributedReport(Report):
         ]
 
 
+_EQUAL = "nothing considerable would be gained by equal work, or the ranks cannot be replayed together"
+_NO_JOB = "no two ranks meet in a step that both recorded"
 _NO_DUMPS = "no collective hangs in dumps of PyTorch's flight recorder"
 _ONE_RANK = "only one rank: there is nothing to compare"
 _NO_SIZES = "no collective whose size and number of ranks were recorded"
@@ -268,6 +310,8 @@ def partial(trace: HostTrace) -> Partial:
         collectives,
         account_of(trace),
         pipeline_time(trace, collectives, work, steps.start_ps, steps.until_ps),
+        packed_graph_of(trace, with_work=True),
+        world_size(trace),
         recorded_groups(trace),
     )
 
@@ -289,21 +333,6 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans, I64]:
 
 
 @dataclass
-class _Account:
-    """The comparison's figures of one rank, by step where that is said."""
-
-    waiting_by_step: Counter[StepKey] = field(default_factory=Counter)
-    held_up_by_step: dict[StepKey, float] = field(default_factory=lambda: defaultdict(float))
-    held_up_ps: float = 0.0
-    last: int = 0
-
-    @property
-    def waiting_ps(self) -> int:
-        """Of all steps."""
-        return self.waiting_by_step.total()
-
-
-@dataclass
 class _Group:
     """Collectives of one kind on all ranks: operation, process group, bytes, number of ranks."""
 
@@ -321,33 +350,54 @@ _Key = tuple[str, str, int, int]
 
 def merge(partials: Sequence[Partial]) -> DistributedReport:
     """Compares all ranks."""
-    ordered = sorted(partials, key=lambda part: (part.rank < 0, part.rank))
-    accounts = [_Account() for _ in ordered]
+    ordered, doubtful = _one_of_each(sorted(partials, key=lambda part: (part.rank < 0, part.rank)))
     groups: dict[_Key, _Group] = {}
     for part in ordered:
         _count_collectives(part, groups)
     hosts, columns = [part.stepping for part in ordered], [part.collectives for part in ordered]
     steps = match_steps(hosts)
     matched, uneven = match_collectives(hosts, columns, steps)
-    for step, rows in matched:
-        _compare_collective(ordered, accounts, groups, step, rows)
-    compared = any(group.compared for group in groups.values())
+    for _, rows in matched:
+        _compare_collective(ordered, groups, rows)
+    taking = [at for at, part in enumerate(ordered) if part.graph is not None]
+    job = job_of([RankModel(hosts[at], columns[at], graph) for at in taking if (graph := ordered[at].graph)])
+    waits: list[RankWaits | None] = [None] * len(ordered)
+    if job is not None:
+        waits = [RankWaits() for _ in ordered]
+        for at, found in zip(taking, find_waits(job), strict=True):
+            waits[at] = found
     clocks = estimate_clocks(hosts, columns, [rows for _, rows in matched])
-    figures = _rank_figures(ordered, accounts, compared)
+    figures = _rank_figures(ordered, waits)
     alike = tuple(alike_rows(figures))
-    slowest, findings = _findings(ordered, accounts, compared, alike)
+    said = None
+    if job is not None:
+        names = [_name(ordered[at]) for at in taking]
+        said = describe_job(job, names, [machine_of(ordered[at].origin.host) for at in taking])
+        if not said.causes and not job.layout.stages:
+            said = _blame_late_rank(said, [ordered[at] for at in taking], find_waits(job))
     pipeline = pipeline_rows(_pipeline_ranks(ordered))
     missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
+    places = {at: (job.layout, place) for place, at in enumerate(taking)} if job is not None else {}
     return DistributedReport(
-        **header([part.origin for part in partials], _warnings(ordered, uneven)),
+        **header([part.origin for part in partials], (*doubtful, *_warnings(ordered, uneven, job))),
         findings=(
             *missing_calls.describe_missing(missing),
-            *findings,
+            *_findings(ordered, said, alike),
+            *(_culprit_text(ordered, taking[said.slowest[0]]) if said and len(said.slowest) == 1 else ()),
             *describe_pipelines(pipeline),
             *_clock_finding(ordered, clocks),
         ),
-        slowest_rank=slowest,
-        rows=tuple(_rank_row(part, account, compared) for part, account in zip(ordered, accounts, strict=True)),
+        slowest_rank=_name(ordered[taking[said.slowest[0]]]) if said and len(said.slowest) == 1 else None,
+        slowdown=said.slowdown if said else None,
+        explained_by_worst_worker=said.worst_worker if said else None,
+        explained_by_last_stage=said.last_stage if said else None,
+        replay_error_percent=said.error_percent if said else None,
+        causes=said.causes if said else (),
+        concerned=tuple(ordered[taking[at]].rank for at in said.ranks) if said else (),
+        parts=said.parts if said else (),
+        job_steps=said.steps if said else (),
+        heat=said.heat if said else (),
+        rows=tuple(_rank_row(part, waits[at], places.get(at)) for at, part in enumerate(ordered)),
         alike=alike,
         spread=tuple(spread_rows(figures)),
         collectives=tuple(_collective_rows(groups)),
@@ -355,9 +405,44 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         groups=tuple(group_rows(columns)),
         pipeline=tuple(pipeline),
         clocks=tuple(_clock_rows(ordered, clocks)),
-        steps=tuple(_step_rows(ordered, steps, accounts, compared)),
+        steps=tuple(_step_rows(ordered, steps, waits)),
         missing=tuple(missing),
     )
+
+
+def _blame_late_rank(said: JobReport, parts: Sequence[Partial], waits: Sequence[RankWaits]) -> JobReport:
+    """The same with the rank that causes nearly all waiting, where a trace does not show what makes it late."""
+    worst = max(range(len(parts)), key=lambda rank: waits[rank].held_up.total())
+    held_up, whole = waits[worst].held_up.total(), sum(each.held_up.total() for each in waits)
+    share = percent(held_up, max(part.whole.duration_ps for part in parts)) or 0.0
+    if share < WORTH_NAMING_PERCENT or held_up < _NEARLY_ALL * whole:
+        return said
+    sentence = (
+        f"{_name(parts[worst])} is the straggler: it comes last to {waits[worst].last} collectives, in which each of"
+        f" the others waits {duration_text(held_up / 1e9)} in total ({share:.1f} % of the time,"
+        f" {100 * held_up / whole:.0f} % of all waiting)"
+    )
+    return replace(said, sentence=sentence, slowest=(worst,))
+
+
+def _one_of_each(parts: Sequence[Partial]) -> tuple[list[Partial], list[str]]:
+    """One part of each rank, and what is wrong with the others, as warnings."""
+    kept: list[Partial] = []
+    doubtful = []
+    for part in parts:
+        twice = part.rank >= 0 and kept and kept[-1].rank == part.rank
+        if twice and part.graph is not None and kept[-1].graph is not None:
+            doubtful.append(f"rank {part.rank} is here twice: {part.origin.host} is left out")
+        else:
+            kept.append(part)
+    sizes = Counter(part.world for part in kept if part.world)
+    usual = sizes.most_common(1)[0][0] if sizes else 0
+    doubtful += [
+        f"{_name(part)} is of a job of {part.world} ranks, the others of one of {usual}"
+        for part in kept
+        if part.world not in (0, usual)
+    ]
+    return kept, doubtful
 
 
 def _pipeline_ranks(parts: Sequence[Partial]) -> list[PipelineRank]:
@@ -389,9 +474,7 @@ def _count_collectives(part: Partial, groups: dict[_Key, _Group]) -> None:
 
 def _compare_collective(
     parts: Sequence[Partial],
-    accounts: Sequence[_Account],
     groups: dict[_Key, _Group],
-    step: StepKey,
     rows: Matched,
 ) -> None:
     """Compares one collective; `rows` is its index on each participating rank."""
@@ -399,12 +482,7 @@ def _compare_collective(
     last = min(durations, key=durations.__getitem__)
     transfer = durations[last]
     waits = {rank: duration - transfer for rank, duration in durations.items()}
-    for rank, wait in waits.items():
-        accounts[rank].waiting_by_step[step] += wait
     waited = sum(waits.values())
-    accounts[last].held_up_ps += waited / (len(waits) - 1)
-    accounts[last].held_up_by_step[step] += waited / (len(waits) - 1)
-    accounts[last].last += waited > 0  # if all took equally long, none came last
     of, at = parts[last].collectives, rows[last]
     group = groups[of.names[of.name[at]], of.groups[of.group[at]], of.bytes[at], of.size[at]]
     group.compared += 1
@@ -421,27 +499,31 @@ def _parts(window: Window) -> dict[str, Cell]:
     return {f"{name}_ms": round_ms(ps) for name, ps in zip(PARTS, window.parts_ps, strict=True)}
 
 
-def _rank_row(part: Partial, account: _Account, compared: bool) -> dict[str, Cell]:
-    whole, waiting = part.whole, account.waiting_ps
+def _rank_row(part: Partial, waits: RankWaits | None, place: tuple[Layout, int] | None) -> dict[str, Cell]:
+    whole = part.whole
+    layout, at = place or (None, 0)
+    stage = int(layout.stage[at]) if layout is not None else -1
     return {
         "rank": part.rank if part.rank >= 0 else None,
         "host": part.origin.host,
         "span_ms": round_ms(whole.duration_ps),
         **_parts(whole),
         "overlap_percent": percent(whole.parts_ps[2], whole.parts_ps[1]),
-        "waiting_ms": round_ms(waiting) if compared else None,
-        "waiting_percent": percent(waiting, whole.duration_ps) if compared else None,
-        "held_up_ms": round_ms(account.held_up_ps) if compared else None,
-        "last_count": account.last if compared else None,
+        "waiting_ms": round_ms(waits.waiting.total()) if waits else None,
+        "waiting_percent": percent(min(waits.waiting.total(), whole.duration_ps), whole.duration_ps) if waits else None,
+        "held_up_ms": round_ms(waits.held_up.total()) if waits else None,
+        "last_count": waits.last if waits else None,
+        "stage": stage if stage >= 0 else None,
+        "replica": int(layout.replica[at]) if layout is not None else None,
     }
 
 
 def _step_rows(
-    parts: Sequence[Partial], steps: Sequence[Sequence[StepKey]], accounts: Sequence[_Account], compared: bool
+    parts: Sequence[Partial], steps: Sequence[Sequence[StepKey]], waits: Sequence[RankWaits | None]
 ) -> list[dict[str, Cell]]:
     rows = [
-        (key, part, account, step)
-        for part, own, account in zip(parts, steps, accounts, strict=True)
+        (key, part, waited, step)
+        for part, own, waited in zip(parts, steps, waits, strict=True)
         for key, step in zip(own, part.steps, strict=False)
     ]
     return [
@@ -451,10 +533,10 @@ def _step_rows(
             "host": part.origin.host,
             "duration_ms": round_ms(step.duration_ps),
             **_parts(step),
-            "waiting_ms": round_ms(account.waiting_by_step[key]) if compared else None,
-            "held_up_ms": round_ms(account.held_up_by_step[key]) if compared else None,
+            "waiting_ms": round_ms(waited.waiting[key]) if waited else None,
+            "held_up_ms": round_ms(waited.held_up[key]) if waited else None,
         }
-        for key, part, account, step in sorted(rows, key=lambda row: row[0])
+        for key, part, waited, step in sorted(rows, key=lambda row: row[0])
     ]
 
 
@@ -480,15 +562,15 @@ def _collective_rows(groups: dict[_Key, _Group]) -> Iterable[dict[str, Cell]]:
 # -- many ranks ----------------------------------------------------------------------------------------------------
 
 
-def _rank_figures(parts: Sequence[Partial], accounts: Sequence[_Account], compared: bool) -> list[RankFigures]:
+def _rank_figures(parts: Sequence[Partial], waits: Sequence[RankWaits | None]) -> list[RankFigures]:
     return [
         RankFigures(
             _name(part),
             part.rank,
             (part.whole.duration_ps, *part.whole.parts_ps),
-            (account.waiting_ps, account.held_up_ps) if compared else None,
+            (waited.waiting.total(), waited.held_up.total()) if waited else None,
         )
-        for part, account in zip(parts, accounts, strict=True)
+        for part, waited in zip(parts, waits, strict=True)
     ]
 
 
@@ -531,28 +613,14 @@ def _clock_finding(parts: Sequence[Partial], clocks: Sequence[ClockOffset | None
         )
 
 
-def _findings(
-    parts: Sequence[Partial], accounts: Sequence[_Account], compared: bool, alike: Sequence[dict[str, Cell]]
-) -> tuple[str | None, list[str]]:
-    """The straggler, if there is one, and the findings as sentences."""
-    told = [_cost_text(part) for part in parts if part.whole.parts_ps[1]]
+def _findings(parts: Sequence[Partial], said: JobReport | None, alike: Sequence[dict[str, Cell]]) -> Iterable[str]:
+    """The job in one sentence, then its ranks."""
+    if said is not None:
+        yield said.sentence
     if len(parts) > MOST_NAMED:
-        told = [describe_group(row, alike[0]) for row in alike]
-    if not compared:
-        return None, told
-    worst = max(range(len(parts)), key=lambda rank: accounts[rank].held_up_ps)
-    held_up = accounts[worst].held_up_ps
-    share = percent(held_up, max(part.whole.duration_ps for part in parts)) or 0.0
-    if share < WORTH_NAMING_PERCENT:
-        return None, [f"no rank is a straggler: ranks wait {share:.1f} % of the time for each other", *told]
-    whole = sum(account.held_up_ps for account in accounts)
-    name = _name(parts[worst])
-    said = (
-        f"{name} is the straggler: it comes last to {accounts[worst].last} collectives, in which each of the others "
-        f"waits {duration_text(held_up / 1e9)} in total ({share:.1f} % of the time, "
-        f"{100 * held_up / whole:.0f} % of all waiting)"
-    )
-    return name, [said, *_culprit_text(parts, worst), *told]
+        yield from (describe_group(row, alike[0]) for row in alike)
+    else:
+        yield from (_cost_text(part) for part in parts if part.whole.parts_ps[1])
 
 
 def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
@@ -585,9 +653,16 @@ def _cost_text(part: Partial) -> str:
     )
 
 
-def _warnings(parts: Sequence[Partial], uneven: int) -> Iterable[str]:
+def _warnings(parts: Sequence[Partial], uneven: int, job: Job | None) -> Iterable[str]:
     hosts = [part.stepping for part in parts]
     yield from warn_of_missing_steps(hosts, hosts_with_steps(hosts))
+    if job is not None:
+        uneven = max(uneven, job.graph.uneven - job.graph.crossed)
+        if job.graph.unknown:
+            yield f"{job.graph.unknown} sends and receives do not say with whom; they keep their recorded lengths"
+        lacking = [rank.name for rank, place in zip(job.graph.ranks, job.places, strict=True) if (place < 0).any()]
+        if lacking:
+            yield f"{', '.join(lacking[:MOST_NAMED])} recorded other steps than most ranks; these are not compared"
     if uneven:
         yield f"{uneven} collectives differ between ranks, as if some were not recorded; they are not compared"
     world = max((size for part in parts for size in part.collectives.size), default=0)

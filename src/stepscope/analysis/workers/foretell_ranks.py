@@ -63,7 +63,7 @@ class JointModel:
 def join_models(models: Sequence[StepModel]) -> tuple[JointModel | None, str]:
     """The models of all ranks together; None where two do not meet, or where the joint replay is too far off, and why
     they cannot be joined, empty where no host takes part in collectives."""
-    ranks = [rank for model in models if (rank := rank_of(model.trace)) is not None]
+    ranks = [rank for model in models if (rank := rank_of(model.trace, with_work=False)) is not None]
     if not ranks:
         return None, ""
     graph = join_ranks(ranks) if 1 < len(ranks) == len(models) else None

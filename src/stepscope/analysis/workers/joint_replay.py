@@ -9,9 +9,10 @@ laid side by side so that their first common meetings end together.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -27,12 +28,13 @@ from stepscope.analysis.workers.matching import (
     match_steps,
     match_transfers,
 )
-from stepscope.analysis.workers.rank_graphs import PackedGraph, RankGraph, packed_graph_of, unpack
+from stepscope.analysis.workers.rank_graphs import CONSIDERABLE, PackedGraph, RankGraph, packed_graph_of, unpack
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I32, I64, distinct, offsets_of
 from stepscope.records import dataclass
 
 _SHORTER = 25  # percentile
+_TOGETHER = 0.1  # of what lengths differ by: ends that differ no more are one moment
 _FIRST = 16  # common collectives of two ranks that are laid side by side
 
 
@@ -50,9 +52,13 @@ class RankModel:
         return self.steps.host
 
 
-def rank_of(trace: HostTrace) -> RankModel | None:
-    """What a joint replay needs of a host; None where it has no steps or meets nobody."""
-    graph = packed_graph_of(trace)
+def rank_of(trace: HostTrace, with_work: bool = True) -> RankModel | None:
+    """What a joint replay needs of a host; None where it has no steps or meets nobody.
+
+    Args:
+        with_work: also what work it does between its meetings.
+    """
+    graph = packed_graph_of(trace, with_work)
     return RankModel(steps_of_host(trace), collectives_of(trace), graph) if graph is not None else None
 
 
@@ -77,8 +83,10 @@ class JointGraph:
         also_row, also_for: int64 of shape (n,), rows for whose meetings others wait as well: the row that comes, and a
             row of the meeting that waits for it.
         common: how many meetings several ranks have; uneven: collectives, sends and receives that could not be matched.
+        crossed: of these the ones to which ranks come in another order.
         unknown: sends and receives that do not say with whom.
         share: float64 of shape (rows,), what of the length of each row can be its own; the rest waits for partners.
+        pairs: sends with their receives.
         offset_ps: int64 of shape (ranks,), how far the start of each rank's replay is after that of the common one.
     """
 
@@ -90,8 +98,10 @@ class JointGraph:
     also_for: I64
     common: int
     uneven: int
+    crossed: int
     unknown: int
     share: F64
+    pairs: list[Pair]
     offset_ps: I64
 
     @property
@@ -161,12 +171,24 @@ def join_ranks(ranks: Sequence[RankModel]) -> JointGraph | None:
     meeting, common = _renumber(number)
     whole, none = np.ones(len(meeting)), np.zeros(len(ranks), np.int64)
     graph = JointGraph(
-        members, keys, meeting, first, *also, common, uneven + transfers.uneven, transfers.unknown, whole, none
+        members,
+        keys,
+        meeting,
+        first,
+        *also,
+        common,
+        uneven + transfers.uneven,
+        0,
+        transfers.unknown,
+        whole,
+        transfers.pairs,
+        none,
     )
     graph, crossed = _separate_circles(graph)
     if not graph.met:
         return None
-    graph = replace(graph, uneven=graph.uneven + crossed, offset_ps=_lay_side_by_side(graph))
+    graph = replace(graph, uneven=graph.uneven + crossed, crossed=crossed, offset_ps=_lay_side_by_side(graph))
+    graph, _ = _separate_circles(_join_hidden_meetings(graph))
     return replace(graph, share=_own_share(graph))
 
 
@@ -192,11 +214,12 @@ class Schedule:
         """Replays all ranks.
 
         Args:
-            length_ps: int64 of shape (rows,), how long each rank's meetings and works take by themselves.
+            length_ps: int64 of shape (rows,), how long each rank's meetings and works take by themselves; None for as
+                long as recorded.
             without: a rank that no other one waits for.
         """
         graph, ways = self.graph, self.ways
-        length = self.shortest(ways.length_ps if length_ps is None else length_ps)
+        length = self.shortest(self.own_ps if length_ps is None else length_ps)
         counts = np.ones(len(graph.meeting), np.uint8)
         if without is not None:
             counts[graph.first_row[without] : graph.first_row[without + 1]] = 0
@@ -211,11 +234,17 @@ class Schedule:
         )
         return JointReplay(arrival, done, step_ps)
 
+    @cached_property
+    def own_ps(self) -> I64:
+        """How long each row takes on its rank, without what it certainly waits: int64 of shape (rows,)."""
+        own: I64 = (self.ways.length_ps * self.graph.share).astype(np.int64)
+        return own
+
     def shortest(self, length_ps: I64) -> I64:
         """The shortest length of each meeting on any rank, which came last and waited for nobody: int64 of shape
         (meetings,)."""
-        own = (length_ps * self.graph.share).astype(np.int64)
-        return np.minimum.reduceat(own[self.row], self.first[:-1])
+        found: I64 = np.minimum.reduceat(length_ps[self.row], self.first[:-1])
+        return found
 
 
 def schedule_of(graph: JointGraph, contractions: Sequence[Contraction] | None = None) -> Schedule:
@@ -242,7 +271,7 @@ def replay_together(
 def meeting_lengths(graph: JointGraph) -> list[I64]:
     """How long each meeting and work of each rank takes by itself: int64 of shape (n,), ps."""
     schedule = schedule_of(graph)
-    shortest = schedule.shortest(schedule.ways.length_ps)[graph.meeting]
+    shortest = schedule.shortest(schedule.own_ps)[graph.meeting]
     return [
         shortest[first : first + len(rank.graph.contraction.length_ps)]
         for rank, first in zip(graph.ranks, graph.first_row.tolist(), strict=False)
@@ -318,7 +347,7 @@ def _join_ways(graph: JointGraph, contractions: Sequence[Contraction]) -> _Ways:
 
 
 def _sort_meetings(graph: JointGraph, ways: _Ways) -> tuple[I32, I32]:
-    """Every meeting after all that it waits for, and those for which there is no such order."""
+    """Every meeting after all that it waits for, and common ones for which there is no such order."""
     count = np.diff(ways.into)
     row, of = graph.arrivals()
     target = np.repeat(of, count[row])
@@ -331,7 +360,20 @@ def _sort_meetings(graph: JointGraph, ways: _Ways) -> tuple[I32, I32]:
         np.full(graph.meetings, -1, np.int32), into, source, np.zeros(graph.meetings, np.uint8),
         np.empty(graph.meetings + 1, np.int32), order, bad,
     )  # fmt: skip
-    return order, target[bad > 0].astype(np.int32)
+    return order, _next_common(graph, source, target, target[bad > 0]).astype(np.int32)
+
+
+def _next_common(graph: JointGraph, source: I32, target: I64, crossed: I64) -> I64:
+    """The first meetings of several ranks from some on: what closes a circle may lie between two of them."""
+    shared = np.zeros(graph.meetings, np.bool_)
+    shared[: graph.common] = True
+    shared[graph.meeting[graph.also_row]] = shared[graph.meeting[graph.also_for]] = True
+    found, rest = crossed[shared[crossed]], crossed[~shared[crossed]]
+    for _ in range(graph.meetings if len(rest) and not len(found) else 0):
+        rest = distinct(target[np.isin(source, rest)])
+        if shared[rest].any() or not len(rest):
+            return rest[shared[rest]]
+    return found
 
 
 def _count_up(counts: I64) -> I64:
@@ -358,7 +400,7 @@ def _own_share(graph: JointGraph) -> F64:
     if not len(graph.also_row):
         return share
     schedule = schedule_of(graph)
-    shortest = schedule.shortest(schedule.ways.length_ps)[graph.meeting]
+    shortest = schedule.shortest(schedule.own_ps)[graph.meeting]
     rank, partners = graph.rank_of_rows(), [set[int]() for _ in graph.meeting]
     for row, other in zip(graph.also_for.tolist(), rank[graph.also_row].tolist(), strict=True):
         partners[row].add(other)
@@ -425,6 +467,52 @@ def _lay_side_by_side(graph: JointGraph) -> I64:
     pairs = np.flatnonzero((of[:-1] == of[1:]) & (rank[one] != rank[other]))
     one, other = one[pairs], other[pairs]
     return _offsets(len(graph.ranks), rank[one], rank[other], done[one] - done[other], done[one])
+
+
+def _join_hidden_meetings(graph: JointGraph) -> JointGraph:
+    """The graph with the same meeting for works in which ranks wait for each other though the trace does not say so.
+
+    In each step such work ends on all ranks together, however long it takes on each: an all-reduce inside of another
+    kernel, or one that the vocabulary does not know.
+    """
+    done = replay_together(graph.separate(graph.meeting)).done_ps
+    ends: dict[tuple[str, int, int], dict[StepKey, list[tuple[int, int, int]]]] = defaultdict(lambda: defaultdict(list))
+    for rank, first, keys in zip(graph.ranks, graph.first_row.tolist(), graph.keys_of_steps(), strict=False):
+        mine, row = rank.graph, first + len(rank.graph.place)
+        bounds = row + len(mine.kind) + np.arange(len(mine.steps) + 1)
+        drift = (
+            done[bounds] - done[bounds[0]] - offsets_of(mine.recorded_ps)
+        )  # of the replay, at the start of each step
+        turn: Counter[tuple[int, int]] = Counter()
+        slots = list(zip(mine.kind.tolist(), mine.work_step.tolist(), strict=True))
+        count = Counter(slots)
+        for at, slot in enumerate(slots):
+            if mine.usual[slot[1]]:
+                which = (mine.kinds[slot[0]], count[slot], turn[slot])
+                length = int(mine.contraction.length_ps[len(mine.place) + at])
+                ends[which][keys[slot[1]]].append((row + at, int(done[row + at] - drift[slot[1]]), length))
+            turn[slot] += 1
+    step_ps = float(np.median(np.concatenate([rank.graph.recorded_ps for rank in graph.ranks])))
+    number = graph.meeting.astype(np.int64)
+    free = graph.meetings
+    for steps in ends.values():
+        found = [np.array(works, np.int64) for works in steps.values()]
+        if all(len(works) == len(graph.ranks) for works in found) and _end_together(np.array(found), step_ps):
+            for works in found:
+                number[works[:, 0]] = free
+                free += 1
+    meeting, common = _renumber(number)
+    return replace(graph, meeting=meeting, common=common)
+
+
+def _end_together(works: I64, step_ps: float) -> bool:
+    """Whether works of all ranks end at one moment in each step though their lengths differ considerably.
+
+    Args:
+        works: int64 of shape (steps, ranks, 3): of each the row, the end, the length.
+    """
+    apart, longer = (float(np.ptp(works[:, :, at], axis=1).sum()) for at in (1, 2))
+    return longer >= CONSIDERABLE * step_ps * len(works) and apart <= _TOGETHER * longer
 
 
 def _offsets(ranks: int, one: I64, other: I64, behind_ps: I64, time_ps: I64) -> I64:

@@ -195,23 +195,17 @@ def _stage(members: str, rank: int) -> int | None:
 
 
 def describe_pipelines(rows: Sequence[dict[str, Cell]]) -> Iterator[str]:
-    """A sentence for each pipeline: how much of the step its ranks stand still."""
-    for group in dict.fromkeys(row["group"] for row in rows):
-        shares = [
-            (float(str(row["bubble_percent"])), _name(row))
-            for row in rows
-            if row["group"] == group and row["bubble_percent"] is not None
-        ]
-        if not shares:
-            continue
-        mean = statistics.fmean(share for share, _ in shares)
-        (least, first), (most, last) = min(shares), max(shares)
-        between = f", from {least:.1f} % ({first}) to {most:.1f} % ({last})" if len(shares) > 1 else ""
-        which = f"the pipeline of group {group}" if group else "the pipeline"
-        yield (
-            f"{which} stands still {mean:.1f} % of the step on average{between}: in that time a rank does nothing, or "
-            "only waits in sends and receives; more microbatches, or stages that take equally long, shorten it"
-        )
+    """How much of the step the ranks of pipelines stand still, in a sentence."""
+    shares = [(float(str(row["bubble_percent"])), _name(row)) for row in rows if row["bubble_percent"] is not None]
+    if not shares:
+        return
+    mean = statistics.fmean(share for share, _ in shares)
+    (least, first), (most, last) = min(shares), max(shares)
+    between = f", from {least:.1f} % ({first}) to {most:.1f} % ({last})" if len(shares) > 1 else ""
+    yield (
+        f"the pipeline stands still {mean:.1f} % of the step on average{between}: in that time a rank does nothing, or"
+        " only waits in sends and receives; more microbatches, or stages that take equally long, shorten it"
+    )
 
 
 def _name(row: dict[str, Cell]) -> str:

@@ -39,7 +39,7 @@ from stepscope.analysis.steps.session_steps import (
     steps_of_host,
     usual_of,
 )
-from stepscope.analysis.workers.balance import balance_ranks
+from stepscope.analysis.workers.balance import balance
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS
 from stepscope.analysis.workers.collectives import Collectives, collectives_of
 from stepscope.analysis.workers.joint_replay import RankModel
@@ -251,7 +251,7 @@ def partial(trace: HostTrace) -> Partial:
         devices=device_steps(trace),
         accounts=_accounts(trace, len(working)),
         collectives=collectives_of(trace),
-        graph=packed_graph_of(trace),
+        graph=packed_graph_of(trace, with_work=True),
     )
 
 
@@ -470,7 +470,7 @@ def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
 
 def _gain_of_balance(parts: Sequence[Partial]) -> Iterable[str]:
     """What a step would take with balanced hosts, if that is worth naming."""
-    found = balance_ranks([part.rank for part in parts if part.rank is not None])
+    found = balance([part.rank for part in parts if part.rank is not None])
     if found is not None and 100 * (found.now_ps - found.then_ps) >= ALIKE_PERCENT * found.now_ps:
         yield (
             f"with the same amount of work on every host the median step would take {found.then_ps / 1e9:,.3f} ms "

@@ -5,15 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.build import graph_of
-from stepscope.analysis.account.contraction import Contraction, Meetings, contract, find_meetings
+from stepscope.analysis.account.contraction import Contraction, Meetings, Works, contract, find_meetings, find_works
 from stepscope.analysis.account.graph import Graph
-from stepscope.analysis.account.model import usual_steps
+from stepscope.analysis.account.model import model_of, usual_steps
 from stepscope.analysis.trace.collective_events import collective_rows
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, kinds_of_nodes
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 
 MOST_MEETINGS = 4000  # of a rank; with their ways and what tells them apart half a megabyte
+_LEAST_WORK = 1e-3  # of a step: what is shorter keeps its length
+CONSIDERABLE = 0.01  # of a step
+
+
+_NONE = np.empty(0, np.int64)
+_NO_WORKS = Works(_NONE, _NONE, _NONE, _NONE)
 
 
 @dataclass(frozen=True)
@@ -22,10 +30,14 @@ class RankGraph:
 
     Attributes:
         place: int64 of shape (meetings,), which of the rank's collectives each is.
-        contraction: the ways to them and to the bounds of steps.
+        contraction: the ways to them, to stretches of own work, and to the bounds of steps.
         steps: int64 of shape (steps,), rows of the host's steps; usual: bool of shape (steps,).
         recorded_ps: int64 of shape (steps,), how long each took.
         left_out: collectives that are no meetings, as there are too many or the graph has no place for them.
+        kinds: the kinds of own work; kind: int64 of shape (works,), places in them.
+        work_step: int64 of shape (works,), the step of each, as a place in `steps`.
+        work_ps: int64 of shape (works,), what of its length is work.
+        on_device: whether a device communicates, so that waiting is idle time of the device.
     """
 
     place: I64
@@ -34,6 +46,11 @@ class RankGraph:
     usual: Mask
     recorded_ps: I64
     left_out: int
+    kinds: tuple[str, ...]
+    kind: I64
+    work_step: I64
+    work_ps: I64
+    on_device: bool
 
 
 @dataclass(frozen=True)
@@ -50,18 +67,24 @@ class PackedGraph:
     usual: list[bool]
     recorded_ps: list[int]
     left_out: int
+    kinds: list[str]
+    kind: list[int]
+    work_step: list[int]
+    work_ps: list[int]
+    on_device: bool
 
 
-def packed_graph_of(trace: HostTrace) -> PackedGraph | None:
+def packed_graph_of(trace: HostTrace, with_work: bool) -> PackedGraph | None:
     """The contracted graph of a rank as plain lists; None as of `rank_graph_of`."""
-    graph = rank_graph_of(trace)
+    graph = rank_graph_of(trace, with_work)
     if graph is None:
         return None
     ways = graph.contraction
     return PackedGraph(
         graph.place.tolist(), ways.length_ps.tolist(), ways.into.tolist(), ways.source.tolist(),
         ways.weight_ps.tolist(), ways.lost, graph.steps.tolist(), graph.usual.tolist(), graph.recorded_ps.tolist(),
-        graph.left_out,
+        graph.left_out, list(graph.kinds), graph.kind.tolist(), graph.work_step.tolist(), graph.work_ps.tolist(),
+        graph.on_device,
     )  # fmt: skip
 
 
@@ -74,12 +97,32 @@ def unpack(packed: PackedGraph) -> RankGraph:
         )
     )  # fmt: skip
     contraction = Contraction(length, into, np.array(packed.source, np.int32), weight, packed.lost)
-    return RankGraph(place, contraction, steps, np.array(packed.usual, np.bool_), recorded, packed.left_out)
+    kind, work_step, work = (np.array(each, np.int64) for each in (packed.kind, packed.work_step, packed.work_ps))
+    usual = np.array(packed.usual, np.bool_)
+    return RankGraph(
+        place,
+        contraction,
+        steps,
+        usual,
+        recorded,
+        packed.left_out,
+        tuple(packed.kinds),
+        kind,
+        work_step,
+        work,
+        packed.on_device,
+    )
 
 
-def rank_graph_of(trace: HostTrace) -> RankGraph | None:
-    """The contracted graph of a rank, made once per trace; None without steps or collectives."""
-    return trace.derived("rank graph", _rank_graph)
+def rank_graph_of(trace: HostTrace, with_work: bool) -> RankGraph | None:
+    """The contracted graph of a rank, made once per trace; None without steps or collectives.
+
+    Args:
+        with_work: stretches of its own work are kept, so that their lengths may be changed in a joint replay.
+    """
+    if with_work:
+        return trace.derived("rank graph with work", lambda each: _rank_graph(each, True))
+    return trace.derived("rank graph", lambda each: _rank_graph(each, False))
 
 
 def meetings_of(trace: HostTrace, graph: Graph) -> tuple[Meetings, int]:
@@ -100,11 +143,33 @@ def meetings_of(trace: HostTrace, graph: Graph) -> tuple[Meetings, int]:
     return found, len(rows) - len(found)
 
 
-def _rank_graph(trace: HostTrace) -> RankGraph | None:
+def _rank_graph(trace: HostTrace, with_work: bool) -> RankGraph | None:
     graph = graph_of(trace) if len(collective_rows(trace)) else None
     if graph is None or not len(graph.steps):
         return None
     meetings, left_out = meetings_of(trace, graph)
+    kinds, works = _works(trace, graph, meetings) if with_work else ((), _NO_WORKS)
+    kept = Meetings(
+        np.concatenate([meetings.place, np.full(len(works.first), -1)]),
+        np.concatenate([meetings.first, works.first]),
+        np.concatenate([meetings.last, works.last]),
+    )
     usual = np.zeros(len(graph.steps), np.bool_)
     usual[usual_steps(trace, graph)] = True
-    return RankGraph(meetings.place, contract(graph, meetings), graph.steps, usual, graph.recorded_step_ps, left_out)
+    return RankGraph(
+        meetings.place, contract(graph, kept), graph.steps, usual, graph.recorded_step_ps, left_out, kinds, works.kind,
+        graph.step[works.first].astype(np.int64), works.work_ps,
+        bool(is_device_work(trace)[collective_rows(trace)].any()),
+    )  # fmt: skip
+
+
+def _works(trace: HostTrace, graph: Graph, meetings: Meetings) -> tuple[tuple[str, ...], Works]:
+    """A rank's own work and its kinds."""
+    model = model_of(trace)
+    if model is None:
+        return (), _NO_WORKS
+    kinds, kind = kinds_of_nodes(model)
+    step_ps = float(np.median(graph.recorded_step_ps))
+    # A long kernel beside the passes over microbatches may be one in which ranks wait for each other.
+    apart = (graph.own_ps >= CONSIDERABLE * step_ps) & ~np.isin(kind, [kinds.index(each) for each in OF_MICROBATCHES])
+    return kinds, find_works(graph, meetings, kind, apart, max(int(_LEAST_WORK * step_ps), 1), MOST_MEETINGS)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from statistics import fmean, median
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from stepscope.capture.proving.changes import CallChange, Count, Defer, Delay, Omit, Replay
 from stepscope.capture.proving.options import ProveOptions
@@ -42,7 +42,21 @@ _FIRST_STEPS = 16  # plain ones, before anything is changed, from which the bloc
 _STEP_OF_RANKS_S = 0.03  # the step that blocks of ranks are made for, whatever each measures: all have to choose alike
 
 T = TypeVar("T")
-Steps = Generator[None, float, T]
+
+
+class StepTime(NamedTuple):
+    """How long a step took.
+
+    Attributes:
+        seconds: in all.
+        queued_s: the part in which its thread waited for a processor that others used.
+    """
+
+    seconds: float
+    queued_s: float = 0.0
+
+
+Steps = Generator[None, StepTime, T]
 MakeChange = Callable[[], CallChange]
 
 
@@ -53,11 +67,13 @@ class BlockTimes:
     Attributes:
         at_s: the middle of it.
         step_s: the mean of the steps that count.
+        own_s: the same without the time in which their thread waited for a processor.
         delay_s: how long the delays of such a step took.
     """
 
     at_s: float
     step_s: float
+    own_s: float
     delay_s: float = 0.0
 
 
@@ -109,12 +125,12 @@ class Arm:
 
 
 def sensitivity_of(pairs: Sequence[Pair]) -> Estimate | None:
-    """By how much a step grows for each second of delay."""
+    """By how much a step grows for each second of delay, both without waits for a processor."""
     pairs = [pair for pair in pairs if pair.changed.delay_s > 0]
-    drift = _drift(pairs)
+    drift = drift_of([pair.plain.at_s for pair in pairs], [pair.plain.own_s for pair in pairs])
     return estimate(
         [
-            (pair.changed.step_s - pair.plain.step_s - drift * (pair.changed.at_s - pair.plain.at_s))
+            (pair.changed.own_s - pair.plain.own_s - drift * (pair.changed.at_s - pair.plain.at_s))
             / pair.changed.delay_s
             for pair in pairs
         ]
@@ -123,18 +139,13 @@ def sensitivity_of(pairs: Sequence[Pair]) -> Estimate | None:
 
 def gain_of(pairs: Sequence[Pair]) -> Estimate | None:
     """How many times as fast steps are with the change."""
-    drift = _drift(pairs)
+    drift = drift_of([pair.plain.at_s for pair in pairs], [pair.plain.step_s for pair in pairs])
     return estimate(
         [
             pair.plain.step_s / max(pair.changed.step_s - drift * (pair.changed.at_s - pair.plain.at_s), 1e-9)
             for pair in pairs
         ]
     )
-
-
-def _drift(pairs: Sequence[Pair]) -> float:
-    """By how many seconds a plain step grows in a second."""
-    return drift_of([pair.plain.at_s for pair in pairs], [pair.plain.step_s for pair in pairs])
 
 
 class Campaign:
@@ -201,9 +212,11 @@ class Campaign:
 
     # -- one place -----------------------------------------------------------------------------------------------------
 
-    def _prepare(self, place: str, kind: str, lengths: list[float]) -> Steps[None]:
+    def _prepare(self, place: str, kind: str, lengths: list[StepTime]) -> Steps[None]:
         """Finds a place, and counts its calls for a block."""
-        blocks = choose_blocks(_STEP_OF_RANKS_S if self._together else median(lengths), self._buffered())
+        blocks = choose_blocks(
+            _STEP_OF_RANKS_S if self._together else median(each.seconds for each in lengths), self._buffered()
+        )
         arm = Arm(Proof(self._options.program, kind, place), blocks, (), CallChange)
         self._open.append(arm)
         with refusing(arm):
@@ -220,7 +233,9 @@ class Campaign:
         if threading.get_ident() not in count.threads and not arm.refused:
             arm.proof = replace(arm.proof, note="only other threads than that of the steps call it")
         if kind == DELAY and not arm.refused:
-            dose = choose_dose(choose_delay(lengths, blocks), arm.proof.calls or 1.0)
+            dose = choose_dose(
+                choose_delay([each.seconds - each.queued_s for each in lengths], blocks), arm.proof.calls or 1.0
+            )
             arm.make_change = lambda: Delay(dose)
         elif not arm.refused:
             arm.make_change = _ABLATIONS.get(place, Replay)
@@ -243,14 +258,19 @@ class Campaign:
 
     def _block(self, arm: Arm, changed: bool) -> Steps[BlockTimes]:
         change = arm.make_change() if changed else CallChange()
-        lengths, start, spent_s = [0.0], self._clock(), 0.0
+        lengths, start, spent_s = [StepTime(0.0)], self._clock(), 0.0
         with refusing(arm), self._changed(arm.targets if changed else (), change):
             yield from self._collect(arm.blocks.settle, change)
             start, spent_s = self._clock(), change.spent_s
             lengths = yield from self._collect(arm.blocks.steps, change)
         if change.refused:
             arm.refuse(change.refused)
-        return BlockTimes((start + self._clock()) / 2, fmean(lengths), (change.spent_s - spent_s) / len(lengths))
+        return BlockTimes(
+            (start + self._clock()) / 2,
+            fmean(each.seconds for each in lengths),
+            fmean(each.seconds - each.queued_s for each in lengths),
+            (change.spent_s - spent_s) / len(lengths),
+        )
 
     @contextmanager
     def _changed(self, targets: Sequence[Target], change: CallChange) -> Iterator[None]:
@@ -263,8 +283,8 @@ class Campaign:
             while len(self._undo) > depth:
                 self._undo.pop()()
 
-    def _collect(self, count: int, change: CallChange | None = None) -> Steps[list[float]]:
-        lengths: list[float] = []
+    def _collect(self, count: int, change: CallChange | None = None) -> Steps[list[StepTime]]:
+        lengths: list[StepTime] = []
         for _ in range(count):
             lengths.append((yield))
             if change is not None:

@@ -38,8 +38,11 @@ def swap_code(function: FunctionType, change: Change) -> Undo:
 
 
 def _code_that_calls(call: Call, original: CodeType) -> CodeType:
-    """The code of a function that only calls; a function takes other code only with as many free variables."""
-    template = _template.__code__
+    """The code of a function that only calls; a function takes other code only with as many free variables.
+
+    What needs nothing from around it is its own code: it saves a call.
+    """
+    template = call.__code__ if type(call) is FunctionType and not call.__closure__ else _template.__code__
     return template.replace(
         co_consts=tuple(call if constant == _CALL else constant for constant in template.co_consts),
         co_freevars=original.co_freevars,

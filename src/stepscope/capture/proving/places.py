@@ -32,7 +32,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "grain._src.python.data_loader.DataLoaderIterator.__next__",
     ),
     "logging": (
-        "logging.Logger.handle",
+        *(f"logging.Logger.{name}" for name in ("debug", "info", "warning", "error", "critical", "log", "handle")),
         "builtins.print",
         "torch.utils.tensorboard.writer.SummaryWriter.add_scalar",
         "torch.utils.tensorboard.writer.SummaryWriter.add_scalars",

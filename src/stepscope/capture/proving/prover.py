@@ -19,7 +19,7 @@ from typing import Any
 from stepscope.capture import report, session
 from stepscope.capture.auto.finders import Source
 from stepscope.capture.proving import saving
-from stepscope.capture.proving.campaign import Campaign, has_other_ranks
+from stepscope.capture.proving.campaign import Campaign, StepTime, has_other_ranks
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import Undo
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
@@ -62,7 +62,7 @@ class Prover:
         self._show_line = show_line
         self._pid = os.getpid()
         self._campaign: Campaign | None = None
-        self._running: Generator[None, float, None] | None = None
+        self._running: Generator[None, StepTime, None] | None = None
         self._places: tuple[str, ...] | None = None
         self._asked = self._wants_end = False
         self._undo: list[Undo] = []
@@ -113,7 +113,8 @@ class Prover:
             self._start_if_ready()
             return
         try:
-            self._running.send(step.length_ns / 1e9)
+            queued_ns = step.end.queued_ns - step.start.queued_ns
+            self._running.send(StepTime(step.length_ns / 1e9, queued_ns / 1e9))
         except StopIteration:
             self._running = None
             self._conclude()

@@ -72,6 +72,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     events = _event_table(table, columns, lines, types, line_table, planes, of_events)
     of_types = restore_kinds(events, of_types, table)
     framework_lost = _find_lost_framework(table, source)
+    repeated = _find_repeated_planes(planes, line_table, table, source)
     return join_python_calls(
         HostTrace(
             host=host or next(filter(None, texts[schema.SPACE_HOSTNAMES]), "localhost"),
@@ -88,10 +89,10 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
             source=source,
             problems=(
                 *damage.problems(len(events), source),
-                *_find_repeated_planes(planes, line_table, table, source),
+                *repeated,
                 *framework_lost,
             ),
-            partial=damage.partial or bool(framework_lost),
+            partial=damage.partial or bool(framework_lost or repeated),
             recorder_messages=tuple(texts[schema.SPACE_ERRORS] + texts[schema.SPACE_WARNINGS]),
             framework=classify.detect_framework(table),
         )

@@ -14,7 +14,7 @@ from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop_time import SEVERAL_STEPS
-from stepscope.analysis.workers.balance import balance_ranks, relieve_rank, side_by_side
+from stepscope.analysis.workers.balance import balance, relieve_rank, side_by_side
 from stepscope.errors import counted
 from stepscope.model.arrays import F64
 from stepscope.vocabulary.torch import machine_of
@@ -80,7 +80,7 @@ def _foretell(working: Sequence[HostFacts], slow: HostFacts, extra: bool) -> Gai
     """The gain of balanced ranks, as `whatif --balance-ranks` has it; without what only the slow one does, if it does
     something else."""
     ranks = [host.rank for host in working if host.rank is not None]
-    found = relieve_rank(ranks, slow.host) if extra else balance_ranks(ranks)
+    found = relieve_rank(ranks, slow.host) if extra else balance(ranks)
     if found is None:
         return None
     change = (

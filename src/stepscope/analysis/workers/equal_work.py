@@ -1,0 +1,215 @@
+"""What if ranks had equal work: the questions of a published study ("Understanding Stragglers in Large Model Training
+Using What-if Analysis", OSDI 2025), answered by joint replays.
+
+With equal work each op of a kind takes as long as the mean of its kind over all ranks in its step, each transfer as
+long as the median of its kind.  The slowdown of a job is how many times as long its steps are as with equal work.  The
+slowdown of a worker, a stage, a replica or a kind is the same where all but its own work is equal.  What a part
+explains is the share of the whole gain that equal work of this part alone gives; it may be more than all of it, where
+other work is shorter than the mean.
+
+Where ranks send to each other and receive, the ops of a kind are microbatches and have one length.  Elsewhere they are
+compared place by place in the step, since layers differ.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, Schedule, schedule_of
+from stepscope.analysis.workers.layout import Layout
+from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED_WORK
+from stepscope.model.arrays import F64, I64, Mask, distinct
+from stepscope.records import dataclass
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a joint graph with what they are.
+
+    Attributes:
+        rank: int64 of shape (rows,), places of ranks; step: places in the job's steps, -1 for none of them.
+        kind: int64 of shape (rows,), places in `kinds`, -1 for bounds of steps.
+        is_work: whether it is own work of one rank, else a transfer.
+        work_ps: int64 of shape (rows,), what of the length may change: of gaps in which a device waits nothing.
+        own_ps: int64 of shape (rows,), how long each takes by itself.
+        kinds: the kinds of work, then of transfers.
+    """
+
+    rank: I64
+    step: I64
+    kind: I64
+    is_work: Mask
+    work_ps: I64
+    own_ps: I64
+    kinds: tuple[str, ...]
+
+
+class Job:
+    """All ranks of a job, ready to be replayed with other amounts of work.
+
+    Args:
+        graph: the ranks; layout: where these are in the job.
+    """
+
+    def __init__(self, graph: JointGraph, layout: Layout) -> None:
+        self.graph, self.layout = graph, layout
+        self.schedule: Schedule = schedule_of(graph)
+        self.places = common_steps(graph)
+        self.rows = _rows_of(graph, self.schedule, self.places)
+
+    @cached_property
+    def now(self) -> JointReplay:
+        """The replay of the job as it is."""
+        return self.schedule.replay(self.rows.own_ps)
+
+    @cached_property
+    def now_ps(self) -> I64:
+        """The steps of the job as it is: int64 of shape (steps,)."""
+        return self.steps_of(self.now)
+
+    @cached_property
+    def equal_ps(self) -> I64:
+        """How long each row takes with equal work: int64 of shape (rows,)."""
+        return _equal_lengths(self.rows, self.layout)
+
+    @cached_property
+    def best_ps(self) -> I64:
+        """The steps with equal work: int64 of shape (steps,)."""
+        return self.steps_with(np.ones(len(self.rows.kind), np.bool_))
+
+    def steps_with(self, equal: Mask) -> I64:
+        """The steps where some rows have equal work: int64 of shape (steps,)."""
+        return self.steps_of(self.schedule.replay(np.where(equal, self.equal_ps, self.rows.own_ps)))
+
+    def steps_of(self, replayed: JointReplay, ranks: Mask | None = None) -> I64:
+        """The steps that most ranks have in common, each until the last of all or of some ranks is done with it: int64
+        of shape (steps,)."""
+        start, end = (self._last(replayed, by, ranks) for by in (0, 1))
+        return end - start
+
+    def _last(self, replayed: JointReplay, by: int, ranks: Mask | None) -> I64:
+        """When the last rank comes to the starts of the steps (0), or to their ends (1): int64 of shape (steps,)."""
+        found = np.full(self.places.shape[1], np.iinfo(np.int64).min)
+        for at, (rank, place) in enumerate(zip(self.graph.ranks, self.places, strict=True)):
+            has = (place >= 0) & (ranks is None or bool(ranks[at]))
+            row = self.graph.first_row[at + 1] - len(rank.graph.steps) - 1 + by + place[has]
+            found[has] = np.maximum(found[has], replayed.done_ps[row])
+        return found
+
+    @cached_property
+    def slowdown(self) -> float:
+        """How many times as long the steps are as with equal work."""
+        return _ratio(self.now_ps, self.best_ps)
+
+    def slowdown_of(self, part: Mask) -> float:
+        """The same where all but some rows have equal work."""
+        return _ratio(self.steps_with(~part), self.best_ps)
+
+    def ratios_of(self, part: Mask) -> F64:
+        """The same for each step: float64 of shape (steps,)."""
+        return self.steps_with(~part) / np.maximum(self.best_ps, 1)
+
+    @property
+    def step_numbers(self) -> list[int]:
+        """The numbers of the steps that most ranks have in common."""
+        keys = self.graph.keys_of_steps()
+        found = []
+        for column in self.places.T:
+            rank = int((column >= 0).argmax())
+            found.append(keys[rank][int(column[rank])][1])
+        return found
+
+    def explains(self, part: Mask) -> float:
+        """What share of the gain of equal work these rows alone give; 0 where nothing is to be gained."""
+        gain = int(self.now_ps.sum() - self.best_ps.sum())
+        return float(self.now_ps.sum() - self.steps_with(part).sum()) / gain if gain > 0 else 0.0
+
+    def of_ranks(self, ranks: Mask) -> Mask:
+        """The rows of some ranks: bool of shape (rows,)."""
+        return ranks[self.rows.rank]
+
+
+def common_steps(graph: JointGraph) -> I64:
+    """The places of the usual steps that most ranks have: int64 of shape (ranks, steps), -1 where a rank lacks one."""
+    places = [
+        {key: at for at, (key, usual) in enumerate(zip(keys, rank.graph.usual.tolist(), strict=True)) if usual}
+        for rank, keys in zip(graph.ranks, graph.keys_of_steps(), strict=True)
+    ]
+    count = {key: sum(key in mine for mine in places) for mine in places for key in mine}
+    most = max(count.values(), default=0)
+    common = sorted(key for key, times in count.items() if times == most and times > 1)
+    return np.array([[mine.get(key, -1) for key in common] for mine in places], np.int64).reshape(len(places), -1)
+
+
+def _ratio(steps: I64, best: I64) -> float:
+    return float(steps.sum()) / max(float(best.sum()), 1.0) if len(steps) else 1.0
+
+
+def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> Rows:
+    count = len(graph.meeting)
+    own = schedule.own_ps
+    shortest = schedule.shortest(own)[graph.meeting]
+    kind, step, work = np.full(count, -1, np.int64), np.full(count, -1, np.int64), np.zeros(count, np.int64)
+    is_work = np.zeros(count, np.bool_)
+    kinds: dict[str, int] = {}
+    for at, (rank, first) in enumerate(zip(graph.ranks, graph.first_row.tolist(), strict=False)):
+        of, mine = rank.collectives, rank.graph
+        number = np.full(max(int(mine.steps.max(initial=0)), max(of.step, default=0)) + 2, -1, np.int64)
+        known = places[at] >= 0
+        number[mine.steps[places[at][known]]] = np.flatnonzero(known)
+        meets, works = first + np.arange(len(mine.place)), first + len(mine.place) + np.arange(len(mine.work_ps))
+        names = [
+            _transfer_kind(of.names[of.name[k]], of.purposes[of.group[k]], of.bytes[k]) for k in mine.place.tolist()
+        ]
+        kind[meets] = [kinds.setdefault(name, len(kinds)) for name in names]
+        step[meets] = number[np.array(of.step, np.int64)[mine.place]]
+        meets_others = graph.meeting[works] < graph.common
+        named = [
+            mine.kinds[k] + " together" * meets
+            for k, meets in zip(mine.kind.tolist(), meets_others.tolist(), strict=True)
+        ]
+        kind[works] = [kinds.setdefault(name, len(kinds)) for name in named]
+        step[works] = number[mine.steps[mine.work_step]]
+        work[works], is_work[works] = mine.work_ps, ~meets_others
+    work = np.where(is_work, np.minimum(work, own), shortest)
+    return Rows(graph.rank_of_rows(), step, kind, is_work, work, own, tuple(kinds))
+
+
+def _transfer_kind(operation: str, purpose: str, size: int) -> str:
+    return " ".join(str(each) for each in (operation, purpose, size) if each)
+
+
+def _equal_lengths(rows: Rows, layout: Layout) -> I64:
+    """How long each row takes with equal work: int64 of shape (rows,), ps."""
+    target = rows.work_ps.astype(np.float64)
+    for kind in distinct(rows.kind[(rows.kind >= 0) & (rows.step >= 0)]).tolist():
+        here = np.flatnonzero((rows.kind == kind) & (rows.step >= 0))
+        if rows.is_work[here[0]]:
+            target[here] = mean_work(rows, layout, here)
+        else:
+            target[here] = np.median(rows.work_ps[here])
+    return np.maximum(rows.own_ps + (target - rows.work_ps).astype(np.int64), 0)
+
+
+def mean_work(rows: Rows, layout: Layout, here: I64) -> F64:
+    """The lengths of all works of one kind with the mean of all ranks in each step: float64 of shape (n,)."""
+    name, ranks, steps = rows.kinds[rows.kind[here[0]]], len(layout.stage), int(rows.step.max()) + 1
+    slot = rows.rank[here] * steps + rows.step[here]
+    count = np.bincount(slot, minlength=ranks * steps)
+    total = np.bincount(slot, weights=rows.work_ps[here], minlength=ranks * steps).reshape(ranks, steps)
+    takes_part = count.reshape(ranks, steps).any(axis=1)
+    # Threads pause now and then, on a few ranks: the usual rank does not.
+    mean = total[takes_part].mean(axis=0) if name in SHARED_WORK else np.full(steps, np.median(total))
+    order = np.argsort(slot, kind="stable")
+    place = np.empty(len(here), np.int64)
+    place[order] = np.arange(len(here)) - np.repeat(np.cumsum(count) - count, count)
+    if name in OF_MICROBATCHES:  # which are alike; else what has the same place in as many is
+        place[(layout.stage >= 0)[rows.rank[here]]] = 0
+    profile = count[slot] * (int(count.max()) + 1) + place
+    usual = np.bincount(profile, weights=rows.work_ps[here]) / np.maximum(np.bincount(profile), 1)
+    shape = usual[profile]
+    whole = np.bincount(slot, weights=shape, minlength=ranks * steps)
+    found: F64 = shape * mean[rows.step[here]] / np.maximum(whole[slot], 1.0)
+    return found

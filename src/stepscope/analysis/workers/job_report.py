@@ -1,0 +1,227 @@
+"""A job of many ranks as tables: how much slower it is than with equal work, by part and by step, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from stepscope.analysis.account.model import MOST_ERROR_PERCENT
+from stepscope.analysis.workers.balance import error_of
+from stepscope.analysis.workers.equal_work import Job
+from stepscope.analysis.workers.stragglers import Culprit, Straggling, find_culprit
+from stepscope.records import dataclass
+from stepscope.report import Cell, Field, Role, round_ms
+
+PART_FIELDS: tuple[Field, ...] = (
+    Field("part", "text", "worker, stage, replica (of the model) or kind (of work)", "str", role=Role.TERM),
+    Field("name", "text", "which one: a rank, the number of a stage or a replica, a kind", "str", role=Role.LABEL),
+    Field("slowdown", "ratio", "steps where all but this has equal work, to those where all has"),
+    Field("explains_percent", "percent", "of the gain of equal work, what equal work of this alone gives"),
+)
+JOB_STEP_FIELDS: tuple[Field, ...] = (
+    Field("step", "number", "the step's number", "int", role=Role.STEP),
+    Field("step_ms", "ms", "how long it takes in the replay of all ranks"),
+    Field("equal_ms", "ms", "how long it would take with equal work"),
+    Field("slowdown", "ratio", "the one divided by the other"),
+    Field("slowest", "text", "the part with the largest slowdown in it", "str", role=Role.LABEL),
+)
+HEAT_FIELDS: tuple[Field, ...] = (
+    Field("table", "text", "worker_by_step or stage_by_kind", "str", role=Role.TERM),
+    Field("row", "text", "the rank, or the stage", "str", role=Role.LABEL),
+    Field("column", "text", "the step, or the kind of work", "str", role=Role.LABEL),
+    Field("slowdown", "ratio", "steps where all but this has equal work, to those where all has"),
+)
+CAUSE_FIELDS: tuple[Field, ...] = (
+    Field("cause", "text", "why the job is slower than with equal work; unknown if nothing explains most of it",
+          "str", role=Role.TERM),
+    Field("stage", "number", "the stage that is concerned, from 0; unknown if none is", "int", role=Role.ORDINAL),
+    Field("members", "text", "the ranks that are concerned; unknown if all are", "str", role=Role.LABEL),
+    Field("explains_percent", "percent", "of the gain of equal work, what equal work of this alone gives"),
+    Field("gain_percent", "percent", "what that is of the step"),
+    Field("evidence", "text", "what tells it", "str", role=Role.LABEL),
+)  # fmt: skip
+_MOST_REPLICAS = 64  # each takes a replay
+_EVIDENCE = {
+    Straggling.UNEQUAL_STAGES: "its device work is {more:.0f} % longer than the mean, on all of its ranks: move layers"
+    " to other stages",
+    Straggling.SEQUENCE_LENGTHS: "forward and backward work grow together, and change from step to step: give each"
+    " microbatch about as many tokens",
+    Straggling.SLOW_MACHINE: "its device work is {more:.0f} % longer than that of others, in most steps: check clocks,"
+    " heat and other programs there",
+    Straggling.GARBAGE_COLLECTION: "threads pause rarely, for {more:.0f} % of a step, now on one rank, now on another:"
+    " collect garbage on all ranks at the same steps",
+    Straggling.SLOW_LINK: "its transfers take {more:.0f} % longer than others of their kind: check that link",
+    Straggling.LATE_INPUT: "its loop waits for its input, the others do not: check its storage and workers",
+    Straggling.UNKNOWN: "nothing that is looked for explains most of it",
+}
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """What is said of a job.
+
+    Attributes:
+        sentence: the answer in one sentence; slowest: the places of ranks that are at fault.
+        slowdown: times as long as with equal work; None where it cannot be replayed well enough.
+        worst_worker, last_stage: what equal work of these alone explains; None without.
+    """
+
+    sentence: str
+    slowest: tuple[int, ...]
+    slowdown: float | None
+    worst_worker: float | None
+    last_stage: float | None
+    error_percent: float
+    causes: tuple[dict[str, Cell], ...]
+    ranks: tuple[int, ...]
+    parts: tuple[dict[str, Cell], ...]
+    steps: tuple[dict[str, Cell], ...]
+    heat: tuple[dict[str, Cell], ...]
+
+
+def describe_job(job: Job, names: Sequence[str], machines: Sequence[str]) -> JobReport:
+    """Answers the questions of the study.
+
+    Args:
+        names, machines: of each rank its name and that of its machine.
+    """
+    error = error_of(job)
+    if error > MOST_ERROR_PERCENT:
+        said = f"the replay of all ranks is {error:.1f} % off, so nothing is said of equal work"
+        return JobReport(said, (), None, None, None, error, (), (), (), (), ())
+    culprit = find_culprit(job, machines)
+    layout = job.layout
+    replicas = [job.of_ranks(layout.replica == at) for at in range(min(layout.replicas, _MOST_REPLICAS))]
+    stages = [job.of_ranks(layout.stage == at) for at in range(layout.stages)]
+    by_replica, by_stage = (np.array([job.ratios_of(part) for part in parts]) for parts in (replicas, stages))
+    workers = _workers(job, by_replica, by_stage)
+    worst = int(workers.mean(axis=1).argmax())
+    of_worst = job.explains(job.of_ranks(np.arange(len(names)) == worst))
+    last = job.explains(stages[-1]) if stages else None
+    return JobReport(
+        _sentence(job, culprit, names, of_worst),
+        culprit.ranks if culprit and culprit.stage < 0 and culprit.cause != Straggling.SLOW_LINK else (),
+        job.slowdown,
+        of_worst,
+        last,
+        error,
+        tuple(_cause_rows(culprit, names)),
+        culprit.ranks if culprit else (),
+        tuple(_part_rows(job, names, workers, stages, replicas)),
+        tuple(_step_rows(job, names, workers, by_stage)),
+        tuple(_heat_rows(job, names, workers)),
+    )
+
+
+def _workers(job: Job, by_replica: np.ndarray, by_stage: np.ndarray) -> np.ndarray:
+    """The slowdown of each worker by step: that of its stage or of its replica, whichever is less, as in the study."""
+    ranks, steps = len(job.layout.stage), job.places.shape[1]
+    found = np.ones((ranks, steps))
+    for rank, (stage, replica) in enumerate(zip(job.layout.stage, job.layout.replica, strict=True)):
+        own = [by_stage[stage]] if stage >= 0 else []
+        own += [by_replica[replica]] if replica < len(by_replica) else []
+        found[rank] = np.min(own, axis=0) if own else 1.0
+    return found
+
+
+def _sentence(job: Job, culprit: Culprit | None, names: Sequence[str], worst_worker: float) -> str:
+    if culprit is None:
+        return f"no rank and no stage is a straggler: with equal work the job would be {job.slowdown:.2f}x as fast"
+    who = _list_names([names[rank] for rank in culprit.ranks])
+    gain = f"{1.0 / max(1.0 - culprit.gain, 1e-3):.2f}x"
+    verb = "are stragglers" if len(culprit.ranks) > 1 else "is the straggler"
+    if culprit.cause == Straggling.UNEQUAL_STAGES:
+        which = (
+            "last"
+            if culprit.stage == job.layout.stages - 1
+            else "first"
+            if not culprit.stage
+            else f"{culprit.stage + 1}."
+        )
+        alone = "; no single worker is at fault" if worst_worker < 0.5 else ""
+        return (
+            f"the {which} pipeline stage works {100 * culprit.more:.0f} % longer than the mean stage: equal stages"
+            f" would make the job {job.slowdown:.2f}x as fast{alone}"
+        )
+    if culprit.cause == Straggling.SLOW_LINK:
+        return f"the link between {who} is slow: like the others it would make the job {gain} as fast"
+    if culprit.cause == Straggling.SEQUENCE_LENGTHS:
+        return f"sequences differ in length: equal ones would make the job {gain} as fast; no single worker is at fault"
+    if culprit.cause == Straggling.GARBAGE_COLLECTION:
+        return f"threads pause, as for garbage collection: without it the job would be {gain} as fast"
+    if culprit.ranks:
+        why = {
+            Straggling.SLOW_MACHINE: f"its device work takes {100 * culprit.more:.0f} % longer than that of the others",
+            Straggling.LATE_INPUT: "it waits for its input",
+        }.get(culprit.cause, "why is unknown")
+        return f"{who} {verb}: {why}; with equal work there the job would be {gain} as fast"
+    return f"with equal work the job would be {job.slowdown:.2f}x as fast; no part explains most of that"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    if len(names) > 8:
+        return f"{', '.join(names[:8])} and {len(names) - 8} more"
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _cause_rows(culprit: Culprit | None, names: Sequence[str]) -> Iterator[dict[str, Cell]]:
+    if culprit is not None:
+        yield {
+            "cause": culprit.cause.name.lower(),
+            "stage": culprit.stage if culprit.stage >= 0 else None,
+            "members": _list_names([names[rank] for rank in culprit.ranks]) or None,
+            "explains_percent": round(100 * culprit.explains, 1),
+            "gain_percent": round(100 * culprit.gain, 1),
+            "evidence": _EVIDENCE[culprit.cause].format(more=100 * culprit.more),
+        }
+
+
+def _part_rows(
+    job: Job, names: Sequence[str], workers: np.ndarray, stages: Sequence[np.ndarray], replicas: Sequence[np.ndarray]
+) -> Iterator[dict[str, Cell]]:
+    for part, found in (("stage", stages), ("replica", replicas if stages else ())):
+        for at, rows in enumerate(found):
+            yield _part_row(part, str(at), job.slowdown_of(rows), job.explains(rows))
+    for at, kind in enumerate(job.rows.kinds):
+        rows = job.rows.kind == at
+        if rows.any():
+            yield _part_row("kind", kind, job.slowdown_of(rows), job.explains(rows))
+    for rank, steps in enumerate(workers):
+        yield _part_row("worker", names[rank], float(steps.mean()), None)
+
+
+def _part_row(part: str, name: str, slowdown: float, explains: float | None) -> dict[str, Cell]:
+    share = None if explains is None else round(100 * explains, 1)
+    return {"part": part, "name": name, "slowdown": round(slowdown, 4), "explains_percent": share}
+
+
+def _step_rows(job: Job, names: Sequence[str], workers: np.ndarray, by_stage: np.ndarray) -> Iterator[dict[str, Cell]]:
+    numbers = job.step_numbers
+    for at, (now, best) in enumerate(zip(job.now_ps.tolist(), job.best_ps.tolist(), strict=True)):
+        worst = int(workers[:, at].argmax())
+        slowest = f"stage {int(by_stage[:, at].argmax())}" if len(by_stage) else names[worst]
+        yield {
+            "step": numbers[at],
+            "step_ms": round_ms(now),
+            "equal_ms": round_ms(best),
+            "slowdown": round(now / max(best, 1), 4),
+            "slowest": slowest,
+        }
+
+
+def _heat_rows(job: Job, names: Sequence[str], workers: np.ndarray) -> Iterator[dict[str, Cell]]:
+    numbers = job.step_numbers
+    for rank, steps in enumerate(workers.tolist()):
+        for at, slowdown in enumerate(steps):
+            yield _heat_row("worker_by_step", names[rank], str(numbers[at]), slowdown)
+    for stage in range(job.layout.stages):
+        ranks = job.of_ranks(job.layout.stage == stage)
+        for at, kind in enumerate(job.rows.kinds):
+            rows = ranks & (job.rows.kind == at)
+            if rows.any():
+                yield _heat_row("stage_by_kind", str(stage), kind, job.slowdown_of(rows))
+
+
+def _heat_row(table: str, row: str, column: str, slowdown: float) -> dict[str, Cell]:
+    return {"table": table, "row": row, "column": column, "slowdown": round(slowdown, 4)}

@@ -1,0 +1,228 @@
+"""Why the steps of a job are longer than with equal work: which stage, rank, machine or link, and what tells it.
+
+Each cause is a part of the work of the job.  It is named if equal work of that part alone gives at least half of what
+equal work of everything gives, and a considerable part of the step.  Of two parts that do, the smaller one is meant: a
+slow machine explains what its stage does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from stepscope.analysis.workers.equal_work import Job
+from stepscope.analysis.workers.work_kinds import BATCH, INPUT, OF_MICROBATCHES, ON_DEVICE
+from stepscope.model import Kind
+from stepscope.model.arrays import F64, I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.passes import PASSES
+
+WORTH_NAMING = 0.03  # of the step
+MOSTLY = 0.5
+_GROWS_WITH_LENGTH = 0.9  # correlation of forward and backward work: the limit of the study
+_MOST_CANDIDATES = 4  # ranks, machines or stages that are tried, those with most work first
+_ALIKE = 0.1  # how much the passes of a slow machine may differ in how slow they are
+
+
+class Straggling(Kind):
+    """Why a job is slower than with equal work."""
+
+    UNKNOWN = 0
+    UNEQUAL_STAGES = 1
+    SEQUENCE_LENGTHS = 2
+    SLOW_MACHINE = 3
+    GARBAGE_COLLECTION = 4
+    SLOW_LINK = 5
+    LATE_INPUT = 6
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """What makes a job slow.
+
+    Attributes:
+        ranks: places of the ranks that are concerned, empty for all; stage: -1 for none.
+        explains: the share of the gain of equal work that equal work of this part alone gives.
+        gain: of the step, what that is.
+        more: how much longer the part is than that of the others, less 1; 0 where that is not said.
+    """
+
+    cause: Straggling
+    ranks: tuple[int, ...]
+    stage: int
+    explains: float
+    gain: float
+    more: float
+
+
+def find_culprit(job: Job, machines: Sequence[str]) -> Culprit | None:
+    """What makes a job slow; None where nothing considerable is to be gained.
+
+    Args:
+        machines: of each rank the name of its machine.
+    """
+    waste = 1.0 - 1.0 / job.slowdown
+    if waste < WORTH_NAMING:
+        return None
+    found = [each for each in _candidates(job, machines) if each.explains >= MOSTLY and each.gain >= WORTH_NAMING]
+    best = max((each.explains for each in found), default=0.0)
+    likely = [each for each in found if each.explains >= _CLOSE_TO_BEST * best]
+    if likely:
+        return min(likely, key=lambda each: (len(each.ranks) or len(machines), -each.explains))
+    places = [(rank,) for rank in range(len(machines))]
+    alone = list(_of_places(job, job.rows.is_work, Straggling.UNKNOWN, places))
+    alone = [each for each in alone if each.explains >= MOSTLY and each.gain >= WORTH_NAMING]
+    return max(alone, key=lambda each: each.explains, default=Culprit(Straggling.UNKNOWN, (), -1, 0.0, waste, 0.0))
+
+
+_CLOSE_TO_BEST = 0.8
+
+
+def _candidates(job: Job, machines: Sequence[str]) -> Iterator[Culprit]:
+    rows = job.rows
+    name = np.array([*rows.kinds, ""])[rows.kind]
+    device = rows.is_work & np.isin(name, [*ON_DEVICE])
+    is_input = rows.is_work & np.isin(name, (INPUT, BATCH))
+    host = rows.is_work & ~device & ~is_input
+    transfers = ~rows.is_work & (rows.kind >= 0) & ~np.char.endswith(name, "together")
+    yield from _of_places(job, is_input, Straggling.LATE_INPUT, [(rank,) for rank in range(len(machines))])
+    yield from _of_pauses(job, host)
+    yield from _of_links(job, transfers)
+    yield from _of_machines(job, device, machines)
+    yield from _of_stages(job, device)
+    yield from _of_sequences(job, name)
+
+
+def _culprit(
+    job: Job, cause: Straggling, part: Mask, ranks: Sequence[int] = (), stage: int = -1, more: float = 0.0
+) -> Culprit:
+    explains = job.explains(part)
+    return Culprit(cause, tuple(ranks), stage, explains, explains * (1.0 - 1.0 / job.slowdown), more)
+
+
+def _extra(job: Job, part: Mask, ranks: Sequence[int]) -> F64:
+    """How much longer some work of ranks is in each step than with equal work, less 1: float64 of shape (steps,)."""
+    rows = job.rows
+    here = part & job.of_ranks(np.isin(np.arange(len(job.graph.ranks)), ranks)) & (rows.step >= 0)
+    steps = job.places.shape[1]
+    now = np.bincount(rows.step[here], weights=rows.own_ps[here], minlength=steps)
+    then = np.bincount(rows.step[here], weights=job.equal_ps[here], minlength=steps)
+    return np.divide(now, then, out=np.ones(steps), where=then > 0) - 1.0
+
+
+def _of_places(job: Job, part: Mask, cause: Straggling, places: Sequence[tuple[int, ...]]) -> Iterator[Culprit]:
+    """The places with most extra work of a part, where these have it in most steps."""
+    extra = [(_extra(job, part, ranks), ranks) for ranks in places]
+    extra.sort(key=lambda each: -float(each[0].mean()))
+    for more, ranks in extra[:_MOST_CANDIDATES]:
+        mean = float(more.mean())
+        if mean > 0 and (more >= MOSTLY * mean).mean() >= MOSTLY:
+            own = part & job.of_ranks(np.isin(np.arange(len(job.graph.ranks)), ranks))
+            yield _culprit(job, cause, own, ranks, more=mean)
+
+
+def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Culprit]:
+    """One rank or all ranks of a machine: each pass is slower there than on ranks of the same stage."""
+    by_machine: dict[str, list[int]] = defaultdict(list)
+    for rank, machine in enumerate(machines):
+        by_machine[machine].append(rank)
+    stage = job.layout.stage
+    places: list[tuple[int, ...]] = [(rank,) for rank in range(len(machines))]
+    places += [tuple(ranks) for ranks in by_machine.values() if 1 < len(ranks) < len(machines)]
+    for each in _of_places(job, device, Straggling.SLOW_MACHINE, places):
+        whole_stage = set(np.flatnonzero(stage == stage[each.ranks[0]]).tolist()) == set(each.ranks)
+        if stage[each.ranks[0]] < 0 or not whole_stage or _slows_all_passes(job, each.ranks):
+            yield each
+
+
+def _slows_all_passes(job: Job, ranks: Sequence[int]) -> bool:
+    """Whether all passes of some ranks are slower by about as much, which more layers are not."""
+    rows = job.rows
+    more = []
+    for kind, name in enumerate(rows.kinds):
+        part = rows.is_work & (rows.kind == kind)
+        if name in PASSES and part.any():
+            more.append(float(_extra(job, part, ranks).mean()))
+    return len(more) == len(PASSES) and max(more) - min(more) <= _ALIKE
+
+
+def _of_stages(job: Job, device: Mask) -> Iterator[Culprit]:
+    """A stage whose work is longer on all of its ranks."""
+    stage = job.layout.stage
+    places = [tuple(np.flatnonzero(stage == each).tolist()) for each in range(job.layout.stages)]
+    for found in _of_places(job, device, Straggling.UNEQUAL_STAGES, places):
+        each = [float(_extra(job, device, (rank,)).mean()) for rank in found.ranks]
+        if min(each) >= MOSTLY * found.more:
+            yield Culprit(found.cause, found.ranks, int(stage[found.ranks[0]]), found.explains, found.gain, found.more)
+
+
+def _of_pauses(job: Job, host: Mask) -> Iterator[Culprit]:
+    """Pauses of threads, here and there: rare, long, and on many ranks."""
+    rows = job.rows
+    own = np.where(host & (rows.step >= 0), rows.work_ps, 0)
+    if not own.any():
+        return
+    step_ps = float(job.now_ps.mean())
+    long = np.flatnonzero(own >= WORTH_NAMING * step_ps)
+    if not len(long):
+        return
+    part = np.zeros(len(own), np.bool_)
+    part[long] = True
+    times = np.bincount(rows.rank[long], minlength=len(job.graph.ranks))
+    often = len(long) / max(len(times) * job.places.shape[1], 1)
+    shortened = np.where(part, np.minimum(job.equal_ps, np.median(own[host & (rows.step >= 0)])), rows.own_ps)
+    gain = float(job.now_ps.sum() - job.steps_of(job.schedule.replay(shortened.astype(np.int64))).sum())
+    explains = gain / max(float(job.now_ps.sum() - job.best_ps.sum()), 1.0)
+    if often <= MOSTLY and times.max() <= MOSTLY * len(long):
+        share = gain / float(job.now_ps.sum())
+        yield Culprit(Straggling.GARBAGE_COLLECTION, (), -1, explains, share, float(own[long].mean()) / step_ps)
+
+
+def _of_links(job: Job, transfers: Mask) -> Iterator[Culprit]:
+    """The ranks between which transfers take longer than those of the same kind elsewhere."""
+    rows, graph = job.rows, job.graph
+    more = np.where(transfers & (rows.step >= 0), rows.work_ps - job.equal_ps, 0)
+    between: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for row, others in zip(*_partners(job, np.flatnonzero(more > 0)), strict=True):
+        between[others].append(row)
+    longest = sorted(between, key=lambda ranks: -sum(more[between[ranks]].tolist()))[:_MOST_CANDIDATES]
+    for ranks in longest:
+        part = np.zeros(len(graph.meeting), np.bool_)
+        inside = np.isin(rows.rank, ranks)
+        part[np.isin(graph.meeting, graph.meeting[between[ranks]]) & inside] = True
+        usual = float(job.equal_ps[between[ranks]].mean())
+        now = float(rows.work_ps[between[ranks]].mean())
+        yield _culprit(job, Straggling.SLOW_LINK, part & transfers, ranks, more=now / max(usual, 1.0) - 1.0)
+
+
+def _partners(job: Job, some: I64) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Rows with the ranks that meet in each."""
+    graph = job.graph
+    row, of = graph.arrivals()
+    rank = graph.rank_of_rows()
+    first = np.searchsorted(of, np.arange(graph.meetings + 1))
+    found = [
+        tuple(sorted(set(rank[row[first[meeting] : first[meeting + 1]]].tolist())))
+        for meeting in graph.meeting[some].tolist()
+    ]
+    return some.tolist(), found
+
+
+def _of_sequences(job: Job, name: F64) -> Iterator[Culprit]:
+    """Lengths that vary from microbatch to microbatch: forward and backward work of each grow together."""
+    rows = job.rows
+    passes = [rows.is_work & (name == each) & (rows.step >= 0) for each in OF_MICROBATCHES]
+    shape = (len(job.graph.ranks), job.places.shape[1])
+    both = []
+    for part in passes:
+        slot = rows.rank[part] * shape[1] + rows.step[part]
+        total = np.bincount(slot, weights=rows.work_ps[part], minlength=shape[0] * shape[1]).reshape(shape)
+        usual = total.mean(axis=1, keepdims=True)
+        both.append(np.divide(total, usual, out=np.ones(shape), where=usual > 0).ravel())
+    if min(float(np.std(each)) for each in both) <= 0:
+        return
+    together = float(np.corrcoef(both[0], both[1])[0, 1])
+    if together >= _GROWS_WITH_LENGTH:
+        yield _culprit(job, Straggling.SEQUENCE_LENGTHS, passes[0] | passes[1], more=float(np.std(both[0])))

@@ -1,0 +1,70 @@
+"""What kind of work the nodes of a rank are: the passes of training on a device, and causes of the account on threads.
+
+A pass is told by words in a kernel's name, else by what launched it: autograd's call, an optimizer's step.  A kernel
+for which neither does is of the pass of the one before it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.graph import NodeKind
+from stepscope.analysis.account.model import StepModel
+from stepscope.analysis.account.pieces import around
+from stepscope.analysis.trace.grouping import forest
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I32, I64, distinct
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.passes import PASSES, pass_of
+from stepscope.vocabulary.traits import RangeTrait
+
+_COMPUTES = "compute"
+OF_MICROBATCHES = ("forward", "backward")
+ON_DEVICE = frozenset({*PASSES, _COMPUTES, "copy"})
+INPUT = "input"
+BATCH = "batch"  # made by worker processes, which are not in the trace
+SHARED_WORK = ON_DEVICE | {INPUT}  # what ranks could share; the rest are pauses and calls of threads
+
+
+def kinds_of_nodes(model: StepModel) -> tuple[tuple[str, ...], I64]:
+    """The kinds of work of a rank, and for each node the place of its kind: int64 of shape (nodes,), -1 for none."""
+    graph = model.graph
+    names = (*PASSES, _COMPUTES, *(cause.name.lower() for cause in Cause), BATCH)
+    kind = np.full(len(graph), -1, np.int64)
+    work = np.flatnonzero(graph.kind == NodeKind.WORK)
+    host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
+    for nodes in (work, host):
+        kind[nodes] = len(PASSES) + 1 + model.shares.own_ps.take(nodes).argmax(axis=1)
+    computes = np.flatnonzero((graph.kind == NodeKind.WORK) & (kind == len(PASSES) + 1 + int(Cause.DEVICE_COMPUTE)))
+    kind[computes] = _fill(graph.line[computes], _passes(model.trace, graph.event[computes].astype(np.int64)))
+    kind[graph.kind == NodeKind.BATCH] = len(names) - 1
+    kind[graph.own_ps <= 0] = -1
+    return names, kind
+
+
+def _fill(line: I32, found: I64) -> I64:
+    """The passes, of kernels without one that of the kernel before them on their queue."""
+    known = np.where(found < len(PASSES), np.arange(len(found)), -1)
+    known = np.maximum.accumulate(known) if len(known) else known
+    same = (known >= 0) & (line[np.maximum(known, 0)] == line)
+    return np.where(same, found[np.maximum(known, 0)], found)
+
+
+def _passes(trace: HostTrace, rows: I64) -> I64:
+    """The pass that each kernel is of, as a place in PASSES, `len(PASSES)` for none: int64 of shape (n,)."""
+    types = trace.event_names(rows)
+    found = np.full(len(trace.strings), len(PASSES), np.int64)
+    for name in distinct(types).tolist():
+        found[name] = pass_of(trace.strings[name])
+    by_name = found[types]
+    call = forest(trace).cause[rows].astype(np.int64)
+    level = (trace.events.kind == EventKind.BACKWARD).astype(np.uint8)
+    if not level.any():
+        return by_name
+    level[has_trait(trace, trace.events.type, RangeTrait.UPDATES_MODEL)] = 2
+    outer = around(trace, np.maximum(call, 0), level, 2)
+    told = np.array([PASSES.index(name) for name in ("forward", "backward", "optimizer")])[
+        np.where(outer >= 0, level[np.maximum(outer, 0)], 0)
+    ]
+    return np.where((by_name == len(PASSES)) & (call >= 0), told, by_name)

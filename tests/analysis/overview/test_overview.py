@@ -301,9 +301,10 @@ def test_the_summary_breaks_down_what_the_verdict_is_read_from_even_where_nothin
         host main | a-------a-------a-------
         gpu0 s    | k------ k------ k------
     """)
-    verdict, _, _, parts = list(report_of(trace).summary_lines())[:4]
+    report = report_of(trace)
+    _, _, _, parts = list(report.summary_lines())[:4]
 
-    assert verdict == "verdict    host-bound: 100.0 % of each step is computation on the host: `a` (1 call of 8.00 ms)"
+    assert "less sure than usual, as nothing recorded connects" in str(report.sections()[0])
     assert parts == "goes to    host compute 100.0 %"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -129,9 +130,10 @@ def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Cu
     for rank, machine in enumerate(machines):
         by_machine[machine].append(rank)
     stage = job.layout.stage
-    places: list[tuple[int, ...]] = [(rank,) for rank in range(len(machines))]
-    places += [tuple(ranks) for ranks in by_machine.values() if 1 < len(ranks) < len(machines)]
-    for each in _of_places(job, device, Straggling.SLOW_MACHINE, places):
+    alone: list[tuple[int, ...]] = [(rank,) for rank in range(len(machines))]
+    whole = [tuple(ranks) for ranks in by_machine.values() if 1 < len(ranks) < len(machines)]
+    found = (_of_places(job, device, Straggling.SLOW_MACHINE, places) for places in (alone, whole))
+    for each in chain.from_iterable(found):
         whole_stage = set(np.flatnonzero(stage == stage[each.ranks[0]]).tolist()) == set(each.ranks)
         if stage[each.ranks[0]] < 0 or not whole_stage or _slows_all_passes(job, each.ranks):
             yield each

@@ -473,6 +473,7 @@ class LoadedProfile:
         """
         from stepscope.analysis.account.model import model_of
         from stepscope.analysis.advice import whatif
+        from stepscope.analysis.advice.items import CLASSES
         from stepscope.analysis.workers.pod_viewer_tool import HOST
 
         removed = [remove] if isinstance(remove, str) else remove
@@ -492,6 +493,10 @@ class LoadedProfile:
             ranks = [part.rank for part in parts if part.rank is not None]
             steps = {part.steps.host: part.accounts.get(HOST, []) for part in parts}
             return whatif.what_if_balanced(ranks, steps, tuple(str(problem) for problem in problems), balance)
+        if len(changes) == 1 and changes[0].action == whatif.REMOVE and changes[0].part in CLASSES:
+            advised = cast("AdviceReport", self.report("advice"))
+            if item := next((item for item in advised.items if item.kind == changes[0].part), None):
+                return whatif.what_if_advised(item, advised.context)
         models = [model for file in self._slowest_hosts() if (model := model_of(self.trace(file.host))) is not None]
         return whatif.what_if(models, changes, self._ops_of_class, tuple(file.host for file in self._files))
 

@@ -15,7 +15,7 @@ from places import ROOT
 import stepscope
 from stepscope.analysis import advice as advising
 from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, register, registry
-from stepscope.analysis.advice.gain import Bound, predict_without
+from stepscope.analysis.advice.gain import predict_without
 from stepscope.analysis.advice.rules import RULES, checkpoint, waiting
 from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.overview import advice_tool as tool
@@ -145,7 +145,7 @@ DRAWN: dict[str, tuple[str, str, float | None]] = {
         host main | w-----F---w-----F---
         host main |  k---  m   k---  m
         """,
-        "input_transfer", 2.5,
+        "input_transfer", 3.33,
     ),
     "compilation": (
         """
@@ -167,14 +167,14 @@ DRAWN: dict[str, tuple[str, str, float | None]] = {
         host main | M0--------M1--------
         host main | a---p-----a---p-----
         """,
-        "python_overhead", 2.0,  # the 6 ms of recorded Python would be 4 without a recorder
+        "python_overhead", 2.5,
     ),
     "Python between steps": (
         """
         host main | M0--      M1--      M2--
         host main | a---p-----a---p-----a---
         """,
-        "python_overhead", 1.67,  # 24 in three steps, 12 of it between them, which would be 8 without a recorder
+        "python_overhead", 2.5,
     ),
     "collectives": (
         """
@@ -226,7 +226,7 @@ DRAWN: dict[str, tuple[str, str, float | None]] = {
         host main | M0--      M1--      M2--
         host main | Fm--z-----Fm--z-----Fm--
         """,
-        "memory_churn", 2.0,
+        "memory_churn", 2.5,
     ),
     "an array that a variable takes in after it was copied": (
         """
@@ -356,10 +356,10 @@ def busy_input(made_by: str, late: str = " ") -> HostTrace:
 def test_python_of_the_input_that_takes_cores_from_the_step_is_told() -> None:
     first = advise(context_of(busy_input("e"))).items[0]
 
-    # 18 of 28 ms of ops would go if all were as quick as in the first two steps, but for the usual 7 %.
     assert first.kind == "input_python"
     assert "the step does not wait for its input, but Python prepares it on other threads for 54 %" in first.evidence
-    assert first.reasoning.startswith("10.00 ms per step, minus 3.21 ms of contention from the input's threads")
+    assert first.predicted_speedup is None
+    assert first.reasoning.startswith("not predictable from this recording, because no step in it runs without")
 
 
 @pytest.mark.parametrize(("late", "waits_ms"), [(" ", 0.0), ("I", 0.2)])
@@ -396,8 +396,6 @@ def test_what_is_prepared_in_parallel_and_not_at_random_can_be_cached(op: str, c
 
     assert first.kind == "input_preprocessing"
     assert first.actions[0].startswith(".cache()") == cached
-    # Elements that have to be made in each epoch still take their time on the threads that were seen.
-    assert ("the work of input and step on 1 threads" in first.reasoning) != cached
 
 
 def slow_stage(iterator: str, op: str, handover: bool = True) -> Context:
@@ -407,7 +405,7 @@ def slow_stage(iterator: str, op: str, handover: bool = True) -> Context:
         host main         | M0--------M1--------
         host main         | I-----a---I-----a---
         host tf_data_pool | h         h
-        host tf_data_pool | p-------- p--------
+        host tf_data_pool | p-----    p-----
     """
     drawn = draw(picture if handover else picture.replace("h         h", ""), sorts)
     stage = {"iterator": iterator, "dataset_op": op, "suggestion": suggestion(iterator, op, on_device=False)}
@@ -877,19 +875,6 @@ def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monk
 # -- gain ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_gain_is_bounded_by_what_becomes_critical(healthy: Context) -> None:
-    free = predict_without(healthy, 6.0, "waiting")
-    bound = predict_without(healthy, 6.0, "waiting", [Bound(5.0, "the producer"), Bound(3.0, "the disk")])
-
-    assert (free.then_ms, free.speedup) == (4.0, 2.5)
-    assert (bound.then_ms, bound.speedup) == (5.0, 2.0)
-    assert bound.reasoning == "10.00 ms per step, minus 6.00 ms of waiting; then the producer takes 5.00 ms: 5.00 ms"
-
-
-def test_nothing_becomes_slower_by_a_bound(healthy: Context) -> None:
-    assert predict_without(healthy, 1.0, "x", [Bound(99.0, "y")]).then_ms == 10.0
-
-
 # -- the tool ------------------------------------------------------------------------------------------------------
 
 
@@ -928,7 +913,12 @@ def test_an_item_in_json() -> None:
         "confidence": 0.9,
         "step_time_ms": 10.0,
         "predicted_step_time_ms": 4.0,
-        "reasoning": "10.00 ms per step, minus 6.00 ms of saving: 4.00 ms",
+        "reasoning": "10.00 ms in the median step, replayed without saving: 4.00 ms; the replayed step differs from the"
+        " recorded one by 0.0 %; 2 steps were replayed; the range holds how differently they gain; the cost of"
+        " recording"
+        " each event was subtracted before and after",
+        "change": "saving",
+        "measured": None,
         "rows": [{"tool": "steps", "key": "other", "value_ms": 6.0}],
         "intervals": [
             {"host": "host", "name": "$utils.py:3 save_weights", "start_ms": 4.0, "end_ms": 10.0},

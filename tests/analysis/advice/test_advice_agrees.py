@@ -51,7 +51,7 @@ def contradictions(report: OverviewReport) -> Iterator[str]:
     assert isinstance(mean, float) and isinstance(gap, float)
     told = list(SHARE.finditer(first.evidence)) if first.rows and not report.context.has_device else []
     largest = max(told, key=lambda each: float(each[1]), default=None)
-    gain = None if "without contention" in first.evidence else first.gain_percent
+    gain = None if "less time" in first.reasoning else first.gain_percent
     if largest and gain is not None and gain > float(largest[1]) + 20:
         yield f"{gain:.1f} % would go, but {largest[0]!r}"
     if abs(report.context.period_ms * (1 - gap / 100) - mean) > 0.1 * mean:

@@ -18,15 +18,16 @@ from stepscope.analysis.account.interventions import (
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.parts import part_of_cause, waiting_of_cause
 from stepscope.analysis.account.pieces import way_through
+from stepscope.analysis.account.recording import share_without_recording
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
 from stepscope.analysis.steps.profiling_cost import profiling_cost
-from stepscope.model.arrays import F64, I64, median, percentiles
+from stepscope.model.arrays import F64, I64, median
 from stepscope.records import dataclass
 
 _LEAST_HOST_FACTOR, _HALVINGS = 0.2, 8  # a profiler that makes host work five times as long is beyond repair
 ENDS = (End.FAST, End.SLOW)  # of uncertain numbers
-_MOST_STEPS = (10, 90)  # percentiles of the steps: what most of them gain
+_ERRORS = 1.28  # standard errors of a mean to either side, which hold it in 80 of 100 cases
 
 
 @dataclass(frozen=True)
@@ -53,18 +54,18 @@ def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | No
 
     Where it is known how long steps take without a profiler, the forecast is about those: the work of threads is
     shortened until the replay takes that long.  The range holds three doubts: the ends of each change's uncertain
-    numbers, what steps gain differently (from the 10th to the 90th percentile), and the replay error of the capture.
+    numbers, what steps gain differently, and the replay error of the capture.
     """
     if model.why_not is not None or model.error_percent is None:
         return None
-    factor, now = undisturbed(model)
-    before = (model.now if factor == 1.0 else replay_after(model, [], host_factor=factor)).step_ps[model.steps]
+    (factor, now), steps = undisturbed(model), steady_steps(model)
+    before = replay_after(model, [], host_factor=factor).step_ps[steps]
     usual = replay_after(model, changes, host_factor=factor)
     ends = [replay_after(model, changes, end, factor) if is_uncertain(changes) else usual for end in ENDS]
-    fast, slow = (each.step_ps[model.steps] for each in ends)
+    fast, slow = (each.step_ps[steps] for each in ends)
     return Foretold(
         round(now),
-        *range_after(now, model.error_percent, before, usual.step_ps[model.steps], fast, slow),
+        *range_after(now, model.error_percent, before, usual.step_ps[steps], fast, slow),
         causes_then(model, usual),
         (*_reasons(model, factor), *sources_of(changes)),
     )
@@ -80,23 +81,31 @@ def range_after(
         before, usual, fast, slow: int64 of shape (steps,), replayed steps: as they are, after the changes, and with
             their uncertain numbers at both ends.
     """
-    then, doubt = now * _median_ratio(before, usual), error_percent / 100.0 * now
-    least, most = (
-        now * float(percentiles(_ratios(before, each), (percent,))[0])
-        for each, percent in zip((fast, slow), _MOST_STEPS, strict=True)
-    )
+    doubt = error_percent / 100.0 * now
+    then, fastest, slowest = (now * _mean_ratio(before, each) for each in (usual, fast, slow))
+    least = fastest - now * _ERRORS * _error_of_ratio(before, fast)
+    most = slowest + now * _ERRORS * _error_of_ratio(before, slow)
     return round(then), max(round(min(least, then) - doubt), 0), round(max(most, then) + doubt)
 
 
-def undisturbed(model: StepModel) -> tuple[float, float]:
+def steady_steps(model: StepModel) -> I64:
+    """The usual steps but for the first that was recorded, if there are others: what runs before it is not known, so
+    its replay starts with empty queues."""
+    first, *others = model.steps.tolist()
+    return model.steps[1:] if first == 0 and others else model.steps
+
+
+def undisturbed(model: StepModel) -> tuple[float | F64, float]:
     """Of the length of threads' work, what remains without a profiler, and the median step then in ps.
 
-    Both are as recorded where nothing tells how long steps took before the capture, or the difference is in the noise.
+    Where nothing tells how long steps took before the capture, or the difference is in the noise, the step is the
+    recorded one; events cost what was measured of events of that kind.
     """
     recorded = median(model.graph.recorded_step_ps[model.steps])
     cost = profiling_cost(model.trace)
     if cost is None or not cost.is_clear or cost.percent <= 0:
-        return 1.0, recorded
+        share = share_without_recording(model.trace, model.graph)
+        return 1.0 if share is None else share, recorded
     wanted = median(model.now.step_ps[model.steps]) * cost.ms_before / cost.ms_inside
     low, high = _LEAST_HOST_FACTOR, 1.0
     for _ in range(_HALVINGS):
@@ -114,8 +123,8 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
     graph, lag, pause = model.graph, *waiting_of_cause(model, cause)
     own = graph.own_ps - model.shares.own_ps.column(cause).astype(np.int64)
     after = replay(graph, own, None, graph.edges.lag_ps - lag, graph.pause_ps - pause)
-    now = median(graph.recorded_step_ps[model.steps])
-    return max(round(now * (1.0 - _median_ratio(model.now.step_ps[model.steps], after.step_ps[model.steps]))), 0)
+    now, steps = median(graph.recorded_step_ps[model.steps]), steady_steps(model)
+    return max(round(now * (1.0 - _mean_ratio(model.now.step_ps[steps], after.step_ps[steps]))), 0)
 
 
 def causes_without(model: StepModel, cause: Cause) -> dict[str, int]:
@@ -138,14 +147,18 @@ def _estimates(change: Intervention) -> list[Estimate]:
     return [value for value in vars(change).values() if isinstance(value, Estimate)]
 
 
-def _median_ratio(before: I64, after: I64) -> float:
-    usual = median(before)
-    return median(after) / usual if usual > 0 else 1.0
+def _mean_ratio(before: I64, after: I64) -> float:
+    usual = float(before.sum())
+    return float(after.sum()) / usual if usual > 0 else 1.0
 
 
-def _ratios(before: I64, after: I64) -> F64:
-    ratios: F64 = np.divide(after, before, out=np.ones(len(before)), where=before > 0)
-    return ratios
+def _error_of_ratio(before: I64, after: I64) -> float:
+    """The standard error of the ratio of two means over the same steps; 0 for one step, of which it is not known."""
+    count = len(before)
+    if count < 2 or not before.any():
+        return 0.0
+    off = after - _mean_ratio(before, after) * before
+    return float(np.sqrt((off * off).sum() / (count - 1) / count) / before.mean())
 
 
 def causes_then(model: StepModel, after: Changed) -> dict[str, int]:
@@ -158,12 +171,19 @@ def causes_then(model: StepModel, after: Changed) -> dict[str, int]:
     return {Cause(each).name.lower(): round(float(spent[each])) for each in order if spent[each] >= 1.0}
 
 
-def _reasons(model: StepModel, host_factor: float) -> list[str]:
+def _reasons(model: StepModel, host_factor: float | F64) -> list[str]:
     said = [f"the replayed step differs from the recorded one by {model.error_percent:.1f} %"]
     if len(model.steps) > 1:
-        said.append(f"{len(model.steps)} steps were replayed; the range holds what most of them gain")
+        said.append(f"{len(model.steps)} steps were replayed; the range holds how differently they gain")
     else:
         said.append("there is one step only, so how much steps differ is unknown")
-    if host_factor != 1.0:
-        said.append(f"steps were shorter before the capture, so the work of threads counts {host_factor:.2f} times")
-    return said
+    return [*said, *describe_factor(host_factor)]
+
+
+def describe_factor(host_factor: float | F64) -> list[str]:
+    """Why the work of threads counts less than recorded; empty if it does not."""
+    if not isinstance(host_factor, float):
+        return ["the cost of recording each event was subtracted before and after"]
+    if host_factor == 1.0:
+        return []
+    return [f"steps were shorter before the capture, so the work of threads counts {host_factor:.2f} times"]

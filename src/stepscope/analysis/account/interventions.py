@@ -17,6 +17,8 @@ from stepscope.analysis.account.replay import Replay, replay
 from stepscope.model.arrays import F64, I64, Mask, median
 from stepscope.records import dataclass
 
+_NEVER_LATE = -1e15  # ps: of the lag of an edge that nothing waits for any more
+
 
 class End(Enum):
     """Which end of the range of uncertain numbers a replay takes."""
@@ -109,12 +111,13 @@ class Changed:
 
 
 def replay_after(
-    model: StepModel, changes: Sequence[Intervention], end: End = End.USUAL, host_factor: float = 1.0
+    model: StepModel, changes: Sequence[Intervention], end: End = End.USUAL, host_factor: float | F64 = 1.0
 ) -> Changed:
     """Replays a model after some changes, all at once.
 
     Args:
-        host_factor: of the length of all work of threads, such as what it takes without a profiler.
+        host_factor: of the length of all work of threads, such as what it takes without a profiler; one for all, or
+            float64 of shape (nodes,).
     """
     lengths = change_lengths(model, changes, end, host_factor)
     again = replay(model.graph, lengths.whole_ps, None, lengths.lag_ps, lengths.pause_ps)
@@ -122,7 +125,7 @@ def replay_after(
 
 
 def change_lengths(
-    model: StepModel, changes: Sequence[Intervention], end: End = End.USUAL, host_factor: float = 1.0
+    model: StepModel, changes: Sequence[Intervention], end: End = End.USUAL, host_factor: float | F64 = 1.0
 ) -> Lengths:
     """The lengths of a model's graph after some changes; arguments as of `replay_after`."""
     edits = _Edits(model, host_factor)
@@ -155,13 +158,13 @@ class Lengths:
 class _Edits:
     """Lengths of a graph while changes are made to them, and the least that steps may take."""
 
-    def __init__(self, model: StepModel, host_factor: float) -> None:
+    def __init__(self, model: StepModel, host_factor: float | F64) -> None:
         self._model, graph = model, model.graph
         self._factor = np.where(graph.kind == NodeKind.WORK, 1.0, host_factor)
         self.own, self.pause = model.shares.own_ps, graph.pause_ps.astype(np.float64)
         self.lag = graph.edges.lag_ps.astype(np.float64)
         self.least = np.zeros(len(graph.steps))
-        if host_factor != 1.0:
+        if np.any(self._factor != 1.0):
             self.own = self.own.scale(self._factor)
 
     def apply(self, change: Intervention, end: End) -> None:
@@ -185,6 +188,8 @@ class _Edits:
             self.lag -= part.lag_ps * share
         if part.pause_ps is not None:
             self.pause -= part.pause_ps * share
+        if part.waits is not None and share >= 1.0:
+            self.lag[part.waits] = _NEVER_LATE
 
     def _take_at_least(self, step_ps: F64 | I64) -> None:
         self.least = np.maximum(self.least, step_ps)

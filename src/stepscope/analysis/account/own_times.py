@@ -81,6 +81,9 @@ class OwnTimes:
             here = cause == each
             yield nodes[here], each, ps[here]
 
+    def __len__(self) -> int:
+        return self._nodes
+
     def only(self, cause: int) -> OwnTimes:
         """The times with one cause."""
         return OwnTimes(self._nodes, {cause: self._columns[cause]} if cause in self._columns else {})

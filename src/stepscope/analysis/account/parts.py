@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.account.causes import Cause, event_causes
+from stepscope.analysis.account.causes import Cause, event_causes, unrecorded_causes
 from stepscope.analysis.account.graph import NodeKind
+from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.own_times import OwnTimes
-from stepscope.analysis.account.shares import time_by_label
+from stepscope.analysis.account.shares import time_by_cause, time_by_label
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
+from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import F64, I64
+from stepscope.model.arrays import F64, I64, Mask
 from stepscope.records import dataclass
 
 
@@ -28,11 +33,13 @@ class Part:
         own_ps: of each node's own time, by cause.
         lag_ps: int64 of shape (edges,), of the lag of each edge; None for nothing.
         pause_ps: int64 of shape (nodes,), of the pause before each node; None for nothing.
+        waits: bool of shape (edges,), waiting that goes with the part as a whole; None for none.
     """
 
     own_ps: OwnTimes
     lag_ps: I64 | None = None
     pause_ps: I64 | None = None
+    waits: Mask | None = None
 
 
 def part_of_cause(model: StepModel, cause: Cause) -> Part:
@@ -46,6 +53,63 @@ def waiting_of_cause(model: StepModel, cause: Cause) -> tuple[I64, I64]:
     lag = np.where(model.shares.edge_cause == cause, np.maximum(graph.edges.lag_ps, 0), 0)
     gap = (graph.kind == NodeKind.WORK) & (cause == Cause.DEVICE_GAP)
     return lag, np.where(gap, graph.pause_ps - graph.unexplained_ps, 0)
+
+
+def part_of_stretches(model: StepModel, line: int, stretches: Spans) -> Part:
+    """What a thread does in some stretches of time: its own time, and what it waits for there.
+
+    Left out, the thread goes on at once; what others do meanwhile they still do.
+    """
+    graph = model.graph
+    nodes = np.flatnonzero(graph.line == line)
+    nodes = nodes[np.argsort(graph.start_ps[nodes], kind="stable")]
+    start, before = graph.start_ps[nodes], graph.previous[nodes]
+    waits_from = np.where(before >= 0, np.minimum(graph.end_ps[before], start), start)
+    waited = np.zeros(len(graph), np.bool_)
+    waited[nodes] = 2 * stretches.overlap_ps(waits_from, start) > start - waits_from
+    pause = np.where(waited, graph.pause_ps, 0)
+    return Part(
+        OwnTimes.gather(len(graph), _times_in_stretches(model, line, nodes, stretches)),
+        None,
+        pause,
+        waited[graph.edges.target],
+    )
+
+
+def _times_in_stretches(
+    model: StepModel, line: int, nodes: I64, stretches: Spans
+) -> Iterator[tuple[I64, int, I64 | F64]]:
+    """Nodes of a line, a cause, and what of their own time with that cause lies in the stretches."""
+    trace, graph = model.trace, model.graph
+    place, _, start, end = intersect(graph.start_ps[nodes], graph.end_ps[nodes], stretches.start, stretches.end)
+    unrecorded = int(unrecorded_causes(trace, model.threads)[line])
+    inside = np.zeros((len(nodes), len(Cause)), np.int64)
+    np.add.at(inside, place, time_by_cause(trace, line, start, end, unrecorded))
+    own = np.minimum(inside, model.shares.own_ps.take(nodes))
+    yield from ((nodes, cause, own[:, cause]) for cause in Cause)
+
+
+def join_parts(parts: Sequence[Part]) -> Part:
+    """Several parts as one; time that is in two of them counts as often as it is there."""
+    first, *others = parts
+    ones = np.full(len(first.own_ps), -1.0)
+    own = first.own_ps
+    for other in others:
+        own = own.subtract(other.own_ps, ones)
+    return Part(
+        own,
+        _add([part.lag_ps for part in parts]),
+        _add([part.pause_ps for part in parts]),
+        _add([part.waits for part in parts]),
+    )
+
+
+_Column = TypeVar("_Column", I64, Mask)
+
+
+def _add(columns: Sequence[_Column | None]) -> _Column | None:
+    known = [column for column in columns if column is not None]
+    return reduce(operator.add, known) if known else None
 
 
 def part_of_events(model: StepModel, rows: I64) -> Part:
@@ -71,7 +135,8 @@ def _times_inside(model: StepModel, rows: I64) -> Iterator[tuple[I64, int, I64 |
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
     for line in lines:
         nodes = host[graph.line[host] == line]
-        inside = time_by_label(trace, graph, line, nodes, label, 2 * len(Cause))[:, len(Cause) :]
+        start, end = graph.start_ps[nodes], graph.end_ps[nodes]
+        inside = time_by_label(trace, line, start, end, label, 2 * len(Cause))[:, len(Cause) :]
         if model.threads.serves_input[line]:
             yield nodes, Cause.INPUT, inside.sum(axis=1)
         else:

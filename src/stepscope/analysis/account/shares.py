@@ -62,12 +62,13 @@ def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tup
         if threads.serves_input[line]:
             yield nodes, Cause.INPUT, graph.own_ps[nodes]
         else:
-            spent = _thread_shares(trace, graph, line, nodes, int(unrecorded[line]))
+            spent = time_by_cause(trace, line, graph.start_ps[nodes], graph.end_ps[nodes], int(unrecorded[line]))
             yield from ((nodes, cause, spent[:, cause]) for cause in Cause)
 
 
-def time_by_label(trace: HostTrace, graph: Graph, line: int, nodes: I64, label: U8, labels: int) -> I64:
-    """How long nodes of a thread run under each label of the innermost event: int64 of shape (nodes, labels), ps.
+def time_by_label(trace: HostTrace, line: int, start: I64, end: I64, label: U8, labels: int) -> I64:
+    """How long a thread runs under each label of the innermost event, in some stretches in order of time: int64 of
+    shape (stretches, labels), ps.
 
     Time in which the loop's thread had no processor counts under the same label with CONTENTION in place of its cause.
 
@@ -75,8 +76,7 @@ def time_by_label(trace: HostTrace, graph: Graph, line: int, nodes: I64, label: 
         label: uint8 of shape (events,), below `labels`: a cause, or a cause and a multiple of `len(Cause)`; 0 also
             stands for time without an event.
     """
-    start, end = graph.start_ps[nodes], graph.end_ps[nodes]
-    spent = np.zeros((len(nodes), labels), np.int64)
+    spent = np.zeros((len(start), labels), np.int64)
     spent[:, 0] = end - start
     links, lines = forest(trace), trace.lines
     kernels.replay.time_by_label(
@@ -90,10 +90,13 @@ def time_by_label(trace: HostTrace, graph: Graph, line: int, nodes: I64, label: 
     return spent
 
 
-def _thread_shares(trace: HostTrace, graph: Graph, line: int, nodes: I64, unrecorded: int) -> I64:
-    """As time under no cause comes back as that of cause 0, which no event of a thread has, it is what nothing is
-    recorded in."""
-    spent = time_by_label(trace, graph, line, nodes, event_causes(trace), len(Cause))
+def time_by_cause(trace: HostTrace, line: int, start: I64, end: I64, unrecorded: int) -> I64:
+    """How long a thread spends on each cause in some stretches in order of time: int64 of shape (stretches, causes).
+
+    As time under no cause comes back as that of cause 0, which no event of a thread has, it is what nothing is recorded
+    in.
+    """
+    spent = time_by_label(trace, line, start, end, event_causes(trace), len(Cause))
     spent[:, unrecorded] += spent[:, 0]
     spent[:, 0] = 0
     return spent

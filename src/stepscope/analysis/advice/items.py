@@ -30,13 +30,17 @@ CLASSES: tuple[str, ...] = (
     "none",
 )
 _DOCS = "advice.md"
-# The error of predictions, as shares of the remaining and of the removed time.  Of the programs that were written
-# without sight of the rules four of five of the open half stay within it, and as many of the half that was held out
-# (docs/advice-truth.md).  An error in the removed time is also one in the remaining time.
+# The error of predictions on hosts without a device, as shares of the remaining and of the removed time: measured on
+# programs that were written without sight of the rules (docs/advice-truth.md).
 _OFF_OF_REST = 0.22
 _OFF_OF_GAIN = 0.08
 LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
 _LEAST_REST = 0.25  # of the predicted remaining time: never expect less
+
+
+def usual_error(now_ms: float, then_ms: float) -> float:
+    """How far a predicted step time usually is from the real one on a host without devices."""
+    return _OFF_OF_REST * then_ms + _OFF_OF_GAIN * max(now_ms - then_ms, 0.0)
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class Advice:
         least_step_time_ms, most_step_time_ms: its range; None to estimate it.
         part_ms: time per step that the advice is about, which ranks it if no gain is known.
         reasoning: how the prediction is computed.
+        change: the row of the table of changes whose replay the prediction is; empty if it is none.
         rows, intervals: where the evidence is found.
         culprit: what a person can edit, in the median step; None where the trace names nothing.
         measured: what `stepscope prove` measured of it; None if it was not tried.
@@ -101,6 +106,7 @@ class Advice:
     most_step_time_ms: float | None = None
     part_ms: float | None = None
     reasoning: str = ""
+    change: str = ""
     rows: tuple[Row, ...] = ()
     intervals: tuple[Interval, ...] = ()
     culprit: Culprit | None = None
@@ -122,22 +128,21 @@ class Advice:
         now, then = self.step_time_ms, self.predicted_step_time_ms
         if not now or not then or self.predicted_speedup is None:
             return None
-        if self.least_step_time_ms is not None and self.most_step_time_ms is not None:
-            least, most = (
-                now / max(self.most_step_time_ms, 1e-9),
-                now / max(self.least_step_time_ms, _LEAST_REST * then),
-            )
-            return max(round(least, 2), 1.0), max(round(most, 2), 1.0)
-        off = _OFF_OF_REST * then + _OFF_OF_GAIN * max(now - then, 0.0)
-        least, most = now / (then + off), now / max(then - off, _LEAST_REST * then)
-        return max(round(least, 2), 1.0), round(most, 2)
+        off = usual_error(now, then)
+        longest = then + off if self.most_step_time_ms is None else self.most_step_time_ms
+        shortest = then - off if self.least_step_time_ms is None else self.least_step_time_ms
+        least, most = now / max(longest, 1e-9), now / max(shortest, _LEAST_REST * then)
+        return max(round(least, 2), 1.0), max(round(most, 2), 1.0)
 
     @property
     def may_gain_nothing(self) -> bool:
         """Whether the gain may be no more than the error that predictions have; False where a replay says its range."""
-        if self.speedup_range is None or self.most_step_time_ms is not None:
-            return False
-        return 100.0 * (1.0 - 1.0 / self.speedup_range[0]) < LEAST_PERCENT
+        return self.most_step_time_ms is None and (self.certain_percent or LEAST_PERCENT) < LEAST_PERCENT
+
+    @property
+    def certain_percent(self) -> float | None:
+        """Percent of the step that the change saves at least; None if unknown."""
+        return 100.0 * (1.0 - 1.0 / self.speedup_range[0]) if self.speedup_range else None
 
     @property
     def docs(self) -> str:

@@ -101,9 +101,16 @@ def _yields(one: Candidate, other: Candidate) -> bool:
     return other[1].kind in one[0].yields_to and _gain_ms(other[1]) >= _EXPLAINS * _gain_ms(one[1])
 
 
-def _rank_key(advice: Advice) -> tuple[float, float, str]:
-    """Ranks advice by its gain, then its confidence, then its name."""
-    return -_gain_ms(advice), -advice.confidence, advice.id
+def _certain_ms(advice: Advice) -> float:
+    """The gain at the lower end of its range; of an unknown gain, the time that the advice is about."""
+    if advice.step_time_ms is None or advice.certain_percent is None:
+        return _gain_ms(advice)
+    return advice.step_time_ms * advice.certain_percent / 100.0
+
+
+def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
+    """Ranks advice by the gain that is certain, then its confidence, then its name."""
+    return -_certain_ms(advice), -_gain_ms(advice), -advice.confidence, advice.id
 
 
 # What to do next if nothing stands out, by what bounds the run.

@@ -18,7 +18,8 @@ from stepscope.analysis.account.interventions import Intervention, Move, Overlap
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.selection import CAUSE_OF_CLASS, CAUSES, Selection, select_part, similar_names
 from stepscope.analysis.account.shown import SENTENCE_OF
-from stepscope.analysis.advice.items import CLASSES
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.items import CLASSES, Advice
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.workers.balance import KIND, RANKS, STAGES, balance
 from stepscope.analysis.workers.foretell_ranks import JointModel, foretell_ranks, join_models
@@ -169,6 +170,45 @@ def what_if(
         figures=_figures(error, longest),
         causes=_cause_rows(longest),
         reasoning=_reasoning(model, longest, 1 if joint else len(carrying), why_alone),
+    )
+
+
+def what_if_advised(advice: Advice, context: Context, warnings: tuple[str, ...] = ()) -> WhatIfReport:
+    """The median step after what an advice changes: the replay that the advice itself is ranked by.
+
+    Raises:
+        InputError: nothing is foretold of it.
+    """
+    now, then = advice.step_time_ms, advice.predicted_step_time_ms
+    if now is None or then is None:
+        raise InputError(advice.reasoning, hint="`stepscope advice` says what it is about, and for how long")
+    foretold = context.changes.foretold.get(advice.change) if context.changes else None
+    error = context.account.replay_error_percent if context.account else None
+    least, most = advice.least_step_time_ms, advice.most_step_time_ms
+    return WhatIfReport(
+        hosts=tuple(host.host for host in context.hosts),
+        warnings=warnings,
+        partial=False,
+        changes=(
+            {
+                "change": REMOVE,
+                "part": advice.kind,
+                "number": None,
+                "what": advice.title,
+                "part_ms": None if advice.part_ms is None else round(advice.part_ms, 6),
+            },
+        ),
+        figures={
+            "step_time_ms": now,
+            "removed_ms": round(now - then, 3),
+            "predicted_step_time_ms": then,
+            "predicted_least_ms": least,
+            "predicted_most_ms": most,
+            "predicted_speedup": advice.predicted_speedup,
+            "replay_error_percent": None if error is None else round(error, 2),
+        },
+        causes=_cause_rows(foretold) if foretold else (),
+        reasoning=(advice.reasoning,),
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.graph import EdgeKind
 from stepscope.analysis.account.interventions import Estimate, Intervention, Move, Overlap, ReplayAsGraph, Scale
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events
+from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events, part_of_stretches
 from stepscope.analysis.facts.device_facts import update_calls, work_by_kind
 from stepscope.analysis.facts.factors import (
     IN_16_BITS,
@@ -21,12 +23,16 @@ from stepscope.analysis.facts.factors import (
     estimate_fused,
     estimate_update,
 )
-from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, LoopTime, loop_time_of
+from stepscope.analysis.facts.work import ops_of_programs, programs_beside, work_events_of, work_of
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.traits import CallTrait
 
 LONG_CALL_PS = 1_000_000_000  # launching takes a hundredth of it: such a call waits for something
@@ -76,20 +82,20 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
         if cause != Cause.UNKNOWN and large:
             part = part_of_cause(model, cause)
             changes.append((cause.name.lower(), [Scale(part)]))
-            if cause in _OTHERWISE:
-                name, change = _OTHERWISE[cause]
-                changes.append((name, [change(model, part)]))
+            changes += [(name, [change(model, part)]) for name, change in _OTHERWISE.get(cause, ())]
     if is_device_work(model.trace).any():
         changes += [(name, [change]) for name, change in _change_events(model) if change.part.own_ps.sum() >= least]
         changes.append(("waits", _remove_waits(model)))
+    else:
+        changes += list(_changes_of_loop(model))
     return changes
 
 
 # What else can be done about a cause than removing it.
-_OTHERWISE: Mapping[Cause, tuple[str, Callable[..., Intervention]]] = {
-    Cause.INPUT: ("workers", lambda model, part: Move(part, WORKERS)),
-    Cause.LAUNCH: ("graph", lambda model, part: ReplayAsGraph(_drop_long_stretches(part))),
-    Cause.COMMUNICATION: ("overlap", lambda model, part: Overlap(part)),
+_OTHERWISE: Mapping[Cause, tuple[tuple[str, Callable[..., Intervention]], ...]] = {
+    Cause.INPUT: (("workers", lambda model, part: Move(part, WORKERS)), ("ahead", lambda model, part: Overlap(part))),
+    Cause.LAUNCH: (("graph", lambda model, part: ReplayAsGraph(_drop_long_stretches(part))),),
+    Cause.COMMUNICATION: (("overlap", lambda model, part: Overlap(part)),),
 }
 
 
@@ -137,3 +143,89 @@ _ESTIMATES: Mapping[str, Callable[[HostTrace, I64], Estimate]] = {
 def _driver_calls(trace: HostTrace) -> I64:
     rows = events_of_kind(trace, EventKind.RUNTIME_CALL)
     return rows[has_trait(trace, trace.events.type[rows], CallTrait.TAKES_MEMORY)]
+
+
+# What the loop's thread does that it could leave out: the stretches of each change, the ops that go with them, and the
+# causes of other threads' work that does.
+@dataclass(frozen=True)
+class _Row:
+    """A change of a step that a host computes: what is left out of it.
+
+    Attributes:
+        stretches: names of `LoopTime.spans`, which the loop's thread leaves out with what it waits for there.
+        ops: names of `work_events_of`, ops that run no more.
+        causes: time of any thread with these causes.
+        but: names of `LoopTime.spans` that stay.
+        competes: it takes cores, memory or caches from ops that stay.
+    """
+
+    stretches: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    but: tuple[str, ...] = ()
+    competes: bool = True
+
+
+_OF_LOOP: Mapping[str, _Row] = {
+    "waiting": _Row(stretches=("input",)),
+    "waiting_for_python": _Row(stretches=("input", "python")),
+    "before_work": _Row(stretches=("input", BEFORE_WORK)),
+    "transfer": _Row(stretches=("transfer",), ops=("taken_in", "copying"), causes=(Cause.COPY,)),
+    "converting": _Row(stretches=("transfer", FREEING), ops=("taken_in", "copying", "casts"), causes=(Cause.COPY,)),
+    "saving": _Row(stretches=("checkpoint",)),
+    "python_gaps": _Row(stretches=("python",), but=(FREEING,), competes=False),
+    "fetching": _Row(stretches=(FETCHES,), competes=False),
+    "talking": _Row(stretches=("collective",), competes=False),
+    "last_pass": _Row(causes=(Cause.COMMUNICATION,), competes=False),
+    "moving": _Row(stretches=(FREEING,), ops=("moves",)),
+    "extra": _Row(ops=("extra",), competes=False),
+    "functions": _Row(stretches=("functions",), competes=False),
+    "beside": _Row(ops=("beside",), competes=False),
+    "recomputed": _Row(ops=("recomputed",), competes=False),
+    "callbacks": _Row(ops=("callbacks",), competes=False),
+    "compiling": _Row(causes=(Cause.COMPILE, Cause.LAUNCH)),
+}
+
+
+def _changes_of_loop(model: StepModel) -> Iterator[tuple[str, list[Intervention]]]:
+    loop, work = loop_time_of(model.trace), work_events_of(model.trace)
+    if loop is None:
+        return
+    ops = {name: rows for name, (rows, _) in work.items()}
+    ops |= {"copying": loop.copies, "beside": ops_of_programs(model.trace, programs_beside(work_of(model.trace))[1])}
+    spans = {**loop.spans, "functions": _other_functions(model.trace, loop)}
+    kept = {"extra": work_of(model.trace).usual_forward, "last_pass": _one_pass(model.trace)}
+    for name, row in _OF_LOOP.items():
+        stretches = [spans[each] for each in row.stretches]
+        parts = [part_of_events(model, ops[each]) for each in row.ops if len(ops.get(each, ()))]
+        parts += [part_of_cause(model, cause) for cause in row.causes]
+        if stretches:
+            left_out = reduce(operator.or_, stretches)
+            for each in row.but:
+                left_out = left_out - loop.spans[each]
+            parts.append(part_of_stretches(model, loop.line, left_out))
+        if parts:
+            removed: list[Intervention] = [Scale(part, kept.get(name, 0.0)) for part in parts]
+            yield name, [*removed, *_ease(model)] if row.competes else removed
+
+
+def _other_functions(trace: HostTrace, loop: LoopTime) -> Spans:
+    """When the loop's thread is in a function whose name does not say training, if another's does."""
+    rows = loop.starts[is_any_kind(trace.events.kind[loop.starts], (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN))]
+    trains = np.array([is_training_function(trace.name_of(row)) for row in rows.tolist()], np.bool_)
+    return spans_of(trace, rows[~trains] if trains.any() else rows[:0])
+
+
+def _one_pass(trace: HostTrace) -> float:
+    """The share of the communication that one backward pass of a step has."""
+    work = work_of(trace)
+    return min(work.steps / work.backward_passes, 1.0) if work.backward_passes else 1.0
+
+
+def _ease(model: StepModel) -> list[Intervention]:
+    """Ops no longer lose what they lose to work beside them, as far as some steps show how fast they are without."""
+    lost = work_of(model.trace).contention_share
+    if lost < _LEAST:
+        return []
+    source = f"in the quarter of steps where they are fastest, ops take {100 * lost:.0f} % less time"
+    return [Scale(part_of_cause(model, Cause.HOST_COMPUTE), Estimate(1.0 - lost, 1.0 - lost, 1.0, source))]

@@ -7,8 +7,6 @@ a gap.  A gap while other threads compute for the step counts as waiting for the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from stepscope.analysis.account.innermost import intersect
@@ -21,18 +19,18 @@ from stepscope.analysis.steps.stack_samples import main_function, spans_of_other
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, percentiles
+from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import LIFTS_VALUES
-from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
+from stepscope.vocabulary.traits import CodeTrait, OpTrait
 
 K = EventKind
 
 _START_PERCENTILE = 50  # this share of kernels, the shortest, takes no longer than starting one
 _LEAST_FREED = 0.005  # bytes freed per ps of a gap from which freeing explains the gap: 5 GB per second
 NEAR_FETCH_PS = 1_000_000_000  # largest distance between two fetched values of a burst
-FETCHES, BEFORE_WORK, OWN_COPIES = "fetches", "before_work", "own_copies"
+FETCHES, BEFORE_WORK, OWN_COPIES, FREEING = "fetches", "before_work", "own_copies", "freeing"
 MOST_NAMES = 12
 MOST_SPANS = 3
 
@@ -53,22 +51,6 @@ class Named:
     name: str
     calls: int
     total_ps: int
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """What was recorded of an activity, which determines the cost of recording.
-
-    Attributes:
-        events: events other than Python calls.
-        python_calls: Python calls.
-        python_ps: time in which recorded Python code itself ran; for gaps only, since elsewhere its frames enclose what
-            it waits for.
-    """
-
-    events: int
-    python_calls: int
-    python_ps: int
 
 
 @dataclass(frozen=True)
@@ -95,13 +77,7 @@ class LoopFacts:
             its batch as far as is known.
         after_moves_ps: the part of long gaps spent freeing memory: it follows an op that moved or converted data, or
             enough bytes are freed in it to explain it.
-        recorded: what was recorded, by activity.
-        helper_events: number of recorded events in which other threads work for the steps.
-        eager_kernels_ps: time in the kernels of eagerly dispatched ops, beyond starting them.
-        fetches_ps, fetches_recorded: time of bursts of fetched values, including the time between fetches of a burst,
-            and the number of events recorded in it.
-        update_ps, update_recorded: time in and between ops after the last backward pass of a step, which is the
-            optimizer's, and the number of events recorded in it.
+        fetches_ps: time of bursts of fetched values, including the time between fetches of a burst.
     """
 
     steps: int
@@ -120,13 +96,7 @@ class LoopFacts:
     python_calls: int
     before_program_ps: int
     after_moves_ps: int
-    recorded: dict[str, Recorded]
-    helper_events: int
-    eager_kernels_ps: int
     fetches_ps: int
-    fetches_recorded: int
-    update_ps: int = 0
-    update_recorded: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,14 +105,17 @@ class LoopTime:
 
     Attributes:
         line: of the thread.
-        spans: the time of each activity, and of `FETCHES`, `BEFORE_WORK` and `OWN_COPIES`: bursts of fetched values,
-            the long gaps before the first work of each step that may be input, and the transfers of this thread.
+        spans: the time of each activity, and of `FETCHES`, `BEFORE_WORK`, `OWN_COPIES` and `FREEING`: bursts of fetched
+            values, the long gaps before the first work of each step that may be input, the transfers of this thread,
+            and long gaps in which it frees memory.
+        copies: what other threads copy in for the steps: rows of events.
         starts: the outermost ops, programs and single ops that it starts: rows of events.
     """
 
     line: int
     spans: dict[str, Spans]
     starts: I64
+    copies: I64
 
 
 def loop_of(trace: HostTrace) -> LoopFacts | None:
@@ -167,14 +140,14 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
     helpers = helpers_of(trace, steps, line)
     parts = parts_of(loop, helpers, steps, seen)
     fetches = _fetch_spans(loop)
-    update = _update_spans(loop, steps) & (parts[Activity.OP] | parts[Activity.DISPATCH])
     from_python = parts[Activity.INPUT] & _python_claims(loop, Activity.INPUT)
     before = _gaps_before_work(loop, steps, parts[Activity.PYTHON], spans_of_others(trace, line))
     starts = np.concatenate([loop.outer_events(each) for each in (Activity.PROGRAM, Activity.EAGER, Activity.OP)])
     spans = {activity.name.lower(): spans for activity, spans in parts.items()}
+    freeing = _gaps_freeing(loop, parts[Activity.PYTHON])
     copies = parts[Activity.TRANSFER] & loop.activity_spans(Activity.TRANSFER)
-    spans |= {FETCHES: fetches & seen, BEFORE_WORK: before, OWN_COPIES: copies}
-    time = LoopTime(line, spans, loop.row[np.sort(starts)])
+    spans |= {FETCHES: fetches & seen, BEFORE_WORK: before, OWN_COPIES: copies, FREEING: freeing}
+    time = LoopTime(line, spans, loop.row[np.sort(starts)], helpers.copies)
     facts = LoopFacts(
         steps=len(steps.number),
         observed_ps=seen.total,
@@ -191,47 +164,10 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
         gaps=_gap_fillers(loop, parts[Activity.PYTHON]) or _sampled_filler(trace, line, parts[Activity.PYTHON]),
         python_calls=len(loop.kind_events(K.PYTHON_CALL)),
         before_program_ps=before.total,
-        after_moves_ps=_gap_time_freeing(loop, parts[Activity.PYTHON]),
-        recorded=_count_recorded(loop, parts),
-        helper_events=helpers.events,
-        eager_kernels_ps=_eager_kernel_time(loop),
+        after_moves_ps=freeing.total,
         fetches_ps=(fetches & seen).total,
-        fetches_recorded=_count_events(loop, fetches),
-        update_ps=update.total,
-        update_recorded=_count_events(loop, update),
     )
     return facts, time
-
-
-# -- what was recorded -------------------------------------------------------------------------------------------
-
-
-def _count_recorded(loop: Loop, parts: Mapping[Activity, Spans]) -> dict[str, Recorded]:
-    """Counts events by the activity in which they start."""
-    python = is_any_kind(loop.kind, (K.PYTHON_CALL,))
-    running = _python_spans(loop, python)
-    begins = np.concatenate([spans.start for spans in parts.values()])
-    order = np.argsort(begins)
-    owner = np.repeat(np.arange(len(parts)), [len(spans.start) for spans in parts.values()])[order]
-    bounds = np.append(np.searchsorted(loop.start, begins[order]), len(python))
-    called = np.diff(np.searchsorted(np.flatnonzero(python), bounds))
-    calls, events = np.zeros(len(parts), np.int64), np.zeros(len(parts), np.int64)
-    np.add.at(calls, owner, called)
-    np.add.at(events, owner, np.diff(bounds) - called)
-    return {
-        activity.name.lower(): Recorded(
-            int(events[row]), int(calls[row]), (spans & running).total if activity >= Activity.DISPATCH else 0
-        )
-        for row, (activity, spans) in enumerate(parts.items())
-    }
-
-
-def _eager_kernel_time(loop: Loop) -> int:
-    """Time of kernels that TensorFlow runs on the loop's thread, beyond starting them; other frameworks record none."""
-    kernels = loop.activity_events(Activity.RUNTIME)
-    kernels = kernels[has_trait(loop.trace, loop.type[kernels], CallTrait.RUNS_KERNEL)]
-    length = loop.end[kernels] - loop.start[kernels]
-    return int((length - percentiles(length, (_START_PERCENTILE,))[0]).clip(min=0).sum()) if len(length) else 0
 
 
 def _fetch_spans(loop: Loop) -> Spans:
@@ -240,31 +176,6 @@ def _fetch_spans(loop: Loop) -> Spans:
     start, end = loop.start[rows], loop.end[rows]
     near = start[1:] - end[:-1] < NEAR_FETCH_PS
     return Spans.union(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
-
-
-def _count_events(loop: Loop, spans: Spans) -> int:
-    """Number of events that start in the spans."""
-    return int(np.diff(np.searchsorted(loop.start, np.stack([spans.start, spans.end])), axis=0).sum())
-
-
-def _update_spans(loop: Loop, steps: HostSteps) -> Spans:
-    """The time from the last backward work of each step to the end of the step."""
-    rows = loop.kind_events(K.BACKWARD)
-    if not len(rows):
-        return loop.event_spans(rows)
-    last = np.searchsorted(loop.start[rows], steps.end_ps) - 1
-    there = (last >= 0) & (loop.start[rows[np.maximum(last, 0)]] >= steps.start_ps)
-    done = np.maximum.accumulate(loop.end[rows])[last[there]]
-    ends = steps.end_ps[there]
-    return Spans.union(np.minimum(done, ends), ends)
-
-
-def _python_spans(loop: Loop, python: Mask) -> Spans:
-    """When recorded Python code runs itself, not what it calls."""
-    if not python.any():
-        return Spans.union(loop.start[:0], loop.end[:0])
-    code = python & has_trait(loop.trace, loop.type, CodeTrait.IS_CODE)
-    return loop.mask_spans(code) - loop.mask_spans(~code & (python | (loop.activity > 0)))
 
 
 # -- names and places --------------------------------------------------------------------------------------------
@@ -400,17 +311,18 @@ def _takes_array_in(loop: Loop, rows: I64) -> Mask:
     return found
 
 
-def _gap_time_freeing(loop: Loop, gaps: Spans) -> int:
-    """Time of long gaps spent freeing memory: they follow an op that only moves data, or many bytes are freed in
+def _gaps_freeing(loop: Loop, gaps: Spans) -> Spans:
+    """The long gaps in which memory is freed: they follow an op that only moves data, or many bytes are freed in
     them."""
     ops = loop.outer_events(Activity.OP)
     if not len(ops) or not len(gaps.start):
-        return 0
+        return Spans(gaps.start[:0], gaps.end[:0])
     last = np.searchsorted(loop.start[ops], gaps.start, side="right") - 1
     moves = has_trait(loop.trace, loop.type[ops], OpTrait.MOVES_DATA | OpTrait.CONVERTS)
     follows = (last >= 0) & moves[last]
     length = gaps.end - gaps.start
-    return int(length[follows | (_freed_bytes(loop, gaps) >= length * _LEAST_FREED)].sum())
+    freeing = follows | (_freed_bytes(loop, gaps) >= length * _LEAST_FREED)
+    return Spans(gaps.start[freeing], gaps.end[freeing])
 
 
 def _freed_bytes(loop: Loop, gaps: Spans) -> I64:

@@ -40,12 +40,12 @@ class Helpers:
     """What other threads and the devices do for the steps.
 
     Attributes:
-        events: number of events in which the threads compute.
         on_device: a device works.
+        copies: what copies data in for the steps: rows of events.
     """
 
-    events: int
     on_device: bool
+    copies: I64
     compute: Spans
     collective: Spans
     compile: Spans
@@ -73,7 +73,7 @@ def helpers_of(trace: HostTrace, steps: HostSteps, line: int) -> Helpers:
     end = _cut_executor_tails(trace, rows, start + forest(trace).extent_ps[rows])
     chosen = (compute, talking, compiling, copying, waiting)
     spans = [Spans.union(start[each], end[each]) for each in chosen]
-    return Helpers(int((working & compute & ~device & ~running).sum()), bool(device.any()), *spans)
+    return Helpers(bool(device.any()), rows[copying], *spans)
 
 
 def _is_taking_in(trace: HostTrace, rows: I64, running: Mask) -> Mask:

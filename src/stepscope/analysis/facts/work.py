@@ -30,6 +30,7 @@ from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN, is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait, traits_by_type
+from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.tensorflow import eager_op
 from stepscope.vocabulary.torch import RECOMPUTES
 from stepscope.vocabulary.traits import OpTrait
@@ -52,6 +53,9 @@ _PER_CALL_PS = {
 _MOST_PREPARED = 0.6  # share of such a convolution; libraries do not prepare all shapes
 _RECORDED_OP_PS = 700_000  # by this much, recording an op inside another lengthens the outer one
 _MOST_OPS = 5
+USUAL_FORWARD = 0.6  # forward over backward work in training: about a half, more for the first layer
+_FEW_PROGRAMS = 8  # more programs are single ops of a step that is not compiled as a whole
+_NOISE = 0.07  # of the computation: its time varies this much without a cause
 _MOST_MODULES = 40
 _PROGRAM = " (program "
 _LEAST_TO_COMPARE = 4  # steps
@@ -146,6 +150,19 @@ class WorkFacts:
     needed: list[str] = field(default_factory=list)
 
     @property
+    def usual_forward(self) -> float:
+        """The share of the forward work that usually belongs to the backward work, where the trace does not tell which
+        it is; else 0."""
+        if self.no_grad_ps is not None or not self.backward_ps or not self.forward_ps:
+            return 0.0
+        return min(USUAL_FORWARD * self.backward_ps / self.forward_ps, 1.0)
+
+    @property
+    def contention_share(self) -> float:
+        """The share of the computation that ops lose to whatever else runs beside them, beyond what any run varies."""
+        return max(self.contention_ps / self.compute_ps - _NOISE, 0.0) if self.compute_ps else 0.0
+
+    @property
     def critical_path_share(self) -> float:
         """Elapsed time of ops over their self time, at most 1: ops on parallel threads overlap."""
         return min(self.compute_ps / self.self_ps, 1.0) if self.self_ps else 1.0
@@ -160,7 +177,8 @@ def work_events_of(trace: HostTrace) -> dict[str, tuple[I64, I64]]:
     """Ops of a host without devices that could be less, by kind: rows of events, and the self time of each in ps.
 
     The kinds: `moves` and `casts` as in WorkFacts, `extra` is forward work without a backward pass, `recomputed` what
-    runs again within one, `programs` are all ops of compiled programs.
+    runs again within one, `programs` are all ops of compiled programs, `taken_in` those of programs that only take an
+    array in, and `callbacks` what calls Python.
     """
     return trace.derived("work", _find_work_facts)[1]
 
@@ -235,7 +253,9 @@ def _facts_without_device(
     casts = kinds["casts"] & (trace.events.duration_ps[ops] >= SHORT_OP_PS)
     extra = forward_only.extra if forward_only and forward_only.extra.any() else heavy & ~backward
     in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
+    calls = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
     chosen = {"moves": moves, "casts": casts, "extra": extra, "programs": in_program}
+    chosen |= {"taken_in": taken_in, "callbacks": calls}
     events |= {name: (ops[mask], own[mask]) for name, mask in chosen.items()}
     moved, own_ps = events["moves"]
     events["moves"] = np.append(moved, eager), np.append(own_ps, trace.events.duration_ps[eager])
@@ -575,6 +595,35 @@ def _programs_run(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> lis
             title = f"{name}{_PROGRAM}{program})" if apart[first[at]] else name
             found.append((OpShare(title, int(count[at]), int(total[at])), program, name))
     return found
+
+
+def programs_beside(work: WorkFacts) -> tuple[OpShare | None, list[OpShare]]:
+    """The program that trains, None where no trace shows which, and the others that could be left out.
+
+    The one that trains has a backward pass, if the trace shows any.  Among several, a training name decides, then the
+    number of calls.
+    """
+    if not 1 < len(work.modules) <= _FEW_PROGRAMS:
+        return None, []
+    training = [module for module in work.modules if module.name in work.training]
+    main = max(training or work.modules, key=lambda module: (is_training_function(module.name), module.calls))
+    beside = [module for module in work.modules if module is not main and module.name not in work.needed]
+    if training:  # a program without products is not a forward pass: it updates weights, or counts
+        beside = [module for module in beside if module.name in work.multiplying]
+    return main, beside
+
+
+def ops_of_programs(trace: HostTrace, programs: list[OpShare]) -> I64:
+    """The ops of some of `WorkFacts.modules`: rows of events."""
+    rows, _ = work_events_of(trace).get("programs", (np.empty(0, np.int64), None))
+    module = trace.stat_strings(stat_names.HLO_MODULE, rows=rows)
+    number = trace.stat_ints(stat_names.PROGRAM_ID, rows=rows)
+    chosen = np.zeros(len(rows), np.bool_)
+    for program in programs:
+        name, _, digits = program.name.partition(_PROGRAM)
+        of_name = module == trace.strings.find(name)
+        chosen |= of_name & (number == int(digits.rstrip(")"))) if digits else of_name
+    return rows[chosen]
 
 
 def module_of(share: OpShare) -> str:

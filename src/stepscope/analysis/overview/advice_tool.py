@@ -58,6 +58,7 @@ class AdviceReport(Report):
 
     Attributes:
         rows: the items as in JSON, each with its rank.
+        items: the same as objects.
         verdict: the overview's verdict sentence.
         context: the input of the rules.
     """
@@ -65,6 +66,7 @@ class AdviceReport(Report):
     TOOL: ClassVar[str] = "advice"
 
     rows: tuple[dict[str, Any], ...]
+    items: tuple[Advice, ...]
     verdict: str
     context: Context
 
@@ -143,6 +145,7 @@ def merge(partials: Sequence[Partial]) -> AdviceReport:
         warnings=found.warnings,
         partial=found.partial,
         rows=_rank_items(found.advice),
+        items=found.advice,
         verdict=found.verdict.sentence,
         context=found.context,
     )
@@ -152,7 +155,7 @@ def finish(report: AdviceReport, read: Read) -> AdviceReport:
     """The report with details from other tools; `read` returns a tool's report."""
     advised = advise(replace(report.context, read=read))
     warnings = tuple(dict.fromkeys((*report.warnings, *advised.warnings)))
-    return replace(report, rows=_rank_items(advised.items), warnings=warnings)
+    return replace(report, rows=_rank_items(advised.items), items=advised.items, warnings=warnings)
 
 
 def _rank_items(items: Sequence[Advice]) -> tuple[dict[str, Any], ...]:

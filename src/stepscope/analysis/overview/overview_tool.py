@@ -325,7 +325,10 @@ class OverviewReport(Report):
 
     def _how_lines(self) -> list[str]:
         # If a host had no markers, a warning says how steps were found.
-        return [f"steps: {self.steps_how}"] if self.steps_source == "markers" else []
+        found = [f"steps: {self.steps_how}"] if self.steps_source == "markers" else []
+        if self.account is not None and self.account.why_not is not None:
+            found.append(f"less sure than usual, as {self.account.why_not}: read from the step-time breakdown")
+        return found
 
     def _cost_lines(self) -> list[str]:
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]
@@ -579,7 +582,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
 def _verdict(
     partials: Sequence[Partial], session: SessionFigures, account: StepAccount | None, has_steps: bool
 ) -> Verdict:
-    """By the account; where none can be made or trusted, by the breakdown, and the sentence says so.
+    """By the account; where none can be made or trusted, by the breakdown, and the lines below the sentence say so.
 
     A capture of first calls only has no verdict: what limits later steps is not in it.
     """
@@ -590,11 +593,7 @@ def _verdict(
         return judge_first_calls(max(each.percent for each in known), has_steps, only)
     if account is not None and account.carries:
         return judge_account(account)
-    found = judge(session.steady_shares, session.has_device, session.between, has_steps)
-    if found.name == "unknown":
-        return found
-    why = account.why_not if account else "there are no steps to account for"
-    return replace(found, sentence=f"{found.sentence}, read from the step-time breakdown, as {why}")
+    return judge(session.steady_shares, session.has_device, session.between, has_steps)
 
 
 def finish(report: OverviewReport, read: Read) -> OverviewReport:

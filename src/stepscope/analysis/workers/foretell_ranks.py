@@ -14,9 +14,11 @@ from stepscope.analysis.account.foretell import (
     ENDS,
     Foretold,
     causes_then,
+    describe_factor,
     is_uncertain,
     range_after,
     sources_of,
+    steady_steps,
     undisturbed,
 )
 from stepscope.analysis.account.graph import Graph
@@ -119,7 +121,7 @@ def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]])
     sources = [*dict.fromkeys(source for mine in changes for source in sources_of(mine))]
     at = min(range(len(changes)), key=lambda rank: _wait_ps(joint, usual, rank))
     model, now_ps = joint.models[at], now[at][1]
-    first, then, fast, slow = (each.step_ps[at][model.steps] for each in (before, usual, *ends))
+    first, then, fast, slow = (each.step_ps[at][steady_steps(model)] for each in (before, usual, *ends))
     return at, Foretold(
         round(now_ps),
         *range_after(now_ps, joint.error_percent[at], first, then, fast, slow),
@@ -146,7 +148,9 @@ class _Played:
     step_ps: list[I64]
 
 
-def _play(joint: JointModel, changes: Sequence[Sequence[Intervention]], end: End, factors: Sequence[float]) -> _Played:
+def _play(
+    joint: JointModel, changes: Sequence[Sequence[Intervention]], end: End, factors: Sequence[float | F64]
+) -> _Played:
     lengths = [
         change_lengths(model, mine, end, factor)
         for model, mine, factor in zip(joint.models, changes, factors, strict=True)
@@ -196,7 +200,7 @@ def _expand(joint: JointModel, played: _Played, at: int) -> Changed:
     return Changed(again, own, played.step_ps[at])
 
 
-def _reasons(joint: JointModel, at: int, factor: float) -> list[str]:
+def _reasons(joint: JointModel, at: int, factor: float | F64) -> list[str]:
     count = len(joint.models)
     said = [
         f"{count} ranks were replayed together: each of {counted(joint.graph.common, 'collective')} waits for the last"
@@ -209,6 +213,4 @@ def _reasons(joint: JointModel, at: int, factor: float) -> list[str]:
         said.append(f"{counted(left_out, 'collective')} had no room or no place in the model")
     if len(joint.models[at].steps) == 1:
         said.append("there is one step only, so how much steps differ is unknown")
-    if factor != 1.0:
-        said.append(f"steps were shorter before the capture, so the work of threads counts {factor:.2f} times")
-    return said
+    return [*said, *describe_factor(factor)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import predict_without
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
@@ -42,9 +42,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     where = context.intervals(Activity.CHECKPOINT)
     name = next((place.name.lstrip("$") for place in where if place.name), "")
-    advised = predict_without(
-        context, saving, "saving", parts=(Activity.CHECKPOINT,), competes_ms=saving, change="checkpoint"
-    ).advice(
+    advised = foretell_change(context, "checkpoint" if context.has_device else "saving", saving, "saving").advice(
         rule="checkpoint.stall",
         kind="checkpoint_stall",
         title="Save less often, or in the background",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import predict_without
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.hardware import fit_actions
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.naming import name_culprit
@@ -91,15 +91,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     collectives = compared.collectives if compared else ()
     passes = _reduced_passes(context)
     removed = exposed * (1 - 1 / passes) if passes > 1 else exposed
-    gain = predict_without(
+    gain = foretell_change(
         context,
+        "overlap" if context.has_device else "last_pass" if passes > 1 else "talking",
         removed,
-        f"exposed communication of {passes - 1:.0f} of {passes:.0f} backward passes" if passes > 1 else
         "exposed communication",
-        parts=(Activity.COLLECTIVE,),
-        competes_ms=removed if many else 0.0,
-        change="overlap",
-    )  # fmt: skip
+    )
     actions = _choose_actions(context)
     advised = gain.advice(
         rule="communication.exposed",

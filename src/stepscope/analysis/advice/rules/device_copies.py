@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import replayed
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit, name_line, name_share
 from stepscope.analysis.advice.rule import Rule
@@ -67,7 +67,7 @@ def _evaluate_layouts(context: Context, threshold: float) -> Advice | None:
     time = _critical_path_ms(device, layout.total_ps)
     if context.percent(time) < threshold:
         return None
-    advised = replayed(context, "layout", time, "layout conversion").advice(
+    advised = foretell_change(context, "layout", time, "layout conversion").advice(
         rule="layout.transposes",
         kind="memory_churn",
         title="Keep data in the layout that the kernels need",
@@ -89,7 +89,7 @@ def _evaluate_copies(context: Context, threshold: float) -> Advice | None:
     time = _critical_path_ms(device, copying.total_ps)
     if context.percent(time) < threshold:
         return None
-    advised = replayed(context, "device_copies", time, "copying inside the device").advice(
+    advised = foretell_change(context, "device_copies", time, "copying inside the device").advice(
         rule="memory.device-copies",
         kind="memory_churn",
         title="Write in place instead of copying",
@@ -111,7 +111,7 @@ def _evaluate_pageable(context: Context, threshold: float) -> Advice | None:
     time = (device.exposed_pageable_ps + sum(call.total_ps for call in waits)) / device.steps / MS
     if context.percent(time) < threshold:
         return None
-    advised = replayed(context, "pageable", time, "copies from pageable memory").advice(
+    advised = foretell_change(context, "pageable", time, "copies from pageable memory").advice(
         rule="input.pageable",
         kind="input_transfer",
         title="Copy the next batch from pinned memory while the step runs",

@@ -6,7 +6,7 @@ Idle time caused by input, saving, compiling or Python belongs to other rules.
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import replayed
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
@@ -96,7 +96,7 @@ def _evaluate_launches(context: Context, threshold: float) -> Advice | None:
     actions = actions_for(context.framework, _LARGER if compiled else _FEWER)
     if small:
         actions = (_GATHER, *actions)
-    gain = replayed(context, "graph", idle, "dispatching kernel by kernel")
+    gain = foretell_change(context, "graph", idle, "dispatching kernel by kernel")
     advised = gain.advice(
         rule="launch.bound",
         kind="small_batch" if compiled or small else "eager_dispatch",
@@ -141,7 +141,7 @@ def _advise_larger_programs(context: Context, device: DeviceFacts) -> Advice | N
     idle = min(_launch_idle_ms(context, device), _loop_ms(context, Activity.PROGRAM, Activity.RUNTIME))
     if not calls or device.compiled < _MOST_COMPILED * device.kernels or context.percent(idle) < _OF_PROGRAMS:
         return None
-    advised = replayed(context, "graph", idle, "starting programs").advice(
+    advised = foretell_change(context, "graph", idle, "starting programs").advice(
         rule="launch.programs",
         kind="small_batch",
         title="Give each launch more to compute",
@@ -207,7 +207,7 @@ def _evaluate_waits(context: Context, threshold: float) -> Advice | None:
     )
     whole = "each step" if device.marked else "the time"
     seldom = "; this does not occur in every step, so check whether it matters" if once else ""
-    advised = replayed(context, "waits", idle, "waits for the device").advice(
+    advised = foretell_change(context, "waits", idle, "waits for the device").advice(
         rule="device.sync",
         kind="host_sync",
         title="Stop waiting for the device within the step",

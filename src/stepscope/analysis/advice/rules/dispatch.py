@@ -5,19 +5,8 @@ All three look alike on a timeline, so one rule decides between them.
 
 from __future__ import annotations
 
-import math
-
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import (
-    Gain,
-    critical_path_share,
-    events_ms,
-    most_recording_ms,
-    predict_with_only,
-    recorded_ops_ms,
-    recording_ms,
-    uncontended_share,
-)
+from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
@@ -25,7 +14,7 @@ from stepscope.analysis.advice.rules._actions import Actions, actions_for
 from stepscope.analysis.facts.loop import Named
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts, module_of
-from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product_program
+from stepscope.vocabulary.jax import function_of_call, function_of_program
 
 _FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
 _FEWEST_TORCH_OPS = 100.0  # per step: PyTorch dispatches every op, even in a minimal step
@@ -40,13 +29,6 @@ _TINY_OPS = 0.6  # of the op time is spent starting the ops
 _FEW_OPS = 300.0
 _SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
 _OPS_OF_A_PROGRAM = 3.0
-# The share of a short op's time that grows with its data: rows / (rows + _HALF_BUSY_ROWS), or, if rows are unknown:
-_WORK_OF_SHORT = 0.15
-_WORK_IN_LOOPS = 0.5  # within one graph an op starts in a few us
-_HALF_BUSY_ROWS = 32
-_GRAPH_NODE_PS = 1_500_000  # cost of one graph node besides its kernel
-_OF_KERNELS = 0.8  # of the kernels' time in eager order: a graph runs some in parallel and drops others
-_UNTOUCHED = (Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.COLLECTIVE, Activity.TRANSFER)
 
 _COMPILE: Actions = {
     "tensorflow": (
@@ -95,7 +77,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     repeats = _count_repeats(context, work)
     overhead = min(_overhead_ms(context, work), starts * _LONGEST_START_MS)
     if repeats >= _REPEATS:  # each repetition starts the program's ops again
-        overhead += work.start_in_programs_ps / work.steps / MS * critical_path_share(context)
+        overhead += work.start_in_programs_ps / work.steps / MS * work.critical_path_share
     unfused = _runs_single_op_programs(context, work)
     enough = threshold if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
     fetches = context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
@@ -201,12 +183,16 @@ def _advise_fetching_rarely(context: Context, work: WorkFacts, confidence: float
     count = (
         f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
     )
-    gain = _predict_without_fetches(context, work, "fetching values one by one")
+    part = _overhead_ms(context, work)
+    gain = foretell_nothing(context, part, "it does not show how much of that work a single fetch needs")
+    if context.framework == "pytorch":  # it computes on the thread that fetches, so that time goes
+        gain = foretell_change(context, "fetching", part, "fetching values one by one")
     advised = gain.advice(
         rule="host.sync",
         kind="host_sync",
         title="Fetch values rarely, and all at once",
-        evidence=f"each step {count}; {gain.percent:.1f} % of its time goes to starting that work and waiting for it",
+        evidence=f"each step {count}; {context.percent(part):.1f} % of its time goes to starting that work and"
+        " waiting for it",
         actions=actions_for(context.framework, _FETCH),
         tool="op-stats",
         confidence=confidence,
@@ -220,13 +206,13 @@ def _advise_larger_batch(context: Context, work: WorkFacts, repeats: float) -> A
     if _one_at_a_time(work):
         repeats = max(repeats, work.alike / work.steps)
     how = f"the same work runs {repeats:.0f} times per step" if repeats >= _REPEATS else "its ops are tiny"
-    left = _merged_ms(context, work, max(repeats, _REPEATS))
-    gain = predict_with_only(context, left, "starting work and ops that are all overhead")
+    part = _overhead_ms(context, work)
+    gain = foretell_nothing(context, part, "ops of one size do not show how their time grows with the batch")
     advised = gain.advice(
         rule="batch.small",
         kind="small_batch",
         title="Give each call more to compute",
-        evidence=f"{gain.percent:.1f} % of each step is spent starting work instead of computing: {how}",
+        evidence=f"{context.percent(part):.1f} % of each step is spent starting work instead of computing: {how}",
         actions=actions_for(context.framework, _BATCH),
         tool="op-stats",
         confidence=0.8,
@@ -237,13 +223,14 @@ def _advise_larger_batch(context: Context, work: WorkFacts, repeats: float) -> A
 
 
 def _advise_compiling(context: Context, work: WorkFacts, starts: float, unfused: bool) -> Advice:
-    gain = _predict_compiled(context, work, unfused)
+    part = _overhead_ms(context, work)
+    gain = foretell_nothing(context, part, "it does not show which ops a compiler merges")
     advised = gain.advice(
         rule="eager.ops",
         kind="eager_dispatch",
         title="Compile the step instead of running it op by op",
-        evidence=f"each step starts {starts:.0f} ops and programs one by one; compiling and fusing them would save"
-        f" {gain.percent:.1f} % of its time",
+        evidence=f"each step starts {starts:.0f} ops and programs one by one, which takes"
+        f" {context.percent(part):.1f} % of its time",
         actions=actions_for(context.framework, _COMPILE),
         tool="op-stats",
         confidence=0.8,
@@ -251,95 +238,6 @@ def _advise_compiling(context: Context, work: WorkFacts, starts: float, unfused:
         intervals=context.intervals(Activity.EAGER) or context.intervals(Activity.PROGRAM),
     )
     return name_culprit(context, advised, "starts")
-
-
-def _compute_and_start_ms(context: Context, work: WorkFacts) -> tuple[float, float]:
-    """Time per step of ops without recording cost, and the part of it spent starting them.
-
-    Contention makes single ops many times longer, which does not show how they divide into start and work.  So the
-    start share of ops without contention is used.
-    """
-    computing = max(context.compute_ms - recorded_ops_ms(context), 0.0)
-    share = critical_path_share(context) / uncontended_share(context)
-    starts = (work.start_ps + work.start_in_programs_ps) / work.steps / MS * share
-    return computing, min(starts, computing)
-
-
-def _unaffected_ms(context: Context, *besides: Activity) -> float:
-    """Time per step that has nothing to do with starting work, without recording cost."""
-    parts = [activity for activity in _UNTOUCHED if activity not in besides]
-    return max(context.part_ms(*parts) - recording_ms(context, *parts), 0.0)
-
-
-def _compiled_ms(context: Context, work: WorkFacts) -> float:
-    """Time of a step that starts its work as a whole: the computation of its ops."""
-    computing, starts = _compute_and_start_ms(context, work)
-    own = work.start_ps / (work.start_ps + work.start_in_programs_ps) if work.start_ps else 0.0
-    return _unaffected_ms(context) + computing - starts * own * (1 - _WORK_OF_SHORT)
-
-
-def _predict_without_fetches(context: Context, work: WorkFacts, what: str) -> Gain:
-    """The gain without fetches.
-
-    PyTorch computes on the thread that fetches, so the fetches and the time between them go away.  Elsewhere the work
-    that fetches wait for runs on other threads, and remains.
-    """
-    loop = context.loop
-    if loop is None or context.framework != "pytorch":
-        return predict_with_only(context, _compiled_ms(context, work), what)
-    fetches = context.per_step(loop.fetches_ps) / MS
-    all_events = sum(each.events for each in loop.recorded.values())
-    inside = recording_ms(context) * (loop.fetches_recorded / all_events if all_events else 0.0)
-    elsewhere = recording_ms(context) - inside
-    left = context.period_ms - fetches - elsewhere
-    return predict_with_only(context, left, what, elsewhere + most_recording_ms(inside, fetches))
-
-
-def _merged_ms(context: Context, work: WorkFacts, times: float) -> float:
-    """Time of a step in which one call replaces several: one start, and computation that grows with the rows."""
-    computing, _ = _compute_and_start_ms(context, work)
-    per_call = work.per_call_ps / work.steps / MS * critical_path_share(context) / uncontended_share(context)
-    once = min(per_call, computing) * (1 - _growing_share(context, work))
-    untouched = _unaffected_ms(context, Activity.INPUT)
-    now = context.period_ms - recording_ms(context)
-    between = max(now - untouched - computing, 0.0)
-    return untouched + computing - once + (between + once) / times
-
-
-def _growing_share(context: Context, work: WorkFacts) -> float:
-    """The share of short ops' time that grows with their data."""
-    if work.rows:
-        return work.rows / (work.rows + _HALF_BUSY_ROWS)
-    return _WORK_IN_LOOPS if _loop_iterations(context, work) else _WORK_OF_SHORT
-
-
-def _predict_compiled(context: Context, work: WorkFacts, unfused: bool) -> Gain:
-    """The gain without dispatch.  One-op programs that are not products are fused into their neighbours too.
-
-    No trace shows how many PyTorch ops would merge, through a compiler or a batched op in place of a loop.  The
-    geometric mean of none and all is used.  Only the update's ops merge for sure: those of one parameter do not depend
-    on another, so a fused or foreach optimizer starts all of them together.
-    """
-    if not unfused:
-        kernels = context.loop.eager_kernels_ps if context.loop else 0
-        nodes = context.calls(Activity.EAGER) * _GRAPH_NODE_PS + context.per_step(kernels) * _OF_KERNELS
-        left = _compiled_ms(context, work) + nodes / MS
-        if context.framework != "pytorch":
-            return predict_with_only(context, left, "dispatching")
-        now = context.period_ms - recording_ms(context)
-        update = min(_update_ms(context) / now, 1.0) if now > 0 else 0.0
-        middle = update * left + (1 - update) * math.sqrt(max(left * now, 0.0))
-        what = f"dispatching; {left:.2f} ms would remain with all ops merged, {now:.2f} ms with none, in between"
-        return predict_with_only(context, middle, what)
-    products = sum(module.self_ps for module in work.modules if is_product_program(module.name)) / work.steps / MS
-    return predict_with_only(context, products, "dispatching and ops that a compiler fuses")
-
-
-def _update_ms(context: Context) -> float:
-    """Time per step in which ops update the parameters, without recording cost."""
-    loop = context.loop
-    update = context.per_step(loop.update_ps) / MS if loop else 0.0
-    return update - most_recording_ms(events_ms(context, loop.update_recorded if loop else 0), update)
 
 
 def _evidence_rows(context: Context) -> tuple[Row, ...]:

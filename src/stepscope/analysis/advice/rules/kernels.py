@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import replayed
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_line, name_op, name_share
 from stepscope.analysis.advice.rule import Rule
@@ -78,7 +78,7 @@ def _evaluate(
     if context.percent(time) < threshold:
         return None
     evidence = f"for {context.percent(time):.1f} % of each step {work.calls / device.steps:.0f} kernels {what}"
-    advised = replayed(context, change, time, f"a part of what the {change} kernels take").advice(
+    advised = foretell_change(context, change, time, f"a part of what the {change} kernels take").advice(
         rule=rule,
         kind=kind,
         title=title,
@@ -111,7 +111,7 @@ def _evaluate_update(context: Context, threshold: float) -> Advice | None:
     time = update.total_ps / device.steps / MS
     if context.percent(time) < threshold:
         return None
-    advised = replayed(context, "optimizer", time, "launching the update parameter by parameter").advice(
+    advised = foretell_change(context, "optimizer", time, "launching the update parameter by parameter").advice(
         rule="optimizer.per-parameter",
         kind="eager_dispatch",
         title="Update all parameters in a few kernels",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import predict_without
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_line, name_op
 from stepscope.analysis.advice.rule import Rule
@@ -48,7 +48,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         return None
     top = work.moves[0]
     rows = tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3])
-    gain = predict_without(context, moves, "moving data and freeing memory", competes_ms=moves, computes=True)
+    gain = foretell_change(context, "moving", moves, "moving data and freeing memory")
     advised = gain.advice(
         rule="memory.churn",
         kind="memory_churn",

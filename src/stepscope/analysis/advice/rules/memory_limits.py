@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import replayed
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.hardware import fit_actions
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_share
@@ -136,7 +136,7 @@ def _evaluate_driver_calls(context: Context, threshold: float) -> Advice | None:
     if context.percent(idle) < threshold:
         return None
     count = sum(call.calls for call in calls) / device.steps
-    advised = replayed(context, "driver_calls", idle, "memory calls to the driver").advice(
+    advised = foretell_change(context, "driver_calls", idle, "memory calls to the driver").advice(
         rule="memory.driver-calls",
         kind="memory_churn",
         title="Allocate memory from the driver once",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import replayed
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.hardware import fit_actions
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_line, name_share
@@ -42,7 +42,7 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(products) < threshold:
         return None
     top = wide.largest[0]
-    advised = replayed(context, "wide_products", products, "half the time of 32-bit products").advice(
+    advised = foretell_change(context, "wide_products", products, "half the time of 32-bit products").advice(
         rule="precision.low",
         kind="low_precision",
         title="Compute in 16 bits",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import predict_without
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.naming import has_line, name_culprit, name_op
 from stepscope.analysis.advice.rule import Rule
@@ -112,9 +112,7 @@ def _evaluate_callbacks(context: Context, threshold: float) -> Advice | None:
     if work is None or context.percent(called) < threshold:
         return None
     name = work.callback.rpartition(":")[0] or work.callback
-    # The loop's thread waits for the program at that time: its recording cost is removed with the calls.
-    parts = (Activity.PROGRAM, Activity.WAIT)
-    advised = predict_without(context, called, "Python callbacks", parts=parts, computes=True).advice(
+    advised = foretell_change(context, "callbacks", called, "Python callbacks").advice(
         rule="python.callback",
         kind="python_overhead",
         title="Remove Python callbacks from the compiled step",
@@ -137,8 +135,8 @@ def _evaluate_gaps(context: Context, loop: LoopFacts, threshold: float, rule: st
     where = f", mostly in {named[0].name.lstrip('$')}" if named and not has_line(context, "python") else ""
     hint = () if named or context.python_recorded else (_recording_hint(context),)
     rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
-    advised = predict_without(
-        context, idle, "Python while nothing computes", parts=(Activity.PYTHON,), change="python"
+    advised = foretell_change(
+        context, "python" if context.has_device else "python_gaps", idle, "Python while nothing computes"
     ).advice(
         rule=rule,
         kind="python_overhead",

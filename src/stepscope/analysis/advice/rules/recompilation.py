@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Bound, predict_without, uncontended_share
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
@@ -35,7 +35,6 @@ _ACTIONS: Actions = {
 
 
 _WORTH_SAYING = 5.0  # percent of the step
-_MOST_SLOWED = 2.5  # slow-down of computation by a compiler on another thread, measured on two cores
 
 
 def _evaluate(context: Context, threshold: float) -> Advice | None:
@@ -45,14 +44,14 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     # The first run of a new program is slow too: it is instantiated, its graph is optimized, its caches are cold.
     around = context.part_ms(Activity.PROGRAM, Activity.RUNTIME, Activity.DISPATCH, Activity.WAIT)
     first = _first_runs_ms(context)
-    computing = context.compute_ms - first
     removed = compiling + max(around - context.compute_ms, 0.0) + first
     times = context.calls(Activity.COMPILE)
     changed = _describe_change(context)
-    advised = predict_without(
-        context, removed, "tracing, compiling and starting new programs",
-        [Bound(_uncontended_ms(context, computing, compiling), "the computation")],
-        (Activity.COMPILE, Activity.PROGRAM, Activity.RUNTIME), competes_ms=removed, computes=True, change="compile",
+    advised = foretell_change(
+        context,
+        "compile" if context.has_device else "compiling",
+        removed,
+        "tracing, compiling and starting new programs",
     ).advice(
         rule="compile.again",
         kind="recompilation",
@@ -66,16 +65,6 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
         intervals=context.intervals(Activity.COMPILE),
     )  # fmt: skip
     return name_culprit(context, advised, "compile")
-
-
-def _uncontended_ms(context: Context, computing: float, compiling: float) -> float:
-    """Time of a step's computation if no compiler competes with it for the cores.
-
-    It fits into the time without a compiler.  JAX goes on computing while the next program is compiled, which slows it
-    down by `_MOST_SLOWED` at most.
-    """
-    fits = min(computing, context.period_ms - compiling) * uncontended_share(context)
-    return max(fits, min(computing, context.compute_ms / _MOST_SLOWED)) if context.framework == "jax" else fits
 
 
 def _describe_first_runs(context: Context, time_ms: float) -> str:

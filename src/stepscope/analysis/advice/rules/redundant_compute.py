@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import predict_without
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit, name_line, name_op, name_share
 from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.facts.work import WorkFacts
+from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, programs_beside
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.traits import OpTrait
 
-_USUAL_FORWARD = 0.6  # forward over backward work in training: about a half, more for the first layer
 _SUSPICIOUS_FORWARD = 1.4
 _NOTHING = (0, "", 0.0, None)
 
@@ -30,10 +29,12 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     extra_ms = extra / work.steps / MS * work.critical_path_share
     if context.percent(extra_ms) < threshold:
         return None
-    if context.framework == "tensorflow":  # a function that is left out saves all its work, not only the forward pass
-        extra_ms = max(extra_ms, _other_functions_ms(context))
+    change, others_ms = "beside" if program else "extra", _other_functions_ms(context)
+    if context.framework == "tensorflow" and others_ms > extra_ms:
+        # A function that is left out saves all its work, not only the forward pass.
+        change, extra_ms = "functions", others_ms
     key = program or context.largest_op(OpTrait.MULTIPLIES)
-    advised = predict_without(context, extra_ms, "forward computation without a backward pass", computes=True).advice(
+    advised = foretell_change(context, change, extra_ms, "forward computation without a backward pass").advice(
         rule="compute.redundant",
         kind="redundant_compute",
         title="Remove computation that the update does not need",
@@ -74,7 +75,7 @@ def _find_extra_work(work: WorkFacts) -> tuple[int, str, float, str | None]:
         )
         return work.no_grad_ps + work.unlearned_ps, what, 0.75, None
     if work.backward_ps and work.forward_ps > _SUSPICIOUS_FORWARD * work.backward_ps:
-        extra = int(work.forward_ps - _USUAL_FORWARD * work.backward_ps)
+        extra = int(work.forward_ps - USUAL_FORWARD * work.backward_ps)
         times = work.forward_ps / work.backward_ps
         return (
             extra,
@@ -86,19 +87,9 @@ def _find_extra_work(work: WorkFacts) -> tuple[int, str, float, str | None]:
 
 
 def _find_other_programs(work: WorkFacts) -> tuple[int, str, float, str | None]:
-    """Programs other than the one that trains.
-
-    The one that trains has a backward pass, if the trace shows any.  Among several, a training name decides, then the
-    number of calls.
-    """
-    if len(work.modules) < 2 or len(work.modules) > _FEW_PROGRAMS:
-        return _NOTHING
-    training = [module for module in work.modules if module.name in work.training]
-    main = max(training or work.modules, key=lambda module: (is_training_function(module.name), module.calls))
-    beside = [module for module in work.modules if module is not main and module.name not in work.needed]
-    if training:  # a program without products is not a forward pass: it updates weights, or counts
-        beside = [module for module in beside if module.name in work.multiplying]
-    if not beside:
+    """Programs other than the one that trains."""
+    main, beside = programs_beside(work)
+    if main is None or not beside:
         return _NOTHING
     largest = beside[0]
     which = largest.name if len(beside) == 1 else f"{len(beside)} programs (mainly {largest.name})"
@@ -123,7 +114,7 @@ def _evaluate_recomputation(context: Context, threshold: float) -> Advice | None
         time = work.recomputed_ps / max(work.steps, 1) / MS if work else 0.0
     if context.percent(time) < threshold:
         return None
-    gain = predict_without(context, time, "computing activations again", computes=True, change="recomputed")
+    gain = foretell_change(context, "recomputed", time, "computing activations again")
     advised = gain.advice(
         rule="compute.recomputed",
         kind="redundant_compute",
@@ -139,8 +130,6 @@ def _evaluate_recomputation(context: Context, threshold: float) -> Advice | None
         return name_line(context, advised, "recomputed", op)
     return name_culprit(context, advised, "recomputed")
 
-
-_FEW_PROGRAMS = 8  # more programs are single ops of a step that is not compiled as a whole
 
 RULE = Rule(
     id="compute.redundant",

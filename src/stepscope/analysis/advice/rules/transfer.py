@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import predict_without
+from stepscope.analysis.advice.gain import foretell_change
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
@@ -39,14 +39,8 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if share < context.input_threshold(threshold) or (share < threshold and _are_pageable(context, copies)):
         return None
     what = "copying data in" if copies >= casts else "converting data to another dtype or device"
-    gain = predict_without(
-        context,
-        copies + casts,
-        "copying data in",
-        parts=(Activity.TRANSFER,),
-        competes_ms=copies + casts,
-        change="copies_in",
-    )
+    on_host = "transfer" if copies >= casts else "converting"
+    gain = foretell_change(context, "copies_in" if context.has_device else on_host, copies + casts, "copying data in")
     advised = gain.advice(
         rule="input.transfer",
         kind="input_transfer",

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import (
-    Bound,
-    events_ms,
-    predict_without,
-    uncontended_share,
-)
+from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.naming import name_culprit
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules._actions import Actions, actions_for
-from stepscope.analysis.facts.factors import WORKERS
 from stepscope.analysis.facts.feeding import FeedFacts
 from stepscope.analysis.facts.loop_events import Activity
 
@@ -139,17 +133,10 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if context.percent(waits) < context.input_threshold(threshold):
         return _evaluate_contention(context, waits)
     kind, why, confidence = _find_cause(context, waits, unnamed)
-    parts: tuple[Activity, ...] = (Activity.PYTHON if unnamed else Activity.INPUT,)
     if kind == "input_python" and _feed(context).has_iterators:
         # Python in other threads holds the interpreter's lock: Python on the loop's thread is really waiting for it.
-        parts = (Activity.INPUT, Activity.PYTHON)
         waits += context.part_ms(Activity.PYTHON)
-    recorded = events_ms(context, _feed(context).events)
-    bounds = _bounds(context, kind, max(waits - recorded, 0.0))
-    gain = predict_without(
-        context, waits, "waiting for input", bounds, parts, _contention_ms(context, waits), recorded,
-        change="python" if unnamed else "workers",
-    )  # fmt: skip
+    gain = foretell_change(context, _change(context, kind, unnamed), waits, "waiting for input")
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
     actions = _UNKNOWN_READER_ACTIONS if why == _UNKNOWN_READER else _general_actions(context, kind)
@@ -166,6 +153,19 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     )
     share = f"{context.percent(waits):.1f} % of each step is spent waiting for input"
     return name_culprit(context, advised, *(("before_work", "python") if unnamed else ("input", "feed")), share=share)
+
+
+def _change(context: Context, kind: str, unnamed: float) -> str:
+    """The row of the table of changes that helps."""
+    if unnamed:
+        return "python" if context.has_device else "before_work"
+    if context.has_device:
+        return "workers"
+    if _feed(context).loader == "multi":
+        return "input"
+    if kind == "input_no_prefetch" and _feed(context).has_iterators:
+        return "ahead"
+    return "waiting_for_python" if kind == "input_python" and _feed(context).has_iterators else "waiting"
 
 
 def _waiting_ms(context: Context) -> float:
@@ -189,13 +189,14 @@ def _evaluate_contention(context: Context, waits: float) -> Advice | None:
     kind = _replaceable(feed)
     if context.has_device or context.loop is None or not kind:
         return None
-    busy, slower = context.per_step(feed.produced_ps) / MS, 1 - uncontended_share(context)
+    busy = context.per_step(feed.produced_ps) / MS
+    slower = context.work.contention_share if context.work else 0.0
     if context.percent(busy) < _BUSY_PERCENT or slower < _DISTURBED:
         return None
     # The input costs the step at most its own run time.
     taken = min(slower * context.compute_ms, busy)
     activity = "Python prepares it" if kind == "input_python" else "its files are read"
-    advised = predict_without(context, taken, "contention from the input's threads", computes=True).advice(
+    advised = foretell_nothing(context, taken, "no step in it runs without the input's threads beside it").advice(
         rule="input.python-competes" if kind == "input_python" else "input.reading-competes",
         kind=kind,
         title=_TITLES[kind],
@@ -218,18 +219,6 @@ def _replaceable(feed: FeedFacts) -> str:
     if 2 * feed.python_ps >= feed.ops_ps:
         return "input_python"
     return "input_file_read" if 2 * feed.reading_ps >= feed.ops_ps else ""
-
-
-def _contention_ms(context: Context, waits: float) -> float:
-    """The time that the input may compete with the rest of the step, at most.
-
-    Input that the loop's own thread makes, as a DataLoader without workers does, takes turns with the step, so it only
-    competes for caches: in proportion to its time.
-    """
-    feed = _feed(context)
-    if feed.loader == "single" or not (feed.loader or feed.has_iterators):
-        return waits * context.percent(waits) / 100
-    return max(waits, context.per_step(feed.produced_ps) / MS)
 
 
 def _wait_intervals(context: Context, unnamed: float) -> tuple[Interval, ...]:
@@ -355,20 +344,6 @@ def _unrecorded_cause(context: Context) -> tuple[str, str, float]:
 
 
 _CALLS_PER_MS = 20.0  # Python calls per ms; with fewer, the time is spent in compiled code
-
-
-def _bounds(context: Context, kind: str, waits: float) -> list[Bound]:
-    """The bounds of the step time once the step no longer waits."""
-    feed, bounds = _feed(context), []
-    if kind == "input_no_prefetch":
-        workers = WORKERS.usual if feed.loader else 1
-        bounds.append(Bound(waits / workers, "the input, now overlapped with the step,"))
-    if kind in ("input_preprocessing", "input_no_prefetch") and feed.threads and not _can_be_cached(context, kind):
-        work = context.work
-        own = work.self_ps / max(work.steps, 1) / MS if work else 0.0
-        total = own + max(context.per_step(feed.ops_ps) / MS - events_ms(context, feed.events), 0.0)
-        bounds.append(Bound(total / feed.threads, f"the work of input and step on {feed.threads} threads"))
-    return bounds
 
 
 def _can_be_cached(context: Context, kind: str) -> bool:

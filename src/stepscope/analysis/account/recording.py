@@ -1,0 +1,76 @@
+"""What recording adds to the work of threads, where no steps from before the capture tell it.
+
+The costs of events were measured with `bench.bottlenecks` on hosts without a device, and hold for those; see
+`docs/advice.md`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.shares import time_by_label
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import F64, I64, U8
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CodeTrait
+
+# An event costs so much: with shapes and memory for PyTorch, with metadata for TensorFlow, else at least this.
+_EVENT_PS = {"pytorch": 750_000, "tensorflow": 900_000}
+_LEAST_EVENT_PS = 250_000
+_PYTHON_CALL_PS = 450_000
+# Even with few calls Python takes 1.5 times as long while calls are recorded: CPython (up to 3.11) looks for a recorder
+# after every instruction.
+_OF_PYTHON = 1 - 1 / 1.5
+_MOST = 0.75  # of a node: at least the rest is its own
+_MEASURABLE = 0.01  # of the step: less is within what any two runs differ by
+
+
+def share_without_recording(trace: HostTrace, graph: Graph) -> F64 | None:
+    """What is left of the own time of each node without the cost of recording: float64 of shape (nodes,); None where
+    the cost is not known, or too small to be measured."""
+    if is_device_work(trace).any():
+        return None
+    cost = np.zeros(len(graph))
+    host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
+    code = _python_code(trace)
+    for line in numbers_in(graph.line[host]):
+        nodes = host[graph.line[host] == line]
+        cost[nodes] = _cost_on_line(trace, graph, line, nodes, code)
+    cost = np.minimum(cost, _MOST * graph.own_ps)
+    if cost.sum() < _MEASURABLE * graph.recorded_step_ps.sum():
+        return None
+    share: F64 = np.divide(graph.own_ps - cost, graph.own_ps, out=np.ones(len(graph)), where=graph.own_ps > 0)
+    return share
+
+
+def _cost_on_line(trace: HostTrace, graph: Graph, line: int, nodes: I64, code: U8 | None) -> F64:
+    """What recording costs nodes of a thread: float64 of shape (n,), ps."""
+    first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+    start, kind = trace.events.start_ps[first:last], trace.events.kind[first:last]
+    bounds = np.searchsorted(start, np.stack([graph.start_ps[nodes], graph.end_ps[nodes]]))
+    called = np.append(0, np.cumsum(kind == EventKind.PYTHON_CALL))
+    calls = np.diff(called[bounds], axis=0)[0]
+    events = np.diff(bounds, axis=0)[0] - calls
+    python = calls * float(_PYTHON_CALL_PS)
+    if code is not None:
+        running = time_by_label(trace, line, graph.start_ps[nodes], graph.end_ps[nodes], code, 2 * len(Cause))[
+            :, len(Cause) :
+        ].sum(axis=1)
+        python = np.maximum(python, running * _OF_PYTHON)
+    cost: F64 = events * float(_EVENT_PS.get(trace.framework, _LEAST_EVENT_PS)) + python
+    return cost
+
+
+def _python_code(trace: HostTrace) -> U8 | None:
+    """Which events are calls of Python code, as labels of `time_by_label`: uint8 of shape (events,); None without."""
+    rows = events_of_kind(trace, EventKind.PYTHON_CALL)
+    if not len(rows):
+        return None
+    label = np.zeros(len(trace.events), np.uint8)
+    label[rows[has_trait(trace, trace.events.type[rows], CodeTrait.IS_CODE)]] = len(Cause)
+    return label

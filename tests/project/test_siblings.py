@@ -31,6 +31,9 @@ SIBLINGS: dict[str, dict[str, str]] = {
     },
     "analysis/account/test_pages_agree.py": {
         "test_pages_agree_on_real_profiles": "test_pages_agree_on_a_picture test_pages_agree_whatever_was_recorded",
+        "test_all_tools_say_the_same_step_times_on_real_profiles": (
+            "test_all_tools_say_the_same_step_times_on_a_picture"
+        ),
         "test_a_comparison_shows_the_account_of_both_sides": (
             "analysis/compare/test_compare.py::test_the_parts_of_the_step_add_up_to_its_difference"
         ),

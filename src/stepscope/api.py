@@ -297,7 +297,8 @@ class LoadedProfile:
         """Runs several tools on each of several hosts, so that each file is decoded once and not once per tool.
         A host that cannot be read is skipped; the reports name it.  `within_steps` is for reports on all steps.
         `ended` is called with each host and why it is skipped, if it is.  Raises UsageError."""
-        tools = [tool_named(name) for name in tool_names]
+        wanted = dict.fromkeys((*tool_names, *(() if within_steps else (_TRUST,))))
+        tools = [tool_named(name) for name in wanted]
         files = self._files if host is None else (pick_host(self._session, host),)
         if len(files) > 1:
             self._session_work.analyse(files, tools, Selection(within_steps), ended)

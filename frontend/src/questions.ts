@@ -38,6 +38,8 @@ export const QUESTIONS: readonly Question[] = [
       { path: "advice", tool: "advice", label: "Advice", key: "a" },
       { path: "steps", tool: "steps", label: "Steps", key: "e" },
       { path: "latency", tool: "inference", label: "Latency" },
+      { path: "trust", tool: "trust", label: "Trust", heading: "Can this recording be trusted?" },
+      { path: "proofs", tool: "proofs", label: "Proofs", heading: "Measured in the running job" },
     ],
   },
   {

@@ -149,10 +149,10 @@ def test_sessions_are_listed_in_pages(logdir: str) -> None:
 
 
 def test_rows_are_sorted_filtered_and_paged(logdir: str) -> None:
-    asking = {"session": "slow_input", "tool": "steps", "columns": ["step", "duration_ms", "input"]}
+    asking = {"session": "slow_input", "tool": "steps", "columns": ["step", "duration_ms", "input_ms"]}
 
     page = asked(logdir, "rows", **asking, sort="-step", top=2)
-    assert (page["columns"], page["units"]) == (["step", "duration_ms", "input"], ["number", "ms", "ms"])
+    assert (page["columns"], page["units"]) == (["step", "duration_ms", "input_ms"], ["number", "ms", "ms"])
     assert (page["rows"], page["total"], page["next_offset"]) == ([[3, 12.0, 7.0], [2, 12.0, 7.0]], 4, 2)
     assert asked(logdir, "rows", **asking, where=["step=1"])["rows"] == [[1, 12.0, 7.0]]
     nothing = asked(logdir, "rows", **asking, where=["step=9"])

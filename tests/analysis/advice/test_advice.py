@@ -470,7 +470,7 @@ def test_a_first_compilation_is_warm_up_and_one_that_comes_again_is_not(compiles
 
     assert report.advice[0].kind == kind
     assert any("leave out this warm-up" in warning for warning in report.warnings) == warned
-    assert report.step_time_ms["count"] == 4
+    assert report.step_time_ms["count"] == (3 if warned else 4)
 
 
 # -- how sure a gain is --------------------------------------------------------------------------------------------
@@ -991,4 +991,4 @@ def test_an_advice_that_counts_more_than_the_breakdown_s_input_says_so(bottlenec
     assert evidence.startswith(
         "66.9 % of each step is copies: `jax_table_argument.py:35 step` (1 call of 31.93 ms); the breakdown"
     )
-    assert f"the breakdown counts {overview['input_bound_percent']:.1f} % as input" in evidence
+    assert "% as input (the copies themselves)" in evidence

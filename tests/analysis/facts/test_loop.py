@@ -107,7 +107,7 @@ def activities(trace: HostTrace) -> dict[str, float]:
 
 def test_every_instant_belongs_to_one_activity() -> None:
     trace = draw("""
-        host main | M0---------M1---------
+        host main | M0---------M1---------M2-
         host main |  I--F---    I--F---
         host main |     a           X-
     """)
@@ -355,14 +355,6 @@ def test_a_call_that_waits_for_the_lock_which_the_dataset_holds_waits_for_input(
     """
 
     assert activities(draw(picture, sorts)).get("input") == input_ms
-
-
-def test_the_update_is_what_follows_the_last_backward_pass() -> None:
-    picture = "host main | M0----------M1----------\nhost main | mB--mB--aa  mB--mB--a"
-    loop = loop_of(draw(picture, TORCH))
-
-    assert loop is not None
-    assert (loop.update_ps / MS, loop.update_recorded) == (3.0, 3)
 
 
 def test_without_steps_there_is_no_loop() -> None:

@@ -503,6 +503,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     verdict = _verdict(partials, account, found.source != "none")
     context = _rule_context(partials, session, verdict)
     advised = advise(context)
+    counted = set(session.counted)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(
@@ -529,7 +530,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         advice=advised.items,
         context=context,
         missing=_missing(partials),
-        step_rows=tuple(_step_row(session, at, row) for at, row in enumerate(session.slowest)),
+        step_rows=tuple(_step_row(session, at, row, at in counted) for at, row in enumerate(session.slowest)),
         profiling=highest_cost([part.profiling for part in partials]),
         account=account,
     )
@@ -561,7 +562,7 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
     return replace(report, advice=advise(context).items)
 
 
-def _step_row(session: SessionFigures, at: int, row: StepRow) -> dict[str, Cell]:
+def _step_row(session: SessionFigures, at: int, row: StepRow, is_usual: bool) -> dict[str, Cell]:
     aligned = session.aligned
     host = aligned.hosts[[other is row for other in aligned.steps[at]].index(True)]
     return {
@@ -570,7 +571,7 @@ def _step_row(session: SessionFigures, at: int, row: StepRow) -> dict[str, Cell]
         "slowest_host": host,
         "duration_ms": round_ms(row.duration_ps),
         "complete": all(other.complete for other in aligned.steps[at]),
-        "usual": at in session.counted,
+        "usual": is_usual,
         **shown.cause_cells(row.causes_ps),
         **category_cells(row.parts_ps),
     }

@@ -29,7 +29,14 @@ from stepscope.vocabulary.tensorflow import KERAS_BATCH
 _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
 _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
 
-_COMPUTES_ON_HOST = (EventKind.OP, EventKind.BACKWARD, EventKind.EXECUTOR, EventKind.FUNCTION_RUN)
+# A first step that only compiles is warm-up, which is told as such, and not cut.
+_WORKS_ON_HOST = (
+    EventKind.OP,
+    EventKind.BACKWARD,
+    EventKind.EXECUTOR,
+    EventKind.FUNCTION_RUN,
+    EventKind.COMPILE,
+)
 _LARGEST_TABLE = 1 << 16  # of places of numbers
 
 _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
@@ -176,7 +183,7 @@ def _find_complete(trace: HostTrace, label: I32, n_steps: int) -> Mask:
     """False for first and last steps that hold no work, and for a first or last one with far fewer device events than
     usual: the capture cut it, or the loop ended there."""
     device = is_device_work(trace) & (label >= 0)
-    work = device if device.any() else is_any_kind(trace.events.kind, _COMPUTES_ON_HOST) & (label >= 0)
+    work = device if device.any() else is_any_kind(trace.events.kind, _WORKS_ON_HOST) & (label >= 0)
     counts = np.bincount(label[work], minlength=n_steps)
     busy = np.flatnonzero(counts)
     complete = np.ones(n_steps, np.bool_)

@@ -694,6 +694,17 @@ export interface Reports {
     };
   };
   distributed: {
+    causes: {
+      kind: "table";
+      fields: {
+        cause: string | null;
+        stage: number | null;
+        members: string | null;
+        explains_percent: number | null;
+        gain_percent: number | null;
+        evidence: string | null;
+      };
+    };
     missing: {
       kind: "table";
       fields: {
@@ -704,17 +715,6 @@ export interface Reports {
         what: string | null;
         at: string | null;
         others_at: string | null;
-      };
-    };
-    causes: {
-      kind: "table";
-      fields: {
-        cause: string | null;
-        stage: number | null;
-        members: string | null;
-        explains_percent: number | null;
-        gain_percent: number | null;
-        evidence: string | null;
       };
     };
     job_parts: {

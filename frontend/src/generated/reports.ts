@@ -116,6 +116,10 @@ export interface Reports {
         device_compute: number | null;
         other: number | null;
         complete: boolean | null;
+        requests: number | null;
+        tokens: number | null;
+        prefill: number | null;
+        decode: number | null;
       };
     };
   };

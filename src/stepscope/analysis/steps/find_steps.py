@@ -106,6 +106,7 @@ def _drop_cut_steps(trace: HostTrace) -> HostSteps:
         end_ps=steps.end_ps[inside],
         complete=steps.complete[inside],
         label=np.where(ours, steps.label - inside.start, -1).astype(np.int32),
+        batch=steps.batch[inside],
     )
 
 

@@ -11,6 +11,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
+from stepscope.vocabulary.serving import Batch
 
 COMPUTES = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
 
@@ -37,6 +38,7 @@ class HostSteps:
         numbered: the numbers are the program's own.
         line: the line with the marks, -1 without one.
         backlog: int64 of shape (n,), device work outside all steps that was launched before the first mark.
+        batch: what each step of a model server works on, as its mark says; empty where no mark says it.
     """
 
     source: StepSource
@@ -51,6 +53,7 @@ class HostSteps:
     numbered: bool = False
     line: int = -1
     backlog: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    batch: tuple[Batch | None, ...] = ()
 
 
 def backlog_end(trace: HostTrace, backlog: I64, own: I64) -> int:

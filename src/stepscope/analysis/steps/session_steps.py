@@ -15,6 +15,7 @@ from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import origin_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
+from stepscope.vocabulary.serving import Batch
 
 _LEAST_CERTAIN_FIRST = ("none", "inferred", "markers")
 _MOST_SENTENCES = 3  # different ways to find steps that one sentence lists
@@ -22,7 +23,10 @@ _MOST_SENTENCES = 3  # different ways to find steps that one sentence lists
 
 @dataclass(frozen=True)
 class StepRow:
-    """One step on one host; times in ps, `start_ps` from the start of the session, `parts_ps` as CATEGORIES."""
+    """One step on one host; times in ps, `start_ps` from the start of the session, `parts_ps` as CATEGORIES.
+
+    `batch` is what a model server's mark says that the step works on; None if the step has no such mark.
+    """
 
     number: int
     name: str
@@ -30,6 +34,7 @@ class StepRow:
     duration_ps: int
     complete: bool
     parts_ps: list[int]
+    batch: Batch | None = None
 
     def part(self, category: str) -> int:
         """Time of one category in ps."""
@@ -102,6 +107,7 @@ def _step_rows(steps: HostSteps, parts: Breakdown) -> list[StepRow]:
             (steps.end_ps - steps.start_ps).tolist(),
             steps.complete.tolist(),
             [list(values) for values in zip(*columns, strict=True)],
+            steps.batch or [None] * len(steps.number),
             strict=True,
         )
     ]

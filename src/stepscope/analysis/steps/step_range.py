@@ -131,6 +131,7 @@ def _copy_steps(trace: HostTrace, part: HostTrace, chosen: I64, label: I32, back
         complete=steps.complete[chosen],
         label=label,
         backlog=backlog,
+        batch=tuple(steps.batch[row] for row in chosen.tolist()) if steps.batch else (),
     )
     part.derived("steps", lambda _: kept)
     # Work of an adjacent step may count for a step, but is missing in the part: copy the breakdown of the whole.  Only

@@ -18,6 +18,7 @@ from stepscope.analysis.steps.session_steps import (
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Role, Rows, Section, round_ms
+from stepscope.vocabulary.serving import Batch
 
 Partial = StepsOfHost
 
@@ -44,6 +45,10 @@ FIELDS: tuple[Field, ...] = (
         "bool",
         role=Role.COMPLETE,
     ),
+    Field("requests", "count", "requests in the batch of a model server, if the step's mark says it", "int"),
+    Field("tokens", "count", "tokens that the batch computes, if the step's mark says it", "int"),
+    Field("prefill", "count", "requests of the batch whose prompt is read", "int"),
+    Field("decode", "count", "requests of the batch that are continued by a token", "int"),
 )
 
 
@@ -119,6 +124,7 @@ def _table_row(host: str, row: StepRow) -> dict[str, Cell]:
     parts: dict[str, Cell] = {
         category: round_ms(value) for category, value in zip(CATEGORIES, row.parts_ps, strict=True)
     }
+    batch = row.batch or Batch("")
     return {
         "step": row.number,
         "name": row.name,
@@ -127,4 +133,8 @@ def _table_row(host: str, row: StepRow) -> dict[str, Cell]:
         "duration_ms": round_ms(row.duration_ps),
         **parts,
         "complete": row.complete,
+        "requests": batch.requests,
+        "tokens": batch.tokens,
+        "prefill": batch.prefill,
+        "decode": batch.decode,
     }

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type MemoryEvent, memoryOverTime, momentsUpTo } from "../src/charts/memory";
 import { ring } from "../src/charts/pie";
 import { type Column, markCount, outliers, stackedColumns } from "../src/charts/steps";
+import { causeParts } from "../src/design/causes";
 import { PALETTES } from "../src/design/colours";
 import { type GraphNode, layout, NODE } from "../src/pages/input/graph";
 
@@ -16,11 +17,9 @@ describe("moments on an axis", () => {
 });
 
 describe("stacked columns", () => {
-  const columns = [
-    column("0", { input: 4, device_compute: 6, output: 0 }),
-    column("1", { input: 0, device_compute: 9 }),
-  ];
-  const series = stackedColumns(columns, { palette, xName: "step" }).series as {
+  const columns = [column("0", { input: 4, device_compute: 6, copy: 0 }), column("1", { input: 0, device_compute: 9 })];
+  const parts = causeParts(palette.surface);
+  const series = stackedColumns(columns, { palette, parts, xName: "step" }).series as {
     name: string;
     data: { value: number }[];
   }[];
@@ -30,7 +29,7 @@ describe("stacked columns", () => {
       ["Input", [4, 0]],
       ["Device compute", [6, 9]],
     ]);
-    expect(markCount(columns)).toBe(3);
+    expect(markCount(columns, parts)).toBe(3);
   });
 });
 

@@ -1,11 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { evidenceLink } from "../src/pages/advice/evidence";
 import { icicle, type ModuleRow, pathTo } from "../src/pages/compute/icicle";
-import { isWithoutDevice, otherInput, toExplain } from "../src/pages/shared/differences";
-import { closestStep, longestOps } from "../src/pages/shared/examples";
+import { isWithoutDevice, toExplain } from "../src/pages/shared/differences";
+import { longestOps } from "../src/pages/shared/examples";
 import { shapesText, shortKernel, shortPath } from "../src/pages/shared/names";
 import type { Advice } from "../src/pages/shared/reports";
-import { betweenSteps } from "../src/pages/summary/StepBar";
 import { tellingTypes } from "../src/pages/summary/topOps";
 import { parseHash } from "../src/router";
 
@@ -85,36 +84,13 @@ describe("names", () => {
 describe("the evidence of an advice", () => {
   it.each([
     [{ tool: "op-stats", key: 'aten::cat "x"', value_ms: 1 }, { "ops.filter": 'name="aten::cat x"' }],
-    [{ tool: "steps", key: "device_collectives", value_ms: 1 }, { "steps.sort": "-device_collectives" }],
+    [{ tool: "steps", key: "input", value_ms: 1 }, { "steps.sort": "-input_ms" }],
     [{ tool: "pod-viewer", key: "worker1", value_ms: 1 }, { "rows.filter": 'host="worker1"' }],
     [{ tool: "overview", key: "input", value_ms: 1 }, {}],
   ])("%o leads to its row", (row, params) => {
     const { tool, params: found } = parseHash(evidenceLink(row));
     expect(tool).toBe(row.tool);
     expect({ ...found }).toEqual(params);
-  });
-});
-
-describe("a part of the mean step", () => {
-  const step = (number: number, input: number, more: object = {}) => ({
-    step: number,
-    name: String(number),
-    duration_ms: 10,
-    complete: true,
-    parts: { input },
-    foot: "",
-    href: `#/timeline?at=${number}`,
-    ...more,
-  });
-
-  it("leads to the whole step that has about as much of it", () => {
-    const steps = [step(1, 9), step(2, 4), step(3, 6), step(4, 5, { complete: false }), step(5, 5, { href: null })];
-    expect(closestStep(steps, "input", 5.2)).toEqual({ href: "#/timeline?at=3", step: "step 3", ms: 6 });
-  });
-
-  it("leads nowhere where no step has any of it, or none is known", () => {
-    expect(closestStep([step(1, 0)], "input", 0.1)).toBeNull();
-    expect(closestStep([], "input", 1)).toBeNull();
   });
 });
 
@@ -133,35 +109,20 @@ describe("a stage of the input", () => {
   });
 });
 
-describe("the time between steps", () => {
-  it.each([
-    [11.19, 63.5, 19.468],
-    [10, 50, 10],
-    [10, 1.9, null],
-    [10, null, null],
-    [null, 50, null],
-    [10, 100, null],
-  ])("of steps of %o ms that are %o %% apart is %o ms", (mean, share, expected) => {
-    const found = betweenSteps(mean, share);
-    if (expected === null) expect(found).toBeNull();
-    else expect(found).toBeCloseTo(expected, 2);
-  });
-});
-
 describe("numbers that differ from those of another page", () => {
   const advice = (step_time_ms: number | null, predicted_speedup: number | null = 2) =>
     ({ step_time_ms, predicted_speedup }) as Advice;
   const explained = (mean_ms: number, ...times: (number | null)[]) =>
     toExplain(
       times.map((ms) => advice(ms)),
-      { mean_ms, between_ms: null },
+      { mean_ms },
     ).map((step) => step !== null);
 
   it("explain the step time of an advice once, at the first that counts another", () => {
     expect(explained(21.31, 21.31, 20.66, 20.66)).toEqual([false, true, false]);
     expect(explained(37.8, 34.8, 37.8, 34.9)).toEqual([true, false, false]);
     expect(explained(37.8, null)).toEqual([false]);
-    expect(toExplain([advice(30, null)], { mean_ms: 37.8, between_ms: null })).toEqual([null]);
+    expect(toExplain([advice(30, null)], { mean_ms: 37.8 })).toEqual([null]);
     expect(toExplain([advice(30)], null)).toEqual([null]);
   });
 
@@ -169,13 +130,6 @@ describe("numbers that differ from those of another page", () => {
     input_ms,
     waiting_most,
     complete,
-  });
-
-  it("tell what the breakdown counts where devices wait longer", () => {
-    expect(otherInput([step(59), step(60)], 61.2)).toBe(59.5);
-    expect(otherInput([step(59.5), step(1, "h host", false)], 59.6)).toBeNull();
-    expect(otherInput([], 3)).toBeNull();
-    expect(otherInput([step(2)], null)).toBeNull();
   });
 
   it("speak of devices only where one took part", () => {

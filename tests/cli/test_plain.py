@@ -208,7 +208,7 @@ def test_a_first_overview_imports_what_reads_and_computes_and_nothing_else(path:
 
     assert libraries(modules) - {"logging", "yaml"} == {"numpy", "msgspec"}
     tools = {module.rpartition(".")[2] for module in modules if module.endswith("_tool")}
-    assert tools == {"overview_tool", "steps_tool", "trust_tool"}  # the line about trust is on every page
+    assert tools == {"overview_tool", "trust_tool"}  # the line about trust is on every page
 
 
 def test_an_overview_without_a_cache_imports_nothing_for_it(path: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ WINGS: dict[str, set[str]] = {
     "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "trust": {"trace", "steps", "account"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
-    "compare": {"steps", "account", "overview", "waits"},
+    "compare": {"account", "overview"},
     "gate": {"compare", "overview"},
 }
 

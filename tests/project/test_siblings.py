@@ -31,6 +31,9 @@ SIBLINGS: dict[str, dict[str, str]] = {
     },
     "analysis/account/test_pages_agree.py": {
         "test_pages_agree_on_real_profiles": "test_pages_agree_on_a_picture test_pages_agree_whatever_was_recorded",
+        "test_all_tools_say_the_same_step_times_on_real_profiles": (
+            "test_all_tools_say_the_same_step_times_on_a_picture"
+        ),
         "test_a_comparison_shows_the_account_of_both_sides": (
             "analysis/compare/test_compare.py::test_the_parts_of_the_step_add_up_to_its_difference"
         ),
@@ -55,6 +58,10 @@ SIBLINGS: dict[str, dict[str, str]] = {
     "analysis/advice/test_whatif.py": {
         "test_what_if_through_the_api": "test_what_if_of_a_fresh_capture_through_the_api",
         "test_workers_of_a_real_job_are_predicted": "test_input_on_one_worker_takes_at_least_as_long_as_before",
+        "test_what_if_of_a_class_is_the_advice_of_that_class": "test_what_if_of_a_fresh_capture_through_the_api",
+    },
+    "analysis/trust/test_trust.py": {
+        "test_real_recordings_raise_no_false_alarm": "test_a_sound_recording_raises_no_doubt",
     },
     "analysis/advice/test_advice_agrees.py": {
         "test_verdict_and_advice_of_real_profiles_go_together": (
@@ -66,7 +73,7 @@ SIBLINGS: dict[str, dict[str, str]] = {
     },
     "analysis/advice/test_gain.py": {
         "test_gains_are_near_the_real_ones_and_no_verdict_contradicts": (
-            "test_a_loader_that_takes_turns_with_the_step_gains_hardly_more_than_its_waits "
+            "test_a_step_is_not_shorter_than_the_computation_that_a_save_hides "
             "analysis/account/test_verdict.py::test_the_largest_limit_above_its_threshold_decides"
         ),
     },

@@ -34,8 +34,8 @@ PATTERNS: dict[tuple[str, str], str] = {
     ("steps/marked_steps.py", r"[0-9]{1,18}"): "a number",
     ("steps/named_steps.py", r"step|iter|batch"): "how people name the ranges around their steps",
     ("ops/annotations_tool.py", r"#?\d+$"): "a number",
-    ("workers/distributed_tool.py", r"[0-9]{1,9}"): "a number",
-    ("workers/distributed_tool.py", r"rank[-_. ]?([0-9]{1,9})"): "how people name the files of ranks",
+    ("workers/collectives.py", r"[0-9]{1,9}"): "a number",
+    ("workers/collectives.py", r"rank[-_. ]?([0-9]{1,9})"): "how people name the files of ranks",
     ("input/pipeline_advice.py", "(?:*)(?:V\\d+)?$"): "advice by stage of tf.data: the stages' names are its table",
     ("input/pipeline_advice.py", r"V\d+$"): "the same",
     ("registry.py", "[^A-Za-z0-9.]+"): "a version in the name of a cache's entry",
@@ -58,6 +58,7 @@ NAMES: dict[tuple[str, str], str] = {
         "the capture holds no XLA program; JAX records them with jax.profiler.trace or ProfilerOptions(), TensorFlow "
         "with jit_compile=True, unless the option enable_hlo_proto is off",
     ): "what would record it",
+    ("registry.py", "inference_profile"): "XProf's name of a tool",
     (
         "advice/rules/dispatch.py",
         "fuse its ops: tf.function(jit_compile=True), or model.compile(jit_compile=True)",
@@ -119,7 +120,7 @@ def test_every_pattern_in_the_analysis_is_listed_with_its_reason():
 
 def test_every_framework_name_in_the_analysis_is_listed_with_its_reason():
     assert sorted(names_in(ANALYSIS)) == sorted(NAMES)
-    assert len(NAMES) == 5
+    assert len(NAMES) == 6
 
 
 def test_tools_for_text_are_not_imported_under_another_name():

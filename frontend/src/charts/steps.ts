@@ -1,6 +1,6 @@
-/** Stacked columns, one per step or per worker, in the colours of the categories. */
+/** Stacked columns, one per step or per worker. */
 import type { EChartsCoreOption } from "echarts/core";
-import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL, type Palette } from "../design/colours";
+import type { Palette } from "../design/colours";
 import { duration, percent } from "../format";
 import { axis, base, popup, slider, tooltip } from "./look";
 
@@ -10,9 +10,9 @@ export interface Column {
   /** In the pop-up. */
   readonly title: string;
   readonly total_ms: number;
-  /** Time of each category. */
+  /** Time of each part. */
   readonly parts: Readonly<Record<string, number>>;
-  /** Steps cut by the capture's edge and those outside the chosen range are drawn faintly. */
+  /** Steps that statistics do not count are drawn faintly. */
   readonly faint?: boolean;
   readonly outlier?: boolean;
   readonly foot?: string;
@@ -29,19 +29,10 @@ export interface Part {
   readonly colour: string;
 }
 
-export const CATEGORY_PARTS: readonly Part[] = CATEGORIES.map((category) => ({
-  key: category,
-  label: CATEGORY_LABEL[category],
-  colour: CATEGORY_COLOUR[category],
-}));
-
-/** What a comparison counts beside the categories: no step lasts, so it is lighter than what any step does. */
-export const BETWEEN_PART: Part = { key: "between_steps", label: "Between steps", colour: "#c9ced6" };
-
 export interface ColumnsLook {
   readonly palette: Palette;
-  /** What the columns are made of, from the bottom; the categories of step time if not given. */
-  readonly parts?: readonly Part[];
+  /** What the columns are made of, from the bottom. */
+  readonly parts: readonly Part[];
   readonly xName: string;
   readonly mean_ms?: number | null;
   readonly picked?: number | null;
@@ -171,11 +162,11 @@ function columnPopup(column: Column | undefined, parts: readonly Part[]): HTMLEl
 }
 
 /** The parts that any column has something of. */
-export function shownParts(columns: readonly Column[], parts: readonly Part[] = CATEGORY_PARTS): Part[] {
+export function shownParts(columns: readonly Column[], parts: readonly Part[]): Part[] {
   return parts.filter((part) => columns.some((column) => (column.parts[part.key] ?? 0) > 0));
 }
 
-export function markCount(columns: readonly Column[], parts: readonly Part[] = CATEGORY_PARTS): number {
+export function markCount(columns: readonly Column[], parts: readonly Part[]): number {
   return columns.reduce((sum, column) => sum + parts.filter((part) => (column.parts[part.key] ?? 0) > 0).length, 0);
 }
 

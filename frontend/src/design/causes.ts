@@ -1,4 +1,5 @@
 /** The causes of the account of a step, in the hues of the categories that they are about; waits are lighter. */
+import type { Part } from "../charts/steps";
 import type { BarPart } from "../pages/shared/Bars";
 import { termText } from "../terms";
 import { CATEGORY_COLOUR, CAUSE_CATEGORY, mix } from "./colours";
@@ -8,6 +9,25 @@ const WAIT = 0.5;
 function colourOfCause(cause: string, surface: string): string {
   const { category, isWait } = CAUSE_CATEGORY[cause] ?? { category: "other" as const, isWait: false };
   return isWait ? mix(CATEGORY_COLOUR[category], surface, WAIT) : CATEGORY_COLOUR[category];
+}
+
+/** One part per cause, in the order in which steps are stacked. */
+export function causeParts(surface: string): Part[] {
+  return Object.keys(CAUSE_CATEGORY).map((cause) => ({
+    key: cause,
+    label: termText(cause),
+    colour: colourOfCause(cause, surface),
+  }));
+}
+
+/** The time of each cause in a row, by name. */
+export function partsOfRow(row: Readonly<Record<string, unknown>>): Record<string, number> {
+  const parts: Record<string, number> = {};
+  for (const cause of Object.keys(CAUSE_CATEGORY)) {
+    const value = row[`${cause}_ms`];
+    if (typeof value === "number") parts[cause] = value;
+  }
+  return parts;
 }
 
 /** One part per cause, in the order of the rows that explain them. */

@@ -97,6 +97,10 @@ export const CAUSE_CATEGORY: Readonly<Record<string, { readonly category: Catego
   unknown: { category: "other", isWait: true },
 };
 
+export function isCause(name: string): boolean {
+  return name in CAUSE_CATEGORY;
+}
+
 export function isCategory(name: string): name is Category {
   return name in CATEGORY_COLOUR;
 }

@@ -54,15 +54,6 @@ export interface Reports {
         profiling_cost_percent: number | null;
       };
     };
-    breakdown: {
-      kind: "table";
-      fields: {
-        category: string | null;
-        mean_ms: number | null;
-        percent: number | null;
-        meaning: string | null;
-      };
-    };
     top_ops: {
       kind: "table";
       fields: {
@@ -106,6 +97,30 @@ export interface Reports {
         host: string | null;
         start_ms: number | null;
         duration_ms: number | null;
+        unknown_ms: number | null;
+        input_ms: number | null;
+        python_ms: number | null;
+        host_compute_ms: number | null;
+        launch_ms: number | null;
+        device_compute_ms: number | null;
+        device_gap_ms: number | null;
+        copy_ms: number | null;
+        communication_ms: number | null;
+        compile_ms: number | null;
+        sync_ms: number | null;
+        checkpoint_ms: number | null;
+        contention_ms: number | null;
+        complete: boolean | null;
+        usual: boolean | null;
+      };
+    };
+    guide: {
+      kind: "table";
+      fields: {
+        step: number | null;
+        name: string | null;
+        host: string | null;
+        duration_ms: number | null;
         compilation: number | null;
         output: number | null;
         input: number | null;
@@ -115,7 +130,6 @@ export interface Reports {
         device_to_device: number | null;
         device_compute: number | null;
         other: number | null;
-        complete: boolean | null;
       };
     };
   };
@@ -126,8 +140,6 @@ export interface Reports {
         verdict: string | null;
         level: string | null;
         input_percent: number | null;
-        median_step_percent: number | null;
-        between_steps_percent: number | null;
         input_time_ms: number | null;
         largest: string | null;
       };
@@ -163,15 +175,19 @@ export interface Reports {
         waiting_min_ms: number | null;
         waiting_max_ms: number | null;
         waiting_most: string | null;
-        compilation_ms: number | null;
-        output_ms: number | null;
+        unknown_ms: number | null;
         input_ms: number | null;
-        kernel_launch_ms: number | null;
+        python_ms: number | null;
         host_compute_ms: number | null;
-        device_collectives_ms: number | null;
-        device_to_device_ms: number | null;
+        launch_ms: number | null;
         device_compute_ms: number | null;
-        other_ms: number | null;
+        device_gap_ms: number | null;
+        copy_ms: number | null;
+        communication_ms: number | null;
+        compile_ms: number | null;
+        sync_ms: number | null;
+        checkpoint_ms: number | null;
+        contention_ms: number | null;
         complete: boolean | null;
       };
     };
@@ -580,15 +596,19 @@ export interface Reports {
         host: string | null;
         device: string | null;
         duration_ms: number | null;
-        compilation: number | null;
-        output: number | null;
-        input: number | null;
-        kernel_launch: number | null;
-        host_compute: number | null;
-        device_collectives: number | null;
-        device_to_device: number | null;
-        device_compute: number | null;
-        other: number | null;
+        unknown_ms: number | null;
+        input_ms: number | null;
+        python_ms: number | null;
+        host_compute_ms: number | null;
+        launch_ms: number | null;
+        device_compute_ms: number | null;
+        device_gap_ms: number | null;
+        copy_ms: number | null;
+        communication_ms: number | null;
+        compile_ms: number | null;
+        sync_ms: number | null;
+        checkpoint_ms: number | null;
+        contention_ms: number | null;
         bottleneck: string | null;
         complete: boolean | null;
       };

@@ -133,7 +133,7 @@ _TITLES = {"tf-data": "tf.data", "hlo-stats": "HLO stats"}
 
 TOOLS: tuple[Tool, ...] = (
     Tool("overview", "where the step time goes, what limits it, and what to do first", "overview"),
-    Tool("steps", "every step with its duration and its breakdown", "steps"),
+    Tool("steps", "every step with its duration, and what it waited for", "account"),
     Tool(
         "input-pipeline", "whether training waits for its input, by how much, and where the input's time goes", "input"
     ),

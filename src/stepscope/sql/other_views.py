@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.every_step import CausesOfStep, causes_of_steps
 from stepscope.analysis.resources.allocations import UNKNOWN, Allocations, allocations_of
 from stepscope.analysis.resources.counters import Counter, counters_of
 from stepscope.analysis.resources.memory_usage import memory_in_use
-from stepscope.analysis.steps.find_steps import steps_of, steps_of_events
+from stepscope.analysis.steps.find_steps import HostSteps, steps_of, steps_of_events
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -22,6 +22,11 @@ from stepscope.sql.views import View, ViewColumn, flag, host_column, instant, nu
 
 # -- steps -------------------------------------------------------------------------------------------------------------
 
+
+def _read_cause(cause: Cause) -> Callable[[HostTrace, HostSteps], pa.Array]:
+    return lambda trace, _: numbers(np.array([step.causes_ps[cause] for step in causes_of_steps(trace)], np.int64))
+
+
 STEPS = View(
     "steps",
     "The steps of each host. Where none were found, the whole capture counts as one.",
@@ -30,8 +35,12 @@ STEPS = View(
         host_column(lambda _, steps: len(steps.number)),
         text("name", "what the program or the framework calls it", lambda _, steps: different_texts(steps.name)),
         instant("start_ps", "when it starts", lambda _, steps: numbers(steps.start_ps)),
-        number("duration_ps", "ps", "how long", lambda _, steps: numbers(steps.end_ps - steps.start_ps)),
-        instant("end_ps", "when it ends", lambda _, steps: numbers(steps.end_ps)),
+        number("duration_ps", "ps", "how long, to the start of the next", lambda _, steps: numbers(steps.length_ps)),
+        instant("end_ps", "when it ends", lambda _, steps: numbers(steps.until_ps)),
+        *(
+            number(f"{cause.name.lower()}_ps", "ps", f"time of it in which {meaning}", _read_cause(cause))
+            for cause, meaning in MEANING.items()
+        ),
         flag(
             "complete", "whether the capture holds it from its start to its end", lambda _, each: numbers(each.complete)
         ),

@@ -127,8 +127,19 @@ def test_a_step_whose_work_nothing_launched_says_what_it_could_not_connect():
     assert found.unconnected_percent == pytest.approx(25)
 
 
-def test_without_steps_there_is_no_account():
-    assert account_of(draw("host main | a--b--c")) is None
+def test_without_steps_the_capture_is_accounted_for_as_one():
+    found = account_of(draw("host main | a--b--c"))
+
+    assert (found.has_steps, found.carries, found.why_not) == (False, False, "no steps were found")
+    assert {row.cause: row.ps / MS for row in found.rows} == {"host_compute": 7}
+
+
+def test_steps_that_do_not_follow_each_other_are_accounted_for_without_the_time_between_them():
+    found = account_of(draw("tpu0 Steps | W0---            W1---\ntpu0 ops   | k-k--            k-k--"))
+
+    assert found.step_ps / MS == 5
+    assert {row.cause: row.ps / MS for row in found.rows} == {"device_compute": 5}
+    assert found.why_not == "the steps do not follow each other"
 
 
 def test_steps_that_end_with_an_update_and_have_no_marks_have_an_account():

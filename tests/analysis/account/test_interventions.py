@@ -43,7 +43,7 @@ def of_kind(model: StepModel, *kinds: K) -> Part:
 
 
 def steps_ms(model: StepModel, *changes: Intervention) -> list[float]:
-    return [step / MS for step in replay_after(model, changes).step_ps.tolist()]
+    return [step / MS for step in replay_after(model, changes).step_ps[model.steps].tolist()]
 
 
 def test_removing_input_leaves_the_rest_of_the_step():

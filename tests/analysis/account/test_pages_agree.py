@@ -12,10 +12,12 @@ from draw import Sort, draw, traces
 from hypothesis import given, settings
 
 import stepscope
+from stepscope.analysis.account.shown import CAUSE_FIELDS
 from stepscope.analysis.registry import tool_named
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace
 
+CAUSE_COLUMNS = {field.name for field in CAUSE_FIELDS}
 Reports = Mapping[str, dict[str, Any]]
 TOOLS = ("overview", "critical-path", "idle", "pod-viewer")
 NEAR = 0.001  # of the step
@@ -120,6 +122,65 @@ def test_what_is_fetched_between_the_marks_belongs_to_the_step() -> None:
 
     assert (overview["account_step"]["ms"], account["input"]) == (12, 5)
     assert overview["verdict"] == "input_bound"
+
+
+STEP_TOOLS = ("overview", "steps", "input-pipeline", "pod-viewer", "critical-path", "distributed")
+
+
+def step_times(reports: Reports) -> dict[str, list[float]]:
+    """How long each usual step takes by every tool that lists steps, on the host on which it is longest."""
+    usual = [row["step"] for row in reports["overview"]["steps"] if row["usual"]]
+    found = {"overview": [row["duration_ms"] for row in reports["overview"]["steps"] if row["usual"]]}
+    for tool in STEP_TOOLS[1:]:
+        body = reports[tool]
+        rows = [
+            row for row in body.get("steps") or body["rows"] if row.get("device") in (None, "all", *_one_device(body))
+        ]
+        if rows and "duration_ms" in rows[0]:
+            found[tool] = [max(row["duration_ms"] for row in rows if row["step"] == step) for step in usual]
+    return found
+
+
+def _one_device(body: Mapping[str, Any]) -> set[Any]:
+    """The devices of hosts that have one only, whose row is that of the host."""
+    rows = body.get("rows") or []
+    several = {row["host"] for row in rows if row.get("device") == "all"}
+    return {row["device"] for row in rows if "device" in row and row["host"] not in several}
+
+
+def means(reports: Reports) -> dict[str, float]:
+    """The mean step by every tool that says one."""
+    return {tool: reports[tool]["step_time_ms"]["mean"] for tool in ("overview", "input-pipeline")}
+
+
+def check_step_times(reports: Reports) -> None:
+    """All tools say the same step times, the mean is of these, and the causes of every step add up to it."""
+    times = step_times(reports)
+    step, mean = reports["overview"]["account_step"], reports["overview"]["step_time_ms"]["mean"]
+
+    for tool, each in times.items():
+        assert (tool, each) == (tool, pytest.approx(times["overview"], abs=1e-5))
+    assert mean == pytest.approx(math.fsum(times["overview"]) / len(times["overview"]), abs=1e-5)
+    assert len(set(means(reports).values())) == 1
+    assert step["median_of"] == reports["overview"]["step_time_ms"]["count"]
+    assert reports["overview"]["input_bound_percent"] == reports["input-pipeline"]["input_percent"]
+    for row in reports["steps"]["rows"]:
+        causes = math.fsum(value for key, value in row.items() if key in CAUSE_COLUMNS)
+        assert causes == pytest.approx(row["duration_ms"], abs=1e-5)
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_all_tools_say_the_same_step_times_on_a_picture(picture: str) -> None:
+    trace, tools = draw(PICTURES[picture], SYNC), [tool_named(name) for name in STEP_TOOLS]
+
+    check_step_times({tool.name: tool.merge([tool.partial(trace)]).to_dict() for tool in tools})
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_all_tools_say_the_same_step_times_on_real_profiles(corpus: Path, name: str) -> None:
+    profile = stepscope.load(corpus / name)
+
+    check_step_times({tool: profile.report(tool).to_dict() for tool in STEP_TOOLS})
 
 
 @settings(max_examples=100, deadline=None)

@@ -211,6 +211,8 @@ def test_what_if_of_a_fresh_capture_through_the_api(tf_slow_map_capture: Framewo
 
     assert found["predicted_step_time_ms"] == pytest.approx(found["step_time_ms"] - found["removed_ms"], abs=0.01)
     assert 1 < half["predicted_speedup"] < found["predicted_speedup"]
+    advised = next(row for row in profile.advice().rows if row["class"] == "input_python")
+    assert advised["predicted_speedup"] == found["predicted_speedup"]
 
 
 def test_what_if_through_the_api(bottleneck_captures: Path) -> None:

@@ -16,7 +16,7 @@ import stepscope
 from stepscope.analysis.compare.compare import DEFAULT_TOOLS, choose_tools, comparable_tools, compare
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.sides import Side, side_of
-from stepscope.analysis.compare.step_times import step_gaps
+from stepscope.analysis.compare.step_times import step_times
 from stepscope.analysis.compare.verdict import compare_means
 from stepscope.analysis.compare.welch import Sample, half_width, quantile, sample_of
 from stepscope.analysis.registry import tool_named
@@ -98,12 +98,12 @@ TIMES = ("before_ms", "after_ms", "difference_ms", "change_percent")
 # -- what lies between steps -----------------------------------------------------------------------------------------
 
 
-def test_a_step_that_was_left_out_is_no_gap_between_the_others() -> None:
+def test_a_step_that_was_left_out_makes_no_other_longer() -> None:
     whole = draw("host main | M0-- M1-- M2-- M3-- M4--", host="a")
     without_2 = draw("host main | M0-- M1--      M3-- M4--", host="b")
 
-    assert step_gaps(side(whole)) == (1.0, 1.0, 1.0, 1.0, None)
-    assert step_gaps(side(whole, without_2)) == (1.0, None, 1.0, None)
+    assert step_times(side(whole)) == [5, 5, 5, 5]
+    assert step_times(side(whole, without_2)) == [5, 5]
 
 
 def test_totals_belong_to_all_steps_that_hosts_recorded() -> None:
@@ -120,15 +120,15 @@ def test_totals_belong_to_all_steps_that_hosts_recorded() -> None:
     assert (row["name"], row["before_ms"], row["after_ms"]) == ("a", 3.0, 6.0)  # of both hosts together
 
 
-def test_steps_of_one_number_that_are_looked_at_alone_leave_no_gap() -> None:
+def test_steps_of_one_number_that_are_looked_at_alone_last_as_long() -> None:
     twice = draw("host main | M0-- M1-- M2-- M0-- M1-- M2--")
 
-    assert step_gaps(side(twice)) == (1.0, 1.0, 1.0, 1.0, 1.0, None)
-    assert step_gaps(side(take_steps(twice, [1, 4]))) == (None, None)
+    assert step_times(side(twice)) == [5] * 5
+    assert step_times(side(take_steps(twice, [1, 4]))) == [5, 5]
 
 
 def test_numbers_may_count_in_tens() -> None:
-    assert step_gaps(side(draw("host main | M10-- M20-- M30--"))) == (1.0, 1.0, None)
+    assert step_times(side(draw("host main | M10-- M20-- M30--"))) == [6, 6]
 
 
 # -- the verdict -----------------------------------------------------------------------------------------------------

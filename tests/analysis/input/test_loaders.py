@@ -54,13 +54,13 @@ def test_the_exact_wait_of_each_step_whatever_a_device_does_meanwhile() -> None:
         gpu0 s    |   K3------K2--------
         """
     )
-    assert table(found["steps"], "step", "fetch_ms", "input_ms") == [(1, 6, 2), (2, 4, 0), (3, 0, 0)]
+    assert table(found["steps"], "step", "fetch_ms", "input_ms") == [(1, 6, 6), (2, 4, 4), (3, 0, 0)]
     assert table(found["loaders"], "loader", "calls", "total_ms", "avg_ms", "max_ms", "step_percent") == [
         (SINGLE, 3, 10, pytest.approx(10 / 3, abs=1e-5), 6, pytest.approx(100 / 3, abs=1e-3))
     ]
 
 
-def test_a_wait_inside_a_wait_counts_once_and_one_between_steps_counts_in_no_step() -> None:
+def test_a_wait_inside_a_wait_counts_once_and_one_after_a_mark_counts_in_its_step() -> None:
     found = body(
         """
         host main |    M1----   M2----
@@ -68,8 +68,8 @@ def test_a_wait_inside_a_wait_counts_once_and_one_between_steps_counts_in_no_ste
         host main |  Z        Z
         """
     )
-    assert table(found["loaders"], "calls", "total_ms", "step_percent") == [(3, 9, pytest.approx(100 * 3 / 12))]
-    assert table(found["steps"], "fetch_ms") == [(1,), (2,)]
+    assert table(found["loaders"], "calls", "total_ms", "step_percent") == [(3, 9, pytest.approx(100 * 6 / 15))]
+    assert table(found["steps"], "fetch_ms") == [(4,), (2,)]
 
 
 @pytest.mark.parametrize(

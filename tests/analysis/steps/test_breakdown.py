@@ -8,7 +8,6 @@ from draw import MS, SORTS, Sort, draw
 from stepscope.analysis.ops.top_ops import add_tables, device_ops, host_ops
 from stepscope.analysis.steps.breakdown import CATEGORIES, CATEGORY_OF_RANK, MEANING, Breakdown, Rank, breakdown
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.steps.verdict import judge
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.vocabulary.op_names import parse_op
 
@@ -20,12 +19,6 @@ def parts(trace: HostTrace) -> list[dict[str, float]]:
     by_category = breakdown(trace, steps_of(trace)).categories_ps()
     rows = zip(*by_category.values(), strict=True)
     return [{name: time / MS for name, time in zip(by_category, row, strict=True) if time} for row in rows]
-
-
-def between(trace: HostTrace) -> dict[str, float]:
-    """The time between the steps in ms, without what is 0."""
-    times = breakdown(trace, steps_of(trace)).gap_categories_ps()
-    return {name: time / MS for name, time in times.items() if time}
 
 
 def precision(trace: HostTrace) -> tuple[float, float]:
@@ -293,30 +286,20 @@ def test_work_of_no_step_counts_for_none() -> None:
         host data |     b--  b--
     """)
 
-    assert parts(trace) == [{"other": 8.0}, {"other": 8.0}]
+    assert parts(trace) == [{"other": 10.0}, {"other": 8.0}]
 
 
-def test_time_between_steps_is_split_by_category() -> None:
+def test_time_after_a_mark_belongs_to_its_step_until_the_next_one_starts() -> None:
     trace = draw("""
         host main | M0---  I1--- Y-- M1---  X- M2---
         host data |      J------------------------
     """)
 
-    assert parts(trace) == [{"other": 5.0}] * 3
-    assert between(trace) == {"input": 5.0, "compilation": 2.0, "other": 10.0}
-
-
-def test_steps_that_abut_leave_nothing_between_them() -> None:
-    assert between(draw("host main | M0---M1---M2---")) == {}
-
-
-def test_device_work_between_steps_is_no_time_of_the_host() -> None:
-    trace = draw("""
-        host main | M0---  L7  L8       M1---
-        gpu0 s    |         K7---K8---
-    """)
-
-    assert between(trace) == {"kernel_launch": 1.0, "device_compute": 10.0, "other": 4.0}
+    assert parts(trace) == [
+        {"input": 5.0, "other": 12.0},
+        {"compilation": 2.0, "other": 8.0},
+        {"other": 5.0},
+    ]
 
 
 # -- precision ---------------------------------------------------------------------------------------------------
@@ -346,103 +329,6 @@ def test_precision_is_of_whole_events_also_where_the_step_ends_before_them() -> 
 
     assert parts(trace) == [{"device_compute": 5.0}]
     assert precision(trace) == (0.0, 12.0)
-
-
-# -- verdict -----------------------------------------------------------------------------------------------------
-
-
-def shares(**given: float) -> dict[str, float]:
-    """Shares of the step time in percent; what is not given is computation on the device."""
-    rest = 100.0 - sum(given.values())
-    return {name: given.get(name, 0.0) for name in CATEGORIES} | {"device_compute": rest}
-
-
-@pytest.mark.parametrize(
-    ("given", "name", "share", "threshold"),
-    [
-        ({}, "compute_bound", 100.0, None),
-        ({"input": 4.99}, "compute_bound", 95.01, None),
-        ({"input": 5.0}, "input_bound", 5.0, 5.0),
-        ({"input": 19.99}, "input_bound", 19.99, 5.0),
-        ({"input": 20.0}, "input_bound", 20.0, 20.0),
-        ({"kernel_launch": 14.99}, "compute_bound", 85.01, None),
-        ({"kernel_launch": 15.0}, "launch_bound", 15.0, 15.0),
-        ({"device_collectives": 15.0}, "communication_bound", 15.0, 15.0),
-        ({"compilation": 15.0}, "compile_bound", 15.0, 15.0),
-        ({"other": 15.0}, "host_bound", 15.0, 15.0),
-        ({"host_compute": 15.0}, "host_bound", 15.0, 15.0),
-        ({"host_compute": 8.0, "other": 7.0}, "host_bound", 15.0, 15.0),
-        ({"host_compute": 7.0, "other": 7.0}, "compute_bound", 86.0, None),
-        ({"output": 50.0}, "compute_bound", 50.0, None),
-        ({"input": 19.0, "kernel_launch": 15.0}, "launch_bound", 15.0, 15.0),  # 19 is below its own threshold
-        ({"input": 30.0, "kernel_launch": 25.0, "other": 20.0}, "input_bound", 30.0, 20.0),
-        ({"input": 25.0, "device_collectives": 40.0}, "communication_bound", 40.0, 15.0),
-    ],
-)
-def test_verdicts_with_a_device(given: dict[str, float], name: str, share: float, threshold: float | None) -> None:
-    verdict = judge(shares(**given), has_device=True)
-
-    assert (verdict.name, verdict.share_percent, verdict.threshold_percent) == (name, share, threshold)
-    assert f"{share:.1f} % of each step" in verdict.sentence
-    assert verdict.sentence.endswith("on the device" if threshold is None else f"(threshold {threshold:g} %)")
-
-
-@pytest.mark.parametrize(
-    ("given", "name", "share"),
-    [
-        ({"host_compute": 100.0}, "compute_bound", 100.0),
-        ({"host_compute": 86.0, "other": 14.0}, "compute_bound", 86.0),
-        ({"host_compute": 85.0, "other": 15.0}, "host_bound", 15.0),
-        ({"host_compute": 60.0, "input": 40.0}, "input_bound", 40.0),
-    ],
-)
-def test_without_a_device_the_hosts_work_is_the_computation(given: dict[str, float], name: str, share: float) -> None:
-    verdict = judge(shares(**given), has_device=False)
-
-    assert (verdict.name, verdict.share_percent) == (name, share)
-
-
-@pytest.mark.parametrize(("share", "word"), [(20.0, "highly"), (19.9, "moderately")])
-def test_input_has_two_degrees(share: float, word: str) -> None:
-    assert judge(shares(input=share), True).sentence.startswith(f"{word} input-bound: ")
-
-
-def test_without_steps_the_shares_are_of_the_capture():
-    assert judge(shares(input=40.0), True, stepped=False).sentence.startswith(
-        "highly input-bound: 40.0 % of the capture is spent waiting for input"
-    )
-
-
-def test_without_steps_the_verdict_is_unknown() -> None:
-    verdict = judge({}, has_device=True)
-
-    assert (verdict.name, verdict.share_percent, verdict.threshold_percent) == ("unknown", None, None)
-
-
-@pytest.mark.parametrize(
-    ("gaps", "name", "share"),
-    [
-        ({"other": 60.0}, "host_bound", 60.0),
-        ({"input": 40.0, "other": 20.0}, "input_bound", 40.0),
-        ({"device_compute": 60.0}, "compute_bound", 100.0),  # an evaluation between the steps
-        ({"other": 4.9}, "compute_bound", 100.0),  # next to nothing
-    ],
-)
-def test_time_between_steps_counts(gaps: dict[str, float], name: str, share: float) -> None:
-    verdict = judge(shares(), has_device=True, between=gaps)
-
-    assert (verdict.name, verdict.share_percent) == (name, share)
-    assert ("of each step" in verdict.sentence) == (sum(gaps.values()) < 5)
-
-
-def test_time_between_steps_thins_what_happens_in_them() -> None:
-    verdict = judge(shares(input=30.0), has_device=True, between={"device_compute": 50.0})
-
-    assert (verdict.name, verdict.share_percent) == ("input_bound", 15.0)
-    assert verdict.sentence == (
-        "moderately input-bound: 15.0 % of the time from the first step to the last is spent waiting for input "
-        "(threshold 5 %)"
-    )
 
 
 # -- top ops -----------------------------------------------------------------------------------------------------

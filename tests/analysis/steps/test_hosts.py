@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stepscope
+from stepscope.analysis.account import steps_tool as steps
 from stepscope.analysis.input import input_pipeline_tool as input_pipeline
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.overview_tool import OverviewReport
-from stepscope.analysis.steps import steps_tool as steps
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
 from stepscope.analysis.workers import pod_viewer_tool as pod_viewer
@@ -124,7 +124,7 @@ def test_numbers_that_repeat_are_no_numbers() -> None:
 
 
 def test_one_host_keeps_all_its_steps() -> None:
-    report = overview_of(hosts("host main | M0-- M1-- M0-- M1--"))
+    report = overview_of(hosts("host main | M0--M1--M0--M1--"))
 
     assert report.step_time_ms["count"] == 4
     assert report.warnings == ()
@@ -147,7 +147,7 @@ def part_of(name: str, late_ms: int, lengths: list[int]) -> StepsOfHost:
     """A host with steps of those lengths, one after the other."""
     rows, at = [], 0
     for number, length in enumerate(lengths):
-        rows.append(StepRow(number, f"{name}{number}", at * MS, length * MS, True, [0] * len(CATEGORIES)))
+        rows.append(StepRow(number, f"{name}{number}", at * MS, length * MS, True, True, 0, [0] * len(CATEGORIES)))
         at += length
     return StepsOfHost(
         host=name,
@@ -158,7 +158,7 @@ def part_of(name: str, late_ms: int, lengths: list[int]) -> StepsOfHost:
         start_unix_ns=CLOCK_NS + late_ms * MS_NS,
         has_device=False,
         rows=rows,
-        between_ps=dict.fromkeys(CATEGORIES, 0),
+        on_thread=True,
         problems=[],
         partial=False,
     )
@@ -179,7 +179,7 @@ def test_a_coordinator_without_a_device_does_not_step() -> None:
 
     assert found.hosts == ("b",)
     assert found.warnings == ("no steps from a",)
-    assert overview_of(traces).step_time_ms["mean"] == 6.0
+    assert overview_of(traces).step_time_ms["mean"] == 7.0
     assert overview_of(traces).environment["host_count"] == 2
 
 
@@ -187,7 +187,7 @@ def test_a_host_on_which_no_steps_were_found_does_not_hide_those_of_others() -> 
     traces = hosts("host main |  a--  b-----  c-", "host main | M0-- M1-- M2--")
     report = overview_of(traces)
 
-    assert (report.steps_source, report.step_time_ms["count"]) == ("markers", 3)
+    assert (report.steps_source, report.step_time_ms["count"]) == ("markers", 2)
     assert report.warnings == ("no steps from a",)
     assert [row["host"] for row in steps.merge([steps.partial(trace) for trace in traces]).rows] == ["b"] * 3
 
@@ -235,7 +235,7 @@ def test_warm_up_that_lies_before_the_steps_of_all_hosts_is_none_of_theirs() -> 
     assert any("leave out this warm-up" in warning for warning in overview_of(hosts(early)).warnings)
     report = overview_of(hosts(early, late))
     assert report.warnings == ("1 step is left out: not on every host",)
-    assert report.step_time_ms["count"] == 8
+    assert report.step_time_ms["count"] == 7
 
 
 # -- what the report says ----------------------------------------------------------------------------------------
@@ -245,12 +245,12 @@ def test_a_step_lasts_as_long_as_on_its_slowest_host() -> None:
     report = overview_of(
         hosts(
             """
-            host main | M1--- M2--------
-            host main |  a--   a-
+            host main | M1---M2--------
+            host main |  a--  a-
             """,
             """
-            host main | M1----- M2---
-            host main |  I-      I-
+            host main | M1-----M2---
+            host main |  I-     I-
             """,
         )
     )
@@ -293,14 +293,14 @@ def test_the_steps_tool_lists_every_host_of_every_step() -> None:
     report = steps.merge([steps.partial(trace) for trace in hosts("host main | M1-- M2--", "host main | M1--- M2-")])
 
     assert [(row["name"], row["host"], row["duration_ms"]) for row in report.rows] == [
-        ("train 1", "a", 4.0), ("train 1", "b", 5.0), ("train 2", "a", 4.0), ("train 2", "b", 3.0),
+        ("train 1", "a", 5.0), ("train 1", "b", 6.0), ("train 2", "a", 4.0), ("train 2", "b", 3.0),
     ]  # fmt: skip
 
 
 def test_time_between_steps_is_the_mean_of_the_hosts() -> None:
     report = overview_of(hosts("host main | M1---     M2----", "host main | M1---M2---"))
 
-    assert report.step_time_ms["between_steps_percent"] == 15.625  # 5 of 16, and nothing
+    assert report.step_time_ms["between_steps_percent"] == 25.0  # 5 of 10, and nothing
 
 
 def test_what_a_host_contributes_survives_its_way_through_a_cache() -> None:

@@ -10,10 +10,11 @@ from draw import MS, draw, traces
 from hypothesis import given, settings
 
 import stepscope
+from stepscope.analysis.account import steps_tool
 from stepscope.analysis.ops import op_stats_tool as op_stats
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.registry import TOOLS
-from stepscope.analysis.steps import steps_tool
+from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.device_steps import device_steps
 from stepscope.analysis.steps.session_steps import steps_of_host
 from stepscope.analysis.steps.step_range import StepRange, choose_steps, take_steps
@@ -133,20 +134,22 @@ def test_hosts_that_count_differently_are_brought_together_before_steps_are_chos
     assert choose_steps(same, StepRange(3, 9)) == {"a": (3,), "b": (1,)}
 
 
-def test_steps_of_one_number_that_lie_apart_have_no_gap_between_them() -> None:
+def test_steps_of_one_number_that_lie_apart_last_as_long_as_in_the_whole() -> None:
     whole = draw("host main | M0--- M1--- M2---   M0--- M1--- M2---")
     rows = choose_steps([steps_of_host(whole)], StepRange(1, 1))["host"]
     assert rows == (1, 4)
 
     report = overview.merge([overview.partial(take_steps(whole, rows))])
     assert report.step_time_ms["count"] == 2
-    assert report.step_time_ms["between_steps_percent"] == 0.0
+    assert report.step_time_ms["between_steps_percent"] == 16.6667
 
 
-def test_the_gap_between_neighbours_is_that_of_the_whole() -> None:
+def test_chosen_steps_last_as_long_as_in_the_whole() -> None:
     part = take_steps(draw("host main | M0-- M1-- I- M2-- M3--"), [1, 2])
 
-    assert {key: time // MS for key, time in steps_of_host(part).between_ps.items() if time} == {"input": 2, "other": 2}
+    rows = steps_of_host(part).rows
+    assert [(row.duration_ps // MS, row.gap_ps // MS) for row in rows] == [(8, 4), (5, 1)]
+    assert [row.parts_ps[CATEGORIES.index("input")] // MS for row in rows] == [2, 0]
 
 
 def test_a_step_that_the_edge_cuts_is_told_where_it_is_all_there_is() -> None:

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stepscope
-from stepscope.analysis.steps import steps_tool
+from stepscope.analysis.account import steps_tool
 from stepscope.analysis.steps.breakdown import CATEGORIES, breakdown
 from stepscope.analysis.steps.device_steps import device_steps
-from stepscope.analysis.steps.find_steps import HostSteps, steps_of, whole_steps
+from stepscope.analysis.steps.find_steps import HostSteps, is_usual, steps_of, whole_steps
+from stepscope.analysis.steps.host_steps import close_gaps
 from stepscope.analysis.steps.named_steps import mark_named_steps
 from stepscope.formats.xspace import reader, writer
 from stepscope.model import EventKind, HostTrace
@@ -398,7 +399,7 @@ def test_steps_whose_work_had_not_run_when_the_capture_ended_are_cut(calls: str,
     assert steps_of(trace).complete.tolist() == complete  # nothing tells whether all of r3 was recorded
 
 
-def test_steps_without_work_among_those_with_work_are_usual() -> None:
+def test_steps_without_work_are_usual_among_those_with_work_and_cut_at_the_end() -> None:
     trace = draw(
         """
         host main | M0--M1--M2--M3--
@@ -408,7 +409,30 @@ def test_steps_without_work_among_those_with_work_are_usual() -> None:
         RUNS,
     )
 
-    assert steps_of(trace).complete.all()
+    assert steps_of(trace).complete.tolist() == [True, True, True, False]
+
+
+def test_a_last_mark_that_holds_no_work_does_not_halve_the_mean() -> None:
+    trace = draw("""
+        host main | M0-------M1-
+        host main |  a------
+    """)
+
+    assert steps_of(trace).complete.tolist() == [True, False]
+
+
+def test_steps_follow_each_other_unless_their_numbers_say_that_others_lie_between() -> None:
+    steps = steps_of(draw("host main | M0-- M1--      M3-- M4--"))
+
+    assert (steps.length_ps // MS).tolist() == [5, 4, 5, 4]
+    assert is_usual(draw("host main | M0-- M1--      M3-- M4--")).tolist() == [True, False, True, False]
+
+
+def test_steps_of_devices_with_more_time_between_than_in_them_do_not_follow_each_other() -> None:
+    trace = draw("tpu0 Steps | W0---            W1---\ntpu0 ops   | k----            k----")
+
+    assert (steps_of(trace).length_ps // MS).tolist() == [5, 5]
+    assert is_usual(trace).all()
 
 
 def test_steps_that_are_inferred_from_calls_end_when_the_runs_of_the_calls_end_too() -> None:
@@ -723,7 +747,7 @@ def test_the_parts_of_every_step_add_up_to_it_and_none_is_negative(trace: HostTr
     parts = breakdown(trace, steps).categories_ps()
 
     assert list(parts) == list(CATEGORIES)
-    assert (sum(parts.values()) == steps.end_ps - steps.start_ps).all()
+    assert (sum(parts.values()) == steps.length_ps).all()
     assert all((part >= 0).all() for part in parts.values())
 
 
@@ -755,9 +779,10 @@ def test_parts_add_up_where_steps_overlap_each_other(bounds: list[tuple[int, int
         complete=np.ones(len(bounds), np.bool_),
         label=label,
     )
+    steps = close_gaps(steps)
     parts = breakdown(trace, steps).categories_ps()
 
-    assert (sum(parts.values()) == end - start).all()
+    assert (sum(parts.values()) == steps.length_ps).all()
     assert all((part >= 0).all() for part in parts.values())
 
 

@@ -50,14 +50,12 @@ export function AdviceCard({ advice, first = false, whole = false, rank, recorde
 }
 
 /** Explains why an item of advice uses another step time than the head of the page. */
-function OtherStepTime({ advice, recorded: { mean_ms, between_ms } }: { advice: Advice; recorded: RecordedStep }) {
+function OtherStepTime({ advice, recorded: { mean_ms } }: { advice: Advice; recorded: RecordedStep }) {
   const host = hasSeveralHosts() ? ", each on its slowest host" : "";
-  const between = between_ms === null ? "" : `, and ${duration(between_ms)} pass before the next`;
   return (
     <p class="other-step-time">
-      {`This advice uses a step time of ${duration(advice.step_time_ms ?? mean_ms)}: from the start of a step to the ` +
-        "start of the next, without the known cost of recording. " +
-        `As recorded, the mean step takes ${duration(mean_ms)}${host}${between}.`}
+      {`This advice uses a step time of ${duration(advice.step_time_ms ?? mean_ms)}: the median, without the known ` +
+        `cost of recording. As recorded, the mean step takes ${duration(mean_ms)}${host}.`}
     </p>
   );
 }

@@ -30,7 +30,7 @@ function recordedStep(): RecordedStep | null {
   const mean_ms = fact("step_time_ms");
   return typeof mean_ms !== "number" || fact("steps_source") === "none" || host.value || steps.value
     ? null
-    : { mean_ms, between_ms: null };
+    : { mean_ms };
 }
 
 function All({ report }: ToolAnswer<"advice", AdviceReport>) {

@@ -1,5 +1,5 @@
 /** Links from the evidence of an item of advice to the same rows on the tools' pages. */
-import { CATEGORY_LABEL, isCategory } from "../../design/colours";
+import { CATEGORY_LABEL, isCategory, isCause } from "../../design/colours";
 import { linkTo } from "../../router";
 import type { EvidenceRow } from "../shared/reports";
 
@@ -15,7 +15,7 @@ function parametersOf(row: EvidenceRow): Record<string, string> {
     case "input-pipeline":
       return { "ops.filter": quoted("op", row.key) };
     case "steps":
-      return isCategory(row.key) ? { "steps.sort": `-${row.key}` } : {};
+      return isCause(row.key) ? { "steps.sort": `-${row.key}_ms` } : {};
     case "pod-viewer":
       return { "rows.filter": quoted("host", row.key) };
     case "syncs":

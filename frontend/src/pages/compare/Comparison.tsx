@@ -42,7 +42,7 @@ function Differences({ tool }: { tool: string }) {
   const { report, sections } = found.data;
   return (
     <>
-      <Verdict report={report} />
+      <Verdict report={report} predictions={linesOf(sections, "prediction")} />
       {report.breakdown && <TwoBars rows={report.breakdown} />}
       {report.tables.map((about, at) => (
         <Difference
@@ -56,6 +56,11 @@ function Differences({ tool }: { tool: string }) {
       ))}
     </>
   );
+}
+
+function linesOf(sections: readonly Section[], id: string): readonly string[] {
+  const found = sections.find((each) => each.id === id);
+  return found?.kind === "prose" ? found.lines : [];
 }
 
 function tableOf(sections: readonly Section[], id: string): TableSection | null {
@@ -112,7 +117,7 @@ function Elsewhere({ names }: { names: readonly string[] }) {
 const TONES = { faster: "better", slower: "worse", within_noise: "muted", unknown: "muted" };
 
 /** The verdict of `stepscope compare`, and the notes on whether the two are comparable. */
-function Verdict({ report }: { report: CompareReport }) {
+function Verdict({ report, predictions }: { report: CompareReport; predictions: readonly string[] }) {
   const [head, rest] = cut(report.verdict_text.replace(" -> ", " → "));
   const width = report.uncertainty_ms === null ? "" : ` ± ${report.uncertainty_ms}`;
   const value = report.difference_ms === null ? "" : `${report.difference_ms}${width} ms`;
@@ -134,6 +139,13 @@ function Verdict({ report }: { report: CompareReport }) {
         </strong>
         {rest}
       </p>
+      {predictions.length > 0 && (
+        <ul class="compare-notes" aria-label="What the advice predicted">
+          {predictions.map((text) => (
+            <li key={text}>{sentence(text)}</li>
+          ))}
+        </ul>
+      )}
       {keep.length > 0 && (
         <ul class="compare-notes" aria-label="To keep in mind">
           {keep.map((text) => (

@@ -1,7 +1,8 @@
 /** Whether training waits for its input, from the device side and from the host side. */
 import { useMemo } from "preact/hooks";
-import type { Cell, Report, ToolAnswer } from "../../api";
+import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
+import { partsOfRow } from "../../design/causes";
 import { CATEGORY_COLOUR, type Category, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
@@ -13,13 +14,12 @@ import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { ColumnGraph } from "../shared/ColumnGraph";
-import { isWithoutDevice, otherInput } from "../shared/differences";
+import { isWithoutDevice } from "../shared/differences";
 import { longestOps } from "../shared/examples";
 import { Findings } from "../shared/Findings";
 import { type StepLink, useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
-import { partsOfRow } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 
@@ -27,7 +27,6 @@ interface InputReport extends Report {
   readonly verdict: string;
   readonly level: string;
   readonly input_percent: number | null;
-  readonly median_step_percent: number | null;
   readonly summary: readonly string[];
   readonly largest: string | null;
   readonly host_breakdown_ms: Readonly<Record<string, number>>;
@@ -44,7 +43,6 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
   const waiting = figuresOf(sections, "waiting");
   // Only programs with a DataLoader, or with copies to a device, have some.
   const [loaders, copies] = [tableOf(sections, "loaders"), tableOf(sections, "copies")];
-  const other = otherInput(report.steps ?? [], waiting?.values.mean);
   return (
     <>
       <Summary report={report} sections={sections} />
@@ -70,12 +68,6 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
             section={waiting}
             {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})}
           />
-          {other !== null && (
-            <p class="muted apart">
-              {`The breakdown of the step counts ${duration(other)} as input: it counts time in which another ` +
-                "device works, or the host launches work while data is copied, as that work."}
-            </p>
-          )}
         </Card>
         {copies.row_count > 0 && <TableCard section={copies} tool="input-pipeline" />}
         <TableCard
@@ -96,86 +88,15 @@ const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [
   ...(["waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"] as const),
 ];
 
-/** Verdict, level, shares of a step and the largest part stand in the sentences above them. */
-const NOT_IN_THE_LINES = ["between_steps_percent", "input_time_ms"];
-
+/** Verdict, level, share of a step and the largest part stand in the sentences above them. */
 function Summary({ report, sections }: { report: InputReport; sections: Sections<"input-pipeline"> }) {
   const input = figuresOf(sections, "input");
   return (
     <Findings lines={report.summary}>
-      <GuideShare
-        account={input.values.median_step_percent}
-        guide={input.values.input_percent}
-        doc={input.fields.find((field) => field.name === "input_percent")?.doc ?? ""}
-      />
-      <FigureRow
-        section={input}
-        names={NOT_IN_THE_LINES}
-        labels={{ between_steps_percent: "Waiting between steps", input_time_ms: "Work of all input ops" }}
-      />
+      <FigureRow section={input} names={["input_time_ms"]} labels={{ input_time_ms: "Work of all input ops" }} />
     </Findings>
   );
 }
-
-/** The share by the guide's definition where the verdict reads another, and why they are not the same number. */
-function GuideShare({ account, guide, doc }: { account: Cell | undefined; guide: Cell | undefined; doc: string }) {
-  if (typeof account !== "number" || typeof guide !== "number") return null;
-  const [own, other] = [percent(account), percent(guide)];
-  return (
-    <div class="guide-share">
-      <p>
-        {own === other ? (
-          "The definition of the TensorFlow Profiler guide gives the same share."
-        ) : (
-          <>
-            The definition of the TensorFlow Profiler guide gives{" "}
-            <strong tabIndex={0} {...hint("Input by the guide", doc, `${guide} %`)}>
-              {other}
-            </strong>{" "}
-            instead: it counts{" "}
-            {guide > account
-              ? "all time in which a batch is fetched or copied to a device and no device computes, even if the step " +
-                "does not wait for it."
-              : "a moment in which several things run as the first of them in a fixed order, in which device compute " +
-                "and output come before input, and it leaves out the time between two steps."}
-          </>
-        )}
-      </p>
-      <details class="guide-breakdown">
-        <summary>The two definitions</summary>
-        <dl class="definitions">
-          {DEFINITIONS.map(([what, ours, theirs]) => (
-            <div key={what}>
-              <dt>{what}</dt>
-              <dd>
-                <strong>This verdict:</strong> {ours}
-              </dd>
-              <dd>
-                <strong>The guide:</strong> {theirs}
-              </dd>
-            </div>
-          ))}
-        </dl>
-        <p>The columns of each step below follow the guide, as XProf does.</p>
-      </details>
-    </div>
-  );
-}
-
-/** What differs; in the verdict's share; in the guide's. */
-const DEFINITIONS: readonly (readonly [string, string, string])[] = [
-  [
-    "What counts as input",
-    "time in which the step waits for its batch or for a copy to a device, and for nothing else",
-    "time in which a batch is awaited or data is copied to a device, and no device computes",
-  ],
-  [
-    "Which step",
-    "the median one, from its start to the start of the next, so a batch fetched between two steps counts",
-    "the mean of all complete steps, each from its start to its end",
-  ],
-  ["Several hosts", "the host with the longest median step", "each step on its slowest host"],
-];
 
 function DeviceSide({ report }: { report: InputReport }) {
   const link = useStepLinks();
@@ -188,7 +109,7 @@ function DeviceSide({ report }: { report: InputReport }) {
       class="grows"
     >
       {columns.length > 0 && (
-        <ColumnGraph label={`Time of ${columns.length} steps by category`} columns={columns} height={340} />
+        <ColumnGraph label={`Time of ${columns.length} steps by what they wait for`} columns={columns} height={340} />
       )}
     </Card>
   );

@@ -2,7 +2,8 @@
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import type { Column } from "../../charts/steps";
-import { CATEGORIES, CATEGORY_COLOUR, CATEGORY_LABEL } from "../../design/colours";
+import { causeParts, partsOfRow } from "../../design/causes";
+import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, type RowOf, type TableOf, tableOf } from "../../sections";
@@ -15,7 +16,6 @@ import { Findings } from "../shared/Findings";
 import { type StepLink, useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
-import { partsOfRow } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { usualColumns } from "../summary/StepsPage";
@@ -78,9 +78,7 @@ function OneStep({
   return (
     <Card
       title={`Step ${step}`}
-      note={[workersText(shown), isWorst && "in this step they differ most", "categories as the guide defines them"]
-        .filter(Boolean)
-        .join("; ")}
+      note={[workersText(shown), isWorst && "in this step they differ most"].filter(Boolean).join("; ")}
       actions={
         numbers.length > 1 && (
           <label class="slider">
@@ -103,7 +101,7 @@ function OneStep({
         <SlowestCard link={link} row={slowest ?? null} rows={shown} table={table} slowestTable={slowestTable} />
         <div>
           <ColumnGraph
-            label={`Step ${step} on ${shown.length} workers by category`}
+            label={`Step ${step} on ${shown.length} workers by what it waits for`}
             columns={columns}
             xName=""
             noun="worker"
@@ -153,7 +151,11 @@ function toColumn(row: Row, link: StepLink): Column {
   };
 }
 
-/** The slowest worker of the step, with its breakdown. */
+function docOfCause(table: TableOf<"pod-viewer", "rows">, cause: string): string {
+  return table.fields.find((field) => field.name === `${cause}_ms`)?.doc ?? "";
+}
+
+/** The slowest worker of the step, with what the step waits for there. */
 function SlowestCard({
   row,
   rows,
@@ -171,6 +173,9 @@ function SlowestCard({
   if (!own) return null;
   const parts = partsOfRow(own);
   const total = Number(own.duration_ms ?? 0);
+  const shown = causeParts(palette.value.surface).filter(({ key }) =>
+    rows.some((each) => (partsOfRow(each)[key] ?? 0) > 0),
+  );
   const behind = row?.behind_ms;
   return (
     <div class="pod-card">
@@ -186,16 +191,12 @@ function SlowestCard({
         </p>
       )}
       <ul class="legend column">
-        {CATEGORIES.filter((category) => rows.some((each) => (partsOfRow(each)[category] ?? 0) > 0)).map((category) => (
-          <li
-            key={category}
-            tabIndex={0}
-            {...hint(CATEGORY_LABEL[category], docOf(table, category), `${parts[category] ?? 0} ms`)}
-          >
-            <span class="swatch" style={{ background: CATEGORY_COLOUR[category] }} />
-            <span class="legend-name">{CATEGORY_LABEL[category]}</span>
-            <span class="legend-value">{duration(parts[category] ?? 0)}</span>
-            <span class="legend-share">{percent(total > 0 ? (100 * (parts[category] ?? 0)) / total : 0)}</span>
+        {shown.map(({ key, label, colour }) => (
+          <li key={key} tabIndex={0} {...hint(label, docOfCause(table, key), `${parts[key] ?? 0} ms`)}>
+            <span class="swatch" style={{ background: colour }} />
+            <span class="legend-name">{label}</span>
+            <span class="legend-value">{duration(parts[key] ?? 0)}</span>
+            <span class="legend-share">{percent(total > 0 ? (100 * (parts[key] ?? 0)) / total : 0)}</span>
           </li>
         ))}
       </ul>

@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Chart } from "../../charts/Chart";
-import { CATEGORY_PARTS, type Column, markCount, type Part, shownParts, stackedColumns } from "../../charts/steps";
+import { type Column, markCount, type Part, shownParts, stackedColumns } from "../../charts/steps";
+import { causeParts } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { setParams } from "../../router";
@@ -12,6 +13,7 @@ import { Icon } from "../../ui/icons";
 interface ColumnGraphProps {
   label: string;
   columns: readonly Column[];
+  /** What the columns are made of; the causes of the account if not given. */
   parts?: readonly Part[];
   /** The label under the axis. */
   xName?: string;
@@ -25,7 +27,7 @@ interface ColumnGraphProps {
 export function ColumnGraph({
   label,
   columns,
-  parts = CATEGORY_PARTS,
+  parts: given,
   xName = "step",
   noun = "step",
   mean_ms = null,
@@ -34,6 +36,7 @@ export function ColumnGraph({
 }: ColumnGraphProps) {
   const [picked, setPicked] = useState<number | null>(null);
   const look = palette.value;
+  const parts = useMemo(() => given ?? causeParts(look.surface), [given, look]);
   const at = picked !== null && picked < columns.length ? picked : null;
   const option = useMemo(
     () => stackedColumns(columns, { palette: look, parts, xName, mean_ms, picked: at, zoom: true }),
@@ -136,13 +139,7 @@ function Largest({ column, parts }: { column: Column; parts: readonly Part[] }) 
   );
 }
 
-export function PartLegend({
-  columns,
-  parts = CATEGORY_PARTS,
-}: {
-  columns: readonly Column[];
-  parts?: readonly Part[];
-}) {
+function PartLegend({ columns, parts }: { columns: readonly Column[]; parts: readonly Part[] }) {
   return (
     <ul class="legend inline">
       {shownParts(columns, parts).map((part) => (

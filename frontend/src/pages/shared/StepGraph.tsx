@@ -1,7 +1,6 @@
 /** Step times as stacked columns. */
 import { useMemo } from "preact/hooks";
 import { type Column, outliers } from "../../charts/steps";
-import { CATEGORIES } from "../../design/colours";
 import { ColumnGraph } from "./ColumnGraph";
 
 export interface GraphStep {
@@ -9,6 +8,7 @@ export interface GraphStep {
   readonly name: string;
   readonly duration_ms: number;
   readonly complete: boolean;
+  readonly usual: boolean;
   readonly parts: Readonly<Record<string, number>>;
   readonly foot: string;
   readonly href: string | null;
@@ -26,7 +26,7 @@ export function StepGraph({ steps, mean_ms, height = 260 }: StepGraphProps) {
   return (
     <div class="step-graph">
       <ColumnGraph
-        label={`Time of ${steps.length} steps by category`}
+        label={`Time of ${steps.length} steps by what they wait for`}
         columns={columns}
         mean_ms={mean_ms}
         height={height}
@@ -43,20 +43,16 @@ function toColumns(steps: readonly GraphStep[]): Column[] {
     title: step.name === String(step.step) ? `Step ${step.step}` : `Step ${step.step} · ${step.name}`,
     total_ms: step.duration_ms,
     parts: step.parts,
-    faint: !step.complete,
+    faint: !step.usual,
     outlier: odd[index] ?? false,
-    foot: [step.foot, step.complete ? "" : "partial: cut by the edge of the capture"].filter(Boolean).join(" · "),
+    foot: [step.foot, notCounted(step)].filter(Boolean).join(" · "),
     href: step.href,
     step: step.step,
   }));
 }
 
-/** The categories of a row, by name, with or without the unit in it. */
-export function partsOfRow(row: Readonly<Record<string, unknown>>): Record<string, number> {
-  const parts: Record<string, number> = {};
-  for (const category of CATEGORIES) {
-    const value = row[category] ?? row[`${category}_ms`];
-    if (typeof value === "number") parts[category] = value;
-  }
-  return parts;
+/** Why statistics do not count a step; empty if they do. */
+function notCounted(step: GraphStep): string {
+  if (step.usual) return "";
+  return step.complete ? "not counted: warm-up, or its end is not known" : "partial: cut by the edge of the capture";
 }

@@ -1,5 +1,4 @@
 /** Finds where two pages show different numbers for what looks like the same thing, so that the page can explain. */
-import type { Cell } from "../../api";
 import type { Advice, Row } from "./reports";
 
 /** From this share on, two numbers of three digits can be told apart. */
@@ -8,7 +7,6 @@ const VISIBLE = 0.005;
 /** Of the complete steps as they were recorded. */
 export interface RecordedStep {
   readonly mean_ms: number;
-  readonly between_ms: number | null;
 }
 
 /** For each advice the step as it was recorded, where the advice counts another time that none before it explains. */
@@ -25,12 +23,4 @@ export function toExplain(list: readonly Advice[], recorded: RecordedStep | null
 /** Whether the host itself computes, so that the host and not a device waits. */
 export function isWithoutDevice(steps: readonly Row[]): boolean {
   return steps.length > 0 && steps.every((row) => String(row.waiting_most).endsWith(" host"));
-}
-
-/** What the breakdown counts as input in a mean step, in ms, where that is not what the devices wait; else null. */
-export function otherInput(steps: readonly Row[], waiting: Cell | undefined): number | null {
-  const counted = steps.filter((row) => row.complete !== false).map((row) => row.input_ms);
-  if (typeof waiting !== "number" || !counted.length || !counted.every((time) => typeof time === "number")) return null;
-  const mean = counted.reduce((sum, time) => sum + time, 0) / counted.length;
-  return Math.abs(mean - waiting) > VISIBLE * waiting ? mean : null;
 }

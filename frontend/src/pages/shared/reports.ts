@@ -95,6 +95,7 @@ export type OverviewStep = Row & {
   readonly name: string;
   readonly duration_ms: number;
   readonly complete: boolean;
+  readonly usual: boolean;
   readonly slowest_host: string;
 };
 

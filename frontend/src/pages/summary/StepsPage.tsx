@@ -1,10 +1,11 @@
-/** Every step with its breakdown. */
+/** Every step, and what it waited for. */
 import { type TableSection, type ToolAnswer, useResource } from "../../api";
-import { isCategory } from "../../design/colours";
+import { isCause } from "../../design/colours";
 import { tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import { Card } from "../../ui/basics";
 import { useRowLinks } from "../shared/intervals";
+import { More } from "../shared/More";
 import type { OverviewReport, StepsReport } from "../shared/reports";
 import { StepGraph } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
@@ -31,17 +32,22 @@ function Steps({ report, sections }: ToolAnswer<"steps", StepsReport>) {
         links={links}
         columns={usualColumns(table)}
       />
+      <More title="As the guide defines it" note={GUIDE_NOTE} tables={["guide"]}>
+        <TableCard section={tableOf(sections, "guide")} tool="steps" id="guide" heading="Step-time breakdown" />
+      </More>
     </>
   );
 }
 
-/** Hides categories in which no step spent time, and names that only repeat the steps' numbers. */
+const GUIDE_NOTE = "the categories of the TensorFlow Profiler guide and XProf, which no verdict reads";
+
+/** Hides causes that no step has, and names that only repeat the steps' numbers. */
 export function usualColumns(table: TableSection): string[] {
   const valuesOf = (name: string) => table.columns?.[name] ?? [null];
   const numbers = valuesOf("step");
   const isEmpty = (name: string) =>
-    isCategory(name)
-      ? valuesOf(name).every((value) => value === 0)
+    isCause(name.replace(/_ms$/, ""))
+      ? valuesOf(name).every((value) => !value)
       : name === "name" && valuesOf(name).every((value, row) => value === String(numbers[row]));
   return table.fields.map((field) => field.name).filter((name) => !isEmpty(name));
 }

@@ -1,7 +1,7 @@
 /** The start page: why training is slow, what to change, the gain; then the evidence. */
 import { useMemo } from "preact/hooks";
 import type { Figures, ToolAnswer } from "../../api";
-import { partsOfCauses } from "../../design/causes";
+import { partsOfCauses, partsOfRow } from "../../design/causes";
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
@@ -16,10 +16,9 @@ import { StackedBars } from "../shared/Bars";
 import { type RecordedStep, toExplain } from "../shared/differences";
 import { useStepLinks } from "../shared/intervals";
 import type { OverviewReport } from "../shared/reports";
-import { type GraphStep, partsOfRow, StepGraph } from "../shared/StepGraph";
+import { type GraphStep, StepGraph } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
-import { betweenSteps, StepBar } from "./StepBar";
 import { TELLING_PERCENT, tellingTypes } from "./topOps";
 
 export default function SummaryPage() {
@@ -39,14 +38,14 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
   const where = Number(figuresOf(sections, "placement").values.device_op_percent ?? 0) > 0 ? "device" : "host";
   return (
     <div class="summary">
-      <Verdict report={report} sections={sections} steps={steps} />
+      <Verdict report={report} sections={sections} />
       <AdviceCards report={report} />
       {report.account_step && (
         <TableCard
           section={tableOf(sections, "step_account")}
           tool="overview"
           id="account"
-          heading="What the median step waits for"
+          heading={report.steps_source === "none" ? "What the capture waits for" : "What the median step waits for"}
           note={medianNote(report)}
           actions={<WhatIfButton />}
           plain
@@ -105,7 +104,7 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
 /** Which step the account is of. */
 function medianNote(report: OverviewReport): string {
   const step = report.account_step;
-  if (!step) return "";
+  if (!step || report.steps_source === "none") return "";
   const host = report.hosts.length > 1 ? ` on ${step.host}` : "";
   return `step ${step.step}${host}, the median of ${step.median_of}, to the start of the next`;
 }
@@ -123,6 +122,11 @@ function colourOfCause(sections: Sections<"overview">, surface: string, row: num
   return partsOfCauses(rows, surface).find((part) => part.key === rows[row]?.cause)?.colour ?? null;
 }
 
+function accountName(report: OverviewReport): { label: string; note: string } {
+  if (report.steps_source === "none") return { label: "Capture", note: "no steps were found" };
+  return { label: "Median step", note: `step ${report.account_step?.step}` };
+}
+
 /** The account of the median step as one bar. */
 function AccountBar({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
   const look = palette.value;
@@ -133,50 +137,13 @@ function AccountBar({ report, sections }: { report: OverviewReport; sections: Se
     <StackedBars
       label="Account of the median step"
       parts={parts}
-      rows={[{ key: "median", label: "Median step", note: `step ${report.account_step?.step}`, parts: times }]}
+      rows={[{ key: "median", ...accountName(report), parts: times }]}
     />
   );
 }
 
-function textOf(sections: Sections<"overview">, id: string): string {
-  const section = sections.find((each) => each.id === id);
-  return section?.kind === "prose" ? section.lines.join(" ") : "";
-}
-
-/** The step-time breakdown that the guide and XProf define, closed unless there is nothing else. */
-function GuideBreakdown({
-  report,
-  sections,
-  steps,
-}: {
-  report: OverviewReport;
-  sections: Sections<"overview">;
-  steps: readonly GraphStep[];
-}) {
-  const meaning = useMemo(() => meanings(sections), [sections]);
-  const between = betweenSteps(report.step_time_ms.mean, report.between_steps_percent);
-  const bar = <StepBar breakdown={report.breakdown_ms} meaning={meaning} steps={steps} between_ms={between} />;
-  if (!report.account_step) return bar;
-  return (
-    <details class="guide-breakdown">
-      <summary>{tableOf(sections, "breakdown").title}</summary>
-      <p class="muted">{textOf(sections, "breakdown_summary")}</p>
-      {bar}
-      <FigureRow section={figuresOf(sections, "step_time")} names={["input_bound_percent"]} />
-    </details>
-  );
-}
-
 /** The sentence, the bar, and the few figures that it stands on. */
-function Verdict({
-  report,
-  sections,
-  steps,
-}: {
-  report: OverviewReport;
-  sections: Sections<"overview">;
-  steps: readonly GraphStep[];
-}) {
+function Verdict({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
   const [head, rest] = splitVerdict(report.verdict_text);
   const mean = report.step_time_ms.mean;
   const median = report.account_step?.ms ?? null;
@@ -203,7 +170,6 @@ function Verdict({
         </p>
       )}
       {report.account_step && <AccountBar report={report} sections={sections} />}
-      <GuideBreakdown report={report} sections={sections} steps={steps} />
       <FigureRow
         section={figuresOf(sections, "step_time")}
         names={report.steps_source === "none" ? ["mean", "input_bound_percent"] : stepFigures(report)}
@@ -219,24 +185,13 @@ function Verdict({
 /** Without the cost of profiling, unless it is known: Stepscope's own captures know it, if steps came before them. */
 function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", "step_time">)[] {
   const cost = report.profiling_cost_percent === null ? [] : (["profiling_cost_percent"] as const);
-  // The account's share of input is in the bar above; the guide's is another number, and stands with its breakdown.
-  const input = report.account_step ? [] : (["input_bound_percent"] as const);
-  return ["mean", "std", "min", "max", "count", "between_steps_percent", ...input, ...cost];
+  return ["mean", "std", "min", "max", "count", "between_steps_percent", ...cost];
 }
 
 /** `highly input-bound: 33.4 % of ...` as its two halves. */
 function splitVerdict(text: string): [string, string] {
   const cut = text.indexOf(": ");
   return cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 2)];
-}
-
-function meanings(sections: Sections<"overview">): Record<string, string> {
-  const table = tableOf(sections, "breakdown");
-  const found: Record<string, string> = {};
-  table?.columns?.category?.forEach((category, row) => {
-    found[String(category)] = String(table.columns?.meaning?.[row] ?? "");
-  });
-  return found;
 }
 
 const SHOWN_BESIDE = 2;
@@ -266,7 +221,7 @@ function AdviceCards({ report }: { report: OverviewReport }) {
 
 function recordedStep(report: OverviewReport): RecordedStep | null {
   const mean_ms = report.steps_source === "none" ? null : report.step_time_ms.mean;
-  return mean_ms === null ? null : { mean_ms, between_ms: betweenSteps(mean_ms, report.between_steps_percent) };
+  return mean_ms === null ? null : { mean_ms };
 }
 
 /** The framework with its own spelling: `pytorch` as PyTorch. */
@@ -329,6 +284,7 @@ export function useGraphSteps(report: OverviewReport): GraphStep[] {
         name: step.name,
         duration_ms: step.duration_ms,
         complete: step.complete,
+        usual: step.usual,
         parts: partsOfRow(step),
         foot: report.hosts.length > 1 ? `slowest on ${step.slowest_host}` : "",
         href: link(step.step, step.slowest_host),

@@ -10,22 +10,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause, causes_of, own_work_of_steps
+from stepscope.analysis.account.causes import Cause, own_work_of_steps
 from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.devices import devices_text, idle_ps
-from stepscope.analysis.account.every_step import steps_among_others
+from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
-from stepscope.analysis.account.graph import NodeKind
-from stepscope.analysis.account.model import StepModel, model_of, spent_in_step
-from stepscope.analysis.account.pieces import OWN, Pieces, kinds_of, pieces_of_step
+from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.model import StepModel, model_of, usual_steps
+from stepscope.analysis.account.pieces import OWN, Pieces, kinds_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I64, U8, percentiles
+from stepscope.model.arrays import I64, U8, percentiles
 from stepscope.records import dataclass
 
-_MOST_SPREAD = 9  # steps that shares are compared over
 _OF_CODE = (
     Cause.PYTHON,
     Cause.INPUT,
@@ -74,7 +73,8 @@ class StepAccount:
     """Where the time of one host's median step goes.
 
     Attributes:
-        step: the step's number; step_ps: how long it took, from its start to the start of the next.
+        step: the step's number; has_steps: that is False where no steps were found, so that it is the whole capture.
+        step_ps: how long it took, from its start to the start of the next.
         rows: causes, the longest first; they add up to `step_ps`.
         replay_error_percent: how far the replayed median step is from the recorded one.
         unconnected_percent: the share of the step for which the model knows no reason.
@@ -84,11 +84,11 @@ class StepAccount:
         carries: whether forecasts may be made from the model; why_not: the reason if not.
         rivals: causes that take the place of the longest one when that is removed, the one that grows most first.
         noise_percent: for each cause by how much its share of a usual step may be off, in percent of the step: two
-            standard errors of the median over some usual steps, 9 at most.
+            standard errors of the median over the usual steps.
         mean_percent: for each cause its share of the time of these steps; something that only some steps do, such as
             saving, is in it.
-        own_ps: the mean time of these steps, or of all usual ones where hosts meet in collectives, without
-            communication; the host with the largest sets the pace of a session.
+        own_ps: the mean time of these steps without communication; the host with the largest sets the pace of a
+            session.
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
             line stands behind that cause.
     """
@@ -109,10 +109,22 @@ class StepAccount:
     mean_percent: dict[str, float]
     own_ps: int
     to_record: str | None = None
+    has_steps: bool = True
+
+    @property
+    def each_step(self) -> str:
+        """What it is of, in words that follow `of`."""
+        return "each step" if self.has_steps else "the capture"
+
+    @property
+    def the_step(self) -> str:
+        """The same where it was named before."""
+        return "the step" if self.has_steps else "the capture"
 
 
 def account_of(trace: HostTrace) -> StepAccount | None:
-    """The account of a host's median step, made once per trace; None where no steps were found."""
+    """The account of a host's median step, made once per trace; where no steps were found, that of the whole capture;
+    None where nothing takes time."""
     return trace.derived("step account", _account)
 
 
@@ -123,61 +135,54 @@ def account_without_culprits(trace: HostTrace) -> StepAccount | None:
 
 
 def _account(trace: HostTrace) -> StepAccount | None:
-    account, model = account_without_culprits(trace), model_of(trace)
-    if account is None or model is None:
+    account, found, model = account_without_culprits(trace), every_step(trace), model_of(trace)
+    if account is None or found is None:
         return None
-    pieces, cause = _median_pieces(model)
-    finder = PieceFinder(trace, model.graph, pieces)
+    pieces, cause = found.pieces_of_median()
+    finder = PieceFinder(trace, found.graph, pieces)
     rows = [_with_culprit(model, finder, cause, row) for row in account.rows]
-    return replace(account, rows=rows, rivals=_rivals(model, rows), to_record=_to_record(trace, rows))
+    rivals = _rivals(model, rows) if model is not None else []
+    return replace(account, rows=rows, rivals=rivals, to_record=_to_record(trace, rows))
 
 
-def _with_culprit(model: StepModel, finder: PieceFinder, causes: U8, row: AccountRow) -> AccountRow:
+def _with_culprit(model: StepModel | None, finder: PieceFinder, causes: U8, row: AccountRow) -> AccountRow:
     cause = Cause[row.cause.upper()]
     culprit = None if cause in _OF_NOTHING else finder.culprit(np.flatnonzero(causes == int(cause)))
-    return replace(row, culprit=culprit, gain_ps=gain_of_cause(model, cause))
-
-
-def _median_pieces(model: StepModel) -> tuple[Pieces, U8]:
-    """The pieces of the median step, and the cause of each."""
-    return model.trace.derived("pieces of the median step", lambda _: _cut_median_step(model))
-
-
-def _cut_median_step(model: StepModel) -> tuple[Pieces, U8]:
-    pieces = pieces_of_step(model.trace, model.graph, model.median)
-    return pieces, causes_of(model.trace, model.graph, pieces, model.threads)
+    return replace(row, culprit=culprit, gain_ps=None if model is None else gain_of_cause(model, cause))
 
 
 def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
-    model = model_of(trace)
-    if model is None:
+    found, model = every_step(trace), model_of(trace)
+    if found is None:
         return None
-    total = int(model.graph.recorded_step_ps[model.median])
-    pieces, cause = _median_pieces(model)
-    rows = _rows(model, pieces, cause)
-    unknown = sum(row.ps for row in rows if row.cause == Cause.UNKNOWN.name.lower())
-    some = _spent_in_some(model)
+    pieces, cause = found.pieces_of_median()
+    rows = _rows(found.graph, pieces, cause)
+    total, unknown = sum(row.ps for row in rows), sum(row.ps for row in rows if row.cause == "unknown")
+    why_not = "no steps were found" if model is None else model.why_not
+    usual = usual_steps(trace, found.graph)
+    spent = found.causes_ps()[usual]
     return StepAccount(
         host=trace.host,
-        step=int(steps_of(trace).number[model.graph.steps[model.median]]),
+        step=int(steps_of(trace).number[found.graph.steps[found.median]]),
+        has_steps=model is not None,
         step_ps=total,
         rows=rows,
-        replay_error_percent=model.error_percent,
+        replay_error_percent=None if model is None else model.error_percent,
         unconnected_percent=100.0 * unknown / total if total else 0.0,
-        steps=len(model.steps),
+        steps=len(usual),
         devices=devices_text(trace),
-        to_devices_ps=_copied_to_devices_ps(model, pieces, cause),
-        carries=model.why_not is None,
-        why_not=model.why_not,
+        to_devices_ps=_copied_to_devices_ps(trace, found, pieces, cause),
+        carries=why_not is None,
+        why_not=why_not,
         rivals=[],
-        noise_percent=_noise_percent(*some),
-        mean_percent=_mean_percent(*some),
-        own_ps=_mean_own_ps(trace, some[0]),
+        noise_percent=_noise_percent(spent),
+        mean_percent=_mean_percent(spent),
+        own_ps=round(float(own_work_of_steps(spent).mean())),
     )
 
 
-def _rows(model: StepModel, pieces: Pieces, cause: U8) -> list[AccountRow]:
-    total, idle = np.zeros(len(Cause), np.int64), idle_ps(model.graph, pieces)
+def _rows(graph: Graph, pieces: Pieces, cause: U8) -> list[AccountRow]:
+    total, idle = np.zeros(len(Cause), np.int64), idle_ps(graph, pieces)
     np.add.at(total, cause, pieces.end_ps - pieces.start_ps)
     order = [each for each in np.argsort(-total, kind="stable").tolist() if total[each] > 0]
     return [
@@ -192,11 +197,11 @@ def _rows(model: StepModel, pieces: Pieces, cause: U8) -> list[AccountRow]:
     ]
 
 
-def _copied_to_devices_ps(model: StepModel, pieces: Pieces, cause: U8) -> int:
+def _copied_to_devices_ps(trace: HostTrace, found: EveryStep, pieces: Pieces, cause: U8) -> int:
     """The time of a step that copies to a device take: on the device, or on the thread that makes them."""
     copies = (cause == Cause.COPY) & (pieces.edge == OWN)
-    work = model.graph.kind[pieces.node] == NodeKind.WORK
-    copies &= ~work | (kinds_of(model.trace, pieces.event) == EventKind.COPY_HOST_TO_DEVICE)
+    work = found.graph.kind[pieces.node] == NodeKind.WORK
+    copies &= ~work | (kinds_of(trace, pieces.event) == EventKind.COPY_HOST_TO_DEVICE)
     return int((pieces.end_ps - pieces.start_ps)[copies].sum())
 
 
@@ -218,37 +223,18 @@ def _to_record(trace: HostTrace, rows: list[AccountRow]) -> str | None:
     return f"to see the line of code behind it, {remedy(PYTHON_CALLS, trace.framework)}"
 
 
-def _spent_in_some(model: StepModel) -> tuple[F64, I64]:
-    """What some usual steps, the median one among them, were spent on: float64 of shape (steps, causes) and int64 of
-    shape (steps,), how long each took; ps."""
-    count = min(len(model.steps), _MOST_SPREAD)
-    chosen = model.steps[np.linspace(0, len(model.steps) - 1, count).round().astype(np.int64)]
-    length = model.graph.recorded_step_ps
-    steps = [step for step in dict.fromkeys([model.median, *chosen.tolist()]) if length[step] > 0]
-    spent = np.array([spent_in_step(model, step) for step in steps]).reshape(len(steps), len(Cause))
-    return spent, length[np.array(steps, np.int64)]
-
-
-def _noise_percent(spent: F64, step_ps: I64) -> dict[str, float]:
+def _noise_percent(spent: I64) -> dict[str, float]:
     """Two standard errors of the median share of each cause.
 
     The deviation of a share is read off its quartiles, which one slow step does not move.  A normal deviation is
     assumed, for which the quartiles are 1.349 deviations apart and the error of a median of n is 1.253 deviations over
     the root of n.
     """
-    if not len(spent):
-        return {}
-    low, high = percentiles(100.0 * spent / step_ps[:, None], (25, 75))
+    low, high = percentiles(100.0 * spent / np.maximum(spent.sum(axis=1, keepdims=True), 1), (25, 75))
     noise = (2 * 1.253 / 1.349 / np.sqrt(len(spent)) * (high - low)).tolist()
     return {cause.name.lower(): noise[cause] for cause in Cause if noise[cause] > 0}
 
 
-def _mean_percent(spent: F64, step_ps: I64) -> dict[str, float]:
-    mean = (100.0 * spent.sum(axis=0) / max(int(step_ps.sum()), 1)).tolist()
+def _mean_percent(spent: I64) -> dict[str, float]:
+    mean = (100.0 * spent.sum(axis=0) / max(int(spent.sum()), 1)).tolist()
     return {cause.name.lower(): mean[cause] for cause in Cause if mean[cause] > 0}
-
-
-def _mean_own_ps(trace: HostTrace, spent: F64) -> int:
-    usual = [step.own_ps for step in steps_among_others(trace) if step.usual]
-    own = np.array(usual) if usual else own_work_of_steps(spent.astype(np.int64))
-    return round(float(own.mean())) if len(own) else 0

@@ -6,6 +6,8 @@ steps were found, the whole capture counts as one.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from stepscope import kernels
@@ -18,10 +20,11 @@ from stepscope.analysis.account.pieces import Pieces, pieces_of_steps
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, U8, Mask
+from stepscope.model.arrays import I64, U8
 from stepscope.records import dataclass
 
 _MEETINGS = (EventKind.COLLECTIVE, EventKind.COLLECTIVE_CALL)
@@ -60,6 +63,11 @@ class EveryStep:
         found = np.zeros((len(self.graph.steps), len(Cause)), np.int64)
         kernels.ops.sum_by_pair(self.step, self.cause, ps, found)
         return found
+
+    def pieces_of_median(self) -> tuple[Pieces, U8]:
+        """The pieces of the median step, and the cause of each."""
+        here = self.step == self.median
+        return self.pieces.take(here), self.cause[here]
 
     def longest_causes(self, start_ps: I64, end_ps: I64) -> list[str | None]:
         """The cause that takes most of each of a few intervals; None where half of one is outside of steps."""
@@ -110,6 +118,15 @@ class CausesOfStep:
 def every_step(trace: HostTrace) -> EveryStep | None:
     """The pieces of all steps of a host, made once per trace; None where nothing takes time."""
     return trace.derived("account of every step", _every_step)
+
+
+def accounted_steps(trace: HostTrace) -> StepsOfHost:
+    """The steps of a host, each with its account."""
+    host, found = steps_of_host(trace), every_step(trace)
+    if found is None:
+        return host
+    rows = [replace(row, causes_ps=causes) for row, causes in zip(host.rows, found.causes_ps().tolist(), strict=True)]
+    return replace(host, rows=rows)
 
 
 def causes_of_steps(trace: HostTrace) -> list[CausesOfStep]:
@@ -184,9 +201,8 @@ def _every_step(trace: HostTrace) -> EveryStep | None:
     cause = causes_of(trace, graph, pieces, threads_of(trace))
     bounds = graph.end_ps[graph.bounds]
     step = np.searchsorted(bounds, pieces.start_ps, side="right") - 1
+    steps = steps_of(trace)  # which may be apart
+    start, end = steps.start_ps[graph.steps[step]], steps.until_ps[graph.steps[step]]
+    pieces = replace(pieces, start_ps=np.maximum(pieces.start_ps, start), end_ps=np.minimum(pieces.end_ps, end))
     lasts = pieces.end_ps > pieces.start_ps
-    return EveryStep(graph, _take(pieces, lasts), step[lasts], cause[lasts], median_step(trace, graph))
-
-
-def _take(pieces: Pieces, rows: Mask) -> Pieces:
-    return Pieces(*(column[rows] for column in vars(pieces).values()))
+    return EveryStep(graph, pieces.take(lasts), step[lasts], cause[lasts], median_step(trace, graph))

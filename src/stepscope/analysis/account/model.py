@@ -11,7 +11,7 @@ from stepscope.analysis.account.pieces import way_through
 from stepscope.analysis.account.replay import Replay, replay, replay_error_percent
 from stepscope.analysis.account.shares import Shares, shares_of, spent_on
 from stepscope.analysis.account.threads import Threads, threads_of
-from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
+from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
@@ -52,25 +52,16 @@ def model_of(trace: HostTrace) -> StepModel | None:
 
 
 def usual_steps(trace: HostTrace, graph: Graph) -> I64:
-    """Steps of the graph that no edge of the capture cuts, without the first ones that compile; all if none is left."""
-    steps = steps_of(trace)
-    whole = np.flatnonzero(steps.complete[graph.steps])
-    whole = whole if len(whole) else np.arange(len(graph.steps))
-    rest = whole[count_warm_up_steps(trace) :]
-    usual: I64 = rest if len(rest) else whole
-    return usual
+    """Steps of the graph that no edge of the capture cuts, without the first ones that compile; all without any."""
+    usual = np.flatnonzero(is_usual(trace)[graph.steps])
+    return usual if len(usual) else np.arange(len(graph.steps))
 
 
 def median_step(trace: HostTrace, graph: Graph) -> int:
     """The step that stands for the others: the median of the usual steps, the shorter of two in the middle."""
     steps = usual_steps(trace, graph)
-    return int(steps[np.argsort(graph.recorded_step_ps[steps], kind="stable")[(len(steps) - 1) // 2]])
-
-
-def spent_in_step(model: StepModel, step: int) -> F64:
-    """What a step was spent on, as recorded: float64 of shape (causes,), ps."""
-    way = way_through(model.graph, step, model.graph.start_ps, model.graph.end_ps)
-    return spent_on(model.graph, model.threads, model.shares.own_ps, model.graph.own_ps, way)
+    length = steps_of(trace).length_ps[graph.steps[steps]]
+    return int(steps[np.argsort(length, kind="stable")[(len(steps) - 1) // 2]])
 
 
 def _model(trace: HostTrace) -> StepModel | None:
@@ -83,6 +74,8 @@ def _model(trace: HostTrace) -> StepModel | None:
     spent = spent_on(graph, threads, shares.own_ps, graph.own_ps, way)
     error = replay_error_percent(graph, now, steps)
     why_not = _why_not(graph, steps, error, float(spent[Cause.UNKNOWN]), int(length[median]))
+    if (2 * steps_of(trace).length_ps[graph.steps[steps]] < length[steps]).any():
+        why_not = "the steps do not follow each other"
     return StepModel(trace, graph, threads, shares, steps, median, now, spent, error, why_not)
 
 

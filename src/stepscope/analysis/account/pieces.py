@@ -11,7 +11,7 @@ from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, U8
+from stepscope.model.arrays import I32, I64, U8, Mask
 from stepscope.records import dataclass
 
 OWN, PAUSE = -1, -2  # in place of an edge: a node's own time, and the pause after the node before it on its line
@@ -36,6 +36,10 @@ class Pieces:
 
     def __len__(self) -> int:
         return len(self.start_ps)
+
+    def take(self, rows: I64 | Mask) -> Pieces:
+        """Some of the pieces."""
+        return Pieces(*(column[rows] for column in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,6 @@ def way_through(graph: Graph, step: int, start_ps: I64, end_ps: I64) -> Way:
     return Way(start, end, node, edge)
 
 
-def pieces_of_step(trace: HostTrace, graph: Graph, step: int) -> Pieces:
-    """The pieces of a step, from its end back to its start."""
-    return _cut_at_events(trace, graph, _uncut_pieces(graph, step))
-
-
 def pieces_of_steps(trace: HostTrace, graph: Graph) -> Pieces:
     """The pieces of all steps; which of them each belongs to, its times tell."""
     return _cut_at_events(trace, graph, _join_pieces([_uncut_pieces(graph, step) for step in range(len(graph.steps))]))
@@ -94,7 +93,7 @@ def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
     """The same with the own time of threads cut wherever the innermost event changes."""
     on_thread = (pieces.edge == OWN) & (graph.kind[pieces.node] != NodeKind.WORK) & (graph.line[pieces.node] >= 0)
     kept = np.flatnonzero(~on_thread)
-    parts = [Pieces(*(column[kept] for column in vars(pieces).values()))]
+    parts = [pieces.take(kept)]
     line = graph.line[pieces.node]
     for each in numbers_in(line[on_thread]):
         rows = np.flatnonzero(on_thread & (line == each))

@@ -34,6 +34,9 @@ FIELDS: tuple[Field, ...] = (
     Field("culprit_ms", "ms", "the part of the cause's time that it takes"),
     Field("meaning", "text", "when a moment has that cause", "str", Role.MEANING),
 )
+CAUSE_FIELDS: tuple[Field, ...] = tuple(
+    Field(f"{cause.name.lower()}_ms", "ms", f"time of the step in which {MEANING[cause]}") for cause in MEANING
+)
 SENTENCE_OF: dict[str, str] = {
     "unknown": "unexplained",
     "input": "input",
@@ -102,6 +105,11 @@ def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
     )
 
 
+def cause_cells(causes_ps: Sequence[int]) -> dict[str, Cell]:
+    """The account of a step as cells of CAUSE_FIELDS; unknown without one."""
+    return {f"{each.name.lower()}_ms": round_ms(causes_ps[each]) if causes_ps else None for each in Cause}
+
+
 def account_sentence(account: StepAccount | None) -> str | None:
     """What most of a step is spent on, and where: one line; None without an account."""
     if account is None or not account.rows:
@@ -118,17 +126,17 @@ def cause_sentence(account: StepAccount, row: AccountRow, step_ps: float = 0) ->
     """
     culprit, percent_of_step = row.culprit, 100.0 / (step_ps or account.step_ps)
     if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
-        share = f"{percent_of_step * row.ps:.1f} % of each step is"
+        share = f"{percent_of_step * row.ps:.1f} % of {account.each_step} is"
         return f"{share} {cause_words(row.cause)}{_while_idle(account, row, ',')}"
     if culprit.ps >= _NEARLY_ALL * row.ps:
         is_its_own = culprit.file is not None and row.cause not in _NOT_OF_THE_CULPRIT
         work = "" if is_its_own else f"{cause_words(row.cause)}: "
-        share = f"{percent_of_step * culprit.ps:.1f} % of each step is {work}"
+        share = f"{percent_of_step * culprit.ps:.1f} % of {account.each_step} is {work}"
         idle = _while_idle(account, row, ", which runs" if is_its_own else ",")
         return f"{share}{describe_culprit(culprit)}{idle}"
     part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
-    share = f"{percent_of_step * row.ps:.1f} % of each step is {cause_words(row.cause)}"
-    part_share = f"{percent_of_step * culprit.ps:.1f} % of the step"
+    share = f"{percent_of_step * row.ps:.1f} % of {account.each_step} is {cause_words(row.cause)}"
+    part_share = f"{percent_of_step * culprit.ps:.1f} % of {account.the_step}"
     return f"{share}{_while_idle(account, row, ',')}; {part} {describe_culprit(culprit, part_share)}"
 
 

@@ -125,7 +125,7 @@ def _limit_sentence(limit: _Limit, account: StepAccount) -> str:
     """The sentence of its longest cause."""
     row, ps = max(limit.parts, key=lambda part: part[1])
     if limit.verdict == INPUT and row.cause == "copy":
-        return f"{100.0 * ps / account.step_ps:.1f} % of each step is copies to the device"
+        return f"{100.0 * ps / account.step_ps:.1f} % of {account.each_step} is copies to the device"
     return cause_sentence(account, row)
 
 
@@ -186,7 +186,7 @@ def _describe_whole_share(limit: _Limit, account: StepAccount) -> str:
         return ""
     *most, last = [_part_words(limit, row) for row, ps in parts if 100.0 * ps / account.step_ps >= _WORTH_SAYING]
     causes = f"{', '.join(most)} and {last}" if most else last
-    return f" ({limit.percent:.1f} % of each step, {causes})"
+    return f" ({limit.percent:.1f} % of {account.each_step}, {causes})"
 
 
 def _part_words(limit: _Limit, row: AccountRow) -> str:

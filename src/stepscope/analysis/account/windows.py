@@ -11,10 +11,8 @@ from stepscope.analysis.steps.find_steps import HostSteps
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask, distinct, median
+from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
-
-_CLOSE = 0.01  # of a step: a last step whose mark ends where the next would start is whole
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,9 @@ class StepBounds:
     """Where steps start and end.
 
     Attributes:
-        time_ps: int64 of shape (steps + 1,), the bounds.
+        time_ps: int64 of shape (steps + 1,), the bounds: where steps start; where they end, after the first, if they do
+            not follow each other.
+        apart: they do not.
         steps: int64 of shape (steps,), rows of the host's steps.
         complete: bool of shape (steps,), steps that the capture's edge does not cut.
         mark_line: the line of the marks, -1 where steps have none.
@@ -33,6 +33,7 @@ class StepBounds:
     """
 
     time_ps: I64
+    apart: bool
     steps: I64
     complete: Mask
     mark_line: int
@@ -88,6 +89,9 @@ class StepBounds:
                 np.where(found < 0, finder.ending_by(line, self.time_ps), -1), bound, 0, EdgeKind.BOUND, False
             )
             return [starts, done]
+        ends = self._last_work_edges(queues, first_work, bound[1:] if self.apart else bound[-1:])
+        if self.apart:
+            return [ends]
         order = np.argsort(queues.start_ps, kind="stable")
         at = np.searchsorted(queues.start_ps[order], self.time_ps[:-1])
         found = np.append(order, -1)[at]
@@ -95,28 +99,26 @@ class StepBounds:
         starts = Edges.of(
             np.where(found >= 0, first_work + found, -1), bound[:-1], -late, EdgeKind.BOUND, False, after_start=True
         )
-        lines = np.array(numbers_in(queues.line), np.int32)
-        last = NodeFinder(queues.line, queues.start_ps, queues.end_ps).ending_by(
-            lines, np.full(len(lines), self.time_ps[-1])
-        )
-        work = first_work + last[last >= 0]
-        ends = Edges.of(work, np.full(len(work), bound[-1]), 0, EdgeKind.BOUND, False)
         return [starts, ends]
+
+    def _last_work_edges(self, queues: Queues, first_work: int, bound: I64) -> Edges:
+        """The last bounds wait for what each queue has done last by then."""
+        lines = np.array(numbers_in(queues.line), np.int32)
+        line, target = np.tile(lines, len(bound)), np.repeat(bound, len(lines))
+        time = np.repeat(self.time_ps[len(self.time_ps) - len(bound) :], len(lines))
+        last = NodeFinder(queues.line, queues.start_ps, queues.end_ps).ending_by(line, time)
+        return Edges.of(np.where(last >= 0, first_work + last, -1), target, 0, EdgeKind.BOUND, False)
 
 
 def bounds_of(trace: HostTrace, steps: HostSteps) -> StepBounds:
     """The bounds of a host's steps; at least one step."""
-    time, count = steps.start_ps, len(steps.number)
-    length = np.diff(time)
-    gap = time[1:] - steps.end_ps[:-1]
-    keeps_last = count == 1 or median(gap) <= _CLOSE * median(length)
-    if keeps_last:
-        time = np.append(time, max(int(steps.end_ps[-1]), int(time[-1])))
+    apart = bool(steps.line < 0 and (steps.until_ps[:-1] < steps.start_ps[1:]).any())
+    time = np.append(steps.start_ps[:1], steps.until_ps) if apart else np.append(steps.start_ps, steps.until_ps[-1])
     mark = _mark_times(trace, steps, len(time))
     line, bound, last = _last_work(trace, steps, len(time))
     rows = np.arange(len(time) - 1)
-    host = _starting_thread(trace, time) if steps.line < 0 else -1
-    return StepBounds(time, rows, steps.complete[rows], steps.line, host, mark, line, bound, last)
+    host = _starting_thread(trace, time) if steps.line < 0 and not apart else -1
+    return StepBounds(time, apart, rows, steps.complete[rows], steps.line, host, mark, line, bound, last)
 
 
 def _starting_thread(trace: HostTrace, time: I64) -> int:

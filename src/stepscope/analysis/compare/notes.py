@@ -95,7 +95,7 @@ def _other_steps(before: Side, after: Side) -> list[str]:
     notes = []
     if one.steps_source != other.steps_source:
         notes.append(f"steps were found in different ways: before, {one.steps_how}; after, {other.steps_how}")
-    if not (before.complete_steps and after.complete_steps):
+    if not (before.usual_steps and after.usual_steps):
         notes.append("one side has no steps, so totals are those of the captures, and a longer capture has more")
     return notes
 

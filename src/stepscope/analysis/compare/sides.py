@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from stepscope.analysis.account.steps_tool import StepsReport
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import tool_named
-from stepscope.analysis.steps.steps_tool import StepsReport
 from stepscope.records import dataclass
 from stepscope.report import Cell, Report
 
-if TYPE_CHECKING:
-    from stepscope.analysis.waits.critical_path_tool import CriticalPathReport
-
-BASE_TOOLS = ("overview", "steps", "critical-path", "op-shapes")
-"""The tools that every comparison needs: for the step times, what steps wait for, and notes on what makes comparing
-hard."""
+BASE_TOOLS = ("overview", "steps", "op-shapes")
+"""The tools that every comparison needs: for the step times, and notes on what makes comparing hard."""
 
 MOST_OUTSIDE_PERCENT = 1.0
 """If at least this share of op time is outside of the steps, totals count the steps alone."""
@@ -52,11 +48,6 @@ class Side:
         return cast(StepsReport, self.reports["steps"])
 
     @property
-    def path_of_steps(self) -> CriticalPathReport:
-        """What the steps wait for, by cause."""
-        return cast("CriticalPathReport", self.reports["critical-path"])
-
-    @property
     def hosts(self) -> tuple[str, ...]:
         """The hosts that the reports cover."""
         return self.overview.hosts
@@ -87,14 +78,10 @@ class Side:
         return (self.within_steps.get(tool) if within_steps else None) or self.reports[tool]
 
     @cached_property
-    def complete_steps(self) -> tuple[tuple[int, dict[str, Cell]], ...]:
-        """The steps that are compared, with their places in the overview: the complete ones, or all if none is.
-
-        Empty if the whole capture counts as one step.
-        """
+    def usual_steps(self) -> tuple[dict[str, Cell], ...]:
+        """The steps that are compared: those that statistics count; empty if the whole capture counts as one step."""
         rows = () if self.overview.steps_source == "none" else self.overview.step_rows
-        complete = tuple((at, row) for at, row in enumerate(rows) if row["complete"])
-        return complete or tuple(enumerate(rows))
+        return tuple(row for row in rows if row["usual"])
 
 
 def side_of(run: str, path: str, ask: Ask, tools: Sequence[str]) -> Side:

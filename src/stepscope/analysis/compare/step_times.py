@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from stepscope.analysis.account.causes import MEANING
+from stepscope.analysis.account.shown import account_rows
 from stepscope.analysis.compare.differences import (
     DifferenceTable,
     amount,
     change_cells,
     find_differences,
     make_table,
-    mean_of,
 )
 from stepscope.analysis.compare.sides import Side
 from stepscope.analysis.compare.welch import sample_of
-from stepscope.report import Comparable, Field, Role, round_6
+from stepscope.report import Comparable, Field, Role
 
 _NO_STEPS = "no steps on one side or on both"
 _PLACES = (
@@ -31,52 +31,9 @@ _PLACES = (
 )
 
 
-# -- times and gaps ------------------------------------------------------------------------------------------------
-
-
 def step_times(side: Side) -> list[float]:
-    """The time from each step to the next in ms.
-
-    The last step has no next one.  It gets the mean gap of the others, so that the mean covers steps and gaps.
-    """
-    gaps = step_gaps(side)
-    mean_gap = mean_of(gap for gap in gaps if gap is not None)
-    return [
-        amount(row["duration_ms"]) + (mean_gap if gap is None else gap)
-        for (_, row), gap in zip(side.complete_steps, gaps, strict=True)
-    ]
-
-
-def step_gaps(side: Side) -> tuple[float | None, ...]:
-    """The time in ms from the end of each compared step to the start of the next, on the host on which it is longest.
-
-    None after the last step and where steps in between were left out.  0 if the steps are not those of one thread.
-    """
-    if side.overview.step_time_ms["between_steps_percent"] is None:
-        return (0.0,) * len(side.complete_steps)
-    by_host = _steps_by_host(side.steps.rows)
-    gaps = {host: _find_gaps(rows) for host, rows in by_host.items()}
-    return tuple(gaps[str(row["slowest_host"])][at] for at, row in side.complete_steps)
-
-
-def _steps_by_host(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    ordered = sorted(rows, key=lambda row: str(row["host"]))  # stable: the steps of a host keep their order
-    return {host: list(own) for host, own in groupby(ordered, key=lambda row: str(row["host"]))}
-
-
-def _find_gaps(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
-    """The time from the end of each step of a host to the start of the next.
-
-    None after the last one, and where the step numbers show that others lie in between: they are equal, or differ by
-    more than those of neighbours.
-    """
-    differences = [following["step"] - step["step"] for step, following in pairwise(rows)]
-    stride = min((difference for difference in differences if difference > 0), default=0)
-    gaps = [
-        max(round_6(after["start_ms"] - row["start_ms"] - row["duration_ms"]), 0.0) for row, after in pairwise(rows)
-    ]
-    known = [difference < 0 or 0 < difference <= stride for difference in differences]
-    return [*(gap if here else None for gap, here in zip(gaps, known, strict=True)), None]
+    """The time of each usual step in ms, from its start to the start of the next."""
+    return [amount(row["duration_ms"]) for row in side.usual_steps]
 
 
 # -- where the time goes -------------------------------------------------------------------------------------------
@@ -84,10 +41,11 @@ def _find_gaps(rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
 
 def _causes(side: Side) -> Iterator[dict[str, Any]]:
     """The median step by cause of its account, with the time in every usual step; the causes add up to that step."""
-    path = side.path_of_steps
-    for row in path.parts:
-        samples = [amount(step[f"{row['part']}_ms"]) for step in path.usual_steps]
-        yield {"cause": row["part"], "ms": row["ms"], "samples": samples, "meaning": row["meaning"]}
+    median = {str(row["cause"]): amount(row["ms"]) for row in account_rows(side.overview.account)}
+    meanings = {cause.name.lower(): meaning for cause, meaning in MEANING.items()}
+    for name, meaning in sorted(meanings.items(), key=lambda item: -median.get(item[0], 0.0)):
+        samples = [amount(step[f"{name}_ms"]) for step in side.usual_steps]
+        yield {"cause": name, "ms": median.get(name, 0.0), "samples": samples, "meaning": meaning}
 
 
 _BREAKDOWN = Comparable(
@@ -122,7 +80,7 @@ _SPREAD = Comparable(
 
 def compare_breakdowns(before: Side, after: Side, within_noise: bool) -> DifferenceTable:
     """How the median step differs by cause of its account; no rows if a side has no steps."""
-    if not (before.complete_steps and after.complete_steps):
+    if not (before.usual_steps and after.usual_steps):
         return make_table("overview", _BREAKDOWN, ())
     return find_differences("overview", _BREAKDOWN, before, after, None, within_noise)
 

@@ -132,7 +132,7 @@ def step_samples(session: Session, figure: str, take: str = "", per_step: bool |
         return tuple(step_times(session.side))
     found = parse_figure(figure)
     if read_figure(session, figure, take, per_step).is_absent:
-        return (0.0,) * len(session.side.complete_steps)
+        return (0.0,) * len(session.side.usual_steps)
     return tuple(_samples_in_reports(session, found) or _samples_of_blocks(session, figure, take, per_step))
 
 
@@ -228,10 +228,10 @@ def _divide(reading: Reading, steps: float) -> Reading:
 def _samples_in_reports(session: Session, found: FigureId) -> Sequence[float]:
     """The figure in each step, where a report has it."""
     if (found.tool, found.section, found.column) == ("overview", "step_time", "mean"):
-        return [float(row["duration_ms"]) for _, row in session.side.complete_steps]  # type: ignore[arg-type]
+        return [float(row["duration_ms"]) for row in session.side.usual_steps]  # type: ignore[arg-type]
     if (found.tool, found.section, found.column) == ("overview", "step_account", "ms") and found.where[:1]:
         cause = dict(found.where).get("cause", "")
-        steps = session.side.path_of_steps.usual_steps
+        steps = session.side.usual_steps
         return [float(step[f"{cause}_ms"]) for step in steps if f"{cause}_ms" in step]  # type: ignore[arg-type]
     table = next((one for one in session.ask(found.tool, None).sections() if one.id == found.section), None)
     if isinstance(table, Rows) and _is_of_steps(table):
@@ -242,7 +242,7 @@ def _samples_in_reports(session: Session, found: FigureId) -> Sequence[float]:
 
 def _samples_of_blocks(session: Session, figure: str, take: str, per_step: bool | None) -> Iterator[float]:
     """The figure in each of a few groups of successive steps; nothing if there are too few steps."""
-    numbers = [int(row["step"]) for _, row in session.side.complete_steps]  # type: ignore[arg-type]
+    numbers = [int(row["step"]) for row in session.side.usual_steps]  # type: ignore[arg-type]
     if len(numbers) < 2 or len(set(numbers)) < len(numbers):
         return
     found = parse_figure(figure)

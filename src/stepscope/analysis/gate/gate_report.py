@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from stepscope.analysis.compare.compare import compare
 from stepscope.analysis.compare.compare_report import CompareReport
+from stepscope.analysis.compare.foretold import foretold_lines
 from stepscope.analysis.gate.budgets import Budget
 from stepscope.analysis.gate.figures import Session
 from stepscope.analysis.gate.judge import (
@@ -56,7 +57,8 @@ class GateReport(Report):
         verdict_text: the same in a sentence.
         rows: the checks; see FIELDS.
         sessions: the names of the sessions before and after.
-        notes: what makes the two sides hard to compare, and what the step time did, one sentence each.
+        foretold: what the advice on the session before predicted, and what came, as of `compare`.
+        notes: what the step time did, what came of the advice, and what makes the two sides hard to compare.
         findings: broken budgets and the advice of the session after, each with its line where one is known.
     """
 
@@ -66,6 +68,7 @@ class GateReport(Report):
     verdict_text: str
     rows: tuple[dict[str, Cell], ...]
     sessions: tuple[tuple[str, ...], tuple[str, ...]]
+    foretold: tuple[dict[str, Cell], ...]
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
 
@@ -77,6 +80,7 @@ class GateReport(Report):
             "before": list(self.sessions[0]),
             "after": list(self.sessions[1]),
             "rows": list(self.rows),
+            "foretold": list(self.foretold),
             "notes": list(self.notes),
             "findings": [_finding_json(finding) for finding in self.findings],
         }
@@ -123,13 +127,16 @@ def make_gate_report(
         verdict_text=_verdict_text(checks),
         rows=tuple(map(_row, checks)),
         sessions=(tuple(one.side.run for one in before), tuple(one.side.run for one in after)),
+        foretold=() if compared is None else compared.foretold,
         notes=(*_notes(compared), *find_all_doubts(before, after)),
         findings=(*_budget_findings(checks, last.overview, compared), *_advice_findings(last.overview)),
     )
 
 
 def _notes(compared: CompareReport | None) -> tuple[str, ...]:
-    return () if compared is None else (f"step time: {compared.verdict_text}", *compared.notes)
+    if compared is None:
+        return ()
+    return (f"step time: {compared.verdict_text}", *foretold_lines(compared.foretold), *compared.notes)
 
 
 def _verdict(checks: Sequence[Check]) -> str:

@@ -7,15 +7,14 @@ PyTorch DataLoader and the ops inside them. Where Stepscope recorded the worker 
 also says what they do: the time for a batch, the function that takes most of it, whether the loop waits for them, and
 how many would keep up.
 
-The verdict reads the account of the median step, which lasts to the start of the next one, so that a batch which is
-fetched between the marks counts. Only exposed waits count. Host time that overlaps the step's computation costs
-nothing, however long it is.
+The verdict reads the account of the median step, as the overview does. A step lasts to the start of the next one, so a
+batch that is fetched between the marks counts. Only exposed waits count. Host time that overlaps the step's computation
+costs nothing, however long it is.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -23,7 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.account.account import StepAccount, account_without_culprits
-from stepscope.analysis.account.shown import account_shown
+from stepscope.analysis.account.every_step import accounted_steps
+from stepscope.analysis.account.shown import CAUSE_FIELDS, account_shown, cause_cells
 from stepscope.analysis.account.verdict import input_percent, judge_account
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
 from stepscope.analysis.input.input_waits import CoreWait, core_waits
@@ -39,19 +39,19 @@ from stepscope.analysis.input.worker_processes import (
     worker_rows,
     workers_of,
 )
-from stepscope.analysis.steps.breakdown import CATEGORIES as STEP_CATEGORIES
-from stepscope.analysis.steps.breakdown import MEANING as STEP_MEANING
 from stepscope.analysis.steps.session_steps import (
+    STEP_TIME_FIELDS,
     Aligned,
     StepRow,
     StepsOfHost,
     align,
     finding_of,
-    gap_shares,
-    steps_of_host,
+    slowest_of,
+    step_time_statistics,
+    step_warnings,
+    usual_of,
 )
-from stepscope.analysis.steps.steps_tool import step_warnings
-from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, judge
+from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, UNKNOWN
 from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
@@ -77,7 +77,7 @@ from stepscope.vocabulary.traits import InputTrait
 SUMMARY_FIELDS: tuple[Field, ...] = (
     Field(
         "verdict", "text",
-        "input_bound from 5 % of the median step by its account, else of the step time; otherwise what limits the run",
+        "input_bound from 5 % of the median step; otherwise what limits the run",
         "str", role=Role.TERM,
     ),
     Field(
@@ -85,27 +85,13 @@ SUMMARY_FIELDS: tuple[Field, ...] = (
         "highly from 20 %, moderately from 5 %, otherwise not; unknown without steps",
         "str", role=Role.TERM,
     ),
-    Field("input_percent", "percent", "share of the step time spent waiting for input; each step on its slowest host"),
     Field(
-        "median_step_percent", "percent",
-        "share of the median step that its account puts down to input and to copies to a device; the step lasts to the "
-        "start of the next, so what is fetched between the marks belongs to it",
-    ),
-    Field(
-        "between_steps_percent", "percent",
-        "time spent waiting for input between steps, as a share of the time from the first step to the last; a loop "
-        "may fetch its batch before it marks the step; unknown if steps are not marked on a thread",
+        "input_percent", "percent",
+        "share of the median step that its account puts down to input and to copies to a device",
     ),
     Field("input_time_ms", "ms", "work of all input ops on all hosts over the whole capture, overlapped or not"),
     Field("largest", "text", "the category with the most input work", "str", role=Role.TERM),
 )  # fmt: skip
-STEP_TIME_FIELDS: tuple[Field, ...] = (
-    Field("mean", "ms", "mean duration of the complete steps; the slowest host decides the duration of a step"),
-    Field("std", "ms", "sample standard deviation (n - 1); unknown with fewer than two steps", label="Deviation"),
-    Field("min", "ms", "shortest complete step", label="Shortest"),
-    Field("max", "ms", "longest complete step", label="Longest"),
-    Field("count", "count", "complete steps; a step cut off by the capture does not count", "int", label="Steps"),
-)
 WAITING_FIELDS: tuple[Field, ...] = (
     Field("mean", "ms", "time that a device waits for input in a step, mean over steps and devices"),
     Field("std", "ms", "sample standard deviation (n - 1) over steps, of the mean over devices", label="Deviation"),
@@ -126,7 +112,7 @@ STEP_FIELDS: tuple[Field, ...] = (
     Field("waiting_min_ms", "ms", "the same for the device that waits least"),
     Field("waiting_max_ms", "ms", "the same for the device that waits most"),
     Field("waiting_most", "text", "the device that waits most, with its host", "str", role=Role.PLACE),
-    *(Field(f"{key}_ms", "ms", f"on the slowest host, time in which {STEP_MEANING[key]}") for key in STEP_CATEGORIES),
+    *CAUSE_FIELDS,
     Field(
         "complete",
         "",
@@ -143,7 +129,7 @@ _STEP_PARTS = (
             *("waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"),
         ),
     ),
-    Part("Device side: breakdown of each step", ("step", *(f"{key}_ms" for key in STEP_CATEGORIES), "complete")),
+    Part("Device side: what each step waits for", ("step", *(field.name for field in CAUSE_FIELDS), "complete")),
 )
 HOST_FIELDS: tuple[Field, ...] = (
     Field("category", "text", "the kind of input work", "str", role=Role.TERM),
@@ -248,6 +234,7 @@ class InputPipelineReport(Report):
     """The input pipeline of a session; the FIELDS tables of this module explain its parts."""
 
     TOOL: ClassVar[str] = "input-pipeline"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     figures: dict[str, Cell]
     summary: tuple[str, ...]
@@ -340,7 +327,7 @@ COMPARABLES = (
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     return Partial(
-        steps=steps_of_host(trace),
+        steps=accounted_steps(trace),
         account=account_without_culprits(trace),
         framework=trace.framework,
         has_iterators=bool(np.any(trace.events.kind == EventKind.ITERATOR)),
@@ -363,12 +350,13 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     waits = _device_waits(partials)
     fetch = {id(row): time for part in partials for row, time in zip(part.steps.rows, part.fetch_ps, strict=True)}
     steps = tuple(_step_row(rows, [wait for row in rows for wait in waits[id(row)]], fetch) for rows in aligned.steps)
-    whole = [step for step in steps if step["complete"]] or list(steps)
+    counted = usual_of(aligned.steps)
+    whole = [steps[at] for at in counted]
     ops = add_ops(op for part in partials for op in part.ops)
     breakdown = {key: round_ms(time) for key, time in work_by_category(ops).items()}
     taking = aligned.participants(hosts)
     account = account_shown([part.account for part in partials if part.steps.host in aligned.hosts])
-    figures = _input_figures(whole, taking, breakdown, account)
+    figures = _input_figures(breakdown, account)
     framework = next((part.framework for part in partials if part.framework), "")
     workers = [part.workers for part in partials]
     queue = queue_figures(workers)
@@ -381,7 +369,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
         figures=figures,
         summary=(*summary, *([queued] if queued else [])),
         steps_source=finding_of(taking or hosts).source,
-        step_time_ms=_statistics([_number_value(step["duration_ms"]) for step in whole]) | {"count": len(whole)},
+        step_time_ms=step_time_statistics([aligned.slowest[at].duration_ps for at in counted]),
         waiting_ms=_waiting_statistics(whole, partials, aligned),
         steps=steps,
         host_breakdown_ms=breakdown,
@@ -404,11 +392,8 @@ def _device_waits(partials: Sequence[Partial]) -> dict[int, list[tuple[int, str]
 
 
 def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]], fetch: Mapping[int, int]) -> dict[str, Cell]:
-    slowest = max(rows, key=lambda row: row.duration_ps)
+    slowest = slowest_of(rows)
     most, where = max(waits, key=lambda wait: wait[0], default=(None, None))
-    parts: dict[str, Cell] = {
-        f"{key}_ms": round_ms(time) for key, time in zip(STEP_CATEGORIES, slowest.parts_ps, strict=True)
-    }
     return {
         "step": slowest.number,
         "name": slowest.name,
@@ -419,7 +404,7 @@ def _step_row(rows: Sequence[StepRow], waits: Sequence[tuple[int, str]], fetch: 
         "waiting_max_ms": None if most is None else round_ms(most),
         "waiting_most": where,
         "complete": all(row.complete for row in rows),
-        **parts,
+        **cause_cells(slowest.causes_ps),
     }
 
 
@@ -427,57 +412,27 @@ def _number_value(value: Cell) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _statistics(values: Sequence[float]) -> dict[str, Cell]:
-    if not values:
-        return {"mean": None, "std": None, "min": None, "max": None}
-    return {
-        "mean": round(math.fsum(values) / len(values), 6),
-        "std": round(statistics.stdev(values), 6) if len(values) > 1 else None,
-        "min": min(values),
-        "max": max(values),
-    }
-
-
 def _waiting_statistics(
     steps: Sequence[dict[str, Cell]], partials: Sequence[Partial], aligned: Aligned
 ) -> dict[str, Cell]:
     cores = sum(len(part.waits) for part in partials if part.steps.host in aligned.hosts)
     known = [step for step in steps if step["waiting_mean_ms"] is not None]
-    spread = _statistics([_number_value(step["waiting_mean_ms"]) for step in known])
+    spread = step_time_statistics([round(1e9 * _number_value(step["waiting_mean_ms"])) for step in known])
+    del spread["count"]
     if known:
         spread["min"] = min(_number_value(step["waiting_min_ms"]) for step in known)
         spread["max"] = max(_number_value(step["waiting_max_ms"]) for step in known)
     return spread | {"cores": cores}
 
 
-def _input_figures(
-    steps: Sequence[dict[str, Cell]],
-    hosts: Sequence[StepsOfHost],
-    breakdown: dict[str, float],
-    account: StepAccount | None,
-) -> dict[str, Cell]:
-    whole = math.fsum(_number_value(step["duration_ms"]) for step in steps)
-    shares = {
-        key: 100.0 * math.fsum(_number_value(step[f"{key}_ms"]) for step in steps) / whole
-        for key in STEP_CATEGORIES
-        if whole
-    }
-    between = gap_shares(hosts)
-    stepped = any(host.source != "none" for host in hosts)
-    share, gap = shares.get("input"), between.get("input", 0.0)
-    waits = None if share is None else max(share * (1 - sum(between.values()) / 100) + gap, share)
-    if account is not None and account.carries:
-        verdict, waits = judge_account(account), input_percent(account)
-    else:
-        verdict = judge(shares, any(host.has_device for host in hosts), between, stepped)
+def _input_figures(breakdown: dict[str, float], account: StepAccount | None) -> dict[str, Cell]:
+    verdict, waits = (UNKNOWN, None) if account is None else (judge_account(account), input_percent(account))
     level = None if waits is None else _level(waits)
     work = math.fsum(breakdown.values())
     return {
         "verdict": "input_bound" if level in ("highly", "moderately") else verdict.name,
         "level": level,
-        "input_percent": None if share is None else round(share, 4),
-        "median_step_percent": None if account is None else round(input_percent(account), 4),
-        "between_steps_percent": round(gap, 4) if between else None,
+        "input_percent": None if waits is None else round(waits, 4),
         "input_time_ms": round(work, 6),
         "largest": max(breakdown, key=lambda key: breakdown[key]) if work else None,
     }
@@ -578,14 +533,11 @@ def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
 
 
 def _verdict_line(figures: dict[str, Cell]) -> str:
-    level, gap = figures["level"], _number_value(figures["between_steps_percent"])
-    median = figures["median_step_percent"]
+    level = figures["level"]
     if level is None:
         return "unknown: the capture contains no steps that take time"
-    share = _number_value(figures["input_percent"] if median is None else median)
+    share = _number_value(figures["input_percent"])
     line = f"{level} input-bound: {share:.1f} % of each step is spent waiting for input"
-    if gap >= 1 and median is None:
-        line += f", and {gap:.1f} % of the time from the first step to the last is spent waiting for it between steps"
     threshold = {"highly": HIGHLY_INPUT_BOUND, "moderately": MODERATELY_INPUT_BOUND}.get(str(level))
     return line if threshold is None else f"{line} (threshold {threshold:g} %)"
 

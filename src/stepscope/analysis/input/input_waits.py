@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.every_step import every_step
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.spans import spans_of
@@ -34,7 +35,8 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
     kind, plane = trace.events.kind[work], trace.lines.plane[trace.events.line[work]]
     computing = np.bincount(plane[is_any_kind(kind, COMPUTING)])
     if not computing.any():
-        return [CoreWait("host", breakdown_of(trace).categories_ps()["input"].tolist())]
+        account = every_step(trace)
+        return [CoreWait("host", account.causes_ps()[:, Cause.INPUT].tolist() if account else [])]
     steps = steps_of(trace)
     waits = events_of_kind(trace, EventKind.INPUT_WAIT)
     waiting = spans_of(trace, waits[is_thread_event(trace)[waits] & (steps.label[waits] >= 0)])
@@ -44,6 +46,6 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
         here = plane == row
         busy = spans_of(trace, work[here & ~takes])
         either = waiting | spans_of(trace, work[here])
-        waited = either.overlap_ps(steps.start_ps, steps.end_ps) - busy.overlap_ps(steps.start_ps, steps.end_ps)
+        waited = either.overlap_ps(steps.start_ps, steps.until_ps) - busy.overlap_ps(steps.start_ps, steps.until_ps)
         found.append(CoreWait(device_name(trace, row), waited.tolist()))
     return found

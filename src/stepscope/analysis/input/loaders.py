@@ -94,7 +94,7 @@ def _outer_waits(trace: HostTrace) -> I64:
 def wait_per_step(trace: HostTrace) -> list[int]:
     """Time in ps of each step in which a thread waits for a batch."""
     steps = steps_of(trace)
-    waited: list[int] = spans_of(trace, outer_waits(trace)).overlap_ps(steps.start_ps, steps.end_ps).tolist()
+    waited: list[int] = spans_of(trace, outer_waits(trace)).overlap_ps(steps.start_ps, steps.until_ps).tolist()
     return waited
 
 
@@ -114,7 +114,7 @@ class _Pins:
 
 def _make_loader(trace: HostTrace, name: str, calls: I64, all_pins: _Pins) -> Loader:
     steps, duration = steps_of(trace), trace.events.duration_ps[calls]
-    in_steps = spans_of(trace, calls) & Spans.union(steps.start_ps, steps.end_ps)
+    in_steps = spans_of(trace, calls) & Spans.union(steps.start_ps, steps.until_ps)
     inside = all_pins.in_waits[np.isin(all_pins.waits, calls)]
     of_thread = not len(inside) and name_has(name, InputTrait.MULTI_PROCESS)
     pins = all_pins.elsewhere if of_thread else inside

@@ -108,7 +108,7 @@ COMPARABLES = (
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     steps = steps_of(trace)
-    inside = Spans.union(steps.start_ps, steps.end_ps)
+    inside = Spans.union(steps.start_ps, steps.until_ps)
     rows = [_measure(trace, own, inside) for own in _groups(trace)]
     rows.sort(key=lambda row: (-row.total_ps, row.name, row.thread))
     return Partial(origin_of(trace), rows[:MOST_ROWS], inside.total, len(rows[MOST_ROWS:]))

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, cast
 
 from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import StepAccount, account_of
-from stepscope.analysis.account.verdict import judge_account
+from stepscope.analysis.account.every_step import accounted_steps
+from stepscope.analysis.account.verdict import input_percent, judge_account
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
@@ -20,13 +21,18 @@ from stepscope.analysis.overview.session_figures import (
     HostPart,
     SessionFigures,
     mean_breakdown,
-    step_time_statistics,
 )
-from stepscope.analysis.steps.breakdown import CATEGORIES, MEANING
+from stepscope.analysis.steps.breakdown import category_cells
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, missed_steps, profiling_cost
-from stepscope.analysis.steps.session_steps import Aligned, StepRow, breakdown_of, finding_of, steps_of_host
-from stepscope.analysis.steps.steps_tool import step_warnings
-from stepscope.analysis.steps.verdict import Verdict, judge, judge_first_calls
+from stepscope.analysis.steps.session_steps import (
+    STEP_TIME_FIELDS,
+    StepRow,
+    breakdown_of,
+    finding_of,
+    step_time_statistics,
+    step_warnings,
+)
+from stepscope.analysis.steps.verdict import UNKNOWN, Verdict, judge_first_calls
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import median
@@ -43,7 +49,6 @@ from stepscope.report import (
     clean,
     duration_text,
     number_text,
-    percent,
     round_ms,
     shorten_name,
 )
@@ -56,41 +61,15 @@ _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
 OUTLIER = 1.5  # times the median step
-BREAKDOWN_TITLE = "Step-time breakdown as the guide defines it"
-BREAKDOWN_NOTE = (
-    "The mean of the complete steps; work that overlaps counts once, by a fixed priority, as XProf counts it. The "
-    "account above follows what the median step waited for, up to the start of the next step; it decides the verdict."
-)
 _SOURCES = {"none": "no step markers: the whole capture"}
 
-STEP_TIME_FIELDS: tuple[Field, ...] = (
-    Field(
-        "mean",
-        "ms",
-        "mean duration of the complete steps; the slowest host decides the duration of a step",
-        label="Mean step",
-    ),
-    Field(
-        "std",
-        "ms",
-        "sample standard deviation (n - 1) of step durations; unknown with fewer than two steps",
-        label="Deviation",
-    ),
-    Field("min", "ms", "shortest complete step", label="Shortest"),
-    Field("max", "ms", "longest complete step", label="Longest"),
-    Field("count", "count", "complete steps; a step cut off by the capture does not count", "int", label="Steps"),
-    Field(
-        "between_steps_percent",
-        "percent",
-        "time between steps, as a share of the time from the start of the first step to the end of the last",
-    ),
-)
 LIMIT_FIELDS: tuple[Field, ...] = (
     *STEP_TIME_FIELDS,
+    Field("between_steps_percent", "percent", "the part of the steps after their marks have ended"),
     Field(
         "input_bound_percent",
         "percent",
-        "share of the step time spent waiting for the next batch or copying it to the device while no device computes",
+        "share of the median step that waits for its batch, or for copies to a device",
     ),
     Field(
         "profiling_cost_percent",
@@ -100,19 +79,10 @@ LIMIT_FIELDS: tuple[Field, ...] = (
         label="Cost of profiling",
     ),
 )
-_ON_SCREEN = tuple(field.name for field in STEP_TIME_FIELDS)  # the verdict's sentences give the rest
-BREAKDOWN_FIELDS: tuple[Field, ...] = (
-    Field(
-        "category",
-        "text",
-        "where the time goes; every instant of a step belongs to exactly one category",
-        "str",
-        role=Role.TERM,
-    ),
-    Field("mean_ms", "ms", "mean over the complete steps"),
-    Field("percent", "percent", "share of the mean step time"),
-    Field("meaning", "text", "what belongs to the category", "str", role=Role.MEANING),
-)
+_ON_SCREEN = (
+    *(field.name for field in STEP_TIME_FIELDS),
+    "between_steps_percent",
+)  # the verdict's sentences give the rest
 TOP_OP_FIELDS: tuple[Field, ...] = (
     Field("name", "text", "the op: HLO op, framework op, or kernel", "str", role=Role.NAME),
     Field("category", "text", "the op's type", "str", role=Role.TYPE),
@@ -205,6 +175,7 @@ class OverviewReport(Report):
     """
 
     TOOL: ClassVar[str] = "overview"
+    SCHEMA_VERSION: ClassVar[int] = 2
     MAIN_LIST: ClassVar[str] = "top_ops"
 
     step_time_ms: dict[str, Cell]
@@ -277,8 +248,6 @@ class OverviewReport(Report):
                 empty="no steps, so there is nothing to account for",
             ),
             Figures("step_time", "Step time", LIMIT_FIELDS, self._limit_figures(), _ON_SCREEN),
-            Prose("breakdown_summary", BREAKDOWN_TITLE, self._breakdown_lines()),
-            Rows("breakdown", BREAKDOWN_TITLE, BREAKDOWN_FIELDS, self.breakdown_rows(), empty="no steps"),
             Rows("top_ops", f"Top {TOP_OPS} ops", TOP_OP_FIELDS, self.top_ops, empty="the profile contains no ops"),
             Figures("placement", "Placement and precision", PLACEMENT_FIELDS, self.placement),
             Figures("environment", "Environment", ENVIRONMENT_FIELDS, self.environment),
@@ -302,6 +271,8 @@ class OverviewReport(Report):
         """What stands in front of the account, and how far it is to be trusted."""
         if self.account is None:
             return ()
+        if self.steps_source == "none":
+            return ("No steps were found, so the whole capture is accounted for.", *self._culprit_lines())
         steps = _count_text(self.account.steps, "usual step")
         error = self._replay_error()
         quality = "" if error is None else f"; a replay of the model is {number_text(error)} % off the recorded step"
@@ -311,7 +282,7 @@ class OverviewReport(Report):
 
     def _outliers(self) -> tuple[dict[str, Cell], ...]:
         """Complete steps that last much longer than the median one."""
-        rows = [row for row in self.step_rows if row["complete"]]
+        rows = [row for row in self.step_rows if row["usual"]]
         usual = median([_number_value(row["duration_ms"]) for row in rows]) if rows else 0.0
         return tuple(row for row in rows if _number_value(row["duration_ms"]) > OUTLIER * usual)
 
@@ -320,14 +291,11 @@ class OverviewReport(Report):
         if self.account is not None and self.account.to_record is not None:
             yield f"To see the line of the program, {self.account.to_record}."
 
-    def _breakdown_lines(self) -> tuple[str, ...]:
-        return (BREAKDOWN_NOTE,) if self.breakdown_rows() else ()
-
     def _how_lines(self) -> list[str]:
         # If a host had no markers, a warning says how steps were found.
         found = [f"steps: {self.steps_how}"] if self.steps_source == "markers" else []
         if self.account is not None and self.account.why_not is not None:
-            found.append(f"less sure than usual, as {self.account.why_not}: read from the step-time breakdown")
+            found.append(f"less sure than usual, as {self.account.why_not}")
         return found
 
     def _cost_lines(self) -> list[str]:
@@ -353,11 +321,8 @@ class OverviewReport(Report):
         ]
 
     def _largest_parts(self) -> list[str]:
-        """The parts of what the verdict is read from, the account or else the breakdown, the longest first."""
-        is_trusted = self.account is not None and self.account.carries
-        rows = (shown.account_rows(self.account) if is_trusted else ()) or self.breakdown_rows()
-        parts = [(str(row.get("cause") or row.get("category")), _number_value(row["percent"])) for row in rows]
-        parts.sort(key=lambda part: -part[1])
+        """The causes of the account, the longest first."""
+        parts = [(str(row["cause"]), _number_value(row["percent"])) for row in shown.account_rows(self.account)]
         return [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]
 
     def _recorded_on(self) -> str:
@@ -407,15 +372,6 @@ class OverviewReport(Report):
         why = f"{_drop_repetition(first.evidence, self.verdict.sentence)}{gain}".removeprefix("; ")
         return [f"do first   {first.title}{f' ({why})' if why else ''}", *actions]
 
-    def breakdown_rows(self) -> tuple[dict[str, Cell], ...]:
-        """The breakdown as table rows, in the order of the categories."""
-        total = sum(self.breakdown_ms.values())
-        return tuple(
-            {"category": key, "mean_ms": value, "percent": percent(value, total), "meaning": MEANING[key]}
-            for key, value in self.breakdown_ms.items()
-            if total > 0
-        )
-
     def _limit_figures(self) -> dict[str, Cell]:
         cost = None if self.profiling is None else self.profiling.percent
         return {
@@ -426,7 +382,7 @@ class OverviewReport(Report):
 
     def main_table(self) -> Rows:
         """One row per figure: its path, value and unit."""
-        units = {f.name: f.unit for f in (*STEP_TIME_FIELDS, *ENVIRONMENT_FIELDS, *PLACEMENT_FIELDS)}
+        units = {f.name: f.unit for f in (*LIMIT_FIELDS, *ENVIRONMENT_FIELDS, *PLACEMENT_FIELDS)}
         figures: dict[str, tuple[Cell, str]] = {}
         for group, values in (("step_time_ms", self.step_time_ms), ("environment", self.environment)):
             figures |= {f"{group}.{key}": (value, units[key]) for key, value in values.items()}
@@ -505,7 +461,7 @@ def partial(trace: HostTrace) -> Partial:
 
 
 def _partial(trace: HostTrace) -> Partial:
-    steps = steps_of_host(trace)
+    steps = accounted_steps(trace)
     parts = breakdown_of(trace)
     return Partial(
         steps=steps,
@@ -544,7 +500,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     hosts, aligned = session.hosts, session.aligned
     found = finding_of(session.taking or hosts)
     account = shown.account_shown([part.account for part in partials if part.steps.host in session.aligned.hosts])
-    verdict = _verdict(partials, session, account, found.source != "none")
+    verdict = _verdict(partials, account, found.source != "none")
     context = _rule_context(partials, session, verdict)
     advised = advise(context)
     return OverviewReport(
@@ -563,8 +519,8 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         confidence=found.confidence,
         steps_a_host=sum(len(host.rows) for host in session.taking) / max(len(session.taking), 1),
         outside_steps_percent=session.outside_steps_percent,
-        breakdown_ms=mean_breakdown(session.counted),
-        input_bound_percent=round(session.shares["input"], 4) if session.shares else None,
+        breakdown_ms=mean_breakdown(session.usual),
+        input_bound_percent=None if account is None else round(input_percent(account), 4),
         verdict=verdict,
         placement=session.placement,
         top_ops=session.top_ops,
@@ -573,16 +529,14 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         advice=advised.items,
         context=context,
         missing=_missing(partials),
-        step_rows=tuple(_step_row(aligned, at, row) for at, row in enumerate(session.slowest)),
+        step_rows=tuple(_step_row(session, at, row) for at, row in enumerate(session.slowest)),
         profiling=highest_cost([part.profiling for part in partials]),
         account=account,
     )
 
 
-def _verdict(
-    partials: Sequence[Partial], session: SessionFigures, account: StepAccount | None, has_steps: bool
-) -> Verdict:
-    """By the account; where none can be made or trusted, by the breakdown, and the lines below the sentence say so.
+def _verdict(partials: Sequence[Partial], account: StepAccount | None, has_steps: bool) -> Verdict:
+    """By the account.
 
     A capture of first calls only has no verdict: what limits later steps is not in it.
     """
@@ -591,9 +545,7 @@ def _verdict(
         known = list(filter(None, first))
         only = not any(each.later_calls for each in known)
         return judge_first_calls(max(each.percent for each in known), has_steps, only)
-    if account is not None and account.carries:
-        return judge_account(account)
-    return judge(session.steady_shares, session.has_device, session.between, has_steps)
+    return UNKNOWN if account is None else judge_account(account)
 
 
 def finish(report: OverviewReport, read: Read) -> OverviewReport:
@@ -609,16 +561,18 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
     return replace(report, advice=advise(context).items)
 
 
-def _step_row(aligned: Aligned, at: int, row: StepRow) -> dict[str, Cell]:
+def _step_row(session: SessionFigures, at: int, row: StepRow) -> dict[str, Cell]:
+    aligned = session.aligned
     host = aligned.hosts[[other is row for other in aligned.steps[at]].index(True)]
-    parts: dict[str, Cell] = {key: round_ms(value) for key, value in zip(CATEGORIES, row.parts_ps, strict=True)}
     return {
         "step": row.number,
         "name": row.name,
         "slowest_host": host,
         "duration_ms": round_ms(row.duration_ps),
         "complete": all(other.complete for other in aligned.steps[at]),
-        **parts,
+        "usual": at in session.counted,
+        **shown.cause_cells(row.causes_ps),
+        **category_cells(row.parts_ps),
     }
 
 
@@ -626,15 +580,15 @@ def _warm_up_warning(session: SessionFigures) -> Iterator[str]:
     """The warning that verdict and advice leave out warm-up steps; none without warm-up."""
     if session.warm_up:
         longest, usual = (
-            step_time_statistics([row.duration_ps for row in rows]) for rows in (session.warm_up, session.steady)
+            step_time_statistics([row.duration_ps for row in rows]) for rows in (session.warm_up, session.usual)
         )
         one = len(session.warm_up) == 1
         steps = "the first step" if one else f"the first {len(session.warm_up)} steps"
         takes, compiles = ("takes", "it traces and compiles") if one else ("take", "they trace and compile")
         yield (
             f"{steps} of the capture {takes} up to {duration_text(_number_value(longest['max']))}, the others"
-            f" {duration_text(_number_value(usual['mean']))} on average, because {compiles}: verdict and advice"
-            " leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
+            f" {duration_text(_number_value(usual['mean']))} on average, because {compiles}: step times, verdict and"
+            " advice leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
         )
 
 
@@ -652,8 +606,8 @@ def _rule_context(partials: Sequence[Partial], session: SessionFigures, verdict:
     """The input of the rules."""
     return Context(
         hosts=tuple(part.facts for part in partials),
-        shares=session.steady_shares,
-        step_ms=_number_value(step_time_statistics([row.duration_ps for row in session.steady])["mean"]),
+        shares=session.shares,
+        step_ms=_number_value(session.step_time["mean"]),
         verdict=verdict.name,
         verdict_text=verdict.sentence,
         has_device=session.has_device,

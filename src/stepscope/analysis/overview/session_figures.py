@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-
-import numpy as np
 
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OpTable, add_tables
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.profiling_cost import MissedSteps, ProfilingCost
-from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, gap_shares
+from stepscope.analysis.steps.session_steps import (
+    Aligned,
+    StepRow,
+    StepsOfHost,
+    align,
+    gap_percent,
+    step_time_statistics,
+    usual_of,
+)
 from stepscope.analysis.trace.environment import EnvironmentOfHost
 from stepscope.records import dataclass
 from stepscope.report import Cell, percent, round_ms
@@ -43,12 +48,11 @@ class SessionFigures:
     Attributes:
         taking: the hosts whose steps count.
         slowest: each step as recorded on its slowest host.
-        counted: the steps of `slowest` that count: the complete ones, or all if none is complete.
-        warm_up, steady: `counted` split into the first steps, which trace and compile, and the others.
-        shares: percent of the step time by category.
-        between: time between steps by category, in percent of the time from the first step to the last; `gap` is the
-            sum, None if there is no time between steps.
-        steady_shares: `shares` without the warm-up steps.
+        counted: the places of the steps that count, see `usual_of`; `usual` are these of `slowest`.
+        warm_up: the complete steps before them, which trace and compile.
+        shares: percent of the usual steps' time by category.
+        gap: time between marks, in percent of the time from the first step to the last; None if there are none on a
+            thread.
         outside_steps_percent: share of the ops' self time on `host` and `device` before the first step or after the
             last; unknown without ops.
     """
@@ -57,13 +61,11 @@ class SessionFigures:
     aligned: Aligned
     taking: Sequence[StepsOfHost]
     slowest: Sequence[StepRow]
-    counted: Sequence[StepRow]
+    counted: Sequence[int]
+    usual: Sequence[StepRow]
     warm_up: Sequence[StepRow]
-    steady: Sequence[StepRow]
     shares: dict[str, float]
-    steady_shares: dict[str, float]
     outside_steps_percent: dict[str, float | None]
-    between: dict[str, float]
     gap: float | None
     has_device: bool
     step_time: dict[str, Cell]
@@ -78,57 +80,35 @@ class SessionFigures:
         hosts = [part.steps for part in partials]
         aligned = align(hosts)
         taking = aligned.participants(hosts)
-        slowest = [max(rows, key=lambda row: row.duration_ps) for rows in aligned.steps]
-        whole = [at for at, rows in enumerate(aligned.steps) if all(row.complete for row in rows)]
-        whole = whole or list(range(len(slowest)))
-        counted, between = [slowest[at] for at in whole], gap_shares(taking)
+        slowest = aligned.slowest
+        counted = usual_of(aligned.steps)
+        usual = [slowest[at] for at in counted]
+        complete = [
+            row for row, rows in zip(slowest, aligned.steps, strict=True) if all(each.complete for each in rows)
+        ]
         on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
         has_device = on_device.total_calls > 0
-        first = _count_warm_up_steps(partials, [aligned.steps[at] for at in whole])
         return cls(
             hosts=hosts,
             aligned=aligned,
             taking=taking,
             slowest=slowest,
             counted=counted,
-            warm_up=counted[:first],
-            steady=counted[first:],
-            shares=_category_shares(counted),
-            steady_shares=_category_shares(counted[first:]),
+            usual=usual,
+            warm_up=[row for row in complete if usual and row.start_ps < usual[0].start_ps],
+            shares=_category_shares(usual),
             outside_steps_percent={
                 "host": percent(on_host.outside_self_ps, on_host.total_self_ps),
                 "device": percent(on_device.outside_self_ps, on_device.total_self_ps),
             },
-            between=between,
-            gap=round(sum(between.values()), 4) if between else None,
+            gap=gap_percent(taking),
             has_device=has_device,
-            step_time=step_time_statistics([row.duration_ps for row in counted]),
+            step_time=step_time_statistics([row.duration_ps for row in usual]),
             placement=_placement(partials, on_device, on_host),
             top_ops=_top_op_rows(on_device if has_device else on_host),
             top_op_types=_top_type_rows(on_device if has_device else on_host),
             environment=_environment([part.environment for part in partials]),
         )
-
-
-def _count_warm_up_steps(partials: Sequence[HostPart], steps: Sequence[Sequence[StepRow]]) -> int:
-    """How many of the first steps are warm-up on any host; at least one step remains."""
-    warm = {id(row) for part in partials for row in part.steps.drop_cut_start()[: part.facts.warm_up]}
-    first = next((at for at, rows in enumerate(steps) if not any(id(row) in warm for row in rows)), len(steps))
-    return min(first, max(len(steps) - 1, 0))
-
-
-def step_time_statistics(durations_ps: Sequence[int]) -> dict[str, Cell]:
-    """Mean, deviation, minimum and maximum of step durations, in ms; unknown without steps."""
-    if not durations_ps:
-        return {"mean": None, "std": None, "min": None, "max": None, "count": 0}
-    mean = math.fsum(durations_ps) / len(durations_ps)
-    return {
-        "mean": round_ms(mean),
-        "std": round_ms(float(np.std(durations_ps, ddof=1))) if len(durations_ps) > 1 else None,
-        "min": round_ms(min(durations_ps)),
-        "max": round_ms(max(durations_ps)),
-        "count": len(durations_ps),
-    }
 
 
 def mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:

@@ -7,6 +7,8 @@ which nothing recorded happens counts as "other".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from stepscope import kernels
@@ -17,6 +19,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, Trait
 from stepscope.model.arrays import I32, I64, U8, Mask, blocks_of, look_up, run_rows
 from stepscope.records import dataclass
+from stepscope.report import Cell, round_ms
 
 K = EventKind
 
@@ -125,14 +128,11 @@ class Breakdown:
 
     Attributes:
         per_step_ps: int64 of shape (steps, ranks); column NONE is unexplained time, so rows add up to the step.
-        between_ps: int64 of shape (gaps, ranks), the same for the time from the end of a step to the start of the next;
-            zeros if the steps are not those of one thread.
         compute_16bit_ps, compute_32bit_ps: device compute over all steps at 16 bits or fewer and at 32; whole events
             count, even if they outlast the step.
     """
 
     per_step_ps: I64
-    between_ps: I64
     compute_16bit_ps: int
     compute_32bit_ps: int
 
@@ -140,9 +140,10 @@ class Breakdown:
         """Time of each category: int64 of shape (steps,)."""
         return sum_by_category(self.per_step_ps)
 
-    def gap_categories_ps(self) -> dict[str, int]:
-        """Time of each category between steps, summed over all gaps."""
-        return {category: int(time.sum()) for category, time in sum_by_category(self.between_ps).items()}
+
+def category_cells(parts_ps: Sequence[int]) -> dict[str, Cell]:
+    """The parts of a step, in the order of CATEGORIES, as cells in ms."""
+    return {category: round_ms(value) for category, value in zip(CATEGORIES, parts_ps, strict=True)}
 
 
 def sum_by_category(by_rank: I64) -> dict[str, I64]:
@@ -179,22 +180,16 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     """
     links, rank = forest(trace), rank_events(trace)
     known = (rank > Rank.NONE) & (links.extent_ps > 0)
-    abut = bool((steps.start_ps[1:] >= steps.end_ps[:-1]).all())
     ours = steps.label >= 0
-    own = outer_rows(known & (ours | is_device_work(trace) if abut else ours), rank, links.parent)
+    near = ours | is_device_work(trace) | ((trace.events.line == steps.line) & (steps.line >= 0))
+    own = outer_rows(known & near, rank, links.parent)
     row, start, end = active_parts(trace, own)
-    label = None if abut else steps.label[row]
-    totals = time_by_rank(rank[row], start, end, steps.start_ps, steps.end_ps, label)
-    between = np.zeros((max(len(steps.start_ps) - 1, 0), len(Rank)), np.int64)
-    if abut and steps.line >= 0:  # only steps of one thread have meaningful gaps
-        near = ours | (trace.events.line == steps.line) | is_device_work(trace)
-        row, start, end = active_parts(trace, outer_rows(known & near, rank, links.parent))
-        between = time_by_rank(rank[row], start, end, steps.end_ps[:-1], steps.start_ps[1:])
+    totals = time_by_rank(rank[row], start, end, steps.start_ps, steps.until_ps)
     compute = own[(rank[own] >= Rank.COMPUTE) & ours[own]]
     one = np.zeros(len(compute), np.int32)
     begin = trace.events.start_ps[compute]
     whole = _highest_rank_time(one, rank[compute], begin, begin + links.extent_ps[compute], 1)[0]
-    return Breakdown(totals, between, int(whole[Rank.COMPUTE_16BIT]), int(whole[Rank.COMPUTE]))
+    return Breakdown(totals, int(whole[Rank.COMPUTE_16BIT]), int(whole[Rank.COMPUTE]))
 
 
 def active_parts(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
@@ -221,18 +216,14 @@ def outer_rows(member: Mask, rank: U8, parent: I32) -> I64:
     return np.concatenate(found)
 
 
-def time_by_rank(rank: U8, start: I64, end: I64, begin: I64, stop: I64, span: I32 | None = None) -> I64:
+def time_by_rank(rank: U8, start: I64, end: I64, begin: I64, stop: I64) -> I64:
     """Time of each span `begin:stop` by rank, unexplained time as NONE: int64 of shape (spans, ranks).
 
     Args:
         rank, start, end: the events.
-        begin, stop: the spans, in order of time; they may overlap each other only if `span` is given.
-        span: the one span that each event counts for; if None, all spans that it overlaps.  Needed for steps that run
-            side by side on different devices, which time alone cannot separate.
+        begin, stop: the spans, in order of time.
     """
-    row, at = (
-        _overlapping_pairs(start, end, begin, stop) if span is None else (np.arange(len(span)), span.astype(np.int64))
-    )
+    row, at = _overlapping_pairs(start, end, begin, stop)
     low, high = np.maximum(start[row], begin[at]), np.minimum(end[row], stop[at])
     kept = np.flatnonzero(high > low)
     totals = _highest_rank_time(at[kept].astype(np.int32), rank[row[kept]], low[kept], high[kept], len(begin))

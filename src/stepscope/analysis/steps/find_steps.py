@@ -12,11 +12,9 @@ Sources, in this order:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from stepscope.analysis.steps.host_steps import HostSteps
+from stepscope.analysis.steps.host_steps import HostSteps, close_gaps
 from stepscope.analysis.steps.inferred_steps import infer_steps
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps
 from stepscope.analysis.steps.update_steps import find_update_steps
@@ -66,6 +64,22 @@ def observed_time(trace: HostTrace) -> Spans:
     return Spans(steps.start_ps[:1], steps.end_ps.max(keepdims=True))
 
 
+def is_usual(trace: HostTrace) -> Mask:
+    """Which steps statistics count: bool of shape (steps,).
+
+    They are those of `whole_steps` without any of which it is not known how long they last.
+    """
+    return trace.derived("usual steps", _find_usual_steps)
+
+
+def _find_usual_steps(trace: HostTrace) -> Mask:
+    steps = steps_of(trace)
+    kept, rows = _complete_range(steps), np.arange(len(steps.number))
+    whole: Mask = (rows >= kept.start + count_warm_up_steps(trace)) & (rows < kept.stop)
+    usual = whole & ~steps.cut_short
+    return usual if usual.any() else whole
+
+
 def count_warm_up_steps(trace: HostTrace) -> int:
     """How many of the first whole steps trace or compile, if the steps after them do not."""
     return trace.derived("warm-up", _count_warm_up_steps)
@@ -74,7 +88,7 @@ def count_warm_up_steps(trace: HostTrace) -> int:
 def _count_warm_up_steps(trace: HostTrace) -> int:
     steps = steps_of(trace)
     kept = _complete_range(steps)
-    start, end = steps.start_ps[kept], steps.end_ps[kept]
+    start, end = steps.start_ps[kept], steps.until_ps[kept]
     most = max(len(start) // _STEPS_A_WARM_UP, int(len(start) > 1))
     compiling = spans_of(trace, events_of_kind(trace, EventKind.COMPILE)) if most else None
     if compiling is None or not len(compiling.start):
@@ -94,24 +108,16 @@ def _complete_range(steps: HostSteps) -> slice:
 def _drop_cut_steps(trace: HostTrace) -> HostSteps:
     steps = steps_of(trace)
     kept = _complete_range(steps)
-    inside = slice(kept.start + count_warm_up_steps(trace), kept.stop)
-    if inside.stop - inside.start == len(steps.complete):
+    first = kept.start + count_warm_up_steps(trace)
+    if kept.stop - first == len(steps.complete):
         return steps
-    ours = (steps.label >= inside.start) & (steps.label < inside.stop)
-    return replace(
-        steps,
-        number=steps.number[inside],
-        name=steps.name[inside],
-        start_ps=steps.start_ps[inside],
-        end_ps=steps.end_ps[inside],
-        complete=steps.complete[inside],
-        label=np.where(ours, steps.label - inside.start, -1).astype(np.int32),
-    )
+    ours = (steps.label >= first) & (steps.label < kept.stop)
+    return steps.take(np.arange(first, kept.stop), np.where(ours, steps.label - first, -1).astype(np.int32))
 
 
 def _find_steps(trace: HostTrace) -> HostSteps:
     marked = find_marked_steps(trace) or find_device_steps(trace)
-    return marked or find_update_steps(trace) or infer_steps(trace) or _capture_as_step(trace)
+    return close_gaps(marked or find_update_steps(trace) or infer_steps(trace) or _capture_as_step(trace))
 
 
 def _capture_as_step(trace: HostTrace) -> HostSteps:

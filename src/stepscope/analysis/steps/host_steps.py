@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal
 
 import numpy as np
 
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, Mask, distinct
+from stepscope.model.arrays import I32, I64, Mask, distinct, median, percentiles
 from stepscope.records import dataclass
 
 COMPUTES = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
@@ -19,6 +19,8 @@ StepSource = Literal["markers", "inferred", "none"]
 # A step at the edge of the capture with less than this share of the usual device work is cut.  The last inferred step,
 # whose end is unmarked, also counts as cut if its length differs this much from the others.
 WHOLE_STEP_SHARE = 0.8
+
+_CLOSE = 0.05  # of a step: less than XProf finds worth a word of any part; a last step may miss so much
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,14 @@ class HostSteps:
         confidence: 0 to 1 for inferred steps, None for others.
         number: int64 of shape (steps,), the step number of the marks, else 0, 1, 2, ...
         name: one name per step.
-        start_ps, end_ps: int64 of shape (steps,).
+        start_ps, end_ps: int64 of shape (steps,), those of the marks and their work.
         complete: bool of shape (steps,), False for a step cut by the edge of the capture.
         label: int32 of shape (events,), the step that each event belongs to, or -1.
         numbered: the numbers are the program's own.
         line: the line with the marks, -1 without one.
         backlog: int64 of shape (n,), device work outside all steps that was launched before the first mark.
+        until_ps: int64 of shape (steps,), how long each step lasts: to the start of the next; see `close_gaps`.
+        cut_short: bool of shape (steps,), those for which that time was not recorded, if it matters.
     """
 
     source: StepSource
@@ -51,6 +55,49 @@ class HostSteps:
     numbered: bool = False
     line: int = -1
     backlog: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    until_ps: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    cut_short: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
+
+    @property
+    def length_ps(self) -> I64:
+        """How long each step lasts: int64 of shape (steps,)."""
+        return self.until_ps - self.start_ps
+
+    def take(self, rows: I64, label: I32) -> HostSteps:
+        """Some of the steps, in order; `label` is that of the events."""
+        names = tuple(self.name[row] for row in rows.tolist())
+        columns = ("number", "start_ps", "end_ps", "complete", "until_ps", "cut_short")
+        return replace(self, **{key: getattr(self, key)[rows] for key in columns}, name=names, label=label)
+
+
+def close_gaps(steps: HostSteps) -> HostSteps:
+    """Lets each step last until the next one starts, since what lies between two marks is part of the loop.
+
+        mark     |====|     |====|     |====|
+        step     |----------|----------|....       the last step misses the time to the next, which was not recorded
+
+    Steps of no thread, of which more time lies between than in them, do not follow each other: the recording holds
+    other things between them, or nothing. Nor do steps whose numbers tell that others lie between.
+    """
+    start, end = steps.start_ps, steps.end_ps
+    if len(end) < 2:
+        return replace(steps, until_ps=end, cut_short=np.zeros(len(end), np.bool_))
+    gap = median(start[1:] - end[:-1])
+    if steps.line < 0 and gap > median(end - start):
+        return replace(steps, until_ps=end, cut_short=np.zeros(len(end), np.bool_))
+    left_out = _is_gap(steps.number) if steps.numbered else np.zeros(len(end) - 1, np.bool_)
+    until = np.append(np.where(left_out, np.minimum(end[:-1], start[1:]), start[1:]), max(end[-1], start[-1]))
+    length = np.diff(start)
+    low, usual, high = percentiles(length[~left_out] if not left_out.all() else length, (25, 50, 75))
+    is_long = bool(gap > max(_CLOSE * usual, high - low))  # more than steps differ
+    return replace(steps, until_ps=until, cut_short=np.append(left_out, True) & is_long)
+
+
+def _is_gap(number: I64) -> Mask:
+    """Where numbers tell that other steps lie between: they are equal, or further apart than those of neighbours."""
+    apart = np.diff(number)
+    found: Mask = (apart == 0) | (apart > min(apart[apart > 0].tolist(), default=0))
+    return found
 
 
 def backlog_end(trace: HostTrace, backlog: I64, own: I64) -> int:

@@ -29,6 +29,7 @@ from stepscope.vocabulary.tensorflow import KERAS_BATCH
 _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
 _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
 
+_COMPUTES_ON_HOST = (EventKind.OP, EventKind.BACKWARD, EventKind.EXECUTOR, EventKind.FUNCTION_RUN)
 _LARGEST_TABLE = 1 << 16  # of places of numbers
 
 _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
@@ -60,7 +61,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
         name=names,
         start_ps=bounds.start_ps,
         end_ps=bounds.end_ps,
-        complete=_find_complete(label, is_device_work(trace), len(marks)) & bounds.finished,
+        complete=_find_complete(trace, label, len(marks)) & bounds.finished,
         label=label,
         numbered=numbered,
         line=line,
@@ -171,15 +172,20 @@ def _inherit_steps(trace: HostTrace, label: I32, device: Mask) -> None:
         label[events[found]] = label[events[last[found]]]
 
 
-def _find_complete(label: I32, device: Mask, n_steps: int) -> Mask:
-    """False for a first or last step with far fewer device events than usual: the capture cut it."""
+def _find_complete(trace: HostTrace, label: I32, n_steps: int) -> Mask:
+    """False for first and last steps that hold no work, and for a first or last one with far fewer device events than
+    usual: the capture cut it, or the loop ended there."""
+    device = is_device_work(trace) & (label >= 0)
+    work = device if device.any() else is_any_kind(trace.events.kind, _COMPUTES_ON_HOST) & (label >= 0)
+    counts = np.bincount(label[work], minlength=n_steps)
+    busy = np.flatnonzero(counts)
     complete = np.ones(n_steps, np.bool_)
-    events = label[device & (label >= 0)]
-    if n_steps >= 3 and len(events):
-        counts = np.bincount(events, minlength=n_steps)
-        usual = float(np.median(counts))
-        for edge in (0, n_steps - 1):
-            complete[edge] = counts[edge] >= WHOLE_STEP_SHARE * usual
+    if not len(busy):
+        return complete
+    complete[: busy[0]] = complete[busy[-1] + 1 :] = False
+    if n_steps >= 3 and device.any():
+        for edge in (busy[0], busy[-1]):
+            complete[edge] = counts[edge] >= WHOLE_STEP_SHARE * float(np.median(counts))
     return complete
 
 

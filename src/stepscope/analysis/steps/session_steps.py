@@ -7,33 +7,70 @@ paired in order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import field
+from itertools import pairwise
 
-from stepscope.analysis.steps.breakdown import CATEGORIES, Breakdown, breakdown
-from stepscope.analysis.steps.find_steps import HostSteps, steps_of
+import numpy as np
+
+from stepscope.analysis.steps.breakdown import Breakdown, breakdown
+from stepscope.analysis.steps.find_steps import HostSteps, is_usual, steps_of
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import origin_of
 from stepscope.model import HostTrace
+from stepscope.model.arrays import Mask
 from stepscope.records import dataclass
+from stepscope.report import Cell, Field, duration_text, round_ms
 
 _LEAST_CERTAIN_FIRST = ("none", "inferred", "markers")
 _MOST_SENTENCES = 3  # different ways to find steps that one sentence lists
 
+STEP_TIME_FIELDS: tuple[Field, ...] = (
+    Field(
+        "mean",
+        "ms",
+        "mean of the usual steps, each from its start to the start of the next, on the host on which it is longest",
+        label="Mean step",
+    ),
+    Field(
+        "std",
+        "ms",
+        "sample standard deviation (n - 1) of step durations; unknown with fewer than two steps",
+        label="Deviation",
+    ),
+    Field("min", "ms", "shortest usual step", label="Shortest"),
+    Field("max", "ms", "longest usual step", label="Longest"),
+    Field(
+        "count",
+        "count",
+        "usual steps: neither cut off by the capture nor warm-up; mean, median and account are of these",
+        "int",
+        label="Steps",
+    ),
+)
+
 
 @dataclass(frozen=True)
 class StepRow:
-    """One step on one host; times in ps, `start_ps` from the start of the session, `parts_ps` as CATEGORIES."""
+    """One step on one host, to the start of the next; times in ps, `start_ps` from the start of the session.
+
+    Attributes:
+        usual: statistics count it: it is complete and no warm-up.
+        gap_ps: the part of it after its mark and the work for it have ended.
+        parts_ps: in the order of CATEGORIES.
+        causes_ps: its account in the order of Cause; empty where none was made.
+    """
 
     number: int
     name: str
     start_ps: int
     duration_ps: int
     complete: bool
+    usual: bool
+    gap_ps: int
     parts_ps: list[int]
-
-    def part(self, category: str) -> int:
-        """Time of one category in ps."""
-        return self.parts_ps[CATEGORIES.index(category)]
+    causes_ps: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -44,9 +81,8 @@ class StepsOfHost:
         source, how, confidence, numbered: see `stepscope.analysis.steps.find_steps.HostSteps`.
         start_unix_ns: wall-clock time of the start of the session, None if unknown.
         has_device: the host's trace has device work.
+        on_thread: the steps are those of one thread.
         rows: the steps in order of time.
-        between_ps: time between the steps by category, summed over all gaps; zeros if steps overlap, empty if they are
-            not those of one thread.
         problems: what is wrong with the host's trace, as sentences.
         partial: a part of the host's recording is missing.
     """
@@ -58,14 +94,10 @@ class StepsOfHost:
     numbered: bool
     start_unix_ns: int | None
     has_device: bool
+    on_thread: bool
     rows: list[StepRow]
-    between_ps: dict[str, int]
     problems: list[str]
     partial: bool
-
-    def drop_cut_start(self) -> list[StepRow]:
-        """The steps from the first complete one on; all if none is complete."""
-        return self.rows[next((at for at, row in enumerate(self.rows) if row.complete), 0) :]
 
 
 def breakdown_of(trace: HostTrace) -> Breakdown:
@@ -84,14 +116,14 @@ def steps_of_host(trace: HostTrace) -> StepsOfHost:
         numbered=steps.numbered,
         start_unix_ns=trace.start_unix_ns,
         has_device=bool(is_device_work(trace).any()),
-        rows=_step_rows(steps, parts),
-        between_ps=parts.gap_categories_ps() if steps.line >= 0 else {},
+        on_thread=steps.line >= 0,
+        rows=_step_rows(steps, is_usual(trace), parts),
         problems=origin_of(trace).problems,
         partial=trace.partial,
     )
 
 
-def _step_rows(steps: HostSteps, parts: Breakdown) -> list[StepRow]:
+def _step_rows(steps: HostSteps, usual: Mask, parts: Breakdown) -> list[StepRow]:
     columns = [column.tolist() for column in parts.categories_ps().values()]
     return [
         StepRow(*row)
@@ -99,8 +131,10 @@ def _step_rows(steps: HostSteps, parts: Breakdown) -> list[StepRow]:
             steps.number.tolist(),
             steps.name,
             steps.start_ps.tolist(),
-            (steps.end_ps - steps.start_ps).tolist(),
+            steps.length_ps.tolist(),
             steps.complete.tolist(),
+            usual.tolist(),
+            np.maximum(steps.until_ps - steps.end_ps, 0).tolist(),
             [list(values) for values in zip(*columns, strict=True)],
             strict=True,
         )
@@ -121,9 +155,19 @@ class Aligned:
     steps: tuple[tuple[StepRow, ...], ...]
     warnings: tuple[str, ...]
 
+    @property
+    def slowest(self) -> list[StepRow]:
+        """Each step as recorded on its slowest host."""
+        return list(map(slowest_of, self.steps))
+
     def participants(self, parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
         """The participating hosts among `parts`."""
         return [part for part in parts if part.host in self.hosts]
+
+
+def slowest_of(rows: Sequence[StepRow]) -> StepRow:
+    """A step on the host on which it is longest."""
+    return max(rows, key=lambda row: row.duration_ps)
 
 
 def hosts_with_steps(parts: Sequence[StepsOfHost]) -> list[StepsOfHost]:
@@ -157,6 +201,38 @@ def align(parts: Sequence[StepsOfHost]) -> Aligned:
         steps_are = "1 step is" if lost == 1 else f"{lost} steps are"
         warnings.append(f"{steps_are} left out: not on every host")
     return Aligned(tuple(part.host for part in taking), steps, tuple(warnings))
+
+
+def step_warnings(partials: Sequence[StepsOfHost], aligned: Aligned) -> tuple[str, ...]:
+    """What makes steps less reliable: damage, missing marks, and steps that not all hosts have.
+
+    Each sentence appears once, not once per host.
+    """
+    taking = aligned.participants(partials) or partials
+    found = [problem for part in partials for problem in part.problems]
+    found += merge_sentences(
+        {part.host: _describe_source(part) for part in taking if part.source != "markers"}, len(taking)
+    )
+    cut = sum(not all(row.complete for row in rows) for rows in aligned.steps)
+    if cut:
+        steps = "1 step is" if cut == 1 else f"{cut} steps are"
+        all_cut = cut == len(aligned.steps)
+        lost = "but kept in the statistics: no step is complete" if all_cut else "and left out of the statistics"
+        found.append(f"{steps} cut by the edge of the capture {lost}")
+    return tuple(dict.fromkeys([*found, *_warn_of_gaps(taking), *aligned.warnings]))
+
+
+def _warn_of_gaps(hosts: Sequence[StepsOfHost]) -> list[str]:
+    """A sentence where steps do not follow each other, so that the time between them is in none."""
+    between = [later.start_ps - row.start_ps - row.duration_ps for host in hosts for row, later in pairwise(host.rows)]
+    apart = sum(gap for gap in between if gap > 0)
+    if not apart:
+        return []
+    return [f"the steps do not follow each other: {duration_text(round_ms(apart))} between them count for no step"]
+
+
+def _describe_source(part: StepsOfHost) -> str:
+    return part.how + (f" (confidence {part.confidence:.2f})" if part.confidence is not None else "")
 
 
 @dataclass(frozen=True)
@@ -250,16 +326,39 @@ def _best_shift(chief: StepsOfHost, part: StepsOfHost) -> int:
     return max(overlap, key=lambda shift: (overlap[shift], -abs(shift))) if overlap else 0
 
 
-def gap_shares(hosts: Sequence[StepsOfHost]) -> dict[str, float]:
-    """Percent of the time from the first step to the last that lies between steps, by category.
+def usual_of(steps: Sequence[tuple[StepRow, ...]]) -> list[int]:
+    """The places of the aligned steps that statistics count: those that are usual on every host.
 
-    The mean over the hosts whose gaps are known; empty without such hosts.  For selected steps, only gaps between
-    adjacent steps count.
+    Without any, those that are complete on every host; without these, all.
     """
-    several = [host for host in hosts if len(host.rows) >= 2 and host.between_ps]
-    shares = dict.fromkeys(CATEGORIES, 0.0) if several else {}
-    for host in several:
-        whole = sum(row.duration_ps for row in host.rows) + sum(host.between_ps.values())
-        for key, time in host.between_ps.items():
-            shares[key] += 100.0 * time / whole / len(several) if whole > 0 else 0.0
-    return shares
+    for counts in (
+        [all(row.usual for row in rows) for rows in steps],
+        [all(row.complete for row in rows) for rows in steps],
+    ):
+        if any(counts):
+            return [at for at, counted in enumerate(counts) if counted]
+    return list(range(len(steps)))
+
+
+def step_time_statistics(durations_ps: Sequence[int]) -> dict[str, Cell]:
+    """Mean, deviation, minimum and maximum of step durations, in ms; unknown without steps."""
+    if not durations_ps:
+        return {"mean": None, "std": None, "min": None, "max": None, "count": 0}
+    mean = math.fsum(durations_ps) / len(durations_ps)
+    return {
+        "mean": round_ms(mean),
+        "std": round_ms(float(np.std(durations_ps, ddof=1))) if len(durations_ps) > 1 else None,
+        "min": round_ms(min(durations_ps)),
+        "max": round_ms(max(durations_ps)),
+        "count": len(durations_ps),
+    }
+
+
+def gap_percent(hosts: Sequence[StepsOfHost]) -> float | None:
+    """The time between marks, after all but the last step, in percent of the time of these steps: the mean over the
+    hosts whose steps are those of one thread; None without such hosts."""
+    several = [host.rows[:-1] for host in hosts if len(host.rows) >= 2 and host.on_thread]
+    shares = [
+        100.0 * sum(row.gap_ps for row in rows) / max(sum(row.duration_ps for row in rows), 1) for rows in several
+    ]
+    return round(sum(shares) / len(shares), 4) if shares else None

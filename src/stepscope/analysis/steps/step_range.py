@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.steps.breakdown import breakdown
-from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.steps.session_steps import StepsOfHost, align, breakdown_of
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace, take_events
@@ -81,7 +81,7 @@ def choose_steps(parts: Sequence[StepsOfHost], wanted: StepRange) -> dict[str, t
         UsageError: there are no such steps; the hint lists those that exist.
     """
     aligned = align(parts)
-    slowest = [max(rows, key=lambda row: row.duration_ps) for rows in aligned.steps]
+    slowest = aligned.slowest
     taken = [at for at, row in enumerate(slowest) if row.number in wanted]
     if not taken:
         numbers = [row.number for row in slowest]
@@ -103,7 +103,7 @@ def take_steps(trace: HostTrace, rows: Sequence[int]) -> HostTrace:
         rows: the steps, as rows of `steps_of(trace)`, ascending; at least one.
     """
     steps, chosen = steps_of(trace), np.asarray(rows, np.int64)
-    begin, end = int(steps.start_ps[chosen].min()), int(steps.end_ps[chosen].max())
+    begin, end = int(steps.start_ps[chosen].min()), int(steps.until_ps[chosen].max())
     place = np.full(len(steps.number) + 1, -1, np.int32)  # the last one for label -1
     place[chosen] = np.arange(len(chosen), dtype=np.int32)
     start = trace.events.start_ps
@@ -122,19 +122,9 @@ def take_steps(trace: HostTrace, rows: Sequence[int]) -> HostTrace:
 def _copy_steps(trace: HostTrace, part: HostTrace, chosen: I64, label: I32, backlog: I64) -> None:
     """Gives a part of a trace the chosen steps of the whole, and their breakdown."""
     steps, whole = steps_of(trace), breakdown_of(trace)
-    kept = replace(
-        steps,
-        number=steps.number[chosen],
-        name=tuple(steps.name[row] for row in chosen.tolist()),
-        start_ps=steps.start_ps[chosen],
-        end_ps=steps.end_ps[chosen],
-        complete=steps.complete[chosen],
-        label=label,
-        backlog=backlog,
-    )
+    kept = replace(steps.take(chosen, label), backlog=backlog)
     part.derived("steps", lambda _: kept)
-    # Work of an adjacent step may count for a step, but is missing in the part: copy the breakdown of the whole.  Only
-    # adjacent steps have a gap between them.
-    gaps = chosen[:-1][np.diff(chosen) == 1]
-    parts = replace(breakdown(part, kept), per_step_ps=whole.per_step_ps[chosen], between_ps=whole.between_ps[gaps])
+    part.derived("usual steps", lambda _: is_usual(trace)[chosen])
+    # Work of an adjacent step may count for a step, but is missing in the part: copy the breakdown of the whole.
+    parts = replace(breakdown(part, kept), per_step_ps=whole.per_step_ps[chosen])
     part.derived("breakdown", lambda _: parts)

@@ -179,8 +179,7 @@ def partial(trace: HostTrace) -> Partial:
 
 def _path_rows(trace: HostTrace, found: EveryStep) -> list[PathRow]:
     """Events on the path of the median step by name and cause, longest first."""
-    here = found.step == found.median
-    pieces, cause = Pieces(*(column[here] for column in vars(found.pieces).values())), found.cause[here]
+    pieces, cause = found.pieces_of_median()
     own = np.flatnonzero(pieces.edge == OWN)
     delay = _delays_before(pieces, own)
     own, delay = own[pieces.event[own] >= 0], delay[pieces.event[own] >= 0]

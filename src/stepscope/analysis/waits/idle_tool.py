@@ -339,7 +339,7 @@ def _step_spans(trace: HostTrace) -> Spans:
     """The time of all steps; empty if the whole capture counts as one step."""
     steps = steps_of(trace)
     known = slice(None) if steps.source != "none" else slice(0)
-    return Spans.union(steps.start_ps[known], steps.end_ps[known])
+    return Spans.union(steps.start_ps[known], steps.until_ps[known])
 
 
 def _stream(trace: HostTrace, device: str, line: int, rows: I64, call: I64) -> tuple[StreamIdle, list[Gap]]:

@@ -196,7 +196,7 @@ def partial(trace: HostTrace) -> Partial:
     waits, steps = blocking_calls(trace), steps_of(trace)
     waiting = _time_in_steps(trace, waits, np.zeros(len(waits), np.int32))
     found, reads = _sync_rows(trace, waits), _read_rows(trace, waits)
-    whole = int((steps.end_ps - steps.start_ps).sum()) if steps.source != "none" else 0
+    whole = int(steps.length_ps.sum()) if steps.source != "none" else 0
     return Partial(
         origin_of(trace), found[:MOST_ROWS], reads[:MOST_ROWS], len(found[MOST_ROWS:]) + len(reads[MOST_ROWS:]),
         len(steps.number) if whole else 0, whole, int(waiting.sum()),
@@ -217,7 +217,7 @@ def _time_in_steps(trace: HostTrace, rows: I64, group: I32) -> I64:
     steps = steps_of(trace)
     label = steps.label[rows]
     start = np.maximum(trace.events.start_ps[rows], np.append(steps.start_ps, 0)[label])
-    end = np.minimum(trace.events.start_ps[rows] + trace.events.duration_ps[rows], np.append(steps.end_ps, 0)[label])
+    end = np.minimum(trace.events.start_ps[rows] + trace.events.duration_ps[rows], np.append(steps.until_ps, 0)[label])
     found = np.zeros(len(rows), np.int64)
     inside = np.flatnonzero((label >= 0) & (end > start))
     order = inside[np.lexsort((start[inside], group[inside]))]

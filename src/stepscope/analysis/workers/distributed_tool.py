@@ -296,7 +296,7 @@ def partial(trace: HostTrace) -> Partial:
     compute, communication, anything, work = _work(trace)
     steps, collectives = steps_of(trace), collectives_of(trace)
     bounds = (int(anything.start[0]), int(anything.end[-1])) if len(anything.start) else (0, 0)
-    begin, end = np.append(steps.start_ps, bounds[0]), np.append(steps.end_ps, bounds[1])
+    begin, end = np.append(steps.start_ps, bounds[0]), np.append(steps.until_ps, bounds[1])
     both = compute | communication
     c, m, cm, w = (part.overlap_ps(begin, end) for part in (compute, communication, both, anything))
     parts = np.stack([c, m, c + m - cm, cm - c, w - cm, end - begin - w], axis=1).tolist()
@@ -309,7 +309,7 @@ def partial(trace: HostTrace) -> Partial:
         windows[:-1],
         collectives,
         account_of(trace),
-        pipeline_time(trace, collectives, work, steps.start_ps, steps.end_ps),
+        pipeline_time(trace, collectives, work, steps.start_ps, steps.until_ps),
         packed_graph_of(trace, with_work=True),
         world_size(trace),
         recorded_groups(trace),

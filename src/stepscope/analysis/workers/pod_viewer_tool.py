@@ -13,9 +13,8 @@ Steps of different hosts are the same step if the program numbered them so. Wher
 by the hosts' clocks. Clocks that differ are set right first, where collectives that end on all hosts together say how
 far they do. Steps that are not on every host are named and left out.
 
-The columns of categories are the step-time breakdown as the guide defines it. The bottleneck is the longest cause in
-the account of the step on that worker, which lasts to the start of the next step: of a host, what its step waits for;
-of one of several devices, what it does itself and, while it idles, what the step waits for.
+The columns of causes are the account of the step on that worker: of a host, what its step waits for; of one of several
+devices, what it does itself and, while it idles, what the step waits for. The bottleneck is the longest of them.
 """
 
 from __future__ import annotations
@@ -27,12 +26,19 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.account.every_step import CausesOfStep, causes_by_device, causes_of_steps
-from stepscope.analysis.account.shown import cause_words
-from stepscope.analysis.steps.breakdown import CATEGORIES, LABELS, MEANING
+from stepscope.analysis.account.shown import CAUSE_FIELDS, cause_cells, cause_words
+from stepscope.analysis.steps.breakdown import category_cells
 from stepscope.analysis.steps.device_steps import DeviceSteps, device_name, device_steps, working_devices
-from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
-from stepscope.analysis.steps.steps_tool import step_warnings
+from stepscope.analysis.steps.session_steps import (
+    Aligned,
+    StepRow,
+    StepsOfHost,
+    align,
+    finding_of,
+    step_warnings,
+    steps_of_host,
+    usual_of,
+)
 from stepscope.analysis.workers.balance import balance
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS
 from stepscope.analysis.workers.collectives import Collectives, collectives_of
@@ -44,7 +50,6 @@ from stepscope.analysis.workers.slow_workers import (
     Lateness,
     WorkerStep,
     compared_workers,
-    complete_steps,
     describe_mismatches,
     lateness,
     longest_cause,
@@ -88,15 +93,16 @@ ROW_FIELDS: tuple[Field, ...] = (
     _STEP,
     _HOST,
     _DEVICE,
-    Field("duration_ms", "ms", "duration of the step there; the following categories add up to it"),
-    *(
-        Field(name, "ms", f"time of the step in which {MEANING[name]}", label=LABELS.get(name, ""))
-        for name in CATEGORIES
+    Field(
+        "duration_ms",
+        "ms",
+        "duration of the step there, to the start of the next; on one of several devices to the end of its work for it",
     ),
+    *CAUSE_FIELDS,
     Field(
         "bottleneck",
         "text",
-        "the longest cause in the account of the step there; unknown where the next step was not recorded",
+        "the longest cause in the account of the step there",
         "str",
         role=Role.TERM,
     ),
@@ -130,7 +136,7 @@ SLOWEST_FIELDS: tuple[Field, ...] = (
 WORKER_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("steps", "count", "complete steps", "int"),
+    Field("steps", "count", "usual steps", "int"),
     Field("mean_ms", "ms", "mean duration of these steps"),
     Field("min_ms", "ms", "the shortest step"),
     Field("max_ms", "ms", "the longest step"),
@@ -179,6 +185,7 @@ class PodViewerReport(Report):
     """
 
     TOOL: ClassVar[str] = "pod-viewer"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     steps_source: str
     rows: tuple[dict[str, Cell], ...]
@@ -242,7 +249,7 @@ def partial(trace: HostTrace) -> Partial:
         steps=steps_of_host(trace),
         device=device_name(trace, working[0]) if len(working) == 1 else ALL if working else "CPU",
         devices=device_steps(trace),
-        accounts={} if steps_of(trace).source == "none" else _accounts(trace, len(working)),
+        accounts=_accounts(trace, len(working)),
         collectives=collectives_of(trace),
         graph=packed_graph_of(trace, with_work=True),
     )
@@ -265,6 +272,7 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
     stepping = [part.steps for part in taking]
     offsets = start_offsets(stepping, aligned)
     steps = _side_by_side(taking, aligned)
+    counted = [steps[at] for at in usual_of(aligned.steps)]
     return PodViewerReport(
         hosts=tuple(host.host for host in hosts),
         warnings=(*step_warnings(hosts, aligned), *describe_mismatches(stepping, aligned, offsets)),
@@ -272,9 +280,9 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
         steps_source=finding_of(stepping or hosts).source,
         rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
         slowest=tuple(_slowest(each) for each in steps),
-        workers=tuple(_workers(complete_steps(steps), _median_causes(taking), offsets)),
+        workers=tuple(_workers(counted, _median_causes(taking), offsets)),
         findings=(
-            *_findings(complete_steps(steps)),
+            *_findings(counted),
             *_gain_of_balance(taking),
             *_describe_correction(corrected_ps),
         ),
@@ -344,13 +352,13 @@ def _host_step(
 
 
 def _row(step: WorkerStep) -> dict[str, Cell]:
-    parts: dict[str, Cell] = {key: round_ms(value) for key, value in zip(CATEGORIES, step.parts_ps, strict=True)}
     return {
         "step": step.number,
         "host": step.host,
         "device": step.device,
         "duration_ms": round_ms(step.duration_ps),
-        **parts,
+        **cause_cells(step.causes_ps),
+        **category_cells(step.parts_ps),
         "bottleneck": longest_cause(step.causes_ps),
         "complete": step.complete,
     }

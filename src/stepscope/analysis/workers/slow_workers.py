@@ -110,11 +110,6 @@ def lateness(workers: Sequence[WorkerStep]) -> Lateness | None:
     return Lateness(worst, worst.busy_ps - statistics.median(step.busy_ps for step in others), more)
 
 
-def complete_steps(steps: Sequence[Sequence[HostStep]]) -> Sequence[Sequence[HostStep]]:
-    """The steps that are complete on every host; all steps if there are none."""
-    return [hosts for hosts in steps if all(host.whole.complete for host in hosts)] or steps
-
-
 # -- clocks and missing steps ------------------------------------------------------------------------------------
 
 

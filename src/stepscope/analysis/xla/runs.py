@@ -181,7 +181,7 @@ def _step_runs(trace: HostTrace) -> list[Runs]:
     steps = steps_of(trace)
     if steps.source == "none" or not len(steps.number):
         return []
-    return [_build_runs("steps", "step", steps.start_ps, steps.end_ps, np.full(len(steps.number), -1, np.int64))]
+    return [_build_runs("steps", "step", steps.start_ps, steps.until_ps, np.full(len(steps.number), -1, np.int64))]
 
 
 def _build_runs(source: str, name: str, start: I64, end: I64, device: I64) -> Runs:

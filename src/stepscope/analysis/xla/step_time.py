@@ -22,7 +22,7 @@ class StepTime:
 def step_time(trace: HostTrace) -> StepTime | None:
     """The whole steps of a trace; None if there are none."""
     steps = whole_steps(trace)
-    total = int((steps.end_ps - steps.start_ps).sum())
+    total = int(steps.length_ps.sum())
     return StepTime(len(steps.number), total) if total > 0 else None
 
 

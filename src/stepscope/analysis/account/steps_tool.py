@@ -1,26 +1,26 @@
-"""The tool `steps`: every step of every host with its duration and breakdown."""
+"""The tool `steps`: every step of every host, and what it waited for: the account of each step.
+
+A step lasts from its start to the start of the next one. The causes are those of the account that the overview gives of
+the median step, for every step. The step-time breakdown as the TensorFlow Profiler guide and XProf define it is a table
+of its own; nothing else reads it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from stepscope.analysis.steps.breakdown import CATEGORIES, LABELS, MEANING
-from stepscope.analysis.steps.session_steps import (
-    Aligned,
-    StepRow,
-    StepsOfHost,
-    align,
-    finding_of,
-    merge_sentences,
-    steps_of_host,
-)
+from stepscope.analysis.account.every_step import accounted_steps
+from stepscope.analysis.account.shown import CAUSE_FIELDS, cause_cells
+from stepscope.analysis.steps import breakdown
+from stepscope.analysis.steps.session_steps import StepRow, StepsOfHost, align, finding_of, step_warnings
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Role, Rows, Section, round_ms
 
 Partial = StepsOfHost
 
+DURATION = Field("duration_ms", "ms", "from its start to the start of the next step; what follows adds up to it")
 FIELDS: tuple[Field, ...] = (
     Field(
         "step",
@@ -32,17 +32,17 @@ FIELDS: tuple[Field, ...] = (
     Field("name", "text", "the name of the step mark with its number", "str", role=Role.NAME),
     Field("host", "text", "the host that recorded this row", "str", role=Role.HOST),
     Field("start_ms", "ms", "start of the step, from the start of the host's session", role=Role.INSTANT),
-    Field("duration_ms", "ms", "duration of the step; the categories that follow add up to it"),
+    DURATION,
+    *CAUSE_FIELDS,
+    Field("complete", "", "no if the edge of the capture cuts the step", "bool", role=Role.COMPLETE),
+    Field("usual", "", "yes for steps that statistics count: complete ones without the warm-up", "bool"),
+)
+GUIDE_FIELDS: tuple[Field, ...] = (
+    *FIELDS[:3],
+    DURATION,
     *(
-        Field(name, "ms", f"time of the step in which {MEANING[name]}", label=LABELS.get(name, ""))
-        for name in CATEGORIES
-    ),
-    Field(
-        "complete",
-        "",
-        "no if the edge of the capture cuts the step; such steps are left out of statistics",
-        "bool",
-        role=Role.COMPLETE,
+        Field(name, "ms", f"time of the step in which {breakdown.MEANING[name]}", label=breakdown.LABELS.get(name, ""))
+        for name in breakdown.CATEGORIES
     ),
 )
 
@@ -54,10 +54,11 @@ class StepsReport(Report):
     Attributes:
         steps_source: "markers", "inferred" or "none"; the least certain of several hosts.
         confidence: of inferred steps, 0 to 1; the lowest of several hosts.
-        rows: one per step and host, in order of time; keys as in FIELDS.
+        rows: one per step and host, in order of time; keys as in FIELDS and GUIDE_FIELDS.
     """
 
     TOOL: ClassVar[str] = "steps"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     steps_source: str
     confidence: float | None
@@ -68,13 +69,17 @@ class StepsReport(Report):
         return {"steps_source": self.steps_source, "confidence": self.confidence, "rows": list(self.rows)}
 
     def sections(self) -> Sequence[Section]:
-        """One table."""
-        return [Rows("rows", "Steps", FIELDS, self.rows, empty="no steps: the profile holds no events that take time")]
+        """The steps by cause; and as the guide defines their parts."""
+        empty = "no steps: the profile holds no events that take time"
+        return [
+            Rows("rows", "Steps", FIELDS, self.rows, empty),
+            Rows("guide", "Steps as the guide defines their parts", GUIDE_FIELDS, self.rows, empty),
+        ]
 
 
 def partial(trace: HostTrace) -> StepsOfHost:
     """The steps of one host."""
-    return steps_of_host(trace)
+    return accounted_steps(trace)
 
 
 def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
@@ -92,39 +97,15 @@ def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
     )
 
 
-def step_warnings(partials: Sequence[StepsOfHost], aligned: Aligned) -> tuple[str, ...]:
-    """What makes steps less reliable: damage, missing marks, and steps that not all hosts have.
-
-    Each sentence appears once, not once per host.
-    """
-    taking = aligned.participants(partials) or partials
-    found = [problem for part in partials for problem in part.problems]
-    found += merge_sentences(
-        {part.host: _describe_source(part) for part in taking if part.source != "markers"}, len(taking)
-    )
-    cut = sum(not all(row.complete for row in rows) for rows in aligned.steps)
-    if cut:
-        steps = "1 step is" if cut == 1 else f"{cut} steps are"
-        all_cut = cut == len(aligned.steps)
-        lost = "but kept in the statistics: no step is complete" if all_cut else "and left out of the statistics"
-        found.append(f"{steps} cut by the edge of the capture {lost}")
-    return tuple(dict.fromkeys([*found, *aligned.warnings]))
-
-
-def _describe_source(part: StepsOfHost) -> str:
-    return part.how + (f" (confidence {part.confidence:.2f})" if part.confidence is not None else "")
-
-
 def _table_row(host: str, row: StepRow) -> dict[str, Cell]:
-    parts: dict[str, Cell] = {
-        category: round_ms(value) for category, value in zip(CATEGORIES, row.parts_ps, strict=True)
-    }
     return {
         "step": row.number,
         "name": row.name,
         "host": host,
         "start_ms": round_ms(row.start_ps),
         "duration_ms": round_ms(row.duration_ps),
-        **parts,
+        **cause_cells(row.causes_ps),
+        **breakdown.category_cells(row.parts_ps),
         "complete": row.complete,
+        "usual": row.usual,
     }

@@ -1,0 +1,71 @@
+"""What the advice on the session before foretold, and what came: each comparison is a test of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from stepscope.analysis.compare.sides import Side
+from stepscope.report import Cell, Field, Role, Rows
+
+FIELDS: tuple[Field, ...] = (
+    Field("class", "text", "the class of an advice on the session before", "str", role=Role.TERM),
+    Field("title", "text", "what it said to do", "str", role=Role.TEXT),
+    Field("predicted_speedup", "ratio", "the gain that it predicted; unknown if it named none"),
+    Field("predicted_speedup_least", "ratio", "the lower end of the predicted range"),
+    Field("predicted_speedup_most", "ratio", "the upper end of the predicted range"),
+    Field("is_gone", "", "whether the session after gets no advice of that class", "bool", label="Cause is gone"),
+    Field("measured_speedup", "ratio", "mean step before over mean step after; unknown while the cause is there"),
+    Field("is_inside", "", "whether that lies in the predicted range; unknown if other causes went, too", "bool"),
+)
+
+
+def compare_foretold(before: Side, after: Side, speedup: float | None) -> tuple[dict[str, Cell], ...]:
+    """The advice on the session before, with what came of it; see FIELDS.
+
+    Args:
+        speedup: mean step before over mean step after; None if unknown.
+    """
+    left = {advice.kind for advice in after.overview.advice}
+    given = [advice for advice in before.overview.advice if advice.kind != "none"]
+    is_alone = sum(advice.kind not in left for advice in given) == 1
+    rows: list[dict[str, Cell]] = []
+    for advice in given:
+        is_gone, (least, most) = advice.kind not in left, advice.speedup_range or (None, None)
+        measured = speedup if is_gone else None
+        is_known = is_alone and measured is not None and least is not None and most is not None
+        rows.append({
+            "class": advice.kind,
+            "title": advice.title,
+            "predicted_speedup": advice.predicted_speedup,
+            "predicted_speedup_least": least,
+            "predicted_speedup_most": most,
+            "is_gone": is_gone,
+            "measured_speedup": measured,
+            "is_inside": least <= measured <= most if is_known else None,  # type: ignore[operator]
+        })  # fmt: skip
+    return tuple(rows)
+
+
+def foretold_table(rows: Sequence[dict[str, Cell]]) -> Rows:
+    """The rows as a table."""
+    return Rows("foretold", "Predicted and measured", FIELDS, tuple(rows), "no advice on the session before")
+
+
+def foretold_lines(rows: Sequence[Mapping[str, Cell]]) -> Iterator[str]:
+    """What came of the first advice, and of every other whose cause is gone."""
+    for at, row in enumerate(rows):
+        if at == 0 or row["is_gone"]:
+            came = f"measured {row['measured_speedup']:.2f}x" if row["measured_speedup"] else _describe_lack(row)
+            yield f"{row['title']}: {_describe_prediction(row)}, {came}"
+
+
+def _describe_prediction(row: Mapping[str, Cell]) -> str:
+    if row["predicted_speedup"] is None:
+        return "no gain predicted"
+    least, most = row["predicted_speedup_least"], row["predicted_speedup_most"]
+    between = f" ({least:.2f} to {most:.2f})" if least is not None else ""
+    return f"predicted {row['predicted_speedup']:.2f}x{between}"
+
+
+def _describe_lack(row: Mapping[str, Cell]) -> str:
+    return "the gain is unknown" if row["is_gone"] else "its cause is still there"

@@ -1,0 +1,58 @@
+"""What the advice on the session before predicted, beside what was measured."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from stepscope.analysis.advice.items import Advice
+from stepscope.analysis.compare.foretold import compare_foretold, foretold_lines
+
+
+def side(*kinds: str) -> Any:
+    """A session whose advice is of these classes; each predicts 10 ms down to 5, at least 4 and at most 8."""
+    items = [
+        Advice(
+            id=kind, kind=kind, title=f"Mend {kind}", evidence="", predicted_speedup=2.0, actions=(), tool="overview",
+            step_time_ms=10.0, predicted_step_time_ms=5.0, least_step_time_ms=4.0, most_step_time_ms=8.0,
+        )
+        for kind in kinds
+    ]  # fmt: skip
+    return SimpleNamespace(overview=SimpleNamespace(advice=tuple(items)))
+
+
+def pick(rows: tuple[dict[str, Any], ...], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+WHAT_CAME = ("class", "is_gone", "measured_speedup", "is_inside")
+
+
+def test_a_cause_that_is_gone_tests_the_prediction() -> None:
+    found = compare_foretold(side("host_sync"), side("none"), 1.9)
+
+    assert pick(found, *WHAT_CAME) == [("host_sync", True, 1.9, True)]
+    assert list(foretold_lines(found)) == ["Mend host_sync: predicted 2.00x (1.25 to 2.50), measured 1.90x"]
+    assert pick(compare_foretold(side("host_sync"), side("none"), 3.1), *WHAT_CAME)[0][-1] is False
+
+
+def test_a_cause_that_is_still_there_tests_nothing() -> None:
+    found = compare_foretold(side("host_sync", "input_python"), side("host_sync"), 1.3)
+
+    assert pick(found, *WHAT_CAME) == [("host_sync", False, None, None), ("input_python", True, 1.3, True)]
+    assert list(foretold_lines(found)) == [
+        "Mend host_sync: predicted 2.00x (1.25 to 2.50), its cause is still there",
+        "Mend input_python: predicted 2.00x (1.25 to 2.50), measured 1.30x",
+    ]
+
+
+def test_what_several_changes_gained_together_is_no_test_of_one() -> None:
+    found = compare_foretold(side("host_sync", "input_python"), side("none"), 3.0)
+
+    assert pick(found, "is_gone", "measured_speedup", "is_inside") == [(True, 3.0, None)] * 2
+
+
+def test_without_advice_or_without_steps_there_is_nothing_to_test() -> None:
+    assert compare_foretold(side("none"), side("host_sync"), 1.0) == ()
+    [line] = foretold_lines(compare_foretold(side("host_sync"), side("none"), None))
+    assert line == "Mend host_sync: predicted 2.00x (1.25 to 2.50), the gain is unknown"

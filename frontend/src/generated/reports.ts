@@ -112,6 +112,10 @@ export interface Reports {
         contention_ms: number | null;
         complete: boolean | null;
         usual: boolean | null;
+        requests: number | null;
+        tokens: number | null;
+        prefill: number | null;
+        decode: number | null;
       };
     };
     guide: {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { heatRange, heatTable } from "../src/pages/ranks/heat";
+import { heatRange, heatTable, scaleOfSlowdowns, slowdownsOfKinds, slowdownsOfRanks } from "../src/pages/ranks/heat";
 import { sharesSentence, tellApart } from "../src/pages/shared/names";
 
 describe("the heat map of steps and ranks", () => {
@@ -12,8 +12,8 @@ describe("the heat map of steps and ranks", () => {
 
   it("orders ranks by number and leaves what was not recorded open", () => {
     const table = heatTable(columns, "duration_ms");
-    expect(table.ranks.map((rank) => rank.label)).toEqual(["Rank 2", "Rank 10", "extra"]);
-    expect(table.steps).toEqual([1, 2]);
+    expect(table.rows.map((rank) => rank.label)).toEqual(["Rank 2", "Rank 10", "extra"]);
+    expect(table.columns).toEqual(["1", "2"]);
     expect([...table.values]).toEqual([6, Number.NaN, 5, 7, 9, Number.NaN]);
     expect(heatRange(table.values)).toEqual([5, 9]);
     expect(heatRange(new Float64Array([Number.NaN]))).toBeNull();
@@ -30,8 +30,47 @@ describe("the heat map of steps and ranks", () => {
       },
       "duration_ms",
     );
-    expect(table.ranks).toHaveLength(1000);
+    expect(table.rows).toHaveLength(1000);
     expect(table.values[99_999]).toBe(99_999);
+  });
+});
+
+describe("slowdowns", () => {
+  const heat = {
+    table: ["worker_by_step", "worker_by_step", "worker_by_step", "stage_by_kind", "stage_by_kind"],
+    row: ["rank 0", "rank 0", "rank 1", "0", "1"],
+    column: ["7", "8", "8", "forward", "forward"],
+    slowdown: [1.3, 0.98, 1, 1, 1.2],
+  };
+
+  it("are told by rank and step, with the rank's host", () => {
+    const table = slowdownsOfRanks(heat, new Map([["rank 0", "a"]]));
+    expect(table.rows).toEqual([
+      { label: "Rank 0", host: "a" },
+      { label: "Rank 1", host: "" },
+    ]);
+    expect(table.columns).toEqual(["7", "8"]);
+    expect([...table.values]).toEqual([1.3, 0.98, Number.NaN, 1]);
+  });
+
+  it("are told by kind and stage", () => {
+    const table = slowdownsOfKinds(heat);
+    expect(table.rows.map((row) => row.label)).toEqual(["forward"]);
+    expect(table.columns).toEqual(["0", "1"]);
+    expect([...table.values]).toEqual([1, 1.2]);
+  });
+
+  it("are neutral at 1, full where the job is slowest, paler where it is faster", () => {
+    const scale = scaleOfSlowdowns(Float64Array.of(0.98, 1.3, Number.NaN));
+    expect(scale?.marks.map(scale.text)).toEqual(["0.98x", "1.00x", "1.30x"]);
+    expect([0.98, 1, 1.3].map((value) => scale?.share(value))).toEqual([-1, 0, 1]);
+    expect(scaleOfSlowdowns(new Float64Array(0))).toBeNull();
+  });
+
+  it("of a healthy job have no full colour", () => {
+    const scale = scaleOfSlowdowns(Float64Array.of(1, 1.01));
+    expect(scale?.marks).toEqual([1, 1.1]);
+    expect(scale?.share(1.01)).toBeCloseTo(0.1);
   });
 });
 

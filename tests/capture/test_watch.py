@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import logging
@@ -13,17 +14,20 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import watch_programs as programs
 from waiting import await_until
 
 import stepscope
 from stepscope.capture.auto.settings import Settings
-from stepscope.capture.watching import current
+from stepscope.capture.watching import current, keep
 from stepscope.capture.watching.marks import Mark, Trigger
 from stepscope.capture.watching.quota import MARKER
 from stepscope.capture.watching.ring import FLUSH_S
 from stepscope.capture.watching.steps import StepRecord, Usage
+from stepscope.formats.spool.reader import read as read_spool
+from stepscope.model import EventKind
 
 PATIENCE_S = 60
 
@@ -61,6 +65,10 @@ def load_batch(seconds):
 
 def profiles(logdir):
     return sorted(path for path in logdir.glob("plugins/profile/*/*.xplane.pb"))
+
+
+def partials(logdir):
+    return sorted(path for path in logdir.glob("plugins/profile/*/*.partial"))
 
 
 def run_program(text, *words, environment=None, expect=0):
@@ -241,6 +249,51 @@ def test_a_trigger_that_cannot_be_written_is_reported_once_and_training_goes_on(
     handle.stop()
 
     assert handle.watch.steps.count >= 34
+
+
+def test_a_disk_that_is_full_for_an_hour_is_said_once_and_leaves_nothing_half(tmp_path, watched, caplog, monkeypatch):
+    def refuse(content, target):
+        target.partial.write_bytes(content[:100])
+        raise OSError(errno.ENOSPC, "No space left on device", str(target.partial))
+
+    handle = watched(window_steps=0, min_interval=0)
+    run_steps(5)
+    with monkeypatch.context() as full, caplog.at_level(logging.WARNING):
+        full.setattr(keep, "write_ring", refuse)
+        for number in range(3):
+            handle.watch._keep_now(Mark(Trigger.REQUESTED, f"trigger {number}", time.time_ns(), number))
+    ring_only = partials(tmp_path / "logs")
+    with caplog.at_level(logging.WARNING):
+        handle.watch._keep_now(Mark(Trigger.REQUESTED, "there is room", time.time_ns(), 4))
+    handle.stop()
+
+    assert caplog.text.count("No space left") == 1
+    assert caplog.text.count("captures of the watch are kept again") == 1
+    assert len(ring_only) == 1
+    assert len(profiles(tmp_path / "logs")) == 1
+
+
+KILLED_WHILE_IT_CONVERTS = """
+import os, signal, sys, stepscope
+from stepscope.capture import aside
+aside.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+watch = stepscope.watch(sys.argv[1], window_steps=0, series=0)
+for number in range(5):
+    with stepscope.step(number): pass
+watch.trigger("look")
+while True: pass
+"""
+
+
+def test_a_job_that_is_killed_while_it_converts_leaves_the_whole_capture_which_says_so(tmp_path):
+    run_program(KILLED_WHILE_IT_CONVERTS, tmp_path / "logs", expect=-signal.SIGKILL)
+
+    traces = [read_spool(left.read_bytes(), str(left), "") for left in partials(tmp_path / "logs")]
+    told = {problem.code: (problem.lost, trace) for trace in traces for problem in trace.problems}
+    lost, kept = told["unconverted"]
+    assert sorted(told) == ["unconverted", "unfinished"]  # what the trigger kept, and the ring that was going on
+    assert (lost, kept.partial) == (None, True)
+    assert int(np.sum(kept.events.kind == EventKind.STEP_MARK)) == 5
 
 
 def test_the_same_cause_is_kept_once(tmp_path, watched):

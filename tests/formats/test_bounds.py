@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from xspace_build import event, event_name, line, plane, stat, stat_name
+from xspace_build import environment, event, event_name, line, plane, stat, stat_name, text
 
 from stepscope import load
 from stepscope.analysis.registry import TOOLS
@@ -87,7 +87,44 @@ def test_of_too_many_lines_those_with_the_most_events_are_kept(monkeypatch):
     assert [(problem.code, problem.lost) for problem in trace.problems] == [("too-many-lines", "1 event")]
 
 
-def test_two_profiles_in_one_file_are_reported():
+def profile(of: str, start_ns: int, *more: bytes) -> bytes:
+    op = plane("/host:CPU", line("python", event(1, at=0, ps=900)), event_name(1, of))
+    return op + environment(start_ns, start_ns + 10**9) + b"".join(more)
+
+
+A_STEPSCOPE_PLANE = plane("/device:CUSTOM:Worker processes (Stepscope)", line("1", event(1, ps=5)), event_name(1, "w"))
+JOINED = {
+    "twice the same": (profile("first", 10**18), profile("first", 10**18)),
+    "of another time": (profile("first", 10**18), profile("second", 2 * 10**18)),
+    "with host names": (profile("first", 10**18, text(4, "vm")), profile("second", 2 * 10**18, text(4, "other"))),
+    "with planes appended": (profile("first", 10**18, text(4, "vm"), A_STEPSCOPE_PLANE), profile("second", 2 * 10**18)),
+    "the second one cut": (profile("first", 10**18), profile("second", 2 * 10**18, text(4, "other"))[:-3]),
+    "three": (profile("first", 10**18), profile("second", 2 * 10**18) + profile("third", 3 * 10**18)),
+}
+
+
+@pytest.mark.parametrize("case", JOINED)
+def test_of_joined_profiles_the_first_is_read_and_the_rest_is_named(case):
+    first, rest = JOINED[case]
+    alone, both = read(first), read(first + rest)
+
+    assert alone.problems == ()
+    (problem,) = both.problems
+    assert (problem.code, problem.offset) == ("joined", len(first))
+    assert problem.lost == f"the {len(rest):,} bytes from there on"
+    assert both.partial
+    assert both.start_unix_ns == alone.start_unix_ns
+    assert both.host == alone.host
+    assert [both.strings[row] for row in both.event_names()] == [alone.strings[row] for row in alone.event_names()]
+
+
+def test_planes_that_were_appended_to_a_profile_belong_to_it():
+    whole = read(profile("first", 10**18, A_STEPSCOPE_PLANE, plane("/host:metadata"), plane("/host:metadata")))
+
+    assert (whole.problems, whole.partial, len(whole.events)) == ((), False, 2)
+
+
+def test_planes_of_one_name_without_a_second_session_are_read_and_reported():
     once = plane("/host:CPU", line("python", event(1, at=0, ps=900)), event_name(1, "op"))
 
     assert read(once).problems == ()

@@ -83,8 +83,8 @@ def attempt(data: bytes) -> HostTrace | None:
     sound(trace)
     for problem in trace.problems:
         told(problem, len(data))
-    damaged = {"truncated", "damaged"} & {problem.code for problem in trace.problems}
-    assert trace.partial == bool(damaged)
+    lacking = {"truncated", "damaged", "joined", "repeated-planes"} & {problem.code for problem in trace.problems}
+    assert trace.partial == bool(lacking)
     return trace
 
 

@@ -112,6 +112,10 @@ export interface Reports {
         contention_ms: number | null;
         complete: boolean | null;
         usual: boolean | null;
+        requests: number | null;
+        tokens: number | null;
+        prefill: number | null;
+        decode: number | null;
       };
     };
     guide: {
@@ -694,6 +698,17 @@ export interface Reports {
     };
   };
   distributed: {
+    causes: {
+      kind: "table";
+      fields: {
+        cause: string | null;
+        stage: number | null;
+        members: string | null;
+        explains_percent: number | null;
+        gain_percent: number | null;
+        evidence: string | null;
+      };
+    };
     missing: {
       kind: "table";
       fields: {
@@ -704,17 +719,6 @@ export interface Reports {
         what: string | null;
         at: string | null;
         others_at: string | null;
-      };
-    };
-    causes: {
-      kind: "table";
-      fields: {
-        cause: string | null;
-        stage: number | null;
-        members: string | null;
-        explains_percent: number | null;
-        gain_percent: number | null;
-        evidence: string | null;
       };
     };
     job_parts: {

@@ -70,7 +70,7 @@ class Rows:
         title: the heading above it.
         fields: all columns.
         rows: the rows, with at least a value for each field.
-        empty: the sentence to show if there are no rows.
+        empty: the sentence to show if there are no rows; the table is hidden then if this is empty, too.
         parts: how the columns are split into tables that fit a screen; one table with all of them if empty.
         brief: makes a row that fits a screen, with names shortened or indented; rows are unchanged if None.
     """
@@ -85,10 +85,12 @@ class Rows:
 
     @property
     def has_content(self) -> bool:
-        """Whether to show the table: not if it has rows with amounts of which none is known."""
+        """Whether to show the table: not without rows and a sentence, nor if it has amounts of which none is known."""
+        if not self.rows:
+            return bool(self.empty)
         amounts = [f for f in self.fields if f.kind in ("float", "int") and f.role not in ROW_NUMBERS]
         known = any(row[field.name] is not None for row in self.rows for field in amounts)
-        return known or not amounts or not self.rows
+        return known or not amounts
 
     def split_for_screens(self) -> list[Rows]:
         """The table in its parts, with brief rows."""

@@ -18,8 +18,11 @@ from stepscope.analysis.steps.device_steps import device_steps
 from stepscope.analysis.steps.find_steps import HostSteps, is_usual, steps_of, whole_steps
 from stepscope.analysis.steps.host_steps import close_gaps
 from stepscope.analysis.steps.named_steps import mark_named_steps
+from stepscope.analysis.steps.session_steps import steps_of_host
+from stepscope.analysis.steps.step_range import take_steps
 from stepscope.formats.xspace import reader, writer
 from stepscope.model import EventKind, HostTrace
+from stepscope.vocabulary.serving import Batch
 
 K = EventKind
 
@@ -821,3 +824,38 @@ def test_each_batch_that_a_server_names_is_a_step() -> None:
         "execute_context_1(512)_generation_2(2) 1",
         "execute_context_0(0)_generation_3(3) 2",
     )
+
+
+def test_a_row_says_what_is_in_the_batch_of_its_step() -> None:
+    sorts = {
+        letter: Sort(EventKind.ANNOTATION, name)
+        for letter, name in {
+            "v": "execute_context_1(512)_generation_2(2)",  # vLLM
+            "e": "step[EXTEND bs=4 toks=96]",  # SGLang
+            "d": "step[DECODE bs=8]",
+            "m": "step[MIXED bs=5 toks=70]",
+        }.items()
+    }
+    trace = mark_named_steps(draw("host main | v-- e-- d-- m-- d--", sorts))
+    report = steps_tool.merge([steps_tool.partial(trace)])
+
+    assert {"requests", "tokens", "prefill", "decode"} <= set(str(report).split())
+    assert [[row[name] for name in ("requests", "tokens", "prefill", "decode")] for row in report.rows] == [
+        [3, 514, 1, 2],
+        [4, 96, 4, 0],
+        [8, None, 0, 8],
+        [5, 70, None, None],
+        [8, None, 0, 8],
+    ]
+
+    assert [row.batch for row in steps_of_host(take_steps(trace, [1, 3])).rows] == [
+        Batch("EXTEND", 4, 96, 4, 0),
+        Batch("MIXED", 5, 70),
+    ]
+
+
+def test_steps_that_are_no_batches_show_no_columns_of_batches() -> None:
+    report = steps_tool.merge([steps_tool.partial(draw("host main | M1-- M2--"))])
+
+    assert {(row["requests"], row["tokens"], row["prefill"], row["decode"]) for row in report.rows} == {(None,) * 4}
+    assert not {"requests", "tokens", "prefill", "decode"} & set(str(report).split())

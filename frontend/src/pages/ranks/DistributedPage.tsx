@@ -6,7 +6,7 @@ import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
 import { linkTo, route, setParams } from "../../router";
-import { docOf, type RowOf, type Sections, type TableOf, tableOf } from "../../sections";
+import { docOf, type RowOf, type Sections, type TableId, type TableOf, tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import { useRows } from "../../table/rows";
 import { Card, Segmented } from "../../ui/basics";
@@ -19,7 +19,7 @@ import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { HeatMap } from "./HeatMap";
-import { heatTable } from "./heat";
+import { heatTable, scaleOfSlowdowns, scaleOfTimes, slowdownsOfKinds, slowdownsOfRanks } from "./heat";
 
 interface DistributedReport extends Report {
   readonly findings: readonly string[];
@@ -58,13 +58,15 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
   return (
     <>
       <Findings lines={report.findings.length || collectives.row_count ? report.findings : [WITHOUT_COLLECTIVES]} />
+      <IfRows sections={sections} ids={["missing", "causes"]} />
       {hasSteps ? (
-        <StepsByRank sections={sections} />
+        <StepsByRank sections={sections} report={report} />
       ) : (
         <Card title="Time of each rank" note={barsNote}>
           {bars}
         </Card>
       )}
+      <KindsByStage sections={sections} />
       <TableCard
         section={ranks}
         tool="distributed"
@@ -78,6 +80,9 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
         id="collectives"
         links={(row) => collectiveLinks(String(collectives?.columns?.operation?.[row] ?? ""))}
       />
+      <Folded title="Slowdown by part and by step" sections={sections} ids={["job_parts", "job_steps"]} />
+      <Folded title="Ranks that behave alike" sections={sections} ids={["alike", "spread", "clocks"]} />
+      <Folded title="Groups, pipelines and bandwidth" sections={sections} ids={["pipeline", "groups", "bandwidth"]} />
       {hasSteps && (
         <More title="Compute and communication" note={barsNote} tables={["steps"]}>
           <Card title="Time of each rank">{bars}</Card>
@@ -89,37 +94,78 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
   );
 }
 
+interface SomeTables {
+  sections: Sections<"distributed">;
+  ids: readonly TableId<"distributed">[];
+}
+
+/** Those of the tables that have rows. */
+function IfRows({ sections, ids }: SomeTables) {
+  return (
+    <>
+      {ids.map((id) => {
+        const section = tableOf(sections, id) as TableSection;
+        return section.row_count > 0 && <TableCard key={id} section={section} tool="distributed" id={id} />;
+      })}
+    </>
+  );
+}
+
+function Folded({ title, sections, ids }: SomeTables & { title: string }) {
+  if (ids.every((id) => tableOf(sections, id).row_count === 0)) return null;
+  return (
+    <More title={title} tables={ids}>
+      <IfRows sections={sections} ids={ids} />
+    </More>
+  );
+}
+
 const WITHOUT_COLLECTIVES =
   "no collective was recorded, so nothing shows which rank waits for another; compare the times of their steps";
 const MOST_BARS = 64;
 const MOST_COLUMNS = 400;
 
-const MEASURES = [
+const TIMES = [
   { value: "duration_ms", label: "Step time", colour: "device_compute" },
   { value: "compute_ms", label: "Compute", colour: "host_compute" },
   { value: "exposed_ms", label: "Exposed communication", colour: "device_collectives" },
   { value: "waiting_ms", label: "Waiting", colour: "input" },
 ] as const;
+const SLOWDOWN = { value: "slowdown", label: "Slowdown", colour: "device_to_device" } as const;
 
-/** The steps of all ranks as a heat map of one of their times. */
-function StepsByRank({ sections }: { sections: Sections<"distributed"> }) {
-  const section = tableOf(sections, "steps");
-  const rows = useRows(section as TableSection, (suffix) => answerAddress("distributed", suffix));
-  const columns = rows.state === "ready" ? rows.data.columns : null;
-  const known = MEASURES.filter(({ value }) => columns?.[value]?.some((cell) => typeof cell === "number"));
+function useRowsOf(section: TableSection) {
+  const rows = useRows(section, (suffix) => answerAddress("distributed", suffix));
+  return rows.state === "ready" ? rows.data.columns : null;
+}
+
+/** The steps of all ranks as a heat map of their slowdown, where a cause of it is known, or of one of their times. */
+function StepsByRank({ sections, report }: { sections: Sections<"distributed">; report: DistributedReport }) {
+  const [section, heat] = [tableOf(sections, "steps"), tableOf(sections, "heat")];
+  const [columns, slowdowns] = [useRowsOf(section as TableSection), useRowsOf(heat as TableSection)];
+  const times = TIMES.filter(({ value }) => columns?.[value]?.some((cell) => typeof cell === "number"));
+  const isExplained = tableOf(sections, "causes").row_count > 0;
+  const slowdown = heat.row_count > 0 ? [SLOWDOWN] : [];
+  const known = isExplained ? [...slowdown, ...times] : [...times, ...slowdown];
   const measure = known.find(({ value }) => value === route.value.params.measure) ?? known[0];
   const link = useStepLinks();
-  const table = useMemo(() => columns && measure && heatTable(columns, measure.value), [columns, measure]);
-  if (!table || !measure) return null;
+  const shown = useMemo(() => {
+    if (!columns || !slowdowns || !measure) return null;
+    const isTime = measure.value !== SLOWDOWN.value;
+    const table = isTime ? heatTable(columns, measure.value) : slowdownsOfRanks(slowdowns, hostsOf(report));
+    const scale = isTime ? scaleOfTimes(table.values) : scaleOfSlowdowns(table.values);
+    return scale && { table, scale };
+  }, [columns, slowdowns, measure, report]);
+  if (!shown || !measure) return null;
+  const { table } = shown;
   return (
     <Card
       title="Steps of each rank"
-      note={docOf(section, measure.value)}
+      note={measure.value === SLOWDOWN.value ? docOf(heat, "slowdown") : docOf(section, measure.value)}
       actions={
         <>
-          {table.ranks.length > 1 && <a href={linkTo("timeline", { stack: "ranks" })}>A step of each rank</a>}
+          {table.rows.length > 1 && <a href={linkTo("timeline", { stack: "ranks" })}>A step of each rank</a>}
           <Segmented
-            label="Time"
+            label="Measure"
             value={measure.value}
             options={known}
             onChange={(value) => setParams({ measure: value === known[0]?.value ? null : value })}
@@ -128,10 +174,36 @@ function StepsByRank({ sections }: { sections: Sections<"distributed"> }) {
       }
     >
       <HeatMap
-        label={`${measure.label} of ${table.steps.length} steps on ${table.ranks.length} ranks`}
-        table={table}
+        label={`${measure.label} of ${table.columns.length} steps on ${table.rows.length} ranks`}
+        {...shown}
         colour={CATEGORY_COLOUR[measure.colour]}
-        link={link}
+        link={(step, host) => link(Number(step), host)}
+      />
+    </Card>
+  );
+}
+
+/** The host of each rank, by what the report calls the rank. */
+function hostsOf(report: DistributedReport): ReadonlyMap<string, string> {
+  return new Map(
+    (report.rows ?? []).map(({ rank, host }) => [rank === null ? String(host) : `rank ${rank}`, String(host)]),
+  );
+}
+
+/** Which kind of work is slow on which stage of a pipeline. */
+function KindsByStage({ sections }: { sections: Sections<"distributed"> }) {
+  const heat = tableOf(sections, "heat");
+  const columns = useRowsOf(heat as TableSection);
+  const table = useMemo(() => columns && slowdownsOfKinds(columns), [columns]);
+  const scale = useMemo(() => table && scaleOfSlowdowns(table.values), [table]);
+  if (!table || !scale) return null;
+  return (
+    <Card title="Kinds of work by stage" note={docOf(heat, "slowdown")}>
+      <HeatMap
+        label={`Slowdown by ${table.rows.length} kinds of work on ${table.columns.length} stages`}
+        table={table}
+        scale={scale}
+        colour={CATEGORY_COLOUR[SLOWDOWN.colour]}
       />
     </Card>
   );

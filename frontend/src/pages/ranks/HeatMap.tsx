@@ -1,19 +1,20 @@
-/** A heat map of steps and ranks on a canvas: a thousand ranks are as readable as four. */
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+/** A heat map on a canvas: a thousand ranks are as readable as four. */
+import { Fragment } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { mix } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { duration } from "../../format";
+import { words } from "../../format";
 import { LongName } from "../../ui/basics";
 import { hint } from "../../ui/hint";
-import { Icon } from "../../ui/icons";
-import { type HeatTable, heatRange } from "./heat";
+import type { HeatScale, HeatTable } from "./heat";
 
 interface HeatMapProps {
   label: string;
   table: HeatTable;
+  scale: HeatScale;
   colour: string;
-  /** Where a cell leads; null where its place is not known. */
-  link: (step: number, host: string) => string | null;
+  /** Where a cell leads, by its column and its row's host; null where its place is not known. */
+  link?: (column: string, host: string) => string | null;
 }
 
 const MOST_HEIGHT = 480;
@@ -21,22 +22,21 @@ const ROW = { least: 1, most: 26 };
 const SHADES = 24;
 /** A name needs this many pixels. */
 const NAME_HEIGHT = 15;
-const STEP_WIDTH = 34;
+const COLUMN_WIDTH = 34;
 
 interface At {
-  readonly rank: number;
-  readonly step: number;
+  readonly row: number;
+  readonly column: number;
 }
 
-export function HeatMap({ label, table, colour, link }: HeatMapProps) {
+export function HeatMap({ label, table, scale, colour, link }: HeatMapProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [at, setAt] = useState<At | null>(null);
   const [width, setWidth] = useState(0);
   const surface = palette.value.surface;
-  const range = useMemo(() => heatRange(table.values), [table]);
-  const { ranks, steps } = table;
-  const rowHeight = Math.min(ROW.most, Math.max(ROW.least, MOST_HEIGHT / ranks.length));
-  const height = Math.ceil(rowHeight * ranks.length);
+  const { rows, columns } = table;
+  const rowHeight = Math.min(ROW.most, Math.max(ROW.least, MOST_HEIGHT / rows.length));
+  const height = Math.ceil(rowHeight * rows.length);
   useLayoutEffect(() => {
     const element = canvas.current;
     if (!element) return undefined;
@@ -45,44 +45,44 @@ export function HeatMap({ label, table, colour, link }: HeatMapProps) {
     return () => watch.disconnect();
   }, []);
   useLayoutEffect(() => {
-    if (canvas.current && width && range) paint(canvas.current, { table, range, colour, surface, width, height });
-  }, [table, range, colour, surface, width, height]);
-  if (!range) return null;
+    if (canvas.current && width) paint(canvas.current, { table, scale, colour, surface, width, height });
+  }, [table, scale, colour, surface, width, height]);
   const under = (event: MouseEvent): At => {
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     return inside({
-      rank: Math.floor(((event.clientY - box.top) / box.height) * ranks.length),
-      step: Math.floor(((event.clientX - box.left) / box.width) * steps.length),
+      row: Math.floor(((event.clientY - box.top) / box.height) * rows.length),
+      column: Math.floor(((event.clientX - box.left) / box.width) * columns.length),
     });
   };
-  const inside = ({ rank, step }: At): At => ({
-    rank: Math.max(0, Math.min(ranks.length - 1, rank)),
-    step: Math.max(0, Math.min(steps.length - 1, step)),
+  const inside = ({ row, column }: At): At => ({
+    row: Math.max(0, Math.min(rows.length - 1, row)),
+    column: Math.max(0, Math.min(columns.length - 1, column)),
   });
   const move = (event: KeyboardEvent) => {
     const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    if (by) setAt(inside({ rank: (at?.rank ?? 0) + (by[0] as number), step: (at?.step ?? 0) + (by[1] as number) }));
+    if (by) setAt(inside({ row: (at?.row ?? 0) + (by[0] as number), column: (at?.column ?? 0) + (by[1] as number) }));
     else if (event.key === "Enter" && at) follow(at);
     else return;
     event.preventDefault();
   };
-  const follow = ({ rank, step }: At) => {
-    const href = link(steps[step] as number, ranks[rank]?.host ?? "");
+  const follow = ({ row, column }: At) => {
+    const href = link?.(columns[column] as string, rows[row]?.host ?? "");
     if (href) window.location.hash = href;
   };
   return (
     <div class="heat">
       <div class="heat-body">
-        <RankNames table={table} rowHeight={rowHeight} />
+        <RowNames table={table} rowHeight={rowHeight} />
         <div
           class="heat-cells"
           role="application"
           tabIndex={0}
-          aria-label={`${label}. Arrow keys move between cells, Enter shows one in the timeline.`}
+          aria-label={`${label}. Arrow keys move between cells${link ? ", Enter shows one in the timeline" : ""}.`}
           onKeyDown={move}
         >
           <canvas
             ref={canvas}
+            class={link ? "is-link" : ""}
             style={{ height: `${height}px` }}
             data-marks={table.values.length}
             onMouseMove={(event) => setAt(under(event))}
@@ -93,46 +93,46 @@ export function HeatMap({ label, table, colour, link }: HeatMapProps) {
             <span
               class="heat-mark"
               style={{
-                left: `${(100 * at.step) / steps.length}%`,
-                width: `${100 / steps.length}%`,
-                top: `${at.rank * rowHeight}px`,
+                left: `${(100 * at.column) / columns.length}%`,
+                width: `${100 / columns.length}%`,
+                top: `${at.row * rowHeight}px`,
                 height: `${rowHeight}px`,
               }}
             />
           )}
         </div>
         <span />
-        <StepNumbers steps={steps} width={width} />
+        <ColumnNames table={table} width={width} />
       </div>
       <div class="graph-foot">
-        <Scale range={range} colour={colour} surface={surface} />
+        <Scale scale={scale} colour={colour} surface={surface} />
         <span class="heat-said" role="status">
-          {at ? describe(table, at) : "click a cell to see that step of that rank in the timeline"}
+          {at ? describe(table, scale, at) : link && "click a cell to see that step of that rank in the timeline"}
         </span>
       </div>
     </div>
   );
 }
 
-function describe({ ranks, steps, values }: HeatTable, { rank, step }: At): string {
-  const value = values[rank * steps.length + step] ?? Number.NaN;
-  const text = Number.isNaN(value) ? "not recorded" : duration(value);
-  return `${ranks[rank]?.label}, step ${steps[step]}: ${text}`;
+function describe({ across, rows, columns, values }: HeatTable, scale: HeatScale, { row, column }: At): string {
+  const value = values[row * columns.length + column] ?? Number.NaN;
+  const text = Number.isNaN(value) ? "not recorded" : scale.text(value);
+  return `${rows[row]?.label}, ${across} ${columns[column]}: ${text}`;
 }
 
-/** Characters of a host's name that have room beside the cells, and above which its end stays when there is less. */
+/** Characters of a row's name that have room beside the cells, and above which its end stays when there is less. */
 const [LONGEST_NAME, SHORT_NAME] = [26, 12];
 
-function RankNames({ table, rowHeight }: { table: HeatTable; rowHeight: number }) {
+function RowNames({ table, rowHeight }: { table: HeatTable; rowHeight: number }) {
   const every = Math.ceil(NAME_HEIGHT / rowHeight);
-  const longest = Math.max(...table.ranks.map((rank) => rank.label.length));
+  const longest = Math.max(...table.rows.map((row) => row.label.length));
   return (
     <ul class="heat-names" style={{ width: `${Math.min(longest, LONGEST_NAME)}ch` }}>
-      {table.ranks.map(
-        (rank, at) =>
+      {table.rows.map(
+        (row, at) =>
           at % every === 0 && (
-            <li key={`${rank.label} ${rank.host}`} style={{ top: `${at * rowHeight}px` }}>
-              <LongName text={rank.label} whole={rank.host} room={SHORT_NAME} />
+            <li key={`${row.label} ${row.host}`} style={{ top: `${at * rowHeight}px` }}>
+              <LongName text={row.label} whole={row.host || row.label} room={SHORT_NAME} />
             </li>
           ),
       )}
@@ -140,15 +140,20 @@ function RankNames({ table, rowHeight }: { table: HeatTable; rowHeight: number }
   );
 }
 
-function StepNumbers({ steps, width }: { steps: readonly number[]; width: number }) {
-  const every = Math.max(1, Math.ceil((STEP_WIDTH * steps.length) / Math.max(1, width)));
+const COLUMN_MEANING: Readonly<Record<string, string>> = {
+  step: "the number of the step, as the program counts",
+  stage: "the stage of the pipeline, from 0",
+};
+
+function ColumnNames({ table: { across, columns }, width }: { table: HeatTable; width: number }) {
+  const every = Math.max(1, Math.ceil((COLUMN_WIDTH * columns.length) / Math.max(1, width)));
   return (
-    <ul class="heat-steps" aria-hidden="true" {...hint("Step", "the number of the step, as the program counts")}>
-      {steps.map(
-        (step, at) =>
+    <ul class="heat-steps" aria-hidden="true" {...hint(words(across), COLUMN_MEANING[across] ?? "")}>
+      {columns.map(
+        (column, at) =>
           at % every === 0 && (
-            <li key={step} style={{ left: `${(100 * (at + 0.5)) / steps.length}%` }}>
-              {step}
+            <li key={column} style={{ left: `${(100 * (at + 0.5)) / columns.length}%` }}>
+              {column}
             </li>
           ),
       )}
@@ -156,56 +161,64 @@ function StepNumbers({ steps, width }: { steps: readonly number[]; width: number
   );
 }
 
-function Scale({
-  range: [low, high],
-  colour,
-  surface,
-}: {
-  range: readonly [number, number];
-  colour: string;
-  surface: string;
-}) {
-  const stops = Array.from({ length: 5 }, (_, at) => shade(colour, surface, at / 4));
+function Scale({ scale, colour, surface }: { scale: HeatScale; colour: string; surface: string }) {
   return (
-    <span class="heat-scale" {...hint("Scale", "the shortest and the longest of the times, and their colours")}>
-      {duration(low)} <Icon name="right" size={12} />
-      <span class="heat-ramp" style={{ background: `linear-gradient(to right, ${stops.join(", ")})` }} />
-      {duration(high)}
+    <span class="heat-scale" {...hint("Scale", scale.meaning)}>
+      {scale.marks.map((mark, at) => (
+        <Fragment key={mark}>
+          {at > 0 && <Ramp scale={scale} from={scale.marks[at - 1] as number} to={mark} {...{ colour, surface }} />}
+          {scale.text(mark)}
+        </Fragment>
+      ))}
     </span>
   );
 }
 
+function Ramp({ scale, from, to, colour, surface }: { scale: HeatScale; from: number; to: number } & Colours) {
+  const stops = Array.from({ length: 5 }, (_, at) =>
+    shade(colour, surface, scale.share(from + ((to - from) * at) / 4)),
+  );
+  return <span class="heat-ramp" style={{ background: `linear-gradient(to right, ${stops.join(", ")})` }} />;
+}
+
+interface Colours {
+  readonly colour: string;
+  readonly surface: string;
+}
+
+/** How much of the page's colour is in the pale one, at 0, and in the palest, at -1. */
+const [PALE, PALEST] = [0.88, 0.96];
+
 /** From nearly the page's colour to the full one. */
 function shade(colour: string, surface: string, share: number): string {
-  return mix(mix(colour, surface, 0.88), colour, share);
+  const pale = mix(colour, surface, PALE);
+  return share < 0 ? mix(pale, mix(colour, surface, PALEST), -share) : mix(pale, colour, share);
 }
 
 interface Picture {
   readonly table: HeatTable;
-  readonly range: readonly [number, number];
+  readonly scale: HeatScale;
   readonly colour: string;
   readonly surface: string;
   readonly width: number;
   readonly height: number;
 }
 
-function paint(canvas: HTMLCanvasElement, { table, range, colour, surface, width, height }: Picture): void {
+function paint(canvas: HTMLCanvasElement, { table, scale, colour, surface, width, height }: Picture): void {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   const context = canvas.getContext("2d");
   if (!context) return;
-  const ramp = Array.from({ length: SHADES }, (_, at) => shade(colour, surface, at / (SHADES - 1)));
-  const [low, high] = range;
-  const { steps, ranks, values } = table;
-  const [cell, row] = [canvas.width / steps.length, canvas.height / ranks.length];
+  const ramp = Array.from({ length: 2 * SHADES + 1 }, (_, at) => shade(colour, surface, at / SHADES - 1));
+  const { columns, rows, values } = table;
+  const [cell, row] = [canvas.width / columns.length, canvas.height / rows.length];
   const [gapX, gapY] = [cell > 6 * ratio ? ratio : 0, row > 6 * ratio ? ratio : 0];
-  for (let y = 0; y < ranks.length; y += 1)
-    for (let x = 0; x < steps.length; x += 1) {
-      const value = values[y * steps.length + x] as number;
+  for (let y = 0; y < rows.length; y += 1)
+    for (let x = 0; x < columns.length; x += 1) {
+      const value = values[y * columns.length + x] as number;
       if (Number.isNaN(value)) continue;
-      const share = high > low ? (value - low) / (high - low) : 0.5;
-      context.fillStyle = ramp[Math.round(share * (SHADES - 1))] as string;
+      context.fillStyle = ramp[Math.round((scale.share(value) + 1) * SHADES)] as string;
       context.fillRect(x * cell, y * row, Math.max(1, cell - gapX), Math.max(1, row - gapY));
     }
 }

@@ -1,26 +1,39 @@
-/** Step by rank: the cells of the heat map, and how far each is from the others of its step. */
+/** The cells of heat maps: steps by rank, kinds of work by stage; and the scales of their colours. */
 import type { Cell } from "../../api";
+import { duration } from "../../format";
 
 export interface HeatTable {
-  /** Steps, left to right. */
-  readonly steps: readonly number[];
-  /** Ranks, top to bottom. */
-  readonly ranks: readonly Rank[];
-  /** Row by row; NaN where a rank did not record the step. */
+  /** What the columns are: "step", "stage". */
+  readonly across: string;
+  /** Their names, left to right. */
+  readonly columns: readonly string[];
+  /** Ranks or kinds of work, top to bottom. */
+  readonly rows: readonly HeatRow[];
+  /** Row by row; NaN where nothing was recorded. */
   readonly values: Float64Array;
 }
 
-export interface Rank {
+export interface HeatRow {
   readonly label: string;
+  /** Where it was recorded; empty for what is of all hosts. */
   readonly host: string;
+}
+
+/** How values become colours: shares from -1, nearly the page's colour, over 0, pale, to 1, the full colour. */
+export interface HeatScale {
+  /** The values that the legend names, ascending. */
+  readonly marks: readonly number[];
+  readonly meaning: string;
+  readonly share: (value: number) => number;
+  readonly text: (value: number) => string;
 }
 
 type Columns = Readonly<Record<string, readonly Cell[]>>;
 
-/** Ranks by their number, then by the name of their host. */
+/** One of the times of steps.  Ranks by their number, then by the name of their host. */
 export function heatTable(columns: Columns, measure: string): HeatTable {
   const length = columns.step?.length ?? 0;
-  const ranks = new Map<string, Rank & { readonly number: number }>();
+  const ranks = new Map<string, HeatRow & { readonly number: number }>();
   for (let row = 0; row < length; row += 1) {
     const key = rankKey(columns, row);
     if (!ranks.has(key)) ranks.set(key, rankAt(columns, row));
@@ -28,23 +41,77 @@ export function heatTable(columns: Columns, measure: string): HeatTable {
   const ordered = [...ranks].sort(
     ([, a], [, b]) => a.number - b.number || a.host.localeCompare(b.host, "en", { numeric: true }),
   );
-  const rowOf = new Map(ordered.map(([key], at) => [key, at]));
-  const steps = [...new Set((columns.step ?? []).map(Number))].sort((a, b) => a - b);
-  const columnOf = new Map(steps.map((step, at) => [step, at]));
-  const values = new Float64Array(steps.length * ordered.length).fill(Number.NaN);
-  for (let row = 0; row < length; row += 1) {
-    const value = columns[measure]?.[row];
-    const at = (rowOf.get(rankKey(columns, row)) as number) * steps.length;
-    if (typeof value === "number") values[at + (columnOf.get(Number(columns.step?.[row])) as number)] = value;
-  }
-  return { steps, ranks: ordered.map(([, rank]) => rank), values };
+  const steps = [...new Set((columns.step ?? []).map(Number))].sort((a, b) => a - b).map(String);
+  const cells = Array.from({ length }, (_, row) => ({
+    row: rankKey(columns, row),
+    column: String(columns.step?.[row]),
+    value: columns[measure]?.[row],
+  }));
+  return {
+    across: "step",
+    columns: steps,
+    rows: ordered.map(([, { label, host }]) => ({ label, host })),
+    values: grid(
+      ordered.map(([key]) => key),
+      steps,
+      cells,
+    ),
+  };
+}
+
+interface HeatCell {
+  readonly row: string;
+  readonly column: string;
+  readonly value: Cell | undefined;
+}
+
+function grid(rows: readonly string[], columns: readonly string[], cells: readonly HeatCell[]): Float64Array {
+  const [rowOf, columnOf] = [rows, columns].map((names) => new Map(names.map((name, at) => [name, at]))) as [
+    Map<string, number>,
+    Map<string, number>,
+  ];
+  const values = new Float64Array(rows.length * columns.length).fill(Number.NaN);
+  for (const { row, column, value } of cells)
+    if (typeof value === "number")
+      values[(rowOf.get(row) as number) * columns.length + (columnOf.get(column) as number)] = value;
+  return values;
+}
+
+/** Slowdowns of each rank by step; `hosts` are those of ranks by their names in the report. */
+export function slowdownsOfRanks(heat: Columns, hosts: ReadonlyMap<string, string>): HeatTable {
+  const cells = slowdowns(heat, "worker_by_step", ["row", "column"]);
+  return slowdownTable("step", cells, (name) => ({ label: capitalised(name), host: hosts.get(name) ?? "" }));
+}
+
+/** Slowdowns of each kind of work by stage: kinds go down, where their long names have room. */
+export function slowdownsOfKinds(heat: Columns): HeatTable {
+  const cells = slowdowns(heat, "stage_by_kind", ["column", "row"]);
+  return slowdownTable("stage", cells, (label) => ({ label, host: "" }));
+}
+
+function slowdowns(heat: Columns, table: string, [row, column]: readonly [string, string]): HeatCell[] {
+  return (heat.table ?? []).flatMap((each, at) =>
+    each === table
+      ? [{ row: String(heat[row]?.[at]), column: String(heat[column]?.[at]), value: heat.slowdown?.[at] }]
+      : [],
+  );
+}
+
+function slowdownTable(across: string, cells: readonly HeatCell[], rowOf: (name: string) => HeatRow): HeatTable {
+  const rows = [...new Set(cells.map((cell) => cell.row))];
+  const columns = [...new Set(cells.map((cell) => cell.column))];
+  return { across, columns, rows: rows.map(rowOf), values: grid(rows, columns, cells) };
+}
+
+function capitalised(name: string): string {
+  return name.startsWith("rank ") ? `R${name.slice(1)}` : name;
 }
 
 function rankKey(columns: Columns, row: number): string {
   return `${columns.rank?.[row] ?? ""} ${columns.host?.[row] ?? ""}`;
 }
 
-function rankAt(columns: Columns, row: number): Rank & { readonly number: number } {
+function rankAt(columns: Columns, row: number): HeatRow & { readonly number: number } {
   const [rank, host] = [columns.rank?.[row], String(columns.host?.[row] ?? "")];
   const isNumbered = typeof rank === "number";
   return { label: isNumbered ? `Rank ${rank}` : host, host, number: isNumbered ? rank : Number.MAX_SAFE_INTEGER };
@@ -58,4 +125,33 @@ export function heatRange(values: Float64Array): readonly [number, number] | nul
     ([low, high], value) => [Math.min(low, value), Math.max(high, value)],
     [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
   );
+}
+
+/** From the shortest time to the longest; null where none is known. */
+export function scaleOfTimes(values: Float64Array): HeatScale | null {
+  const range = heatRange(values);
+  if (!range) return null;
+  const [low, high] = range;
+  return {
+    marks: range,
+    meaning: "the shortest and the longest of the times, and their colours",
+    share: (value) => (high > low ? (value - low) / (high - low) : 0.5),
+    text: duration,
+  };
+}
+
+/** The published study of stragglers calls a job straggling from here on: less never has the full colour. */
+const STRAGGLING = 1.1;
+
+/** 1.00 is neutral, what is slower coloured, what is faster paler still; null where nothing is known. */
+export function scaleOfSlowdowns(values: Float64Array): HeatScale | null {
+  const range = heatRange(values);
+  if (!range) return null;
+  const [low, high] = [Math.min(range[0], 1), Math.max(range[1], STRAGGLING)];
+  return {
+    marks: low < 1 ? [low, 1, high] : [1, high],
+    meaning: "1.00x is equal work; coloured is slower, paler is faster",
+    share: (value) => (value >= 1 ? (value - 1) / (high - 1) : (value - 1) / (1 - low)),
+    text: (value) => `${value.toFixed(2)}x`,
+  };
 }

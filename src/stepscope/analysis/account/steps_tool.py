@@ -17,6 +17,7 @@ from stepscope.analysis.steps.session_steps import StepRow, StepsOfHost, align, 
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Report, Role, Rows, Section, round_ms
+from stepscope.vocabulary.serving import Batch
 
 Partial = StepsOfHost
 
@@ -36,6 +37,10 @@ FIELDS: tuple[Field, ...] = (
     *CAUSE_FIELDS,
     Field("complete", "", "no if the edge of the capture cuts the step", "bool", role=Role.COMPLETE),
     Field("usual", "", "yes for steps that statistics count: complete ones without the warm-up", "bool"),
+    Field("requests", "count", "requests in the batch of a model server, if the step's mark says it", "int"),
+    Field("tokens", "count", "tokens that the batch computes, if the step's mark says it", "int"),
+    Field("prefill", "count", "requests of the batch whose prompt is read", "int"),
+    Field("decode", "count", "requests of the batch that are continued by a token", "int"),
 )
 GUIDE_FIELDS: tuple[Field, ...] = (
     *FIELDS[:3],
@@ -98,6 +103,7 @@ def merge(partials: Sequence[StepsOfHost]) -> StepsReport:
 
 
 def _table_row(host: str, row: StepRow) -> dict[str, Cell]:
+    batch = row.batch or Batch("")
     return {
         "step": row.number,
         "name": row.name,
@@ -108,4 +114,8 @@ def _table_row(host: str, row: StepRow) -> dict[str, Cell]:
         **breakdown.category_cells(row.parts_ps),
         "complete": row.complete,
         "usual": row.usual,
+        "requests": batch.requests,
+        "tokens": batch.tokens,
+        "prefill": batch.prefill,
+        "decode": batch.decode,
     }

@@ -11,6 +11,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct, median, percentiles
 from stepscope.records import dataclass
+from stepscope.vocabulary.serving import Batch
 
 COMPUTES = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.COLLECTIVE)
 
@@ -41,6 +42,7 @@ class HostSteps:
         backlog: int64 of shape (n,), device work outside all steps that was launched before the first mark.
         until_ps: int64 of shape (steps,), how long each step lasts: to the start of the next; see `close_gaps`.
         cut_short: bool of shape (steps,), those for which that time was not recorded, if it matters.
+        batch: what each step of a model server works on, as its mark says; empty where no mark says it.
     """
 
     source: StepSource
@@ -57,6 +59,7 @@ class HostSteps:
     backlog: I64 = field(default_factory=lambda: np.empty(0, np.int64))
     until_ps: I64 = field(default_factory=lambda: np.empty(0, np.int64))
     cut_short: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
+    batch: tuple[Batch | None, ...] = ()
 
     @property
     def length_ps(self) -> I64:
@@ -66,8 +69,10 @@ class HostSteps:
     def take(self, rows: I64, label: I32) -> HostSteps:
         """Some of the steps, in order; `label` is that of the events."""
         names = tuple(self.name[row] for row in rows.tolist())
+        batches = tuple(self.batch[row] for row in rows.tolist()) if self.batch else ()
         columns = ("number", "start_ps", "end_ps", "complete", "until_ps", "cut_short")
-        return replace(self, **{key: getattr(self, key)[rows] for key in columns}, name=names, label=label)
+        taken = {key: getattr(self, key)[rows] for key in columns}
+        return replace(self, **taken, name=names, batch=batches, label=label)
 
 
 def close_gaps(steps: HostSteps) -> HostSteps:

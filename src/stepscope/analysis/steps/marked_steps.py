@@ -23,6 +23,7 @@ from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask, blocks_of, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import is_called
+from stepscope.vocabulary.serving import Batch, served_batch
 from stepscope.vocabulary.tensorflow import KERAS_BATCH
 
 # A thread with the former works for the current step; one with the latter prepares input for any step.
@@ -73,6 +74,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
         numbered=numbered,
         line=line,
         backlog=bounds.backlog,
+        batch=_batches(trace, marks),
     )
 
 
@@ -120,6 +122,13 @@ def _step_name(mark: str, number: int) -> str:
     """The mark's name with the number, unless it already ends with it as in `ProfilerStep#7`."""
     stem = mark.removesuffix(str(number))
     return mark if stem != mark and not stem[-1:].isdigit() else f"{mark} {number}"
+
+
+def _batches(trace: HostTrace, marks: I64) -> tuple[Batch | None, ...]:
+    """The batches that a model server's marks name; empty if none does."""
+    names, place = np.unique(trace.event_names(marks), return_inverse=True)
+    batches = [served_batch(name) for name in trace.strings.texts(names)]
+    return tuple(batches[at] for at in place.tolist()) if any(batches) else ()
 
 
 def _outer_marks(trace: HostTrace) -> I64:

@@ -22,6 +22,7 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import Mask
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, duration_text, round_ms
+from stepscope.vocabulary.serving import Batch
 
 _LEAST_CERTAIN_FIRST = ("none", "inferred", "markers")
 _MOST_SENTENCES = 3  # different ways to find steps that one sentence lists
@@ -59,6 +60,7 @@ class StepRow:
         usual: statistics count it: it is complete and no warm-up.
         gap_ps: the part of it after its mark and the work for it have ended.
         parts_ps: in the order of CATEGORIES.
+        batch: what a model server's mark says that the step works on; None without such a mark.
         causes_ps: its account in the order of Cause; empty where none was made.
     """
 
@@ -70,6 +72,7 @@ class StepRow:
     usual: bool
     gap_ps: int
     parts_ps: list[int]
+    batch: Batch | None = None
     causes_ps: list[int] = field(default_factory=list)
 
 
@@ -136,6 +139,7 @@ def _step_rows(steps: HostSteps, usual: Mask, parts: Breakdown) -> list[StepRow]
             usual.tolist(),
             np.maximum(steps.until_ps - steps.end_ps, 0).tolist(),
             [list(values) for values in zip(*columns, strict=True)],
+            steps.batch or [None] * len(steps.number),
             strict=True,
         )
     ]

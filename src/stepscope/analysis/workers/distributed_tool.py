@@ -90,6 +90,7 @@ from stepscope.analysis.workers.parallel_groups import (
 )
 from stepscope.analysis.workers.rank_graphs import PackedGraph, packed_graph_of
 from stepscope.analysis.workers.waiting import RankWaits, find_waits
+from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -114,6 +115,7 @@ from stepscope.vocabulary.torch import machine_of
 K = EventKind
 
 _NEARLY_ALL = 0.7  # of all waiting: two ranks that take turns are each waited for in about half of it
+_MOST_COSTS = 3  # ranks of which a sentence says what communication costs them
 WORTH_NAMING_PERCENT = 3.0  # of the ranks' time; less waiting is not a finding
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
@@ -216,6 +218,7 @@ class DistributedReport(Report):
     clocks: tuple[dict[str, Cell], ...]
     steps: tuple[dict[str, Cell], ...]
     missing: tuple[dict[str, Cell], ...] = ()
+    has_dumps: bool = False
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -246,8 +249,8 @@ class DistributedReport(Report):
         """Findings, the ranks, alone and in groups, the collectives, the clocks, and every step on every rank."""
         return [
             Prose("findings", "Ranks compared", self.findings),
-            Rows("missing", "Who did not come", missing_calls.FIELDS, self.missing, _NO_DUMPS),
             Rows("causes", "Why the job is slower than with equal work", CAUSE_FIELDS, self.causes, _EQUAL),
+            Rows("missing", "Who did not come", missing_calls.FIELDS, self.missing, _ALL_CAME * self.has_dumps),
             Rows("job_parts", "Slowdown by part", SLOWDOWN_FIELDS, self.parts, _NO_JOB),
             Rows("job_steps", "Slowdown by step", JOB_STEP_FIELDS, self.job_steps, _NO_JOB),
             Rows("heat", "Workers by step, stages by kind", HEAT_FIELDS, self.heat, _NO_JOB),
@@ -265,7 +268,7 @@ class DistributedReport(Report):
 
 _EQUAL = "nothing considerable would be gained by equal work, or the ranks cannot be replayed together"
 _NO_JOB = "no two ranks meet in a step that both recorded"
-_NO_DUMPS = "no collective hangs in dumps of PyTorch's flight recorder"
+_ALL_CAME = "no collective hangs in dumps of PyTorch's flight recorder"
 _ONE_RANK = "only one rank: there is nothing to compare"
 _NO_SIZES = "no collective whose size and number of ranks were recorded"
 _NO_GROUPS = "no process groups were recorded: newer PyTorch versions record them with collectives"
@@ -407,6 +410,7 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         clocks=tuple(_clock_rows(ordered, clocks)),
         steps=tuple(_step_rows(ordered, steps, waits)),
         missing=tuple(missing),
+        has_dumps=any(part.recorded for part in ordered),
     )
 
 
@@ -620,7 +624,7 @@ def _findings(parts: Sequence[Partial], said: JobReport | None, alike: Sequence[
     if len(parts) > MOST_NAMED:
         yield from (describe_group(row, alike[0]) for row in alike)
     else:
-        yield from (_cost_text(part) for part in parts if part.whole.parts_ps[1])
+        yield from _cost_texts([part for part in parts if part.whole.parts_ps[1]])
 
 
 def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
@@ -643,9 +647,23 @@ def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
     ]
 
 
+def _cost_texts(parts: Sequence[Partial]) -> Iterable[str]:
+    """What communication costs each rank; where they are many, those that it costs most."""
+    if len(parts) > _MOST_COSTS:
+        most = sorted(parts, key=_exposed_percent, reverse=True)[:_MOST_COSTS]
+        yield from map(_cost_text, most)
+        yield f"... and {counted(len(parts) - _MOST_COSTS, 'more rank')}"
+    else:
+        yield from map(_cost_text, parts)
+
+
+def _exposed_percent(part: Partial) -> float:
+    return percent(part.whole.parts_ps[3], part.whole.duration_ps) or 0.0
+
+
 def _cost_text(part: Partial) -> str:
     whole = part.whole
-    exposed = percent(whole.parts_ps[3], whole.duration_ps) or 0.0
+    exposed = _exposed_percent(part)
     overlap = percent(whole.parts_ps[2], whole.parts_ps[1]) or 0.0
     return (
         f"{_name(part)}: exposed communication takes {exposed:.1f} % of the time; {overlap:.1f} % of all communication "

@@ -38,6 +38,7 @@ from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, Request
 from stepscope.capture.watching.usual import UsualLength
 from stepscope.capture.watching.windows import FrameworkWindows, Plan
+from stepscope.errors import CaptureError
 from stepscope.formats.series import series_folder, series_place
 from stepscope.formats.store import is_remote
 
@@ -106,6 +107,7 @@ class Watch:
         self._writer: threading.Thread | None = None
         self._kept_at = -float("inf")
         self._kept_run = ""
+        self._cannot_keep = False
         self._causes: dict[str, float] = {}
         self._last_look_step = -1
         self._stalled = False
@@ -419,8 +421,9 @@ class Watch:
         with report.Wall("keeping a capture of the watch", strict=False):
             self._writing_runs.add(mark.run)
             try:
-                target = files.open_target(self.logdir, mark.run)
-                keep.write_ring(content + keep.end_of_ring(mark, end_ns, self.ring.notes()), target)
+                target = self._write_ring(mark, content + keep.end_of_ring(mark, end_ns, self.ring.notes()))
+                if target is None:
+                    return
                 if target.url is None:
                     quota.mark_run(target.folder, mark.row())
                 path = keep.convert_ring(target, attached)
@@ -436,6 +439,25 @@ class Watch:
             self._make_room()
         if threading.current_thread() is self._writer:
             self.cost.note_end()
+
+    def _write_ring(self, mark: Mark, content: bytes) -> files.Target | None:
+        """Stores a kept ring; None if the logdir takes nothing, which is reported once until it does again."""
+        try:
+            target = files.open_target(self.logdir, mark.run)
+            try:
+                keep.write_ring(content, target)
+            except OSError:
+                target.release()
+                raise
+        except (OSError, CaptureError) as error:
+            if not self._cannot_keep:
+                report.report(error, "keeping a capture of the watch")
+            self._cannot_keep = True
+            return None
+        if self._cannot_keep:
+            report.warn("captures of the watch are kept again")
+        self._cannot_keep = False
+        return target
 
     def _write_memory(self, mark: Mark) -> None:
         """Stores the snapshots of the devices' memory as a session beside that of the ring."""

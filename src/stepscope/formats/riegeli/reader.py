@@ -60,7 +60,7 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     if not len(space):
         raise _unreadable_error(losses, source)
     try:
-        trace = xspace.read(iter([space]), source, host)
+        trace = xspace.read(iter([space]), source, host, may_be_joined=False)
     except UnreadableError:
         raise _unreadable_error(losses, source) from None
     trace = join_parts(trace)

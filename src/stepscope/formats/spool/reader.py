@@ -38,8 +38,7 @@ def read(data: bytes, source: str, host: str) -> HostTrace:
 
 
 def _problems(source: str, spool: Spool) -> Iterator[Problem]:
-    if not spool.ended:
-        yield _unfinished_problem(source, spool)
+    yield _unconverted_problem(source, spool) if spool.ended else _unfinished_problem(source, spool)
     if spool.skipped:
         yield Problem(
             "damaged",
@@ -65,6 +64,17 @@ def _unfinished_problem(source: str, spool: Spool) -> Problem:
         kept=f"{spool.events:,} events that Stepscope had flushed",
         lost=lost,
         hint=f"record again, and end the capture before {until}: with stop(), or fewer steps",
+    )
+
+
+def _unconverted_problem(source: str, spool: Spool) -> Problem:
+    return Problem(
+        "unconverted",
+        "this capture has ended, and its profile was not written: that still goes on, failed, or its job was killed",
+        path=source,
+        kept=f"{spool.events:,} events that Stepscope recorded",
+        lost=f"the events of {spool.framework}'s own profiler" if spool.framework else None,
+        hint="read this file as it is, as every command does",
     )
 
 

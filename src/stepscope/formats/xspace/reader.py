@@ -7,6 +7,7 @@ counted, then decoded directly into their final place.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,17 +25,20 @@ from stepscope.formats.xspace.planes import Bytes, Fields, PlaneReader
 from stepscope.formats.xspace.threads import join_python_calls
 from stepscope.kernels import wire
 from stepscope.model import Events, EventTypes, HostTrace, Lines, PlaneKind, Planes, Stats, StatTag, Strings
-from stepscope.model.arrays import I32, U8, blocks_of, distinct
+from stepscope.model.arrays import I32, I64, U8, blocks_of, distinct
 
 
-def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> HostTrace:
-    """Reads one XSpace file.
+def read(
+    data: bytes | Iterator[bytes | memoryview], source: str, host: str, *, may_be_joined: bool = True
+) -> HostTrace:
+    """Reads one XSpace file.  Of profiles that were joined into one file, it reads the first.
 
     Args:
         data: the file's bytes, uncompressed; any size.  If it is an iterator over one buffer, only the reader holds
             that buffer, and frees its memory before it builds the last columns.
         source: the name to use in messages.
         host: the host's name; if empty, the name in the file is used.
+        may_be_joined: whether another profile may follow; not where parts of one profile repeat the names of planes.
 
     Returns:
         The trace.  If the file is cut or damaged, it holds all that can be read, with `partial` and `problems` set.
@@ -54,6 +58,11 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     if buf[: len(CRLF_START)].tobytes() == CRLF_START or not (len(planes.lines[0]) or planes.plane_name.any()):
         raise unreadable_error(buf, source)
     plane_stats = planes.plane_stats()
+    another = _find_another_profile(space, begins, planes, plane_stats) if may_be_joined else None
+    if another is not None:
+        first = read(iter([memoryview(content)[:another]]), source, host)
+        joined = _joined_problem(another, len(buf), source)
+        return replace(first, problems=(joined, *first.problems), partial=True)
     told_start, stop = _session_times(planes, plane_stats)
     lines = LineReader(buf, pages, planes.planes, planes.lines[1:], told_start)
     line_names = strings.add(lines.header[:, wire.LINE_NAME]), strings.add(lines.header[:, wire.DISPLAY_NAME])
@@ -99,8 +108,38 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     )
 
 
+def _find_another_profile(space: Fields, begins: I64, planes: PlaneReader, stats: Stats) -> int | None:
+    """Where the second of several joined profiles begins; None if there is one.
+
+    Joined files are one valid file, and so is a profile to which planes were appended.  But only a profile tells when
+    its session started, and it tells that once.  The next one begins with the first plane behind that whose name was
+    there before.
+    """
+    sessions = distinct(_told_times(planes, stats, schema.START_TIME_STAT)[0])
+    if len(sessions) < 2:
+        return None
+    _, first_of_name = np.unique(planes.plane_name, return_index=True)
+    repeats = np.ones(len(begins), np.bool_)
+    repeats[first_of_name] = False
+    repeats[: sessions[0] + 1] = False
+    ends = space.columns[:, wire.FIELD_STOP]
+    return int(ends[ends <= begins[np.argmax(repeats)]].max())
+
+
+def _joined_problem(begin: int, size: int, source: str) -> Problem:
+    return Problem(
+        "joined",
+        "another profile begins here",
+        path=source,
+        offset=begin,
+        kept="the first profile",
+        lost=f"the {size - begin:,} bytes from there on",
+        hint="files were joined; give each of them as a file of its own",
+    )
+
+
 def _find_repeated_planes(planes: PlaneReader, lines: Lines, strings: Strings, source: str) -> list[Problem]:
-    """A warning if planes with events have one name: two files were joined, since that makes one valid file."""
+    """A warning if planes with events have one name: perhaps profiles that do not tell their session were joined."""
     used = distinct(lines.plane[lines.event_end > lines.event_begin])
     names, counts = np.unique(planes.plane_name[used], return_counts=True)
     repeated = [strings[name] for name in names[(counts > 1) & (names > 0)].tolist()]
@@ -148,15 +187,21 @@ def _read_texts(buf: Bytes, space: Fields, number: int) -> list[str]:
 
 def _session_times(planes: PlaneReader, stats: Stats) -> tuple[int | None, int | None]:
     """Start and end of the session in ns since 1970, as the file declares them; None if unknown."""
-    environment = [plane.kind == PlaneKind.ENVIRONMENT for plane in planes.planes]
-    whole = np.isin(stats.tag, (StatTag.INT, StatTag.UINT))
-    told = np.repeat(environment, np.diff(stats.offsets)) & whole & (stats.value > 0)
 
     def last(name: str) -> int | None:
-        values = stats.value[told & (stats.name == planes.strings.find(name))]
+        _, values = _told_times(planes, stats, name)
         return int(values[-1]) if len(values) else None
 
     return last(schema.START_TIME_STAT), last(schema.STOP_TIME_STAT)
+
+
+def _told_times(planes: PlaneReader, stats: Stats, name: str) -> tuple[I64, I64]:
+    """The planes that tell a time of their session, and what they tell: int64 of shape (stats of this name,)."""
+    plane = np.repeat(np.arange(len(planes.planes)), np.diff(stats.offsets))
+    environment = np.array([each.kind == PlaneKind.ENVIRONMENT for each in planes.planes], np.bool_)
+    whole = np.isin(stats.tag, (StatTag.INT, StatTag.UINT))
+    told = environment[plane] & whole & (stats.value > 0) & (stats.name == planes.strings.find(name))
+    return plane[told], stats.value[told]
 
 
 def _type_table(planes: PlaneReader, lines: LineReader, columns: EventColumns) -> EventTypes:

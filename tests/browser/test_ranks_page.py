@@ -1,0 +1,48 @@
+"""The ranks of a job in a browser: the answer first, then its causes, and maps of where the job is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from browsing import PageServer, await_address, running, settle, watched_page
+from playwright.sync_api import expect
+
+from bench.jobs.__main__ import make_job
+from bench.jobs.plan import Job
+
+
+@pytest.fixture(scope="module")
+def job_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    """A server on a simulated pipeline of eight ranks, one stage of which has more work than the others."""
+    logdir = tmp_path_factory.mktemp("jobs")
+    make_job(logdir / "stages", Job(steps=3, microbatches=4, fault="stages"))
+    with running(logdir) as server:
+        yield server
+
+
+@pytest.fixture
+def page(browser, job_server, page_problems) -> Iterator[Any]:
+    with watched_page(browser, job_server.address, page_problems) as opened:
+        yield opened
+
+
+def test_the_answer_of_a_job_then_its_causes_then_where_it_is_slow(page, job_server):
+    page.goto(f"{job_server.address}#/distributed?session={job_server.session('stages')}")
+    settle(page)
+
+    expect(page.locator(".verdict-line")).to_contain_text("last pipeline stage")
+    titles = page.locator(".card-head h2").all_inner_texts()
+    assert titles[:4] == [
+        "Why the job is slower than with equal work", "Steps of each rank", "Kinds of work by stage", "Ranks",
+    ]  # fmt: skip
+    assert "Who did not come" not in titles
+
+    steps, kinds = page.locator(".heat").all()
+    assert steps.locator("canvas").get_attribute("data-marks") == str(8 * 3)
+    expect(steps.locator(".heat-scale")).to_contain_text("1.00x")
+    kinds.locator(".heat-cells").press("ArrowRight")
+    expect(kinds.locator(".heat-said")).to_contain_text("stage 1")
+    steps.locator("canvas").click(position={"x": 3, "y": 3})
+    await_address(page, "#/timeline?", "begin=", "host=")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import kernels
-from stepscope.engines.spilling import environment_for_spilling, forget_library
+from stepscope.engines.spilling import forget_library, variables_for_spilling
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
@@ -132,7 +132,7 @@ def main() -> None:
         run_single_hosts(options.profile)
         return
     if not kernels.spill.is_loaded() and kernels.spill.is_possible():
-        environment = environment_for_spilling(os.environ)
+        environment = {**os.environ, **variables_for_spilling()}
         os.execve(sys.executable, [sys.executable, "-m", "bench.scale_worker", *sys.argv[1:]], environment)
     forget_library()
     run_everything(options.profile, options.memory, not options.timeline_only)

@@ -197,6 +197,7 @@ def test_every_variable_of_the_environment_is_documented():
     } - {
         "STEPSCOPE_COMPLETE",
         "STEPSCOPE_CHILD",
+        "STEPSCOPE_PROVE",
         "STEPSCOPE_WORKERS",
         "STEPSCOPE_CHILD_MEMORY",
     }  # between our own processes

@@ -67,7 +67,7 @@ def run_every_tool(profile: Path, limit: int) -> Ran:
     environment = os.environ | {"STEPSCOPE_CACHE": "off"}
     done = subprocess.run(
         [sys.executable, "-c", EVERY_TOOL, str(profile), str(limit)],
-        capture_output=True, text=True, timeout=300, env=spilling.environment_for_spilling(environment),
+        capture_output=True, text=True, timeout=300, env={**environment, **spilling.variables_for_spilling()},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     *reports, last = done.stdout.splitlines()
@@ -159,7 +159,7 @@ assert spill.figures()[0] == 0, spill.figures()
 def test_blocks_keep_what_is_in_them_while_they_grow_and_leave_memory(seed: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BLOCKS, str(seed)],
-        capture_output=True, text=True, timeout=300, env=spilling.environment_for_spilling(os.environ),
+        capture_output=True, text=True, timeout=300, env={**os.environ, **spilling.variables_for_spilling()},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
@@ -200,7 +200,7 @@ def test_threads_and_the_system_write_to_blocks_while_these_leave_memory(tmp_pat
     """The process takes more than it may from the start, so blocks leave it all the time."""
     done = subprocess.run(
         [sys.executable, "-c", WRITERS, str(tmp_path / "content")],
-        capture_output=True, text=True, timeout=300, env=spilling.environment_for_spilling(os.environ),
+        capture_output=True, text=True, timeout=300, env={**os.environ, **spilling.variables_for_spilling()},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
@@ -220,7 +220,7 @@ ctypes.string_at(8)
 def test_a_crash_is_still_a_crash() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FAULT],
-        capture_output=True, text=True, timeout=300, env=spilling.environment_for_spilling(os.environ),
+        capture_output=True, text=True, timeout=300, env={**os.environ, **spilling.variables_for_spilling()},
     )  # fmt: skip
     assert done.returncode == -signal.SIGSEGV
     assert "Segmentation fault" in done.stderr
@@ -236,7 +236,7 @@ def test_the_library_stays_with_this_program(monkeypatch: pytest.MonkeyPatch) ->
     """Programs that it starts could not be loaded with it."""
     for before, after in (("", None), ("/other.so", "/other.so")):
         monkeypatch.setenv("LD_PRELOAD", before)
-        environment = spilling.environment_for_spilling(os.environ)
+        environment = {**os.environ, **spilling.variables_for_spilling()}
         assert re.fullmatch(r".*spill[^:]*\.so(:/other\.so)?", environment["LD_PRELOAD"])
         monkeypatch.setenv("LD_PRELOAD", environment["LD_PRELOAD"])
         spilling.forget_library()

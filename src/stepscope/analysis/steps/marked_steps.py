@@ -185,7 +185,7 @@ def _find_complete(trace: HostTrace, label: I32, n_steps: int) -> Mask:
     """False for first and last steps that hold no work, and for a first or last one with far fewer device events than
     usual: the capture cut it, or the loop ended there.
 
-    First steps that only compile on the host are warm-up, not cut.
+    Steps that only compile on the host are not cut, but alone they do not tell which others are.
     """
     kind, inside = trace.events.kind, label >= 0
     device = is_device_work(trace) & inside
@@ -195,9 +195,9 @@ def _find_complete(trace: HostTrace, label: I32, n_steps: int) -> Mask:
     complete = np.ones(n_steps, np.bool_)
     if not len(busy):
         return complete
-    compiles = label[inside & (kind == EventKind.COMPILE)]
-    first = int(busy[0]) if device.any() else int(compiles.min(initial=busy[0]))
-    complete[:first] = complete[busy[-1] + 1 :] = False
+    compiles = label[inside & (kind == EventKind.COMPILE) & (not device.any())]
+    first, last = int(compiles.min(initial=busy[0])), int(compiles.max(initial=busy[-1]))
+    complete[:first] = complete[last + 1 :] = False
     if n_steps >= 3 and device.any():
         for edge in (busy[0], busy[-1]):
             complete[edge] = counts[edge] >= WHOLE_STEP_SHARE * float(np.median(counts))

@@ -126,12 +126,14 @@ def test_the_start_page_says_what_the_command_line_says(page, page_server, corpu
     show(page, page_server, "overview", profile)
 
     parts = page.eval_on_selector_all(
-        ".step-bar .legend li[data-category]",
-        "all => Object.fromEntries(all.map(each => [each.dataset.category, each.dataset.value]))",
+        ".verdict .stacked .legend li[data-part]",
+        "all => all.map(each => [each.dataset.part, each.dataset.value])",
     )
-    assert {name: float(value) for name, value in parts.items()} == {
-        name: value for name, value in report["breakdown_ms"].items() if value > 0
-    }
+    account = [(row["cause"], row["ms"]) for row in report["account"] if row["ms"] > 0]
+    assert [(name, float(value)) for name, value in parts] == account != []
+    assert [row[0] for row in shown_rows(page, "account")] == [
+        cause.replace("_", " ").capitalize() for cause, _ in account
+    ]
     figures = page.eval_on_selector_all(
         ".verdict .figure",
         """all => Object.fromEntries(all.map(each =>

@@ -14,6 +14,7 @@ from draw import Sort, draw
 from playwright.sync_api import expect
 from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show, shown_rows
 
+from stepscope.analysis.compare.foretold import foretold_lines
 from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
 from stepscope.model import EventKind, HostTrace, LineKind, TraceBuilder
@@ -144,24 +145,21 @@ def test_hosts_open_at_the_step_in_which_they_differ_most_and_lead_to_it(page, p
     assert (place["host"], float(place["begin"])) == (worst["host"], pytest.approx(row["start_ms"], abs=1e-6))
 
 
-def test_a_part_of_the_mean_step_leads_to_a_step_that_has_about_as_much(page, page_server, corpus, capsys):
-    report = said(capsys, "overview", page_server.logdir / TORCH)
-    steps = {row["step"]: row for row in said(capsys, "steps", page_server.logdir / TORCH)["rows"]}
-    show(page, page_server, "overview", TORCH)
-    parts = page.locator("a.step-bar-part")
-    expect(parts).to_have_count(sum(ms > 0 for ms in report["breakdown_ms"].values()))
-    expect(parts.first).to_have_attribute("href", re.compile("^#/timeline"))
+@pytest.mark.parametrize("profile", [TORCH, RANKS])
+def test_the_account_leads_to_the_step_that_it_is_of(page, page_server, corpus, capsys, profile):
+    report = said(capsys, "overview", page_server.logdir / profile)
+    of = report["account_step"]
+    rows = said(capsys, "steps", page_server.logdir / profile)["rows"]
+    step = next(row for row in rows if (row["step"], row["host"]) == (of["step"], of["host"]))
+    show(page, page_server, "overview", profile)
+    expect(page.locator(".verdict .stacked-part")).to_have_count(sum(row["ms"] > 0 for row in report["account"]))
 
-    for category in ("input", "device_compute"):
-        label = {"input": "Input", "device_compute": "Device compute"}[category]
-        place = query_of(page.locator(f"a.step-bar-part[aria-label^='{label}']").get_attribute("href"))
-        mean = report["breakdown_ms"][category]
-        best = min(steps.values(), key=lambda step: abs(step[category] - mean))
-        assert float(place["begin"]) == pytest.approx(best["start_ms"], abs=1e-6)
-        assert float(place["end"]) == pytest.approx(best["start_ms"] + best["duration_ms"], abs=1e-6)
-    page.locator(".guide-breakdown summary").click()
-    page.locator(".step-bar .legend-link").first.click()
-    await_address(page, "#/summary/steps?", "steps.sort=-")
+    page.locator(".verdict").get_by_role("link", name="Show in the timeline").click()
+    await_address(page, "#/timeline?", "begin=")
+    place = query_of(page.evaluate("location.hash"))
+    assert float(place["begin"]) == pytest.approx(step["start_ms"], abs=1e-6)
+    assert float(place["end"]) == pytest.approx(step["start_ms"] + step["duration_ms"], abs=1e-6)
+    assert place.get("host") == (of["host"] if len(report["hosts"]) > 1 else None)
 
 
 def test_a_stage_of_the_input_leads_to_its_longest_op(page, page_server, corpus, capsys):
@@ -271,7 +269,10 @@ def test_a_page_compares_as_the_command_does(page, page_server, corpus, capsys, 
     rows = side_by_side(page)
 
     expect(page.locator(".compare-line")).to_have_text(re.compile(re.escape(told["verdict_text"][5:20])))
-    assert page.locator(".compare-notes li").all_inner_texts() == [note[0].upper() + note[1:] for note in told["notes"]]
+    said_there = {"What the advice predicted": list(foretold_lines(told["foretold"])), "To keep in mind": told["notes"]}
+    for heading, sentences in said_there.items():
+        shown_there = page.get_by_role("list", name=heading).get_by_role("listitem").all_inner_texts()
+        assert shown_there == [text[0].upper() + text[1:] for text in sentences] != []
     key, name = OF_THE_COMMAND[tool]
     assert len(rows) == len(told[key]) > 0
     for row, expected in zip(rows, told[key], strict=True):

@@ -133,11 +133,13 @@ function AccountBar({ report, sections }: { report: OverviewReport; sections: Se
   const columns = tableOf(sections, "step_account")?.columns;
   const parts = useMemo(() => partsOfCauses(causeRows(sections), look.surface), [sections, look]);
   const times = Object.fromEntries(parts.map((part, row) => [part.key, Number(columns?.ms?.[row] ?? 0)]));
+  const link = useStepLinks();
+  const step = report.account_step;
   return (
     <StackedBars
       label="Account of the median step"
       parts={parts}
-      rows={[{ key: "median", ...accountName(report), parts: times }]}
+      rows={[{ key: "median", ...accountName(report), parts: times, href: step && link(step.step, step.host) }]}
     />
   );
 }

@@ -73,7 +73,15 @@ class ProofsReport(Report):
     def sections(self) -> Sequence[Section]:
         """One table."""
         rows = tuple(proof_row(proof) for proof in self.proofs)
-        return [Rows("rows", "Proofs", FIELDS, rows, empty="nothing was proved; see stepscope prove")]
+        return [
+            Rows(
+                "rows",
+                "Proofs",
+                FIELDS,
+                rows,
+                empty="nothing was proved: measure changes in the running job with stepscope prove SCRIPT",
+            )
+        ]
 
 
 def partial(trace: Any) -> Partial:

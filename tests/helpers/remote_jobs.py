@@ -29,10 +29,15 @@ class Job:
         return f"localhost:{self.ports[whose]}"
 
     def durations_ms(self, numbers: list[int]) -> list[tuple[float, float]]:
-        """The least and the most that each of these steps took by the loop's own clock."""
-        lines = (line.split() for line in self.clock.read_text().splitlines())
-        took = {int(number): (int(least) / 1e6, int(most) / 1e6) for number, least, most in lines}
-        return [took[number] for number in numbers]
+        """The least and the most that each of these steps took by the loop's own clock, from its start to the start of
+        the next one; the last one to its end."""
+        lines = ([int(word) for word in line.split()] for line in self.clock.read_text().splitlines())
+        at = {number: times for number, *times in lines}
+        until = [*(at[number][:2] for number in numbers[1:]), *(at[number][2:] for number in numbers[-1:])]
+        started = [at[number][:2] for number in numbers]
+        return [
+            ((end[0] - start[1]) / 1e6, (end[1] - start[0]) / 1e6) for start, end in zip(started, until, strict=True)
+        ]
 
 
 @contextmanager

@@ -4,7 +4,7 @@
 
 prints one JSON line with the ports where it can be captured: `ours` is Stepscope's server, `theirs` the framework's.
 Then it trains until its standard input is closed, and writes a line to the file CLOCK for every step: its number, and
-the ns inside its mark and around it by the loop's own clock.  The mark's own time lies between the two.
+by the loop's own clock, in ns, the times before and after its mark starts, and before and after it ends.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def _train(step: Step, clock: Path) -> None:
                 inside = time.perf_counter_ns()
                 time.sleep(0.01)
                 step()
-                least = time.perf_counter_ns() - inside
-            file.write(f"{number} {least} {time.perf_counter_ns() - around}\n")
+                ends = time.perf_counter_ns()
+            file.write(f"{number} {around} {inside} {ends} {time.perf_counter_ns()}\n")
 
 
 if __name__ == "__main__":

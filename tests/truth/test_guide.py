@@ -164,8 +164,10 @@ def test_the_input_pipeline_analyzer_and_the_summary_agree(profile_of, snippet):
 
     # The analyzer calls a share of input a bottleneck that need not be the largest one.
     assert analyzer["verdict"] == "input_bound" or overview["verdict"] != "input_bound"
+    # Both shares are those of the median step; copies to a device, of which there is none, would count too.
     of_step = sum(row["percent"] for row in overview["account"] if row["cause"] == "input")
-    assert analyzer["median_step_percent"] == pytest.approx(of_step, abs=0.01)
+    assert analyzer["input_percent"] == pytest.approx(of_step, abs=0.01)
+    assert overview["input_bound_percent"] == analyzer["input_percent"]
 
 
 def test_every_op_is_in_the_csv(profile_of, capsys):
@@ -414,7 +416,7 @@ def test_a_tpu_that_cannot_be_asked_ends_in_one_clear_line(cloud, name, reason):
 
 UNKNOWN = "unknown: only first calls were captured"
 OF_STEP = r"(?!unknown|compile).* of each step"
-OF_CAPTURE = r"(?:host-bound: for|compute-bound:|launch-bound:) .* of the capture"
+OF_CAPTURE = r"(?:host|compute|launch)-bound: .* of the capture"
 FIRST_SENTENCES = {
     "agents_basic_trace": OF_CAPTURE,
     "agents_selective_trace": OF_CAPTURE,

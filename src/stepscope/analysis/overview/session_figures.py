@@ -83,9 +83,7 @@ class SessionFigures:
         slowest = aligned.slowest
         counted = usual_of(aligned.steps)
         usual = [slowest[at] for at in counted]
-        complete = [
-            row for row, rows in zip(slowest, aligned.steps, strict=True) if all(each.complete for each in rows)
-        ]
+        before = range(min(counted, default=0))
         on_device, on_host = add_tables([p.on_device for p in partials]), add_tables([p.on_host for p in partials])
         has_device = on_device.total_calls > 0
         return cls(
@@ -95,7 +93,7 @@ class SessionFigures:
             slowest=slowest,
             counted=counted,
             usual=usual,
-            warm_up=[row for row in complete if usual and row.start_ps < usual[0].start_ps],
+            warm_up=[slowest[at] for at in before if all(row.complete for row in aligned.steps[at])],
             shares=_category_shares(usual),
             outside_steps_percent={
                 "host": percent(on_host.outside_self_ps, on_host.total_self_ps),

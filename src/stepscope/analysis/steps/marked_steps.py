@@ -30,14 +30,7 @@ from stepscope.vocabulary.tensorflow import KERAS_BATCH
 _WORKS_FOR_STEPS = (EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)
 _SERVES_INPUT = (EventKind.ITERATOR, EventKind.INPUT_HANDOVER, EventKind.INPUT_CALLBACK)
 
-# A first step that only compiles is warm-up, which is told as such, and not cut.
-_WORKS_ON_HOST = (
-    EventKind.OP,
-    EventKind.BACKWARD,
-    EventKind.EXECUTOR,
-    EventKind.FUNCTION_RUN,
-    EventKind.COMPILE,
-)
+_COMPUTES_ON_HOST = (EventKind.OP, EventKind.BACKWARD, EventKind.EXECUTOR, EventKind.FUNCTION_RUN)
 _LARGEST_TABLE = 1 << 16  # of places of numbers
 
 _STEP_NUMBER = re.compile(r"[0-9]{1,18}")  # as many digits as fit into 64 bits, whatever they are
@@ -190,15 +183,21 @@ def _inherit_steps(trace: HostTrace, label: I32, device: Mask) -> None:
 
 def _find_complete(trace: HostTrace, label: I32, n_steps: int) -> Mask:
     """False for first and last steps that hold no work, and for a first or last one with far fewer device events than
-    usual: the capture cut it, or the loop ended there."""
-    device = is_device_work(trace) & (label >= 0)
-    work = device if device.any() else is_any_kind(trace.events.kind, _WORKS_ON_HOST) & (label >= 0)
+    usual: the capture cut it, or the loop ended there.
+
+    First steps that only compile on the host are warm-up, not cut.
+    """
+    kind, inside = trace.events.kind, label >= 0
+    device = is_device_work(trace) & inside
+    work = device if device.any() else is_any_kind(kind, _COMPUTES_ON_HOST) & inside
     counts = np.bincount(label[work], minlength=n_steps)
     busy = np.flatnonzero(counts)
     complete = np.ones(n_steps, np.bool_)
     if not len(busy):
         return complete
-    complete[: busy[0]] = complete[busy[-1] + 1 :] = False
+    compiles = label[inside & (kind == EventKind.COMPILE)]
+    first = int(busy[0]) if device.any() else int(compiles.min(initial=busy[0]))
+    complete[:first] = complete[busy[-1] + 1 :] = False
     if n_steps >= 3 and device.any():
         for edge in (busy[0], busy[-1]):
             complete[edge] = counts[edge] >= WHOLE_STEP_SHARE * float(np.median(counts))

@@ -40,34 +40,34 @@ def all_schemas(reports: Mapping[str, Report]) -> dict[Path, str]:
 def schema_of(report: Report) -> Schema:
     """The schema of a report's JSON."""
     content = make_finite(report.to_dict())
-    schema = _of_value(content)
+    schema = _describe_value(content)
     for section in report.sections():
         if isinstance(section, Rows) and isinstance(content.get(section.id), list):
-            schema["properties"][section.id]["items"] |= _of_fields(section.fields, content[section.id])
+            schema["properties"][section.id]["items"] |= _describe_fields(section.fields, content[section.id])
         elif isinstance(section, Figures) and isinstance(content.get(section.id), dict):
-            schema["properties"][section.id] |= _of_fields(section.fields, [content[section.id]])
+            schema["properties"][section.id] |= _describe_fields(section.fields, [content[section.id]])
     schema["properties"]["schema_version"] = {"const": report.SCHEMA_VERSION}
     return schema
 
 
-def _of_fields(fields: Sequence[Field], samples: Sequence[Any]) -> Schema:
+def _describe_fields(fields: Sequence[Field], samples: Sequence[Any]) -> Schema:
     """The schema of rows: their fields, and what the samples have besides."""
-    described = {field.name: _of_field(field) for field in fields}
-    found: Schema = _merged(samples).get("properties", {})
+    described = {field.name: _describe_field(field) for field in fields}
+    found: Schema = _merge_samples(samples).get("properties", {})
     return {"type": "object", "properties": {**found, **described}, "required": [*described]}
 
 
-def _of_field(field: Field) -> Schema:
+def _describe_field(field: Field) -> Schema:
     kind: Schema = {"type": [_TYPES[field.kind], "null"]} if field.kind in _TYPES else {"type": ["array", "null"]}
     return {**kind, "description": field.doc, **({"x-unit": field.unit} if field.unit else {})}
 
 
-def _of_value(value: Any) -> Schema:
+def _describe_value(value: Any) -> Schema:
     if isinstance(value, dict):
-        properties = {name: _of_value(each) for name, each in value.items()}
+        properties = {name: _describe_value(each) for name, each in value.items()}
         return {"type": ["object", "null"], "properties": properties, "required": [*properties]}
     if isinstance(value, list | tuple):
-        return {"type": ["array", "null"], "items": _merged(value)}
+        return {"type": ["array", "null"], "items": _merge_samples(value)}
     if isinstance(value, bool):
         return {"type": ["boolean", "null"]}
     if isinstance(value, int | float):
@@ -75,14 +75,14 @@ def _of_value(value: Any) -> Schema:
     return {"type": ["string", "null"]} if isinstance(value, str) else {}
 
 
-def _merged(values: Sequence[Any]) -> Schema:
+def _merge_samples(values: Sequence[Any]) -> Schema:
     """What all of some values are; nothing if they differ."""
-    kinds = {json.dumps(_of_value(value)) for value in values}
+    kinds = {json.dumps(_describe_value(value)) for value in values}
     if len(kinds) == 1:
         return dict(json.loads(kinds.pop()))
     if values and all(isinstance(value, dict) for value in values):
         names = dict.fromkeys(name for value in values for name in value)
-        of_names = {name: _merged([value[name] for value in values if name in value]) for name in names}
+        of_names = {name: _merge_samples([value[name] for value in values if name in value]) for name in names}
         return {"type": ["object", "null"], "properties": of_names}
     return {}
 

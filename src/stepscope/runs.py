@@ -88,12 +88,13 @@ def list_runs(
         parse_figure(figure)
     rows: list[Row] = []
     fields: dict[str, Field] = {}
-    for session in reversed(find_sessions(logdir)[:last]):
+    sessions = find_sessions(logdir)[:last]
+    for session in reversed(sessions):
         if progress:
             progress(f"analysing {session.run}")
         row: Row = {"run": session.run, "host_count": len(session.files)}
         rows.append(row | _describe_session(logdir, session.run, figures, fields))
-    hosts = tuple(dict.fromkeys(host for each in find_sessions(logdir)[:last] for host in each.hosts))
+    hosts = tuple(dict.fromkeys(host for each in sessions for host in each.hosts))
     unreadable = sum(row["problem"] is not None for row in rows)
     warnings = (f"{unreadable} of {len(rows)} sessions could not be read",) if unreadable else ()
     added = tuple(fields[figure] for figure in figures if figure in fields)

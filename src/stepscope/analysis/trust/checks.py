@@ -114,7 +114,7 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
     if not len(calls) or not len(work):
         return None
     recorded = np.isin(ids, trace.stat_ints(stat_names.CORRELATION_ID, rows=work))
-    lost = ~recorded & ~_in_capture(trace, calls)
+    lost = ~recorded & ~_find_captured(trace, calls)
     count, percent = int(lost.sum()), _share(int(lost.sum()), len(calls))
     if not count or not recorded.any():
         return None
@@ -359,7 +359,7 @@ def _calls_with(trace: HostTrace, traits: CallTrait) -> I64:
     return calls[has_trait(trace, trace.events.type[calls], traits)] if len(calls) else calls
 
 
-def _in_capture(trace: HostTrace, calls: I64) -> Mask:
+def _find_captured(trace: HostTrace, calls: I64) -> Mask:
     """Which calls a thread makes while it captures a graph, so that they launch nothing."""
     inside = np.zeros(len(calls), np.bool_)
     marks = _calls_with(trace, CallTrait.CAPTURES_GRAPH)

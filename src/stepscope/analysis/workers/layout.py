@@ -55,7 +55,7 @@ def layout_of(collectives: Sequence[Collectives], pairs: Sequence[Pair]) -> Layo
     stage = np.full(len(collectives), -1, np.int64)
     pipelines = [each for each in _components(near) if len(each) > 1]
     for pipeline in pipelines:
-        stage[_in_order(collectives, near, pipeline)] = np.arange(len(pipeline))
+        stage[_order_stages(collectives, near, pipeline)] = np.arange(len(pipeline))
     place = {of.rank: at for at, of in enumerate(collectives) if of.rank >= 0}
     for own, of in enumerate(collectives):
         for group, purpose in zip(of.groups, of.purposes, strict=True):
@@ -86,7 +86,7 @@ def _components(near: Sequence[Iterable[int]]) -> list[list[int]]:
     return found
 
 
-def _in_order(collectives: Sequence[Collectives], near: Sequence[set[int]], ranks: Sequence[int]) -> list[int]:
+def _order_stages(collectives: Sequence[Collectives], near: Sequence[set[int]], ranks: Sequence[int]) -> list[int]:
     """The ranks of a pipeline in the order of its stages."""
     ends = [rank for rank in ranks if len(near[rank]) == 1]
     if len(ends) != 2 or any(len(near[rank]) > 2 for rank in ranks):

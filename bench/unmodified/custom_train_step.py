@@ -23,9 +23,8 @@ class Denoiser(keras.Model):
         """One update, with new noise."""
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean((self(data + tf.random.normal(tf.shape(data))) - data) ** 2)
-        self.optimizer.apply_gradients(
-            zip(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
-        )
+        slopes = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(slopes, self.trainable_variables, strict=True))
         return {"loss": loss}
 
 

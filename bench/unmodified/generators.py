@@ -31,8 +31,8 @@ def batches(rows, size):
 def update(weights, batch):
     """The weights after a step of gradient descent."""
     for row in batch:
-        error = math.tanh(sum(w * x for w, x in zip(weights, row))) - 0.5
-        weights = [w - 0.001 * error * x for w, x in zip(weights, row)]
+        error = math.tanh(sum(w * x for w, x in zip(weights, row, strict=True))) - 0.5
+        weights = [w - 0.001 * error * x for w, x in zip(weights, row, strict=True)]
     return weights
 
 

@@ -198,8 +198,10 @@ def work_wait(trace: HostTrace, event: int) -> WorkWait | None:
         return None
     culprit = Finder(trace, np.array([event]), trace.events.duration_ps[[event]]).culprit(np.arange(1))
     found = every_step(trace)
-    node = np.flatnonzero((found.graph.event == event) & (found.graph.kind == NodeKind.WORK)) if found else ()
-    if found is None or not len(node):
+    if found is None:
+        return WorkWait("launch", int(forest(trace).cause[event]), 0, culprit)
+    node = np.flatnonzero((found.graph.event == event) & (found.graph.kind == NodeKind.WORK))
+    if not len(node):
         return WorkWait("launch", int(forest(trace).cause[event]), 0, culprit)
     how, source = _last_of(found, int(node[0]))
     before = int(found.graph.previous[node[0]])

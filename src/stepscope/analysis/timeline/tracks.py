@@ -144,8 +144,9 @@ def _activity_ps(trace: HostTrace) -> tuple[int, int]:
     if not len(rows):
         return begin, end
     start = trace.events.start_ps[rows]
-    first, last = np.quantile(start, 0.002), np.quantile(start + trace.events.duration_ps[rows], 0.998)
-    first, last = min(first, int(steps.start_ps.min())), max(last, int(steps.end_ps.max()))
+    stop = start + trace.events.duration_ps[rows]
+    first = min(float(np.quantile(start, 0.002)), float(steps.start_ps.min()))
+    last = max(float(np.quantile(stop, 0.998)), float(steps.end_ps.max()))
     margin = 0.04 * (last - first)
     low, high = max(begin, int(first - margin)), min(end, int(last + margin))
     return (low, high) if 0 < high - low < 0.7 * (end - begin) else (begin, end)

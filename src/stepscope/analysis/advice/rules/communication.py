@@ -155,6 +155,6 @@ def _exposed_ms(context: Context) -> float:
 
 
 RULE = Rule(
-    "communication.exposed", _LEAST_PERCENT, kind="communication_bound", title="Overlap or shrink the communication", find=_find,
-    tool="pod-viewer", yields_to=("straggler",),
+    "communication.exposed", _LEAST_PERCENT, kind="communication_bound", find=_find,
+    title="Overlap or shrink the communication", tool="pod-viewer", yields_to=("straggler",),
 )  # fmt: skip

@@ -44,7 +44,8 @@ class Outcome:
         """A row of the table."""
         off = f"{100 * (self.ours_ms / self.theirs_ms - 1):+.1f} %" if self.theirs_ms else "unknown"
         figures = f"{self.ours_ms:.3g} | {self.theirs_ms:.3g} | {off}"
-        return f"| {self.name} | {'yes' if self.unharmed else 'NO'} | {self.steps} | {figures} | {self.cost} | {self.verdict} |"
+        whole = "yes" if self.unharmed else "NO"
+        return f"| {self.name} | {whole} | {self.steps} | {figures} | {self.cost} | {self.verdict} |"
 
 
 def run_script(name: str, folder: Path) -> Outcome:

@@ -58,8 +58,9 @@ def run_script(name: str, folder: Path) -> Outcome:
     report = stepscope.load(str(folder / "logs")).overview()
     numbers = [int(str(row["step"])) for row in report.step_rows]
     lengths = [float(str(row["duration_ms"])) for row in report.step_rows]
-    moments = json.loads((folder / "clock-0.json").read_text("utf-8"))
-    clock = [(after - before) / 1e6 for before, after in itertools.pairwise(moments)]
+    ranks = [json.loads(path.read_text("utf-8")) for path in folder.glob("clock-*.json")]
+    lengths_of_ranks = [[(after - before) / 1e6 for before, after in itertools.pairwise(each)] for each in ranks]
+    clock = [max(each) for each in zip(*lengths_of_ranks, strict=True)]  # ours is that of the slowest rank, too
     both = [(length, clock[at]) for at, length in zip(numbers, lengths, strict=True) if at < len(clock)][1:-1]
     mine, theirs = (statistics.fmean(each) if both else 0.0 for each in zip(*both, strict=True)) if both else (0.0, 0.0)
     return Outcome(name, unharmed, len(numbers), mine, theirs, _cost_text(report), report.verdict.sentence)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Report, Role, Rows, Section, fields_named, percent, round_ms
+from stepscope.report import Cell, Comparable, Field, Report, Role, Table, as_table, fields_named, percent, round_ms
 
 MOST_ROWS = 500  # kept per host, the longest
 _NUMBER = re.compile(r"#?\d+$")  # of a step, at the end of its mark
@@ -81,15 +81,7 @@ class AnnotationsReport(Report):
 
     TOOL: ClassVar[str] = "annotations"
 
-    rows: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"rows": list(self.rows)}
-
-    def sections(self) -> Sequence[Section]:
-        """One table."""
-        return [Rows("rows", "Ranges of the program", FIELDS, self.rows, _EMPTY)]
+    rows: Table = as_table("Ranges of the program", FIELDS, _EMPTY)
 
 
 COMPARABLES = (

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.ops import device_use, launches
 from stepscope.analysis.ops.device_use import DeviceUse
-from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams
+from stepscope.analysis.ops.launches import STREAM_FIELDS, StreamLaunches, launches_of_streams
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, attribute, event_name_rows, shares
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of
@@ -27,14 +27,15 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
     Part,
     Report,
     Role,
     Row,
-    Rows,
-    Section,
+    Table,
+    as_figures,
+    as_table,
     fields_named,
+    not_in_json,
     percent,
     round_us,
 )
@@ -47,13 +48,7 @@ _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "rank by total time, longest first", "int", role=Role.ORDINAL),
-    Field(
-        "kernel",
-        "text",
-        "the kernel's name; shortened on screens, complete in files",
-        "str",
-        role=Role.NAME,
-    ),
+    Field("kernel", "text", "the kernel's name; shortened on screens, complete in files", "str", role=Role.NAME),
     Field(
         "op",
         "text",
@@ -165,57 +160,25 @@ class Partial:
     uses: list[DeviceUse]
 
 
+def _shorten_name(row: Row) -> Row:
+    """The row with a kernel name that fits on a screen."""
+    return row | {"kernel": brief(str(row["kernel"]))}
+
+
 @dataclass(frozen=True, kw_only=True)
 class KernelStatsReport(Report):
     """Kernels and launches; the FIELDS tables of this module explain its parts."""
 
     TOOL: ClassVar[str] = "kernel-stats"
 
-    rows: tuple[dict[str, Cell], ...]
-    by_kernel: tuple[dict[str, Cell], ...]
-    tensor_cores: dict[str, Cell]
-    attribution: dict[str, Cell]
-    launches: dict[str, Cell]
-    streams: tuple[dict[str, Cell], ...]
-    devices: tuple[dict[str, Cell], ...]
-    empty: str
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "by_kernel": list(self.by_kernel),
-            "tensor_cores": self.tensor_cores,
-            "attribution": self.attribution,
-            "launches": self.launches,
-            "streams": list(self.streams),
-            "devices": list(self.devices),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Kernels by time, their launches, then figures over all kernels."""
-        return [
-            Rows("rows", "Kernels", FIELDS, self.rows, self.empty, _PARTS, _shorten_name),
-            Rows(
-                "by_kernel", "Kernels of all ops", BY_KERNEL_FIELDS, self.by_kernel, "no kernels", brief=_shorten_name
-            ),
-            Rows(
-                "devices",
-                "How well kernels fill their devices",
-                device_use.FIELDS,
-                self.devices,
-                "no steps with kernels",
-            ),
-            Figures("tensor_cores", "Tensor cores", TENSOR_CORE_FIELDS, self.tensor_cores),
-            Figures("launches", "Launches", launches.FIELDS, self.launches),
-            Rows("streams", "Launches by stream", launches.STREAM_FIELDS, self.streams, "no kernels"),
-            Figures("attribution", "How the ops of kernels are known", attribution.FIELDS, self.attribution),
-        ]
-
-
-def _shorten_name(row: Row) -> Row:
-    """The row with a kernel name that fits on a screen."""
-    return row | {"kernel": brief(str(row["kernel"]))}
+    rows: Table = as_table("Kernels", FIELDS, lambda report: report.empty, _PARTS, _shorten_name)
+    by_kernel: Table = as_table("Kernels of all ops", BY_KERNEL_FIELDS, "no kernels", brief=_shorten_name)
+    devices: Table = as_table("How well kernels fill their devices", device_use.FIELDS, "no steps with kernels")
+    tensor_cores: Row = as_figures("Tensor cores", TENSOR_CORE_FIELDS)
+    launches: Row = as_figures("Launches", launches.FIELDS)
+    streams: Table = as_table("Launches by stream", STREAM_FIELDS, "no kernels")
+    attribution: Row = as_figures("How the ops of kernels are known", attribution.FIELDS)
+    empty: str = not_in_json()
 
 
 COMPARABLES = (

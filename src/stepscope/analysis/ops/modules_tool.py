@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,9 +34,10 @@ from stepscope.report import (
     Report,
     Role,
     Row,
-    Rows,
-    Section,
+    Table,
+    as_table,
     fields_named,
+    not_in_json,
     percent,
     round_us,
 )
@@ -90,30 +91,22 @@ class Partial:
     unassigned_ps: int
 
 
+_PARTS = (Part("Modules", tuple(field.name for field in FIELDS[3:])),)  # indentation shows the tree
+
+
+def _indent_name(row: Row) -> Row:
+    return row | {"module": "  " * int(str(row["depth"])) + str(row["module"])}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModulesReport(Report):
     """The modules, depth first; see FIELDS."""
 
     TOOL: ClassVar[str] = "modules"
 
-    rows: tuple[dict[str, Cell], ...]
     unassigned_device_us: float
-    framework: str = ""
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"unassigned_device_us": self.unassigned_device_us, "rows": list(self.rows)}
-
-    def sections(self) -> Sequence[Section]:
-        """The tree, drawn by indentation."""
-        return [Rows("rows", "Modules", FIELDS, self.rows, _empty(self.framework), _PARTS, _indent_name)]
-
-
-_PARTS = (Part("Modules", tuple(field.name for field in FIELDS[3:])),)  # indentation shows the tree
-
-
-def _indent_name(row: Row) -> Row:
-    return row | {"module": "  " * int(str(row["depth"])) + str(row["module"])}
+    rows: Table = as_table("Modules", FIELDS, lambda report: _empty(report.framework), _PARTS, _indent_name)
+    framework: str = not_in_json("")
 
 
 COMPARABLES = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Report, Role, Rows, Section, fields_named, percent, round_us
+from stepscope.report import Cell, Comparable, Field, Report, Role, Table, as_table, fields_named, percent, round_us
 
 K = EventKind
 
@@ -101,19 +101,8 @@ class OpShapesReport(Report):
 
     TOOL: ClassVar[str] = "op-shapes"
 
-    rows: tuple[dict[str, Cell], ...]
-    call_sites: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"rows": list(self.rows), "call_sites": list(self.call_sites)}
-
-    def sections(self) -> Sequence[Section]:
-        """By shape, then by line."""
-        return [
-            Rows("rows", "Ops by shape of their inputs", SHAPE_FIELDS, self.rows, _EMPTY),
-            Rows("call_sites", "Ops by line of the program", SITE_FIELDS, self.call_sites, _NO_LINES),
-        ]
+    rows: Table = as_table("Ops by shape of their inputs", SHAPE_FIELDS, _EMPTY)
+    call_sites: Table = as_table("Ops by line of the program", SITE_FIELDS, _NO_LINES)
 
 
 def _shapes_by_side(report: OpShapesReport) -> Iterator[dict[str, Cell]]:

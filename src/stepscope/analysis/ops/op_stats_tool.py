@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stepscope.analysis.ops.graph_rows import GRAPH_FIELDS, graph_rows
 from stepscope.analysis.ops.op_sides import NO_OPS, Peaks, Side, device_idle, host_idle, peaks_of, side_of
@@ -30,13 +30,13 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
     Part,
     Report,
     Role,
     Row,
-    Rows,
-    Section,
+    Table,
+    as_figures,
+    as_table,
     fields_named,
     percent,
 )
@@ -51,13 +51,7 @@ _STAND_INS = {
 }
 
 FIELDS: tuple[Field, ...] = (
-    Field(
-        "rank",
-        "number",
-        "rank: device ops by self time, then host ops by self time",
-        "int",
-        role=Role.ORDINAL,
-    ),
+    Field("rank", "number", "rank: device ops by self time, then host ops by self time", "int", role=Role.ORDINAL),
     Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
     Field("type", "text", "the framework's type of the op; for copies the direction", "str", role=Role.TYPE),
     Field(
@@ -68,11 +62,7 @@ FIELDS: tuple[Field, ...] = (
         role=Role.NAME,
     ),
     Field(
-        "occurrences",
-        "count",
-        "runs of the op; on a device, all kernels of one run count once",
-        "int",
-        label="Count",
+        "occurrences", "count", "runs of the op; on a device, all kernels of one run count once", "int", label="Count"
     ),
     Field("total_us", "us", "total time, with nested ops"),
     Field("avg_us", "us", "total time divided by occurrences"),
@@ -169,11 +159,7 @@ DISTRIBUTION_FIELDS: tuple[Field, ...] = (
     Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
     Field("by", "text", "`type` for op types, `op` for single ops", "str", role=Role.TERM),
     Field(
-        "name",
-        "text",
-        "the type or the op; `others` for all not listed; `IDLE` for idle time",
-        "str",
-        role=Role.NAME,
+        "name", "text", "the type or the op; `others` for all not listed; `IDLE` for idle time", "str", role=Role.NAME
     ),
     Field("self_us", "us", "self time"),
     Field("percent", "percent", "share of the self time on this side; unknown for idle time"),
@@ -204,50 +190,6 @@ class Partial:
     graphs: tuple[TracedGraph, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpStatsReport(Report):
-    """Ops and their times; the FIELDS tables of this module explain its parts."""
-
-    TOOL: ClassVar[str] = "op-stats"
-
-    rows: tuple[dict[str, Cell], ...]
-    idle: tuple[dict[str, Cell], ...]
-    graphs: tuple[dict[str, Cell], ...]
-    totals: dict[str, Cell]
-    distributions: tuple[dict[str, Cell], ...]
-    attribution: dict[str, Cell]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "idle": list(self.idle),
-            "graphs": list(self.graphs),
-            "totals": self.totals,
-            "distributions": list(self.distributions),
-            "attribution": self.attribution,
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """The ops, the distribution of their time, and how far it can be attributed."""
-        spread = self.distributions
-        return [
-            Rows("rows", "Ops", FIELDS, self.rows, _EMPTY, _PARTS, _shorten_name),
-            Rows("idle", "Idle time", IDLE_FIELDS, self.idle, "no idle time"),
-            Rows(
-                "distributions",
-                "Self time by type and by op",
-                DISTRIBUTION_FIELDS,
-                spread,
-                "no ops",
-                brief=_shorten_name,
-            ),
-            Rows("graphs", "Graphs that the program traced", GRAPH_FIELDS, self.graphs, _NO_GRAPHS),
-            Figures("totals", "Totals", TOTAL_FIELDS, self.totals),
-            Figures("attribution", "How the ops of device work are known", attribution.FIELDS, self.attribution),
-        ]
-
-
 def _shorten_name(row: Row) -> Row:
     """The row with a kernel name that fits on a screen; paths of ops are shortened where they are shown."""
     return row if "/" in str(row["name"]) else row | {"name": brief(str(row["name"]))}
@@ -258,6 +200,20 @@ _EMPTY = (
     "TPU, device_tracer_level=1"
 )
 _NO_GRAPHS = "no graphs: captures by Stepscope list the functions that TensorFlow traced"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpStatsReport(Report):
+    """Ops and their times; the FIELDS tables of this module explain its parts."""
+
+    TOOL: ClassVar[str] = "op-stats"
+
+    rows: Table = as_table("Ops", FIELDS, _EMPTY, _PARTS, _shorten_name)
+    idle: Table = as_table("Idle time", IDLE_FIELDS, "no idle time")
+    distributions: Table = as_table("Self time by type and by op", DISTRIBUTION_FIELDS, "no ops", brief=_shorten_name)
+    graphs: Table = as_table("Graphs that the program traced", GRAPH_FIELDS, _NO_GRAPHS)
+    totals: Row = as_figures("Totals", TOTAL_FIELDS)
+    attribution: Row = as_figures("How the ops of device work are known", attribution.FIELDS)
 
 
 COMPARABLES = (

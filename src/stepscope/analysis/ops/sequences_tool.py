@@ -21,7 +21,19 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Report, Role, Row, Rows, Section, fields_named, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Report,
+    Role,
+    Row,
+    Table,
+    as_table,
+    fields_named,
+    percent,
+    round_us,
+)
 from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
@@ -76,32 +88,21 @@ class Partial:
     kernels_ps: int
 
 
+_ARROW = " -> "
+
+
+def _shorten_names(row: Row) -> Row:
+    return row | {"kernels": _ARROW.join(map(brief, str(row["kernels"]).split(_ARROW)))}
+
+
 @dataclass(frozen=True, kw_only=True)
 class SequencesReport(Report):
     """Repeated sequences of kernels; see the FIELDS tables of this module."""
 
     TOOL: ClassVar[str] = "sequences"
 
-    rows: tuple[dict[str, Cell], ...]
-    ops: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"rows": list(self.rows), "ops": list(self.ops)}
-
-    def sections(self) -> Sequence[Section]:
-        """By op, then on streams."""
-        return [
-            Rows("ops", "Kernels of one op", OP_FIELDS, self.ops, _EMPTY, brief=_shorten_names),
-            Rows("rows", "Sequences on streams", STREAM_FIELDS, self.rows, _NONE, brief=_shorten_names),
-        ]
-
-
-_ARROW = " -> "
-
-
-def _shorten_names(row: Row) -> Row:
-    return row | {"kernels": _ARROW.join(map(brief, str(row["kernels"]).split(_ARROW)))}
+    ops: Table = as_table("Kernels of one op", OP_FIELDS, _EMPTY, brief=_shorten_names)
+    rows: Table = as_table("Sequences on streams", STREAM_FIELDS, _NONE, brief=_shorten_names)
 
 
 COMPARABLES = (

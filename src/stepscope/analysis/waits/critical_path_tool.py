@@ -34,13 +34,15 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Prose,
+    Lines,
     Report,
     Role,
     Row,
-    Rows,
-    Section,
+    Table,
+    as_prose,
+    as_table,
     fields_named,
+    not_in_json,
     percent,
     round_ms,
 )
@@ -101,6 +103,15 @@ class Partial:
         return next((step for step in self.steps if step.is_median), None)
 
 
+def _shorten_name(row: Row) -> Row:
+    return row | {"name": brief(str(row["name"]))} if row["part"] in _OF_KERNELS else row
+
+
+_EMPTY = (
+    "no work in any step: record with ProfilerOptions(host_tracer_level=2) and, on a GPU or TPU, device_tracer_level=1"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CriticalPathReport(Report):
     """The critical path of the median step, and its parts in every step; see the FIELDS tables of this module.
@@ -110,38 +121,11 @@ class CriticalPathReport(Report):
 
     TOOL: ClassVar[str] = "critical-path"
 
-    findings: tuple[str, ...]
-    parts: tuple[dict[str, Cell], ...]
-    rows: tuple[dict[str, Cell], ...]
-    steps: tuple[dict[str, Cell], ...]
-    usual_steps: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "findings": list(self.findings),
-            "parts": list(self.parts),
-            "rows": list(self.rows),
-            "steps": list(self.steps),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Findings, parts, events on the path, and every step."""
-        return [
-            Prose("findings", "Critical path", self.findings),
-            Rows("parts", "What the median step waits for", PART_FIELDS, self.parts, _EMPTY),
-            Rows("rows", "On the path of the median step", ROW_FIELDS, self.rows, _EMPTY, brief=_shorten_name),
-            Rows("steps", "Paths by step", STEP_FIELDS, self.steps, _EMPTY),
-        ]
-
-
-def _shorten_name(row: Row) -> Row:
-    return row | {"name": brief(str(row["name"]))} if row["part"] in _OF_KERNELS else row
-
-
-_EMPTY = (
-    "no work in any step: record with ProfilerOptions(host_tracer_level=2) and, on a GPU or TPU, device_tracer_level=1"
-)
+    findings: Lines = as_prose("Critical path")
+    parts: Table = as_table("What the median step waits for", PART_FIELDS, _EMPTY)
+    rows: Table = as_table("On the path of the median step", ROW_FIELDS, _EMPTY, brief=_shorten_name)
+    steps: Table = as_table("Paths by step", STEP_FIELDS, _EMPTY)
+    usual_steps: tuple[dict[str, Cell], ...] = not_in_json()
 
 
 def _parts_with_samples(report: CriticalPathReport) -> Iterator[dict[str, Any]]:

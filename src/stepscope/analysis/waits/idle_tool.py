@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,12 +43,14 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
-    Prose,
+    Lines,
     Report,
     Role,
-    Rows,
-    Section,
+    Row,
+    Table,
+    as_figures,
+    as_prose,
+    as_table,
     fields_named,
     percent,
     round_ms,
@@ -207,50 +209,26 @@ class Partial:
     causes: list[DeviceCauses]
 
 
+_EMPTY = (
+    "no device work, so nothing could be idle: if a device took part, record it with "
+    "ProfilerOptions(device_tracer_level=1)"
+)
+_NO_CAUSES = "no steps with device work, so there is no account of what devices idle for"
+
+
 @dataclass(frozen=True, kw_only=True)
 class IdleReport(Report):
     """Idle time by cause, queues and launches; see the FIELDS tables of this module."""
 
     TOOL: ClassVar[str] = "idle"
 
-    findings: tuple[str, ...]
-    causes: tuple[dict[str, Cell], ...]
-    rows: tuple[dict[str, Cell], ...]
-    gaps: tuple[dict[str, Cell], ...]
-    devices: tuple[dict[str, Cell], ...]
-    queues: tuple[dict[str, Cell], ...]
-    launches: dict[str, Cell]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "findings": list(self.findings),
-            "causes": list(self.causes),
-            "rows": list(self.rows),
-            "gaps": list(self.gaps),
-            "devices": list(self.devices),
-            "queues": list(self.queues),
-            "launches": self.launches,
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Findings, what devices idle for, streams by idle time, the longest gaps, devices, queues, launches."""
-        return [
-            Prose("findings", "Idle time", self.findings),
-            Rows("causes", "What the median step waits for while devices idle", CAUSE_FIELDS, self.causes, _NO_CAUSES),
-            Rows("rows", "Idle time of streams by cause", STREAM_FIELDS, self.rows, _EMPTY),
-            Rows("gaps", f"Longest gaps, at most {MOST_GAPS}", GAP_FIELDS, self.gaps, "no gap on any stream"),
-            Rows("devices", "Idle time of devices", DEVICE_FIELDS, self.devices, _EMPTY),
-            Rows("queues", "Queues", QUEUE_FIELDS, self.queues, "no launches are recorded"),
-            Figures("launches", "Launches", launches.FIELDS, self.launches),
-        ]
-
-
-_EMPTY = (
-    "no device work, so nothing could be idle: if a device took part, record it with "
-    "ProfilerOptions(device_tracer_level=1)"
-)
-_NO_CAUSES = "no steps with device work, so there is no account of what devices idle for"
+    findings: Lines = as_prose("Idle time")
+    causes: Table = as_table("What the median step waits for while devices idle", CAUSE_FIELDS, _NO_CAUSES)
+    rows: Table = as_table("Idle time of streams by cause", STREAM_FIELDS, _EMPTY)
+    gaps: Table = as_table(f"Longest gaps, at most {MOST_GAPS}", GAP_FIELDS, "no gap on any stream")
+    devices: Table = as_table("Idle time of devices", DEVICE_FIELDS, _EMPTY)
+    queues: Table = as_table("Queues", QUEUE_FIELDS, "no launches are recorded")
+    launches: Row = as_figures("Launches", launches.FIELDS)
 
 
 def _idle_by_reason(report: IdleReport) -> Iterator[dict[str, Cell]]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from enum import IntFlag
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -38,11 +38,12 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Prose,
+    Lines,
     Report,
     Role,
-    Rows,
-    Section,
+    Table,
+    as_prose,
+    as_table,
     duration_text,
     fields_named,
     percent,
@@ -158,21 +159,9 @@ class SyncsReport(Report):
 
     TOOL: ClassVar[str] = "syncs"
 
-    findings: tuple[str, ...]
-    rows: tuple[dict[str, Cell], ...]
-    reads: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"findings": list(self.findings), "rows": list(self.rows), "reads": list(self.reads)}
-
-    def sections(self) -> Sequence[Section]:
-        """Findings, the calls, and the ops that read values."""
-        return [
-            Prose("findings", "Waiting for devices", self.findings),
-            Rows("rows", "Calls that wait for a device", FIELDS, self.rows, _EMPTY),
-            Rows("reads", "Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
-        ]
+    findings: Lines = as_prose("Waiting for devices")
+    rows: Table = as_table("Calls that wait for a device", FIELDS, _EMPTY)
+    reads: Table = as_table("Ops that read a value", READ_FIELDS, _NO_READS)
 
 
 COMPARABLES = (

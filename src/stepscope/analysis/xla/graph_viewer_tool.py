@@ -12,7 +12,7 @@ text: for each instruction its result, opcode, operands and what it calls.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,16 +27,7 @@ from stepscope.errors import UsageError
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.report import (
-    Cell,
-    Field,
-    Report,
-    Role,
-    Rows,
-    Section,
-    percent,
-    round_us,
-)
+from stepscope.report import Cell, Field, Report, Role, Table, as_table, percent, round_us
 
 HOPS = 3
 MOST_PROGRAMS = 10  # of which the report draws graphs; hlo-graph draws any
@@ -124,41 +115,19 @@ class Partial:
     graphs: list[Graph]
 
 
+_EMPTY = f"no instructions of an XLA program that ran: {WHY_NONE}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class GraphViewerReport(Report):
     """Parts of graphs; see the FIELDS tables of this module for the meaning of its parts."""
 
     TOOL: ClassVar[str] = "graph-viewer"
 
-    rows: tuple[dict[str, Cell], ...]
-    edges: tuple[dict[str, Cell], ...]
-    path: tuple[dict[str, Cell], ...]
-    programs: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "edges": list(self.edges),
-            "path": list(self.path),
-            "programs": list(self.programs),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Nodes, the longest paths, programs, and edges."""
-        return [
-            self.main_table(),
-            Rows("path", "Longest path", PATH_FIELDS, self.path, _EMPTY),
-            Rows("programs", "Programs as graphs", PROGRAM_FIELDS, self.programs, _EMPTY),
-            Rows("edges", "Edges", EDGE_FIELDS, self.edges, _EMPTY),
-        ]
-
-    def main_table(self) -> Rows:
-        """The nodes."""
-        return Rows("rows", "Around the slowest instruction", FIELDS, self.rows, _EMPTY)
-
-
-_EMPTY = f"no instructions of an XLA program that ran: {WHY_NONE}"
+    rows: Table = as_table("Around the slowest instruction", FIELDS, _EMPTY)
+    path: Table = as_table("Longest path", PATH_FIELDS, _EMPTY)
+    programs: Table = as_table("Programs as graphs", PROGRAM_FIELDS, _EMPTY)
+    edges: Table = as_table("Edges", EDGE_FIELDS, _EMPTY)
 
 
 NOT_COMPARABLE = "it shows how a program is put together; hlo-stats compares the time of its instructions"

@@ -18,15 +18,10 @@ host's own threads, as on a CPU, each thread's time counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stepscope.analysis.trace.origin import header
-from stepscope.analysis.xla.compiled import (
-    COMPILATION_FIELDS,
-    FUNCTION_FIELDS,
-    compilation_cells,
-    function_cells,
-)
+from stepscope.analysis.xla.compiled import COMPILATION_FIELDS, FUNCTION_FIELDS, compilation_cells, function_cells
 from stepscope.analysis.xla.merged import (
     PROGRAM_FIELDS,
     STEP_FIELDS,
@@ -46,13 +41,15 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
     Part,
     Report,
     Role,
-    Rows,
-    Section,
+    Row,
+    Table,
+    as_figures,
+    as_table,
     fields_named,
+    not_in_json,
     percent,
     round_us,
 )
@@ -64,11 +61,7 @@ FIELDS: tuple[Field, ...] = (
     Field("program", "text", "the program and its number", "str", role=Role.LABEL),
     *fields_named(OP_FIELDS, "category"),
     Field(
-        "name",
-        "text",
-        "the instruction; `others` for those of a category that are not listed",
-        "str",
-        role=Role.NAME,
+        "name", "text", "the instruction; `others` for those of a category that are not listed", "str", role=Role.NAME
     ),
     *fields_named(OP_FIELDS, "occurrences", "self_us", "self_percent"),
     Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
@@ -85,10 +78,7 @@ FIELDS: tuple[Field, ...] = (
     Field("text", "text", "the instruction as XLA writes it", "str", role=Role.TEXT),
 )
 _PARTS = (
-    Part(
-        "HLO ops",
-        ("rank", "program", "category", "name", "occurrences", "self_us", "self_percent", "framework_op"),
-    ),
+    Part("HLO ops", ("rank", "program", "category", "name", "occurrences", "self_us", "self_percent", "framework_op")),
     Part(
         "Times of HLO ops",
         ("rank", "name", "total_us", "avg_us", "avg_self_us", "cumulative_self_percent", "flops", "bytes"),
@@ -107,47 +97,23 @@ _PARTS = (
 )
 
 
+_NONE_COMPILED = "nothing was compiled during the capture"
+
+
 @dataclass(frozen=True, kw_only=True)
 class HloStatsReport(Report):
     """Instructions and their times; see the FIELDS tables of this module for the meaning of its parts."""
 
     TOOL: ClassVar[str] = "hlo-stats"
 
-    rows: tuple[dict[str, Cell], ...]
-    totals: dict[str, Cell]
-    programs: tuple[dict[str, Cell], ...]
-    steps: dict[str, Cell]
-    devices: tuple[dict[str, Cell], ...]
-    compiled: tuple[dict[str, Cell], ...]
-    compilations: tuple[dict[str, Cell], ...]
-    empty: str
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "totals": self.totals,
-            "programs": list(self.programs),
-            "steps": self.steps,
-            "devices": list(self.devices),
-            "compiled": list(self.compiled),
-            "compilations": list(self.compilations),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Instructions with their rates and where they come from, then programs, steps and devices."""
-        return [
-            Rows("rows", "HLO ops", FIELDS, self.rows, self.empty, _PARTS),
-            Rows("programs", "Programs", PROGRAM_FIELDS, self.programs, self.empty),
-            Figures("steps", "Use of the hardware by steps", STEP_FIELDS, self.steps),
-            Rows("compiled", "Functions compiled during the capture", FUNCTION_FIELDS, self.compiled, _NONE_COMPILED),
-            Rows("compilations", "Why they were compiled", COMPILATION_FIELDS, self.compilations, _NONE_COMPILED),
-            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
-            Figures("totals", "How device work is matched to instructions", TOTAL_FIELDS, self.totals),
-        ]
-
-
-_NONE_COMPILED = "nothing was compiled during the capture"
+    rows: Table = as_table("HLO ops", FIELDS, lambda report: report.empty, _PARTS)
+    programs: Table = as_table("Programs", PROGRAM_FIELDS, lambda report: report.empty)
+    steps: Row = as_figures("Use of the hardware by steps", STEP_FIELDS)
+    compiled: Table = as_table("Functions compiled during the capture", FUNCTION_FIELDS, _NONE_COMPILED)
+    compilations: Table = as_table("Why they were compiled", COMPILATION_FIELDS, _NONE_COMPILED)
+    devices: Table = as_table("Devices", DEVICE_FIELDS, "no device worked")
+    totals: Row = as_figures("How device work is matched to instructions", TOTAL_FIELDS)
+    empty: str = not_in_json()
 
 
 def merge(partials: Sequence[Partial]) -> HloStatsReport:

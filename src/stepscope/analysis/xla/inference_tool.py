@@ -17,18 +17,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.runs import Runs, find_runs
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import (
-    Cell,
-    Comparable,
-    Field,
-    Report,
-    Role,
-    Rows,
-    Section,
-    fields_named,
-    percent,
-    round_ms,
-)
+from stepscope.report import Cell, Comparable, Field, Report, Role, Table, as_table, fields_named, percent, round_ms
 
 MOST_RUNS = 20_000  # of a kind that are kept
 _LISTED = 200
@@ -99,38 +88,23 @@ class Partial:
     kinds: list[RunsOfKind]
 
 
+_EMPTY = (
+    "no runs of a model: no server marked its batches, no XLA program ran, and no steps were found; mark the handling "
+    "of a request with stepscope.step()"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class InferenceReport(Report):
     """Latencies of runs; see the FIELDS tables of this module for the meaning of its parts."""
 
     TOOL: ClassVar[str] = "inference"
 
-    rows: tuple[dict[str, Cell], ...]
-    differences: tuple[dict[str, Cell], ...]
-    slowest: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"rows": list(self.rows), "differences": list(self.differences), "slowest": list(self.slowest)}
-
-    def sections(self) -> Sequence[Section]:
-        """Latencies, what differs in slow runs, and the slowest runs."""
-        few = f"fewer than {_LEAST_RUNS} runs of a kind"
-        return [
-            self.main_table(),
-            Rows("differences", "What differs in slow runs", DIFFERENCE_FIELDS, self.differences, few),
-            Rows("slowest", "The slowest runs", RUN_FIELDS, self.slowest, _EMPTY),
-        ]
-
-    def main_table(self) -> Rows:
-        """The kinds of runs."""
-        return Rows("rows", "Latency", FIELDS, self.rows, _EMPTY)
-
-
-_EMPTY = (
-    "no runs of a model: no server marked its batches, no XLA program ran, and no steps were found; mark the handling "
-    "of a request with stepscope.step()"
-)
+    rows: Table = as_table("Latency", FIELDS, _EMPTY)
+    differences: Table = as_table(
+        "What differs in slow runs", DIFFERENCE_FIELDS, f"fewer than {_LEAST_RUNS} runs of a kind"
+    )
+    slowest: Table = as_table("The slowest runs", RUN_FIELDS, _EMPTY)
 
 
 COMPARABLES = (

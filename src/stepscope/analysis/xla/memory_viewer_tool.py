@@ -23,18 +23,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.buffers import MAIN_MEMORY, Memory, memory_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import (
-    Cell,
-    Comparable,
-    Field,
-    Part,
-    Report,
-    Role,
-    Rows,
-    Section,
-    fields_named,
-    percent,
-)
+from stepscope.report import Cell, Comparable, Field, Part, Report, Role, Table, as_table, fields_named, percent
 from stepscope.vocabulary.scopes import phase_of
 
 MOST_BUFFERS = 500  # of a program that are listed one by one
@@ -45,13 +34,7 @@ FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in its program's list, largest first", "int", role=Role.ORDINAL),
     Field("program", "text", "the program and its number", "str", role=Role.LABEL),
     Field("buffer", "text", "the instruction that makes it, and which part of its result", "str", role=Role.NAME),
-    Field(
-        "kind",
-        "text",
-        "`parameter`, `output`, `constant`, `thread-local` or `temporary`",
-        "str",
-        role=Role.TERM,
-    ),
+    Field("kind", "text", "`parameter`, `output`, `constant`, `thread-local` or `temporary`", "str", role=Role.TERM),
     Field("shape", "text", "its shape with layout", "str", role=Role.SHAPE),
     Field("bytes", "bytes", "memory it takes at the peak"),
     Field("percent", "percent", "share of the program's peak"),
@@ -142,41 +125,19 @@ class Partial:
     damaged: list[str]
 
 
+_EMPTY = f"no buffer assignment of an XLA program: {WHY_NONE}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class MemoryViewerReport(Report):
     """The memory of programs; see the FIELDS tables of this module for the meaning of its parts."""
 
     TOOL: ClassVar[str] = "memory-viewer"
 
-    rows: tuple[dict[str, Cell], ...]
-    programs: tuple[dict[str, Cell], ...]
-    groups: tuple[dict[str, Cell], ...]
-    timeline: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "programs": list(self.programs),
-            "groups": list(self.groups),
-            "timeline": list(self.timeline),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Programs, what fills each at its peak, and memory in use over its order."""
-        return [
-            self.main_table(),
-            Rows("programs", "Memory of programs", PROGRAM_FIELDS, self.programs, _EMPTY),
-            Rows("groups", "Memory at the peak by shape, op and line", GROUP_FIELDS, self.groups, _EMPTY),
-            Rows("timeline", "Memory in use over the program's order", POINT_FIELDS, self.timeline, _EMPTY),
-        ]
-
-    def main_table(self) -> Rows:
-        """The buffers at the peak of each program."""
-        return Rows("rows", "Memory at the peak", FIELDS, self.rows, _EMPTY, _PARTS)
-
-
-_EMPTY = f"no buffer assignment of an XLA program: {WHY_NONE}"
+    rows: Table = as_table("Memory at the peak", FIELDS, _EMPTY, _PARTS)
+    programs: Table = as_table("Memory of programs", PROGRAM_FIELDS, _EMPTY)
+    groups: Table = as_table("Memory at the peak by shape, op and line", GROUP_FIELDS, _EMPTY)
+    timeline: Table = as_table("Memory in use over the program's order", POINT_FIELDS, _EMPTY)
 
 
 def _program_peaks(report: MemoryViewerReport) -> list[dict[str, Cell]]:

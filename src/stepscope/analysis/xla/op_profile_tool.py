@@ -31,13 +31,14 @@ from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Field,
-    Figures,
     Part,
     Report,
     Role,
     Row,
-    Rows,
-    Section,
+    Table,
+    as_figures,
+    as_table,
+    not_in_json,
     percent,
     round_us,
 )
@@ -71,37 +72,6 @@ FIELDS: tuple[Field, ...] = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpProfileReport(Report):
-    """Trees of ops; see the FIELDS tables of this module for the meaning of its parts."""
-
-    TOOL: ClassVar[str] = "op-profile"
-
-    rows: tuple[dict[str, Cell], ...]
-    programs: tuple[dict[str, Cell], ...]
-    totals: dict[str, Cell]
-    devices: tuple[dict[str, Cell], ...]
-    empty: str
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "programs": list(self.programs),
-            "totals": self.totals,
-            "devices": list(self.devices),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """The trees, then programs and devices."""
-        return [
-            Rows("rows", "Nodes", FIELDS, self.rows, self.empty, _PARTS, _indented),
-            Rows("programs", "Programs", PROGRAM_FIELDS, self.programs, self.empty),
-            Figures("totals", "How device work is matched to instructions", TOTAL_FIELDS, self.totals),
-            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
-        ]
-
-
 _PARTS = (
     Part(
         "Where the time of programs goes",
@@ -115,6 +85,19 @@ _PARTS = (
 
 def _indented(row: Row) -> Row:
     return row | {"name": f"{'  ' * int(str(row['depth']))}{row['name']}"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpProfileReport(Report):
+    """Trees of ops; see the FIELDS tables of this module for the meaning of its parts."""
+
+    TOOL: ClassVar[str] = "op-profile"
+
+    rows: Table = as_table("Nodes", FIELDS, lambda report: report.empty, _PARTS, _indented)
+    programs: Table = as_table("Programs", PROGRAM_FIELDS, lambda report: report.empty)
+    totals: Row = as_figures("How device work is matched to instructions", TOTAL_FIELDS)
+    devices: Table = as_table("Devices", DEVICE_FIELDS, "no device worked")
+    empty: str = not_in_json()
 
 
 def merge(partials: Sequence[Partial]) -> OpProfileReport:

@@ -25,7 +25,7 @@ operations than are counted, and small data stays in caches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.origin import header
@@ -43,13 +43,15 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
     Part,
     Report,
     Role,
-    Rows,
-    Section,
+    Row,
+    Table,
+    as_figures,
+    as_table,
     fields_named,
+    not_in_json,
 )
 
 FIELDS: tuple[Field, ...] = (
@@ -99,29 +101,11 @@ class RooflineReport(Report):
 
     TOOL: ClassVar[str] = "roofline"
 
-    rows: tuple[dict[str, Cell], ...]
-    roofs: tuple[dict[str, Cell], ...]
-    steps: dict[str, Cell]
-    devices: tuple[dict[str, Cell], ...]
-    empty: str
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "roofs": list(self.roofs),
-            "steps": self.steps,
-            "devices": list(self.devices),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Programs and ops against their roofs, then the roofs, steps and devices."""
-        return [
-            Rows("rows", "Ops and their roofs", FIELDS, self.rows, self.empty, _PARTS),
-            Rows("roofs", "Roofs", ROOF_FIELDS, self.roofs, "no device whose peaks are known"),
-            Figures("steps", "Use of the hardware by steps", STEP_FIELDS, self.steps),
-            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
-        ]
+    rows: Table = as_table("Ops and their roofs", FIELDS, lambda report: report.empty, _PARTS)
+    roofs: Table = as_table("Roofs", ROOF_FIELDS, "no device whose peaks are known")
+    steps: Row = as_figures("Use of the hardware by steps", STEP_FIELDS)
+    devices: Table = as_table("Devices", DEVICE_FIELDS, "no device worked")
+    empty: str = not_in_json()
 
 
 COMPARABLES = (

@@ -11,9 +11,10 @@ The order of the attributes is that of the sections; each attribute is a key of 
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepscope.report.fields import Cell, Field
 from stepscope.report.sections import Figures, Part, Prose, Row, Rows, Section, round_ms, round_us
@@ -21,11 +22,14 @@ from stepscope.report.sections import Figures, Part, Prose, Row, Rows, Section, 
 if TYPE_CHECKING:
     from stepscope.report.base import Report
 
+R = TypeVar("R")
+
 Table = tuple[Row, ...]
 Lines = tuple[str, ...]
 
 _MAKE, _IS_DATA = "make section", "is in JSON"
 _ROUNDED = {"_us": round_us, "_ms": round_ms}
+_JOINED: dict[str, Callable[..., Any]] = {"min_": min, "max_": max}
 
 
 def as_table(
@@ -86,14 +90,16 @@ def make_rows(fields: Iterable[Field], records: Sequence[Any], **given: Any) -> 
     """A row for each record, with a cell for each field.
 
     A cell is the record's attribute of the field's name; for a field in `_us` or `_ms` else that in `_ps`, rounded.
+    An empty text is unknown.
 
     Args:
-        given: the other cells: the same for all rows, or a function of the record.
+        given: the other cells: the same for all rows, a list with one for each, or a function of the record.
     """
     if not records:
         return ()
-    names = [field.name for field in fields]
-    columns = [_make_column(name, records, given) for name in names]
+    listed = [*fields]
+    names = [field.name for field in listed]
+    columns = [_make_column(field, records, given) for field in listed]
     return tuple(dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True))
 
 
@@ -102,12 +108,34 @@ def make_row(fields: Iterable[Field], record: Any, **given: Any) -> Row:
     return make_rows(fields, (record,), **given)[0]
 
 
-def _make_column(name: str, records: Sequence[Any], given: dict[str, Any]) -> Iterable[Cell]:
+def _make_column(field: Field, records: Sequence[Any], given: dict[str, Any]) -> Iterable[Cell]:
+    name = field.name
     if name in given:
         made = given[name]
-        return map(made, records) if callable(made) else [made] * len(records)
+        return map(made, records) if callable(made) else made if isinstance(made, list) else [made] * len(records)
     stem, unit = name[:-3], name[-3:]
     if unit in _ROUNDED and not hasattr(records[0], name):
         rounded = _ROUNDED[unit]
         return [None if ps is None else rounded(ps) for ps in map(attrgetter(f"{stem}_ps"), records)]
-    return map(attrgetter(name), records)
+    cells: Iterable[Any] = map(attrgetter(name), records)
+    return [cell or None for cell in cells] if field.kind == "str" else cells
+
+
+def add_records(records: Iterable[R], key: Callable[[R], object], added: Sequence[str]) -> list[R]:
+    """Records of equal key as one, in the order in which they first appear: sums may be summed again.
+
+    Args:
+        records: dataclasses.
+        added: the attributes that are added up; of those in `min_` and `max_` the smallest and largest count.
+    """
+    sums: dict[object, R] = {}
+    for record in records:
+        at = key(record)
+        sums[at] = _add(sums[at], record, added) if at in sums else record
+    return [*sums.values()]
+
+
+def _add(one: R, other: R, added: Sequence[str]) -> R:
+    how = ((name, _JOINED.get(name[:4], operator.add)) for name in added)
+    sums = {name: join(getattr(one, name), getattr(other, name)) for name, join in how}
+    return dataclasses.replace(one, **sums)  # type: ignore[type-var]

@@ -27,7 +27,18 @@ from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Report, Role, Table, as_table, fields_named, percent, round_ms
+from stepscope.report import (
+    Comparable,
+    Field,
+    Report,
+    Role,
+    Table,
+    as_table,
+    fields_named,
+    make_rows,
+    percent,
+    round_ms,
+)
 
 MOST_ROWS = 500  # kept per host, the longest
 _NUMBER = re.compile(r"#?\d+$")  # of a step, at the end of its mark
@@ -178,22 +189,12 @@ def merge(partials: Sequence[Partial]) -> AnnotationsReport:
     ]
     ordered = sorted(((row, part) for part in partials for row in part.rows), key=lambda pair: -pair[0].total_ps)
     return AnnotationsReport(
-        **header([part.origin for part in partials], lost), rows=tuple(_cells(row, part) for row, part in ordered)
+        **header([part.origin for part in partials], lost),
+        rows=make_rows(
+            FIELDS,
+            [row for row, _ in ordered],
+            host=[part.origin.host for _, part in ordered],
+            avg_ms=lambda row: round_ms(row.total_ps / row.occurrences),
+            step_percent=[percent(row.in_steps_ps, part.steps_ps) for row, part in ordered],
+        ),
     )
-
-
-def _cells(row: RangeRow, part: Partial) -> dict[str, Cell]:
-    return {
-        "host": part.origin.host,
-        "name": row.name,
-        "thread": row.thread,
-        "is_step": row.is_step,
-        "occurrences": row.occurrences,
-        "total_ms": round_ms(row.total_ps),
-        "self_ms": round_ms(row.self_ps),
-        "avg_ms": round_ms(row.total_ps / row.occurrences),
-        "min_ms": round_ms(row.min_ps),
-        "max_ms": round_ms(row.max_ps),
-        "device_ms": round_ms(row.device_ps),
-        "step_percent": percent(row.in_steps_ps, part.steps_ps),
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepscope.analysis.trace.program_facts import TracedGraph
-from stepscope.report import Cell, Field, Role
+from stepscope.report import Field, Role, Table, make_rows
 
 _MOST_TYPES = 5
 
@@ -24,20 +24,21 @@ GRAPH_FIELDS: tuple[Field, ...] = (
 )
 
 
-def graph_rows(graphs: Sequence[TracedGraph]) -> tuple[dict[str, Cell], ...]:
+def graph_rows(graphs: Sequence[TracedGraph]) -> Table:
     """A row for each graph, the largest first; of those of one name on several hosts the largest."""
     largest: dict[str, TracedGraph] = {}
     for graph in sorted(graphs, key=lambda each: (-each.nodes, each.name)):
         largest.setdefault(graph.name, graph)
-    return tuple(_make_row(graph) for graph in largest.values())
+    return make_rows(
+        GRAPH_FIELDS,
+        [*largest.values()],
+        graph=[*largest],
+        op_types=_list_types,
+        unused_nodes=lambda graph: graph.unused,
+        unused_layers=lambda graph: ", ".join(graph.unused_layers),
+    )
 
 
-def _make_row(graph: TracedGraph) -> dict[str, Cell]:
+def _list_types(graph: TracedGraph) -> str:
     types = sorted(graph.types.items(), key=lambda item: (-item[1], item[0]))[:_MOST_TYPES]
-    return {
-        "graph": graph.name,
-        "nodes": graph.nodes,
-        "op_types": ", ".join(f"{count} {name}" for name, count in types),
-        "unused_nodes": graph.unused,
-        "unused_layers": ", ".join(graph.unused_layers),
-    }
+    return ", ".join(f"{count} {name}" for name, count in types)

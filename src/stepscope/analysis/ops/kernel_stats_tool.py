@@ -6,6 +6,7 @@ over hosts and devices. A figure that the trace lacks, or records as garbage, is
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -32,6 +33,7 @@ from stepscope.report import (
     Role,
     Row,
     Table,
+    add_records,
     as_figures,
     as_table,
     fields_named,
@@ -263,7 +265,7 @@ def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
 
 def condense(partials: Sequence[Partial]) -> list[Partial]:
     """The partials with the kernels of all hosts in the first."""
-    rows = _sum_rows(partials).values()
+    rows = _sum_rows(partials)
     names = {name: at for at, name in enumerate(dict.fromkeys(name for name, _ in rows))}
     first, *others = partials
     summed = replace(first, names=[*names], rows=[replace(row, kernel=names[name]) for name, row in rows])
@@ -291,33 +293,20 @@ def merge(partials: Sequence[Partial]) -> KernelStatsReport:
 
 def _merge_rows(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
     """Merges equal rows of all hosts, longest first; returns them with their names."""
-    merged = _sum_rows(partials).values()
-    return sorted(merged, key=lambda item: (-item[1].total_ps, item[0], item[1].op or ""))
+    return sorted(_sum_rows(partials), key=lambda item: (-item[1].total_ps, item[0], item[1].op or ""))
 
 
-def _sum_rows(partials: Sequence[Partial]) -> dict[tuple[object, ...], tuple[str, KernelRow]]:
+def _sum_rows(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
     """Equal rows added up, with their names, in the order in which they first appear."""
-    merged: dict[tuple[object, ...], tuple[str, KernelRow]] = {}
-    for part in partials:
-        for row in part.rows:
-            name = part.names[row.kernel]
-            key = (name, row.op, row.launch, row.eligible, row.uses)
-            merged[key] = (name, _sum(merged[key][1], row) if key in merged else row)
-    return merged
-
-
-def _sum(one: KernelRow, other: KernelRow) -> KernelRow:
-    return replace(
-        one,
-        count=one.count + other.count,
-        total_ps=one.total_ps + other.total_ps,
-        min_ps=min(one.min_ps, other.min_ps),
-        max_ps=max(one.max_ps, other.max_ps),
+    names = [*dict.fromkeys(name for part in partials for name in part.names)]
+    place = {name: at for at, name in enumerate(names)}
+    rows = [replace(row, kernel=place[part.names[row.kernel]]) for part in partials for row in part.rows]
+    summed = add_records(
+        rows,
+        lambda row: (row.kernel, row.op, row.launch, row.eligible, row.uses),
+        ("count", "total_ps", "min_ps", "max_ps"),
     )
-
-
-def _listed(dimensions: tuple[int, int, int] | None) -> list[int] | None:
-    return None if dimensions is None else list(dimensions)
+    return [(names[row.kernel], row) for row in summed]
 
 
 def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
@@ -327,8 +316,8 @@ def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
         "op": row.op,
         "registers_per_thread": row.launch.registers,
         "shared_memory_bytes": row.launch.shared_bytes,
-        "block_dim": _listed(row.launch.block),
-        "grid_dim": _listed(row.launch.grid),
+        "block_dim": row.launch.block and list(row.launch.block),
+        "grid_dim": row.launch.grid and list(row.launch.grid),
         "occupancy_percent": row.launch.occupancy_percent,
         "tensor_core_eligible": row.eligible,
         "uses_tensor_core": row.uses,
@@ -344,11 +333,10 @@ def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
 def _sum_by_kernel(
     rows: Sequence[tuple[str, KernelRow]], partials: Sequence[Partial], total: int
 ) -> tuple[dict[str, Cell], ...]:
-    sums: dict[str, list[int]] = {}
+    sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for name, row in rows:
-        entry = sums.setdefault(name, [0, 0])
-        entry[0] += row.count
-        entry[1] += row.total_ps
+        sums[name][0] += row.count
+        sums[name][1] += row.total_ps
     ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
     rest = [sum(item[1][at] for item in ranked[TOP_KERNELS:]) for at in range(2)]
     rest[0] += sum(part.left_out_count for part in partials)

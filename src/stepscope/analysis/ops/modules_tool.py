@@ -27,7 +27,6 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
-    Cell,
     Comparable,
     Field,
     Part,
@@ -37,6 +36,7 @@ from stepscope.report import (
     Table,
     as_table,
     fields_named,
+    make_rows,
     not_in_json,
     percent,
     round_us,
@@ -279,7 +279,7 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
     warnings += [f"{left_out:,} modules are not listed"] if left_out else []
     return ModulesReport(
         **header([part.origin for part in partials], warnings),
-        rows=tuple(_module_rows(own, whole)),
+        rows=_module_rows(own, whole),
         unassigned_device_us=round_us(sum(part.unassigned_ps for part in partials)),
         framework=framework,
     )
@@ -299,7 +299,7 @@ def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, _Sums]:
     return sums
 
 
-def _module_rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> list[dict[str, Cell]]:
+def _module_rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> Table:
     """Rows in depth-first order; siblings by time, longest first."""
     on_device = any(part.device_ps + part.backward_ps for part in own.values())
 
@@ -310,33 +310,20 @@ def _module_rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> list[dic
     for path in sorted(own, key=weight):  # popped from the end: the longest first
         inside.setdefault(path[:-1], []).append(path)
     everything = sum(weight(path) for path in inside.get((), []))
-    rows: list[dict[str, Cell]] = []
     places: dict[_Path, int] = {}
     stack = list(inside.get((), []))
     while stack:
         path = stack.pop()
-        places[path] = len(rows)
-        share = percent(weight(path), everything)
-        rows.append(_row(len(rows), places.get(path[:-1]), path, own[path], whole[path], share))
+        places[path] = len(places)
         stack += inside.get(path, [])
-    return rows
-
-
-def _row(
-    number: int, parent: int | None, path: _Path, own: _Sums, whole: _Sums, share: float | None
-) -> dict[str, Cell]:
-    return {
-        "id": number,
-        "parent": parent,
-        "depth": len(path) - 1,
-        "module": path[-1],
-        "calls": own.calls,
-        "host_us": round_us(own.host_ps),
-        "host_self_us": round_us(own.host_self_ps),
-        "device_us": round_us(whole.device_ps),
-        "device_self_us": round_us(own.device_ps),
-        "backward_us": round_us(whole.backward_ps),
-        "backward_self_us": round_us(own.backward_ps),
-        "kernels": whole.kernels,
-        "percent": share,
-    }
+    return make_rows(
+        FIELDS,
+        [whole[path] for path in places],
+        id=[*places.values()],
+        parent=[places.get(path[:-1]) for path in places],
+        depth=[len(path) - 1 for path in places],
+        module=[path[-1] for path in places],
+        device_self_us=[round_us(own[path].device_ps) for path in places],
+        backward_self_us=[round_us(own[path].backward_ps) for path in places],
+        percent=[percent(weight(path), everything) for path in places],
+    )

@@ -10,8 +10,9 @@ Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -26,7 +27,20 @@ from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Report, Role, Table, as_table, fields_named, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Report,
+    Role,
+    Table,
+    add_records,
+    as_table,
+    fields_named,
+    make_rows,
+    percent,
+    round_us,
+)
 
 K = EventKind
 
@@ -72,9 +86,9 @@ class OpGroup:
     first: str
     second: str
     calls: int
-    host_ps: int
+    host_total_ps: int
     host_self_ps: int
-    device_ps: int
+    device_total_ps: int
     device_self_ps: int
 
     @property
@@ -207,64 +221,40 @@ def _rank(row: OpGroup) -> tuple[object, ...]:
 
 def condense(partials: Sequence[Partial]) -> list[Partial]:
     """The partials with the ops of all hosts in the first."""
-    shapes = _sum_groups([row for part in partials for row in part.shapes])
-    sites = _sum_groups([row for part in partials for row in part.sites])
+    shapes = _sum_groups(row for part in partials for row in part.shapes)
+    sites = _sum_groups(row for part in partials for row in part.sites)
     first, *others = partials
-    return [
-        replace(first, shapes=[*shapes.values()], sites=[*sites.values()]),
-        *(replace(part, shapes=[], sites=[]) for part in others),
-    ]
+    return [replace(first, shapes=shapes, sites=sites), *(replace(part, shapes=[], sites=[]) for part in others)]
+
+
+_FIRST = attrgetter("first")
+_SHAPE_TEXTS = {"input_shapes": lambda row: row.first or None, "input_types": lambda row: row.second or None}
 
 
 def merge(partials: Sequence[Partial]) -> OpShapesReport:
     """The ops of all hosts; equal ops are merged."""
     device = sum(part.device_ps for part in partials)
     whole = device or sum(part.host_ps for part in partials)
-    shapes = _merge_groups([row for part in partials for row in part.shapes])
-    sites = _merge_groups([row for part in partials for row in part.sites])
+    shapes = _merge_groups(row for part in partials for row in part.shapes)
+    sites = _merge_groups(row for part in partials for row in part.sites)
+    times: dict[str, Callable[[OpGroup], Cell]] = {
+        "avg_device_us": lambda row: round_us(row.device_total_ps / row.calls) if device else None,
+        "percent": lambda row: percent(row.device_self_ps if device else row.host_self_ps, whole),
+    }
     return OpShapesReport(
         **header([part.origin for part in partials], _warnings(partials, shapes, sites)),
-        rows=tuple(_shape_row(row, whole, bool(device)) for row in shapes),
-        call_sites=tuple(_site_row(row, whole, bool(device)) for row in sites),
+        rows=make_rows(SHAPE_FIELDS, shapes, **times, **_SHAPE_TEXTS),
+        call_sites=make_rows(SITE_FIELDS, sites, **times, call_site=_FIRST),
     )
 
 
-def _merge_groups(rows: Sequence[OpGroup]) -> list[OpGroup]:
-    return sorted(_sum_groups(rows).values(), key=_rank)
+def _merge_groups(rows: Iterable[OpGroup]) -> list[OpGroup]:
+    return sorted(_sum_groups(rows), key=_rank)
 
 
-def _sum_groups(rows: Sequence[OpGroup]) -> dict[tuple[str, str, str], OpGroup]:
-    """Equal ops added up, in the order in which they first appear."""
-    merged: dict[tuple[str, str, str], OpGroup] = {}
-    for row in rows:
-        merged[row.key] = _sum(merged[row.key], row) if row.key in merged else row
-    return merged
-
-
-def _sum(one: OpGroup, other: OpGroup) -> OpGroup:
-    figures = ("calls", "host_ps", "host_self_ps", "device_ps", "device_self_ps")
-    return OpGroup(*one.key, *(getattr(one, name) + getattr(other, name) for name in figures))
-
-
-def _shape_row(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
-    texts = {"name": row.name, "input_shapes": row.first or None, "input_types": row.second or None}
-    return {**texts, **_cells(row, whole, on_device)}
-
-
-def _site_row(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
-    return {"name": row.name, "call_site": row.first, **_cells(row, whole, on_device)}
-
-
-def _cells(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
-    return {
-        "calls": row.calls,
-        "host_total_us": round_us(row.host_ps),
-        "host_self_us": round_us(row.host_self_ps),
-        "device_total_us": round_us(row.device_ps),
-        "device_self_us": round_us(row.device_self_ps),
-        "avg_device_us": round_us(row.device_ps / row.calls) if on_device else None,
-        "percent": percent(row.device_self_ps if on_device else row.host_self_ps, whole),
-    }
+def _sum_groups(rows: Iterable[OpGroup]) -> list[OpGroup]:
+    figures = ("calls", "host_total_ps", "host_self_ps", "device_total_ps", "device_self_ps")
+    return add_records(rows, lambda row: row.key, figures)
 
 
 def _warnings(partials: Sequence[Partial], shapes: Sequence[OpGroup], sites: Sequence[OpGroup]) -> list[str]:

@@ -8,8 +8,8 @@ and step time if a device waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,8 +29,10 @@ from stepscope.report import (
     Role,
     Row,
     Table,
+    add_records,
     as_table,
     fields_named,
+    make_rows,
     percent,
     round_us,
 )
@@ -250,33 +252,24 @@ def merge(partials: Sequence[Partial]) -> SequencesReport:
     ops = _merge_runs(run for part in partials for run in part.ops)
     streams = _merge_runs(run for part in partials for run in part.streams)
     streams.sort(key=_saving)
+    cells: dict[str, Callable[[Run], Cell]] = {
+        "avg_device_us": lambda run: round_us(run.device_ps / run.count),
+        "percent": lambda run: percent(run.device_ps, total),
+        "launches_saved": lambda run: run.count * (run.length - 1),
+        "kernels": _list_kernels,
+    }
     return SequencesReport(
         **header([part.origin for part in partials]),
-        rows=tuple(_cells(run, total) for run in streams),
-        ops=tuple({"op": run.op, "host_us": round_us(run.host_ps), **_cells(run, total)} for run in ops),
+        rows=make_rows(STREAM_FIELDS, streams, **cells),
+        ops=make_rows(OP_FIELDS, ops, **cells),
     )
 
 
 def _merge_runs(runs: Iterable[Run]) -> list[Run]:
-    merged: dict[tuple[Any, ...], Run] = {}
-    for run in runs:
-        key = (run.op, run.length, *run.kernels)
-        known = merged.get(key, Run(run.op, run.kernels, run.length, 0, 0, 0))
-        merged[key] = Run(
-            run.op, run.kernels, run.length, known.count + run.count, known.host_ps + run.host_ps,
-            known.device_ps + run.device_ps,
-        )  # fmt: skip
-    return sorted(merged.values(), key=_rank)
+    summed = add_records(runs, lambda run: (run.op, run.length, *run.kernels), ("count", "host_ps", "device_ps"))
+    return sorted(summed, key=_rank)
 
 
-def _cells(run: Run, total: int) -> dict[str, Cell]:
+def _list_kernels(run: Run) -> str:
     more = run.length - len(run.kernels)
-    return {
-        "length": run.length,
-        "count": run.count,
-        "device_us": round_us(run.device_ps),
-        "avg_device_us": round_us(run.device_ps / run.count),
-        "percent": percent(run.device_ps, total),
-        "launches_saved": run.count * (run.length - 1),
-        "kernels": _ARROW.join([*run.kernels, *([f"{more} more"] if more else [])]),
-    }
+    return _ARROW.join([*run.kernels, *([f"{more} more"] if more else [])])

@@ -42,6 +42,7 @@ from stepscope.report import (
     as_prose,
     as_table,
     fields_named,
+    make_rows,
     not_in_json,
     percent,
     round_ms,
@@ -219,12 +220,18 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     if chosen is None or chosen.median is None:
         return CriticalPathReport(**head, findings=(), parts=(), rows=(), steps=rows, usual_steps=())
     usual = [step for step in chosen.steps if step.complete] or chosen.steps
-    parts = _part_rows(chosen.median)
+    parts, step_ps = _part_rows(chosen.median), chosen.median.step_ps
     return CriticalPathReport(
         **head,
         findings=tuple(_findings(chosen, parts)),
         parts=parts,
-        rows=tuple(_path_row(row, chosen.median.step_ps) for row in chosen.rows),
+        rows=make_rows(
+            ROW_FIELDS,
+            chosen.rows,
+            part=lambda row: Cause(row.cause).name.lower(),
+            ms=lambda row: round_ms(row.time_ps),
+            percent=lambda row: percent(row.time_ps, step_ps),
+        ),
         steps=rows,
         usual_steps=tuple(_step_row(chosen.origin.host, step, chosen) for step in usual),
     )
@@ -248,17 +255,6 @@ def _part_rows(step: CausesOfStep) -> tuple[dict[str, Cell], ...]:
         }
         for cause in sorted(MEANING, key=lambda cause: -step.causes_ps[cause])
     )
-
-
-def _path_row(row: PathRow, step_ps: int) -> dict[str, Cell]:
-    return {
-        "name": row.name,
-        "part": Cause(row.cause).name.lower(),
-        "count": row.count,
-        "ms": round_ms(row.time_ps),
-        "percent": percent(row.time_ps, step_ps),
-        "delay_ms": round_ms(row.delay_ps),
-    }
 
 
 def _step_row(host: str, step: CausesOfStep, chosen: Partial | None) -> dict[str, Cell]:

@@ -52,6 +52,7 @@ from stepscope.report import (
     as_prose,
     as_table,
     fields_named,
+    make_row,
     percent,
     round_ms,
 )
@@ -387,7 +388,7 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
             row for part in partials for device in part.causes for row in _cause_rows(part.origin.host, device)
         ),
         rows=tuple(_stream_row(host, stream) for host, stream in streams),
-        gaps=tuple(_gap_row(host, gap) for host, gap in gaps[:MOST_GAPS]),
+        gaps=tuple(make_row(GAP_FIELDS, gap, host=host) for host, gap in gaps[:MOST_GAPS]),
         devices=tuple(_device_row(host, device) for host, device in devices),
         queues=tuple(_queue_row(host, stream) for host, stream in streams if stream.launched),
         launches=launches.figures(launched),
@@ -400,17 +401,10 @@ def _warn_of_unlisted(partials: Sequence[Partial]) -> list[str]:
     return [f"{few} not listed: only the device figures include it"] if left_out else []
 
 
-def _stream_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
+def _stream_row(host: str, stream: StreamIdle) -> Row:
     causes = {"host_wait": stream.host_wait_ps, "kernel_wait": stream.kernel_wait_ps, "other": stream.other_ps}
-    return {
-        "host": host,
-        "device": stream.device,
-        "stream": stream.stream,
-        "busy_ms": round_ms(stream.busy_ps),
-        "idle_ms": round_ms(stream.idle_ps),
-        **{f"{cause}_ms": round_ms(ps) for cause, ps in causes.items()},
-        **{f"{cause}_percent": percent(ps, stream.idle_ps) for cause, ps in causes.items()},
-    }
+    shares = {f"{cause}_percent": percent(ps, stream.idle_ps) for cause, ps in causes.items()}
+    return make_row(STREAM_FIELDS, stream, host=host, **shares)
 
 
 def _cause_rows(host: str, device: DeviceCauses) -> Iterator[dict[str, Cell]]:
@@ -443,45 +437,23 @@ def _describe_causes(devices: Sequence[DeviceCauses]) -> Iterator[str]:
     yield f"in the median step {noun} idle for {share:.1f} %; of that time the step waits for: {parts}"
 
 
-def _gap_row(host: str, gap: Gap) -> dict[str, Cell]:
-    return {
-        "host": host,
-        "device": gap.device,
-        "stream": gap.stream,
-        "start_ms": round_ms(gap.start_ps),
-        "duration_ms": round_ms(gap.duration_ps),
-        "cause": gap.cause,
-        "waits_for": gap.waits_for,
-        "before": gap.before,
-        "after": gap.after,
-    }
-
-
-def _device_row(host: str, device: DeviceIdle) -> dict[str, Cell]:
+def _device_row(host: str, device: DeviceIdle) -> Row:
     idle = device.span_ps - device.busy_ps
-    return {
-        "host": host,
-        "device": device.device,
-        "span_ms": round_ms(device.span_ps),
-        "busy_ms": round_ms(device.busy_ps),
-        "idle_ms": round_ms(idle),
-        "idle_percent": percent(idle, device.span_ps),
-        "computes": device.computes,
-    }
+    return make_row(
+        DEVICE_FIELDS, device, host=host, idle_ms=round_ms(idle), idle_percent=percent(idle, device.span_ps)
+    )
 
 
-def _queue_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
+def _queue_row(host: str, stream: StreamIdle) -> Row:
     span = stream.queue_span_ps
-    return {
-        "host": host,
-        "device": stream.device,
-        "stream": stream.stream,
-        "launched": stream.launched,
-        "queue_mean": round(stream.queue_area / span, 4) if span else None,
-        "queue_max": stream.queue_max,
-        "empty_percent": percent(stream.empty_ps, span),
-        "full_percent": percent(stream.full_ps, span),
-    }
+    return make_row(
+        QUEUE_FIELDS,
+        stream,
+        host=host,
+        queue_mean=round(stream.queue_area / span, 4) if span else None,
+        empty_percent=percent(stream.empty_ps, span),
+        full_percent=percent(stream.full_ps, span),
+    )
 
 
 def _describe_steps(devices: Sequence[DeviceIdle], span_ps: int) -> Iterable[str]:

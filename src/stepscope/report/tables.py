@@ -136,6 +136,6 @@ def add_records(records: Iterable[R], key: Callable[[R], object], added: Sequenc
 
 
 def _add(one: R, other: R, added: Sequence[str]) -> R:
-    how = ((name, _JOINED.get(name[:4], operator.add)) for name in added)
+    how: Iterable[tuple[str, Callable[..., Any]]] = ((name, _JOINED.get(name[:4], operator.add)) for name in added)
     sums = {name: join(getattr(one, name), getattr(other, name)) for name, join in how}
     return dataclasses.replace(one, **sums)  # type: ignore[type-var]

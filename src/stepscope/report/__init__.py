@@ -20,8 +20,8 @@ from stepscope.report.tables import (
 
 __all__ = [
     "Cell", "Comparable", "Field", "Figures", "Lines", "Part", "Prose", "Report", "Role", "Row", "Rows", "Section",
-    "Table", "add_records", "amount", "as_figures", "as_prose", "as_table", "clean", "duration_text", "fields_named", "make_row",
-    "make_rows", "not_in_json", "number_text", "percent", "round_6", "round_ms", "round_us", "shorten_name",
+    "Table", "add_records", "amount", "as_figures", "as_prose", "as_table", "clean", "duration_text", "fields_named",
+    "make_row", "make_rows", "not_in_json", "number_text", "percent", "round_6", "round_ms", "round_us", "shorten_name",
     "size_text", "value_with_unit",
 ]  # fmt: skip
 

@@ -31,9 +31,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.resources.allocations import allocations_of
-from stepscope.analysis.resources.memory_growth import Growth, Staying
+from stepscope.analysis.resources.counters import line_counters
+from stepscope.analysis.resources.memory_growth import Growth, Staying, growth_of_values
 from stepscope.analysis.resources.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Points, profile_memory, thin_out
-from stepscope.analysis.resources.process_memory import process_growth
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
@@ -53,6 +54,22 @@ from stepscope.report import (
     round_ms,
     size_text,
 )
+from stepscope.vocabulary.counters import is_process_memory
+
+# ---- How the memory of the process grows from step to step, by the system's counter ----------------------------------
+
+
+PROCESS = "process (resident)"
+_GB = 1e9
+_MATTERS = 0.05  # libraries take more pages now and then
+
+
+def process_growth(trace: HostTrace) -> list[Growth]:
+    """How the process's memory on the host grows; nothing where that was not sampled, or with too few steps."""
+    wanted = [each for each in line_counters(trace) if is_process_memory(each.name)]
+    found = [growth_of_values(steps_of(trace), PROCESS, each.time_ps, each.value * _GB, _MATTERS) for each in wanted]
+    return [each for each in found if each is not None]
+
 
 MOST_SENTENCES = 8
 _BLOCKS, _CURVE_WIDTH = " ▁▂▃▄▅▆▇█", 48

@@ -14,13 +14,10 @@ import dataclasses
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from stepscope.report.fields import Cell, Field
 from stepscope.report.sections import Figures, Part, Prose, Row, Rows, Section, round_ms, round_us
-
-if TYPE_CHECKING:
-    from stepscope.report.base import Report
 
 R = TypeVar("R")
 
@@ -47,7 +44,7 @@ def as_table(
         id: of the section, if it is not the attribute's name.
     """
 
-    def make(name: str, rows: Table, report: Report) -> Rows:
+    def make(name: str, rows: Table, report: Any) -> Rows:
         why = empty if isinstance(empty, str) else empty(report)
         return Rows(id or name, title, tuple(fields), rows, why, parts, brief)
 
@@ -57,7 +54,7 @@ def as_table(
 def as_figures(title: str, fields: Sequence[Field], on_screen: tuple[str, ...] = (), id: str = "") -> Any:  # noqa: A002
     """Declares named figures; the arguments are those of `Figures`."""
 
-    def make(name: str, values: Row, _: Report) -> Figures:
+    def make(name: str, values: Row, _: Any) -> Figures:
         return Figures(id or name, title, tuple(fields), values, on_screen)
 
     return dataclasses.field(metadata={_MAKE: make})
@@ -73,13 +70,13 @@ def not_in_json(default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata={_IS_DATA: False})
 
 
-def list_sections(report: Report) -> list[Section]:
+def list_sections(report: Any) -> list[Section]:
     """The sections that a report declares, in order."""
     declared = ((field.name, field.metadata.get(_MAKE)) for field in dataclasses.fields(report))
     return [make(name, getattr(report, name), report) for name, make in declared if make]
 
 
-def list_values(report: Report, shared: Iterable[str]) -> dict[str, Any]:
+def list_values(report: Any, shared: Iterable[str]) -> dict[str, Any]:
     """What a report declares, for JSON, without the attributes that all reports share."""
     names = [field.name for field in dataclasses.fields(report) if field.metadata.get(_IS_DATA, True)]
     values = {name: getattr(report, name) for name in names if name not in shared}

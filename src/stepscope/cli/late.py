@@ -77,7 +77,7 @@ def add_resource_options(name: str, command: Any) -> None:
         command.params.append(option)
 
 
-Register = Callable[[typer.Typer], None]
+Register = Callable[[typer.Typer], object]
 """Adds one command to an app."""
 
 

@@ -22,20 +22,24 @@ from typing import ClassVar
 
 from stepscope.analysis.trace.origin import header
 from stepscope.analysis.xla.compiled import COMPILATION_FIELDS, FUNCTION_FIELDS, compilation_cells, function_cells
-from stepscope.analysis.xla.merged import (
+from stepscope.analysis.xla.op_table import (
+    DEVICE_FIELDS,
+    OP_FIELDS,
     PROGRAM_FIELDS,
     STEP_FIELDS,
     TOTAL_FIELDS,
-    HostOp,
+    UsedOp,
+    device_rows,
     host_ops,
+    op_cells,
     program_rows,
+    rates_of_op,
     step_figures,
     totals,
     warnings_of,
     why_empty,
 )
 from stepscope.analysis.xla.ops import Partial, partial
-from stepscope.analysis.xla.rates import DEVICE_FIELDS, OP_FIELDS, device_rows, op_cells, rates_of_op
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -133,7 +137,7 @@ def merge(partials: Sequence[Partial]) -> HloStatsReport:
     )
 
 
-def _list_ops(ops: Sequence[HostOp], busy: int) -> list[dict[str, Cell]]:
+def _list_ops(ops: Sequence[UsedOp], busy: int) -> list[dict[str, Cell]]:
     rows, so_far = [], 0
     for rank, each in enumerate(ops, 1):
         so_far += each.op.self_ps
@@ -141,7 +145,7 @@ def _list_ops(ops: Sequence[HostOp], busy: int) -> list[dict[str, Cell]]:
     return rows
 
 
-def _cells(each: HostOp, busy: int) -> dict[str, Cell]:
+def _cells(each: UsedOp, busy: int) -> dict[str, Cell]:
     op, runs = each.op, max(each.op.runs, 1)
     return {
         "program": each.program,

@@ -15,18 +15,20 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 from stepscope.analysis.trace.origin import header
-from stepscope.analysis.xla.merged import (
+from stepscope.analysis.xla.op_table import (
+    DEVICE_FIELDS,
     PROGRAM_FIELDS,
     TOTAL_FIELDS,
-    HostOp,
+    UsedOp,
+    device_rows,
     host_ops,
     program_rows,
+    rates_of_op,
     totals,
     warnings_of,
     why_empty,
 )
 from stepscope.analysis.xla.ops import Inside, Partial, partial
-from stepscope.analysis.xla.rates import DEVICE_FIELDS, device_rows, rates_of_op
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -62,7 +64,7 @@ class Node:
 
     name: str
     kind: str
-    ops: list[HostOp] = field(default_factory=list)
+    ops: list[UsedOp] = field(default_factory=list)
     children: dict[tuple[str, str], Node] = field(default_factory=dict)
 
     def child(self, name: str, kind: str) -> Node:
@@ -75,7 +77,7 @@ class Node:
         return sum(each.op.self_ps for each in self.ops)
 
 
-def tree_of(tree: str, ops: Sequence[HostOp]) -> Node:
+def tree_of(tree: str, ops: Sequence[UsedOp]) -> Node:
     """One of TREES; its root is called by the tree's name."""
     root = Node(tree, "root")
     trained = frozenset(each.program for each in ops if is_gradient(each.op.framework_op))
@@ -88,7 +90,7 @@ def tree_of(tree: str, ops: Sequence[HostOp]) -> Node:
     return root
 
 
-def _path(tree: str, each: HostOp, trained: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _path(tree: str, each: UsedOp, trained: frozenset[str]) -> Iterator[tuple[str, str]]:
     """The nodes from the root to an op."""
     op = each.op
     if tree == "program":
@@ -107,7 +109,7 @@ def _path(tree: str, each: HostOp, trained: frozenset[str]) -> Iterator[tuple[st
     yield op.name, "op"
 
 
-def _user_line(each: HostOp) -> str:
+def _user_line(each: UsedOp) -> str:
     """The innermost call that is not in an installed package, else the innermost."""
     frames = [frame.partition(" ")[0] for frame in each.op.stack]
     return next((frame for frame in frames if not is_in_package(frame)), each.op.source)
@@ -208,7 +210,7 @@ class _Writer:
         self.rows.append(head | {"kind": kind, "name": name} | figures)
         return len(self.rows) - 1
 
-    def _figures(self, ops: Sequence[HostOp]) -> dict[str, Cell]:
+    def _figures(self, ops: Sequence[UsedOp]) -> dict[str, Cell]:
         rates = [(each.op, rates_of_op(each.op, each.peaks)) for each in ops]
         self_ps = sum(op.self_ps for op, _ in rates)
         wasted = [max(op.self_ps - rate.least_ps, 0) for op, rate in rates if rate.least_ps is not None]

@@ -25,6 +25,7 @@ operations than are counted, and small data stays in caches.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -34,13 +35,29 @@ from stepscope.analysis.trace.origin import header
 from stepscope.analysis.xla import ops
 from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
 from stepscope.analysis.xla.framework_costs import UNKNOWN, Cost, tensorflow_cost, torch_cost
-from stepscope.analysis.xla.merged import STEP_FIELDS, host_ops, warnings_of
+from stepscope.analysis.xla.op_table import (
+    DEVICE_FIELDS,
+    OP_FIELDS,
+    STEP_FIELDS,
+    Rates,
+    UsedOp,
+    add_ops,
+    device_rows,
+    host_ops,
+    list_programs,
+    op_cells,
+    ops_of_host,
+    peak_warnings,
+    peaks_of_host,
+    rates_of,
+    step_use,
+    use_of,
+    warnings_of,
+)
 from stepscope.analysis.xla.op_time import op_time
 from stepscope.analysis.xla.ops import OpRow
 from stepscope.analysis.xla.peaks import Peaks, peaks_of
-from stepscope.analysis.xla.rates import DEVICE_FIELDS, OP_FIELDS, Rates, device_rows, op_cells, peak_warnings, rates_of
 from stepscope.analysis.xla.step_time import share_in_steps
-from stepscope.analysis.xla.use import UsedOp, step_use, use_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, number_pairs
 from stepscope.records import dataclass
@@ -257,8 +274,10 @@ _EMPTY = "no device work with a known cost: XLA programs state it, PyTorch recor
 def merge(partials: Sequence[Partial]) -> RooflineReport:
     """The ops of all hosts together."""
     busy = sum(part.busy_ps for part in partials)
-    programs, single = _xla(partials), _framework(partials)
-    single += [used for used in _xla_ops(partials) if used.op.self_ps]
+    xla = host_ops([part.xla for part in partials])
+    programs = [use_of(label, ops, runs) for label, runs, ops in list_programs([part.xla for part in partials], xla)]
+    single = add_ops(used for part in partials for used in _framework_ops(part))
+    single += [used for used in xla if used.op.self_ps]
     single.sort(key=lambda used: (-used.op.self_ps, used.op.name))
     ranked = [*sorted(programs, key=lambda used: -used.op.self_ps), *single]
     hosts = [(part.xla.origin.host, part.devices) for part in partials]
@@ -279,16 +298,17 @@ def _warnings(partials: Sequence[Partial], known: bool) -> list[str]:
     return found if known else [_EMPTY, *found]
 
 
-def _peaks(part: Partial) -> Peaks | None:
-    kinds = [peaks_of(facts) for facts in part.devices]
-    return kinds[0] if kinds and all(each == kinds[0] for each in kinds) else None
+def _framework_ops(part: Partial) -> list[UsedOp]:
+    peaks = peaks_of_host(part.devices)
+    return [UsedOp(_make_row(op), "", peaks, op.shapes) for op in part.framework]
 
 
 def _all_ops(part: Partial) -> list[UsedOp]:
     """All ops of a host, with the share of them that lies in steps."""
-    peaks = _peaks(part)
-    xla = [UsedOp(op, part.xla.programs[op.program].label, "", peaks) for op in part.xla.ops]
-    return [*xla, *(UsedOp(_make_row(op), None, op.shapes, peaks) for op in part.framework)]
+    return [
+        *(replace(used, peaks=peaks_of_host(part.devices)) for used in ops_of_host(part.xla)),
+        *_framework_ops(part),
+    ]
 
 
 def _make_row(op: FrameworkOp) -> OpRow:
@@ -296,32 +316,6 @@ def _make_row(op: FrameworkOp) -> OpRow:
         -1, op.name, op.type, op.runs, op.time_ps, op.time_ps, op.flops, op.bytes, op.in_steps, op.precision, op.matrix,
         "", "", [], "", False, False, [],
     )  # fmt: skip
-
-
-def _framework(partials: Sequence[Partial]) -> list[UsedOp]:
-    """Ops of the frameworks, those of equal shapes on all hosts added up."""
-    found: dict[tuple[str, str], UsedOp] = {}
-    for part in partials:
-        for used in _all_ops(part):
-            if used.program is None:
-                key = (used.op.name, used.shapes)
-                found[key] = used if key not in found else found[key].plus(used.op)
-    return list(found.values())
-
-
-def _xla_ops(partials: Sequence[Partial]) -> list[UsedOp]:
-    return [UsedOp(each.op, each.program, "", each.peaks) for each in host_ops([part.xla for part in partials])]
-
-
-def _xla(partials: Sequence[Partial]) -> list[UsedOp]:
-    """The programs, each as the sum of its ops whose costs are known."""
-    groups: dict[str, list[UsedOp]] = {}
-    for used in _xla_ops(partials):
-        groups.setdefault(used.program or "", []).append(used)
-    runs: dict[str, int] = {}
-    for program in (each for part in partials for each in part.xla.programs):
-        runs[program.label] = runs.get(program.label, 0) + program.runs
-    return [use_of(label, group, runs[label]) for label, group in groups.items()]
 
 
 def _row(rank: int, used: UsedOp, busy: int) -> dict[str, Cell]:
@@ -334,7 +328,7 @@ def _row(rank: int, used: UsedOp, busy: int) -> dict[str, Cell]:
     return {
         "rank": rank,
         "kind": "program" if used.is_program else "op",
-        "program": used.program,
+        "program": used.program or None,
         "name": op.name,
         "shapes": used.shapes or None,
         **op_cells(op, rates, busy),

@@ -36,17 +36,19 @@ def as_table(
     parts: tuple[Part, ...] = (),
     brief: Callable[[Row], Row] | None = None,
     id: str = "",  # noqa: A002 - as the sections call it
+    rows: Callable[[Any], Table] | None = None,
 ) -> Any:
     """Declares rows that are shown as a table; the arguments are those of `Rows`.
 
     Args:
         empty: may be a function of the report.
         id: of the section, if it is not the attribute's name.
+        rows: makes the rows from the report, if they are not what the attribute holds.
     """
 
-    def make(name: str, rows: Table, report: Any) -> Rows:
+    def make(name: str, value: Table, report: Any) -> Rows:
         why = empty if isinstance(empty, str) else empty(report)
-        return Rows(id or name, title, tuple(fields), rows, why, parts, brief)
+        return Rows(id or name, title, tuple(fields), value if rows is None else rows(report), why, parts, brief)
 
     return dataclasses.field(metadata={_MAKE: make})
 

@@ -64,14 +64,18 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
+    Lines,
     Part,
-    Prose,
     Report,
     Role,
-    Rows,
-    Section,
+    Row,
+    Table,
+    as_figures,
+    as_prose,
+    as_table,
     fields_named,
+    make_rows,
+    not_in_json,
     percent,
     round_ms,
 )
@@ -274,73 +278,13 @@ class Partial:
     workers: WorkersOfHost
 
 
-@dataclass(frozen=True, kw_only=True)
-class InputPipelineReport(Report):
-    """The input pipeline of a session; the FIELDS tables of this module explain its parts."""
-
-    TOOL: ClassVar[str] = "input-pipeline"
-    SCHEMA_VERSION: ClassVar[int] = 2
-
-    figures: dict[str, Cell]
-    summary: tuple[str, ...]
-    steps_source: str
-    step_time_ms: dict[str, Cell]
-    waiting_ms: dict[str, Cell]
-    steps: tuple[dict[str, Cell], ...]
-    host_breakdown_ms: dict[str, float]
-    loaders: tuple[dict[str, Cell], ...]
-    queue: dict[str, Cell]
-    queue_summary: str
-    workers: tuple[dict[str, Cell], ...]
-    copies: tuple[dict[str, Cell], ...]
-    rows: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            **self.figures,
-            "summary": list(self.summary),
-            "steps_source": self.steps_source,
-            "step_time_ms": self.step_time_ms,
-            "waiting_ms": self.waiting_ms,
-            "host_breakdown_ms": self.host_breakdown_ms,
-            "loaders": list(self.loaders),
-            "queue": self.queue,
-            "workers": list(self.workers),
-            "copies": list(self.copies),
-            "rows": list(self.rows),
-            "steps": list(self.steps),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Summary, device side, host side, copies between them."""
-        return [
-            Prose("summary", "Summary", self.summary),
-            Figures("input", "Input", SUMMARY_FIELDS, self.figures),
-            Figures("step_time", "Device side: step time", STEP_TIME_FIELDS, self.step_time_ms),
-            Figures("waiting", "Device side: waiting for input", WAITING_FIELDS, self.waiting_ms),
-            Rows("steps", "Device side: waiting in each step", STEP_FIELDS, self.steps, "no steps", _STEP_PARTS),
-            Rows(
-                "host_breakdown",
-                "Host side: where the input's time goes",
-                HOST_FIELDS,
-                self._host_rows(),
-                empty="no input ops",
-            ),
-            Rows("loaders", "Host side: loaders", LOADER_FIELDS, self.loaders, empty="no calls that wait for a batch"),
-            Figures("queue", "Host side: the queue of the worker processes", QUEUE_FIELDS, self.queue),
-            Rows("workers", "Host side: worker processes", WORKER_FIELDS, self.workers, empty=_NO_WORKERS),
-            Rows("copies", "Copies to the devices", COPY_FIELDS, self.copies, empty="nothing was copied to a device"),
-            Rows("rows", "Host side: input ops", OP_FIELDS, self.rows, empty=_EMPTY),
-        ]
-
-    def _host_rows(self) -> tuple[dict[str, Cell], ...]:
-        whole = sum(self.host_breakdown_ms.values())
-        return tuple(
-            {"category": key, "time_ms": time, "percent": percent(time, whole), "meaning": MEANING[key]}
-            for key, time in self.host_breakdown_ms.items()
-            if self.rows
-        )
+def _host_rows(report: InputPipelineReport) -> Table:
+    breakdown = report.host_breakdown_ms if report.rows else {}
+    whole = sum(breakdown.values())
+    return tuple(
+        {"category": key, "time_ms": time, "percent": percent(time, whole), "meaning": MEANING[key]}
+        for key, time in breakdown.items()
+    )
 
 
 _NO_WORKERS = (
@@ -351,6 +295,35 @@ _EMPTY = (
     "no input ops in the capture: the data is in memory, or the host was not recorded; record with "
     "ProfilerOptions(host_tracer_level=2); for PyTorch, record code that takes batches from a DataLoader"
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputPipelineReport(Report):
+    """The input pipeline of a session; the FIELDS tables of this module explain its parts."""
+
+    TOOL: ClassVar[str] = "input-pipeline"
+    SCHEMA_VERSION: ClassVar[int] = 2
+
+    summary: Lines = as_prose("Summary")
+    figures: Row = as_figures("Input", SUMMARY_FIELDS, id="input")
+    steps_source: str
+    step_time_ms: Row = as_figures("Device side: step time", STEP_TIME_FIELDS, id="step_time")
+    waiting_ms: Row = as_figures("Device side: waiting for input", WAITING_FIELDS, id="waiting")
+    steps: Table = as_table("Device side: waiting in each step", STEP_FIELDS, "no steps", _STEP_PARTS)
+    host_breakdown_ms: dict[str, float] = as_table(
+        "Host side: where the input's time goes", HOST_FIELDS, "no input ops", id="host_breakdown", rows=_host_rows
+    )
+    loaders: Table = as_table("Host side: loaders", LOADER_FIELDS, "no calls that wait for a batch")
+    queue: Row = as_figures("Host side: the queue of the worker processes", QUEUE_FIELDS)
+    workers: Table = as_table("Host side: worker processes", WORKER_FIELDS, _NO_WORKERS)
+    copies: Table = as_table("Copies to the devices", COPY_FIELDS, "nothing was copied to a device")
+    rows: Table = as_table("Host side: input ops", OP_FIELDS, _EMPTY)
+    queue_summary: str = not_in_json()
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object, with the figures beside the tables."""
+        values = super().body()
+        return {**values.pop("figures"), **values}
 
 
 COMPARABLES = (
@@ -489,24 +462,17 @@ def _level(share: float) -> str:
     return "moderately" if share >= MODERATELY_INPUT_BOUND else "not"
 
 
-def _op_rows(ops: Sequence[InputOp]) -> tuple[dict[str, Cell], ...]:
+def _op_rows(ops: Sequence[InputOp]) -> Table:
     whole = sum(op.self_ps for op in ops)
-    return tuple(
-        {
-            "op": op.op,
-            "count": op.count,
-            "total_ms": round_ms(op.total_ps),
-            "total_percent": percent(op.total_ps, whole),
-            "self_ms": round_ms(op.self_ps),
-            "self_percent": percent(op.self_ps, whole),
-            "category": op.category,
-            "work_ms": round_ms(op.work_ps),
-        }
-        for op in ops
+    return make_rows(
+        OP_FIELDS,
+        ops,
+        total_percent=lambda op: percent(op.total_ps, whole),
+        self_percent=lambda op: percent(op.self_ps, whole),
     )
 
 
-def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> tuple[dict[str, Cell], ...]:
+def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> Table:
     whole = sum(row.duration_ps for host in taking for row in host.rows)
     stepping = {host.host for host in taking}
     loaders = (
@@ -514,36 +480,20 @@ def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> 
         for part in partials
         for loader in part.loaders
     )
-    return tuple(
-        {
-            "loader": loader.name,
-            "calls": loader.calls,
-            "total_ms": round_ms(loader.total_ps),
-            "avg_ms": round_ms(loader.total_ps / loader.calls),
-            "max_ms": round_ms(loader.max_ps),
-            "step_percent": percent(loader.in_steps_ps, whole),
-            "workers": loader.workers,
-            "pinning": loader.pinning or None,
-            "pins": loader.pins if loader.pinning else None,
-            "pin_ms": round_ms(loader.pin_ps) if loader.pinning else None,
-        }
-        for loader in add_loaders(loaders)
+    return make_rows(
+        LOADER_FIELDS,
+        list(add_loaders(loaders)),
+        loader=lambda loader: loader.name,
+        avg_ms=lambda loader: round_ms(loader.total_ps / loader.calls),
+        step_percent=lambda loader: percent(loader.in_steps_ps, whole),
+        pins=lambda loader: loader.pins if loader.pinning else None,
+        pin_ms=lambda loader: round_ms(loader.pin_ps) if loader.pinning else None,
     )
 
 
-def _copy_rows(partials: Sequence[Partial]) -> tuple[dict[str, Cell], ...]:
-    return tuple(
-        {
-            "memory": copy.memory or None,
-            "count": copy.count,
-            "bytes": copy.size,
-            "total_ms": round_ms(copy.total_ps),
-            "gigabytes_per_s": _gigabytes_per_s(copy),
-            "exposed_ms": round_ms(copy.exposed_ps),
-            "call_ms": round_ms(copy.call_ps),
-        }
-        for copy in add_copies(copy for part in partials for copy in part.copies)
-    )
+def _copy_rows(partials: Sequence[Partial]) -> Table:
+    copies = list(add_copies(copy for part in partials for copy in part.copies))
+    return make_rows(COPY_FIELDS, copies, bytes=lambda copy: copy.size, gigabytes_per_s=_gigabytes_per_s)
 
 
 def _gigabytes_per_s(copy: HostCopy) -> float | None:

@@ -47,7 +47,9 @@ from stepscope.report import (
     Row,
     Rows,
     Section,
+    Table,
     duration_text,
+    make_row,
     round_ms,
     round_us,
 )
@@ -327,7 +329,7 @@ def _find_bottleneck(
     return bottleneck, _graph_rows(shown, node.long_name)
 
 
-def _graph_rows(execution: Execution, bottleneck: str | None) -> tuple[dict[str, Cell], ...]:
+def _graph_rows(execution: Execution, bottleneck: str | None) -> Table:
     number = {node.long_name: at for at, node in enumerate(execution.nodes)}
     return tuple(
         {
@@ -348,33 +350,21 @@ def _graph_rows(execution: Execution, bottleneck: str | None) -> tuple[dict[str,
     )
 
 
-def _pipeline_row(host: str, pipeline: Pipeline) -> dict[str, Cell]:
-    return {
-        "host": host,
-        "name": pipeline.name,
-        "calls": pipeline.calls,
-        "slow_calls": pipeline.slow_calls,
-        "min_us": round_us(pipeline.min_ps),
-        "mean_us": round_us(pipeline.total_ps / pipeline.calls),
-        "max_us": round_us(pipeline.max_ps),
-        "total_ms": round_ms(pipeline.total_ps),
-        "bottleneck": last_part(pipeline.bottleneck) or None,
-        "iterators": pipeline.iterators,
-    }
+def _pipeline_row(host: str, pipeline: Pipeline) -> Row:
+    return make_row(
+        PIPELINE_FIELDS,
+        pipeline,
+        host=host,
+        mean_us=round_us(pipeline.total_ps / pipeline.calls),
+        bottleneck=last_part(pipeline.bottleneck) or None,
+    )
 
 
 def _execution_row(host: str, pipeline: Pipeline, execution: Execution) -> dict[str, Any]:
-    slow = execution.duration_ps > SLOW_PS
-    name = execution.nodes[execution.bottleneck].long_name if slow else None
-    return {
-        "host": host,
-        "pipeline": pipeline.name,
-        "rank": execution.rank,
-        "start_ms": round_ms(execution.start_ps),
-        "duration_us": round_us(execution.duration_ps),
-        "bottleneck": last_part(name) if name else None,
-        "graph": list(_graph_rows(execution, name)),
-    }
+    name = execution.nodes[execution.bottleneck].long_name if execution.duration_ps > SLOW_PS else None
+    last = last_part(name) if name else None
+    row = make_row(EXECUTION_FIELDS, execution, host=host, pipeline=pipeline.name, bottleneck=last)
+    return {**row, "graph": list(_graph_rows(execution, name))}
 
 
 def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] | None, n_hosts: int) -> Iterator[str]:

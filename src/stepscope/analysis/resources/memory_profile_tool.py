@@ -47,9 +47,11 @@ from stepscope.report import (
     Prose,
     Report,
     Role,
+    Row,
     Rows,
     Section,
     fields_named,
+    make_row,
     percent,
     round_ms,
     size_text,
@@ -471,16 +473,15 @@ def _list_growth(partials: Sequence[Partial]) -> list[tuple[str, Growth]]:
     return sorted(found, key=lambda each: (not each[1].grows, -each[1].slope, each[0], each[1].memory))
 
 
-def _growth_cells(host: str, growth: Growth) -> dict[str, Cell]:
-    return {
-        "memory": growth.memory,
-        "host": host,
-        "grows": growth.grows,
-        "bytes_per_step": round(growth.slope, 3),
-        "steps": growth.steps,
-        "first_bytes": growth.first,
-        "last_bytes": growth.last,
-    }
+def _growth_cells(host: str, growth: Growth) -> Row:
+    return make_row(
+        GROWTH_FIELDS,
+        growth,
+        host=host,
+        bytes_per_step=round(growth.slope, 3),
+        first_bytes=growth.first,
+        last_bytes=growth.last,
+    )
 
 
 def _staying_cells(host: str, memory: str, row: Staying) -> dict[str, Cell]:

@@ -12,7 +12,7 @@ from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.compilations import HIT, MISS, Compilation, compilations_of
 from stepscope.analysis.trace.noted_compilations import AGAIN, Change
 from stepscope.model import HostTrace
-from stepscope.report import Cell, Field, Role, round_ms
+from stepscope.report import Cell, Field, Role, Row, make_rows, round_ms
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.python import place_of
 
@@ -162,19 +162,9 @@ def _kind_of_change(changed: Sequence[Change]) -> str:
     return " and ".join(kinds)
 
 
-def compilation_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[dict[str, Cell]]:
+def compilation_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[Row]:
     """One row for each compilation of all hosts."""
-    return [
-        {
-            "function": each.function, "program": each.program or None, "host": host, "step": each.step,
-            "start_ms": round_ms(each.start_ps), "total_ms": round_ms(each.total_ps),
-            "lower_ms": round_ms(each.lower_ps), "compile_ms": round_ms(each.compile_ps),
-            "cache": each.cache or None, "changed": each.changed or None, "argument": each.argument or None,
-            "before": each.before or None, "after": each.after or None, "place": each.place or None,
-        }
-        for host, compiled in hosts
-        for each in compiled
-    ]  # fmt: skip
+    return [row for host, compiled in hosts for row in make_rows(COMPILATION_FIELDS, compiled, host=host)]
 
 
 def function_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[dict[str, Cell]]:

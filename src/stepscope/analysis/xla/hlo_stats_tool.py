@@ -53,6 +53,7 @@ from stepscope.report import (
     as_figures,
     as_table,
     fields_named,
+    make_row,
     not_in_json,
     percent,
     round_us,
@@ -141,25 +142,15 @@ def _list_ops(ops: Sequence[UsedOp], busy: int) -> list[dict[str, Cell]]:
     rows, so_far = [], 0
     for rank, each in enumerate(ops, 1):
         so_far += each.op.self_ps
-        rows.append({"rank": rank} | _cells(each, busy) | {"cumulative_self_percent": percent(so_far, busy)})
+        rows.append(_cells(each, busy) | {"rank": rank, "cumulative_self_percent": percent(so_far, busy)})
     return rows
 
 
-def _cells(each: UsedOp, busy: int) -> dict[str, Cell]:
+def _cells(each: UsedOp, busy: int) -> Row:
     op, runs = each.op, max(each.op.runs, 1)
-    return {
-        "program": each.program,
-        "name": op.name,
-        "total_us": round_us(op.total_ps),
-        "avg_us": round_us(op.total_ps / runs),
-        "avg_self_us": round_us(op.self_ps / runs),
-        "framework_op": op.framework_op or None,
-        **op_cells(op, rates_of_op(op, each.peaks), busy),
-        "source": op.source or None,
-        "rematerialized": op.rematerialized,
-        "outside_compilation": op.outside_compilation,
-        "text": op.text or None,
-    }
+    times = {"avg_us": round_us(op.total_ps / runs), "avg_self_us": round_us(op.self_ps / runs)}
+    rates = op_cells(op, rates_of_op(op, each.peaks), busy)
+    return make_row(FIELDS, op, rank=None, program=each.program, cumulative_self_percent=None, **times, **rates)
 
 
 COMPARABLES = (

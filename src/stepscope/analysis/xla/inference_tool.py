@@ -23,7 +23,19 @@ from stepscope.analysis.xla.op_time import OpTime, op_time
 from stepscope.model import HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I64, look_up, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Report, Role, Table, as_table, fields_named, percent, round_ms
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Report,
+    Role,
+    Table,
+    as_table,
+    fields_named,
+    make_rows,
+    percent,
+    round_ms,
+)
 from stepscope.vocabulary.serving import Batch, batch_of
 
 # ---- Runs of a model, one after the other ----------------------------------------------------------------------------
@@ -343,7 +355,12 @@ def merge(partials: Sequence[Partial]) -> InferenceReport:
         **header([part.origin for part in partials], warnings),
         rows=tuple(_row(*key, [run for _, run in found[key]]) for key in order),
         differences=tuple(row for key in order for row in _differences(key[1], [run for _, run in found[key]])),
-        slowest=tuple(_run_row(*each) for each in slowest[:_LISTED]),
+        slowest=make_rows(
+            RUN_FIELDS,
+            [run for _, _, run in slowest[:_LISTED]],
+            name=[name for name, _, _ in slowest[:_LISTED]],
+            host=[host for _, host, _ in slowest[:_LISTED]],
+        ),
     )
 
 
@@ -426,15 +443,3 @@ def _difference(name: str, factor: str, others: Sequence[Run], slow: Sequence[Ru
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
-
-
-def _run_row(name: str, host: str, run: Run) -> dict[str, Cell]:
-    return {
-        "name": name,
-        "host": host,
-        "start_ms": round_ms(run.start_ps),
-        "latency_ms": round_ms(run.latency_ps),
-        "requests": run.requests,
-        "tokens": run.tokens,
-        "device_ms": None if run.device_ps is None else round_ms(run.device_ps),
-    }

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import StepscopeError
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Report, Role, Rows
+from stepscope.report import Field, Report, Role, Row, Rows, Section, Table, not_in_json
 
 if TYPE_CHECKING:
     from stepscope.api import LoadedProfile
-
-Row = dict[str, Cell]
 
 RUN_FIELDS: tuple[Field, ...] = (
     Field("run", "text", "the session", "str", role=Role.LABEL),
@@ -44,20 +42,12 @@ class RunsReport(Report):
 
     TOOL: ClassVar[str] = "runs"
 
-    rows: tuple[Row, ...]
-    added: tuple[Field, ...] = ()
+    rows: Table
+    added: tuple[Field, ...] = not_in_json(())
 
-    def body(self) -> dict[str, Any]:
-        """The report's own part of the JSON object."""
-        return {"rows": list(self.rows)}
-
-    def sections(self) -> Sequence[Rows]:
-        """The one table."""
-        return (self.main_table(),)
-
-    def main_table(self) -> Rows:
-        """A row per session."""
-        return Rows("rows", "Sessions", (*RUN_FIELDS, *self.added), self.rows, "there is no session")
+    def sections(self) -> Sequence[Section]:
+        """The one table, with the columns that were asked for."""
+        return [Rows("rows", "Sessions", (*RUN_FIELDS, *self.added), self.rows, "there is no session")]
 
 
 def list_runs(

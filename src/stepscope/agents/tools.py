@@ -6,7 +6,9 @@ import atexit
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
+
+from typing_extensions import TypedDict  # that of `typing` cannot be nested in a schema before Python 3.12
 
 from stepscope.agents.sessions import Listed, Opened, Sessions
 from stepscope.analysis.registry import all_tools, tool_named
@@ -18,9 +20,7 @@ if TYPE_CHECKING:
     from stepscope.analysis.overview.advice_tool import AdviceReport
     from stepscope.analysis.overview.overview_tool import OverviewReport
     from stepscope.sql.asking import Asked, Asker
-from typing import NotRequired
 
-from typing_extensions import TypedDict  # that of `typing` cannot be nested in a schema before Python 3.12
 
 # ---- The types of the answers to an agent ----------------------------------------------------------------------------
 # Each is small, and ends with the next useful calls.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +14,13 @@ from stepscope import api
 from stepscope.errors import NotFoundError, StepscopeError, UsageError, counted
 from stepscope.formats import series, store
 from stepscope.model.arrays import F64
-from stepscope.overtime.report import GROWTH_FIELDS, ROW_FIELDS, OverTimeReport, Row
+from stepscope.overtime.report import GROWTH_FIELDS, ROW_FIELDS, OverTimeReport
+from stepscope.records import dataclass
+from stepscope.report import Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
-import math
-from itertools import pairwise
 
-from stepscope.records import dataclass
 
 # ---- Which memory of a run grows, and how fast -----------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ def examine_run(
         marks=tuple(_mark_row(mark, start_s) for mark in marks),
         growth=tuple(_growth_rows(growths)),
         captures=tuple(_describe_captures(logdir, marks, start_s, captures, progress)),
-        choices=tuple(runs),
+        runs=tuple(runs),
     )
 
 

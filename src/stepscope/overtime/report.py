@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section
-
-Row = dict[str, Cell]
+from stepscope.report import Field, Lines, Report, Role, Row, Table, as_figures, as_prose, as_table
 
 RUN_FIELDS: tuple[Field, ...] = (
     Field("run", "text", "name of the run whose time series this is", "str", role=Role.LABEL),
@@ -90,42 +87,15 @@ class OverTimeReport(Report):
         marks: the triggers.
         growth: each kind of memory.
         captures: the parts of the account in the sessions that the watch has kept.
-        choices: the runs that have a time series.
+        runs: those that have a time series.
     """
 
     TOOL: ClassVar[str] = "over-time"
 
-    figures: Row
-    findings: tuple[str, ...]
-    rows: tuple[Row, ...]
-    marks: tuple[Row, ...]
-    growth: tuple[Row, ...]
-    captures: tuple[Row, ...]
-    choices: tuple[str, ...]
-
-    def body(self) -> dict[str, Any]:
-        """The report's own part of the JSON object."""
-        return {
-            "figures": self.figures,
-            "findings": list(self.findings),
-            "rows": list(self.rows),
-            "marks": list(self.marks),
-            "growth": list(self.growth),
-            "captures": list(self.captures),
-            "runs": list(self.choices),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """The findings, the figures, the triggers, memory, captures and the rows."""
-        return (
-            Prose("findings", "What stands out", self.findings),
-            Figures("figures", "The run", RUN_FIELDS, self.figures),
-            Rows("marks", "Triggers", MARK_FIELDS, self.marks, "nothing was triggered"),
-            Rows("growth", "Memory", GROWTH_FIELDS, self.growth, "too few rows to measure growth"),
-            Rows("captures", "Captures", CAPTURE_FIELDS, self.captures, "no capture was kept"),
-            Rows("rows", "Over time", ROW_FIELDS, self.rows, "no row has been written yet"),
-        )
-
-    def main_table(self) -> Rows:
-        """The time series."""
-        return Rows("rows", "Over time", ROW_FIELDS, self.rows, "no row has been written yet")
+    findings: Lines = as_prose("What stands out")
+    figures: Row = as_figures("The run", RUN_FIELDS)
+    marks: Table = as_table("Triggers", MARK_FIELDS, "nothing was triggered")
+    growth: Table = as_table("Memory", GROWTH_FIELDS, "too few rows to measure growth")
+    captures: Table = as_table("Captures", CAPTURE_FIELDS, "no capture was kept")
+    rows: Table = as_table("Over time", ROW_FIELDS, "no row has been written yet")
+    runs: tuple[str, ...]

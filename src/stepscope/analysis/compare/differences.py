@@ -220,12 +220,6 @@ def amount(value: Cell) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def mean_of(values: Iterable[float]) -> float:
-    """The mean; 0 without values."""
-    listed = list(values)
-    return math.fsum(listed) / len(listed) if listed else 0.0
-
-
 # -- rows ----------------------------------------------------------------------------------------------------------
 
 

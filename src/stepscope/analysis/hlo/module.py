@@ -145,11 +145,6 @@ class Shapes:
             text += ("" if tiles else ":") + f"S({space})"
         return "{" + text + "}" if text else ""
 
-    def memory_space(self, shape: int) -> int:
-        """The memory that a result lies in, as XLA numbers them; 0 is the device's main memory."""
-        start, stop = (np.array([column[shape]]) for column in self.layouts)
-        return int(fields_of(self.buf, start, stop).scalar(_MEMORY_SPACE)[0])
-
 
 def shapes_of(buf: U8, start: I64, stop: I64) -> Shapes:
     """The shapes in some ranges, and what is in them."""

@@ -126,20 +126,18 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
 SUMMARY_FIELDS: tuple[Field, ...] = (
     Field(
         "verdict", "text",
-        "input_bound from 5 % of the median step; otherwise what limits the run",
-        "str", role=Role.TERM,
+        "input_bound from 5 % of the median step; otherwise what limits the run", role=Role.TERM,
     ),
     Field(
         "level", "text",
-        "highly from 20 %, moderately from 5 %, otherwise not; unknown without steps",
-        "str", role=Role.TERM,
+        "highly from 20 %, moderately from 5 %, otherwise not; unknown without steps", role=Role.TERM,
     ),
     Field(
         "input_percent", "percent",
         "share of the median step that its account puts down to input and to copies to a device",
     ),
     Field("input_time_ms", "ms", "work of all input ops on all hosts over the whole capture, overlapped or not"),
-    Field("largest", "text", "the category with the most input work", "str", role=Role.TERM),
+    Field("largest", "text", "the category with the most input work", role=Role.TERM),
 )  # fmt: skip
 WAITING_FIELDS: tuple[Field, ...] = (
     Field("mean", "ms", "time that a device waits for input in a step, mean over steps and devices"),
@@ -150,7 +148,7 @@ WAITING_FIELDS: tuple[Field, ...] = (
 )
 STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
-    Field("name", "text", "the name of the step", "str", role=Role.NAME),
+    Field("name", "text", "the name of the step", role=Role.NAME),
     Field("duration_ms", "ms", "its duration on its slowest host"),
     Field("fetch_ms", "ms", "time in calls that wait for a batch, on the slowest host; see the loaders"),
     Field(
@@ -160,7 +158,7 @@ STEP_FIELDS: tuple[Field, ...] = (
     ),
     Field("waiting_min_ms", "ms", "the same for the device that waits least"),
     Field("waiting_max_ms", "ms", "the same for the device that waits most"),
-    Field("waiting_most", "text", "the device that waits most, with its host", "str", role=Role.PLACE),
+    Field("waiting_most", "text", "the device that waits most, with its host", role=Role.PLACE),
     *CAUSE_FIELDS,
     Field(
         "complete",
@@ -181,16 +179,17 @@ _STEP_PARTS = (
     Part("Device side: what each step waits for", ("step", *(field.name for field in CAUSE_FIELDS), "complete")),
 )
 HOST_FIELDS: tuple[Field, ...] = (
-    Field("category", "text", "the kind of input work", "str", role=Role.TERM),
+    Field("category", "text", "the kind of input work", role=Role.TERM),
     Field("time_ms", "ms", "work of the ops of this category on all hosts; see work_ms"),
     Field("percent", "percent", "share of the work of all input ops"),
-    Field("meaning", "text", "what belongs to the category", "str", role=Role.MEANING),
+    Field("meaning", "text", "what belongs to the category", role=Role.MEANING),
 )
 LOADER_FIELDS: tuple[Field, ...] = (
     Field(
         "loader", "text",
         "the call in which the loop waits for its next batch; loaders below 1 % of the first are left out",
-        "str", role=Role.LABEL,),
+        role=Role.LABEL,
+    ),
     Field("calls", "count", "calls on all hosts; the last one of an epoch may return no batch", "int"),
     Field("total_ms", "ms", "time in these calls"),
     Field("avg_ms", "ms", "time per call"),
@@ -205,17 +204,13 @@ LOADER_FIELDS: tuple[Field, ...] = (
         "recorded while the loader started",
         "int",
     ),
-    Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", "str", role=Role.TYPE),
+    Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", role=Role.TYPE),
     Field("pins", "count", "copies to pinned memory there", "int"),
     Field("pin_ms", "ms", "time of these copies"),
 )  # fmt: skip
 COPY_FIELDS: tuple[Field, ...] = (
     Field(
-        "memory",
-        "text",
-        "the source memory on the host, pinned or pageable; unknown if not recorded",
-        "str",
-        role=Role.PLACE,
+        "memory", "text", "the source memory on the host, pinned or pageable; unknown if not recorded", role=Role.PLACE
     ),
     Field("count", "count", "copies to all devices during the capture", "int"),
     Field("bytes", "bytes", "size of all copies; unknown if a copy does not record its size", "int"),
@@ -229,15 +224,14 @@ COPY_FIELDS: tuple[Field, ...] = (
 OP_FIELDS: tuple[Field, ...] = (
     Field(
         "op", "text",
-        "the input op; for tf.data iterators the long name without the numbers of opened inputs",
-        "str", role=Role.NAME,
+        "the input op; for tf.data iterators the long name without the numbers of opened inputs", role=Role.NAME,
     ),
     Field("count", "count", "runs during the capture", "int"),
     Field("total_ms", "ms", "total duration of its runs"),
     Field("total_percent", "percent", "`total_ms` as a share of the self time of all input ops; may exceed 100"),
     Field("self_ms", "ms", "duration without ops nested in it on the same thread"),
     Field("self_percent", "percent", "`self_ms` as a share of the self time of all input ops"),
-    Field("category", "text", "its kind of input work; see the breakdown", "str", role=Role.TERM),
+    Field("category", "text", "its kind of input work; see the breakdown", role=Role.TERM),
     Field(
         "work_ms", "ms",
         "duration without waiting for other input ops on any thread; the breakdown sums these, so that no wait counts "
@@ -339,9 +333,6 @@ COMPARABLES = (
 )
 
 
-# -- one host ----------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     return Partial(
@@ -356,9 +347,6 @@ def partial(trace: HostTrace) -> Partial:
         copies=host_copies(trace),
         workers=workers_of(trace),
     )
-
-
-# -- all hosts ---------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> InputPipelineReport:

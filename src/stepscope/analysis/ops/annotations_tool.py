@@ -44,9 +44,9 @@ MOST_ROWS = 500  # kept per host, the longest
 _NUMBER = re.compile(r"#?\d+$")  # of a step, at the end of its mark
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host", "str", role=Role.HOST),
-    Field("name", "text", "the range, as the program named it; a step mark without its number", "str", role=Role.NAME),
-    Field("thread", "text", "the thread that ran it", "str", role=Role.PLACE),
+    Field("host", "text", "the host", role=Role.HOST),
+    Field("name", "text", "the range, as the program named it; a step mark without its number", role=Role.NAME),
+    Field("thread", "text", "the thread that ran it", role=Role.PLACE),
     Field("is_step", "yes or no", "whether these ranges mark the steps", "bool", label="Step"),
     Field("occurrences", "count", "how often it ran", "int"),
     Field("total_ms", "ms", "time from its starts to its ends"),

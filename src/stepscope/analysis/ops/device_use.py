@@ -22,8 +22,8 @@ _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _MOST_BLOCKS = 1e9  # on a multiprocessor; more is garbage
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host whose device it is", "str", role=Role.HOST),
-    Field("device", "text", "the device", "str", role=Role.PLACE),
+    Field("host", "text", "the host whose device it is", role=Role.HOST),
+    Field("device", "text", "the device", role=Role.PLACE),
     Field("window_ms", "ms", "time from the start of the first step to the end of the last"),
     Field("utilization_percent", "percent", "time with at least one kernel or collective; copies do not count"),
     Field(

@@ -50,13 +50,9 @@ _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "rank by total time, longest first", "int", role=Role.ORDINAL),
-    Field("kernel", "text", "the kernel's name; shortened on screens, complete in files", "str", role=Role.NAME),
+    Field("kernel", "text", "the kernel's name; shortened on screens, complete in files", role=Role.NAME),
     Field(
-        "op",
-        "text",
-        "the op that launched it; unknown if the trace does not link the kernel to an op",
-        "str",
-        role=Role.NAME,
+        "op", "text", "the op that launched it; unknown if the trace does not link the kernel to an op", role=Role.NAME
     ),
     Field("registers_per_thread", "count", "registers per thread of the kernel", "int", label="Registers"),
     Field("shared_memory_bytes", "bytes", "static and dynamic shared memory per block", "int", label="Shared"),
@@ -104,7 +100,7 @@ _PARTS = (
     ),
 )
 BY_KERNEL_FIELDS: tuple[Field, ...] = (
-    Field("kernel", "text", "the kernel's name; `others` for all kernels not listed", "str", role=Role.NAME),
+    Field("kernel", "text", "the kernel's name; `others` for all kernels not listed", role=Role.NAME),
     Field("occurrences", "count", "its runs, for any op", "int", label="Count"),
     Field("total_us", "us", "its time on the devices"),
     Field("percent", "percent", "share of the time of all kernels"),
@@ -196,9 +192,6 @@ COMPARABLES = (
 )
 
 
-# -- one host ------------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     found = attribute(trace)
@@ -258,9 +251,6 @@ def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
         if facts.get("device_vendor") != "AMD" and isinstance(major, int) and 0 < major < _FIRST_TENSOR_CORES:
             may[plane] = 0
     return may[trace.lines.plane[trace.events.line[events]]]
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def condense(partials: Sequence[Partial]) -> list[Partial]:

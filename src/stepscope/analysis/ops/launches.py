@@ -137,9 +137,9 @@ def _gaps(start: I64, end: I64, call_start: I64) -> tuple[I64, I64]:
 # -- for reports ---------------------------------------------------------------------------------------------------
 
 STREAM_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host whose device it is", "str", role=Role.HOST),
-    Field("device", "text", "the device", "str", role=Role.PLACE),
-    Field("stream", "text", "the stream, as the trace names it", "str", role=Role.PLACE),
+    Field("host", "text", "the host whose device it is", role=Role.HOST),
+    Field("device", "text", "the device", role=Role.PLACE),
+    Field("stream", "text", "the stream, as the trace names it", role=Role.PLACE),
     Field("kernels", "count", "kernels and collectives that ran on the stream", "int"),
     Field("busy_percent", "percent", "share of the time from the stream's first to its last work in which it has work"),
     Field("short_percent", "percent", f"share of kernels shorter than {SHORT_US:g} us, by number"),

@@ -51,7 +51,7 @@ FIELDS: tuple[Field, ...] = (
         "parent", "number", "the row of the module that calls it; unknown for the outermost", "int", role=Role.ORDINAL
     ),
     Field("depth", "number", "number of enclosing modules", "int", role=Role.ORDINAL),
-    Field("module", "text", "its class, with the profiler's number of the instance", "str", role=Role.LABEL),
+    Field("module", "text", "its class, with the profiler's number of the instance", role=Role.LABEL),
     Field("calls", "count", "calls along this path", "int"),
     Field("host_us", "us", "time on the host, with inner modules"),
     Field("host_self_us", "us", "time on the host, without inner modules"),
@@ -120,9 +120,6 @@ COMPARABLES = (
         empty="neither side has modules with device work",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -237,8 +234,6 @@ def _select_longest(nodes: list[Node]) -> tuple[list[Node], int]:
     found = [replace(nodes[at], parent=place.get(nodes[at].parent, -1)) for at in sorted(kept)]
     return found, len(nodes) - len(kept)
 
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 _Path = tuple[str, ...]
 

@@ -47,7 +47,7 @@ K = EventKind
 MOST_ROWS = 4000  # kept per host and table, those with most time
 _OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
 
-_NAME = Field("name", "text", "the op", "str", role=Role.NAME)
+_NAME = Field("name", "text", "the op", role=Role.NAME)
 _TIME_FIELDS: tuple[Field, ...] = (
     Field("calls", "count", "number of runs", "int"),
     Field("host_total_us", "us", "time on the host, with nested ops"),
@@ -60,18 +60,14 @@ _TIME_FIELDS: tuple[Field, ...] = (
 SHAPE_FIELDS: tuple[Field, ...] = (
     _NAME,
     Field(
-        "input_shapes",
-        "text",
-        "the shapes of its inputs, as in the trace; unknown if not recorded",
-        "str",
-        role=Role.SHAPE,
+        "input_shapes", "text", "the shapes of its inputs, as in the trace; unknown if not recorded", role=Role.SHAPE
     ),
-    Field("input_types", "text", "the types of its inputs; unknown if not recorded", "str", role=Role.TYPE),
+    Field("input_types", "text", "the types of its inputs; unknown if not recorded", role=Role.TYPE),
     *_TIME_FIELDS,
 )
 SITE_FIELDS: tuple[Field, ...] = (
     _NAME,
-    Field("call_site", "text", "the line of the program", "str", role=Role.SOURCE),
+    Field("call_site", "text", "the line of the program", role=Role.SOURCE),
     *_TIME_FIELDS,
 )
 _EMPTY = "no ops were recorded on the host: record with ProfilerOptions(host_tracer_level=2)"
@@ -132,7 +128,7 @@ COMPARABLES = (
         id="op_shapes",
         title="Ops by shape of their inputs",
         keys=(
-            Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
+            Field("where", "text", "`host` or `device`", role=Role.PLACE),
             *fields_named(SHAPE_FIELDS, "name", "input_shapes"),
         ),
         measure=Field("self_us", "us", "self time of the op with inputs of these shapes"),
@@ -142,9 +138,6 @@ COMPARABLES = (
         empty="neither side has ops on the host",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -214,9 +207,6 @@ def _groups(
 
 def _rank(row: OpGroup) -> tuple[object, ...]:
     return -row.device_self_ps, -row.host_self_ps, row.key
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def condense(partials: Sequence[Partial]) -> list[Partial]:

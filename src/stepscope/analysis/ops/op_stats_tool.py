@@ -185,11 +185,7 @@ def totals(where: str, side: Side, hosts: int) -> dict[str, Cell]:
     """The figures of one side over `hosts` hosts."""
     # An op left out on one host may also be on another, listed or left out.
     ops = None if side.left_out and hosts > 1 else len(side.ops) + side.left_out
-    return {
-        f"{where}_ops": ops,
-        f"{where}_self_us": round_us(side.self_ps),
-        f"{where}_idle_us": round_us(side.idle_ps),
-    }
+    return {f"{where}_ops": ops, f"{where}_self_us": round_us(side.self_ps), f"{where}_idle_us": round_us(side.idle_ps)}
 
 
 def distributions(where: str, side: Side) -> list[dict[str, Cell]]:
@@ -226,15 +222,14 @@ def _distribution(where: str, by: str, found: list[tuple[str, int]], side: Side)
 _MOST_TYPES = 5
 
 GRAPH_FIELDS: tuple[Field, ...] = (
-    Field("graph", "text", "the function that TensorFlow traced (`tf.function`)", "str", role=Role.TERM),
+    Field("graph", "text", "the function that TensorFlow traced (`tf.function`)", role=Role.TERM),
     Field("nodes", "count", "nodes of its graph before TensorFlow optimizes it", "int"),
-    Field("op_types", "text", "the most frequent types of nodes, with their numbers", "str", role=Role.TEXT),
+    Field("op_types", "text", "the most frequent types of nodes, with their numbers", role=Role.TEXT),
     Field("unused_nodes", "count", "nodes on which no result and no effect of the function depends", "int"),
     Field(
         "unused_layers",
         "text",
         "scopes of unused nodes that multiply or convolve: layers whose output nothing uses",
-        "str",
         role=Role.TERM,
     ),
 )
@@ -270,14 +265,10 @@ _STAND_INS = {
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "rank: device ops by self time, then host ops by self time", "int", role=Role.ORDINAL),
-    Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
-    Field("type", "text", "the framework's type of the op; for copies the direction", "str", role=Role.TYPE),
+    Field("where", "text", "`host` or `device`", role=Role.PLACE),
+    Field("type", "text", "the framework's type of the op; for copies the direction", role=Role.TYPE),
     Field(
-        "name",
-        "text",
-        "the op: its name in the framework, else the XLA instruction, else the kernel",
-        "str",
-        role=Role.NAME,
+        "name", "text", "the op: its name in the framework, else the XLA instruction, else the kernel", role=Role.NAME
     ),
     Field(
         "occurrences", "count", "runs of the op; on a device, all kernels of one run count once", "int", label="Count"
@@ -312,7 +303,6 @@ FIELDS: tuple[Field, ...] = (
         "text",
         "`compute` or `memory`, whichever is closer to the device's recorded peak rate; unknown without recorded peaks "
         "or without operations and bytes",
-        "str",
         role=Role.TERM,
     ),
     Field(
@@ -374,11 +364,9 @@ TOTAL_FIELDS: tuple[Field, ...] = tuple(
     )
 )
 DISTRIBUTION_FIELDS: tuple[Field, ...] = (
-    Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
-    Field("by", "text", "`type` for op types, `op` for single ops", "str", role=Role.TERM),
-    Field(
-        "name", "text", "the type or the op; `others` for all not listed; `IDLE` for idle time", "str", role=Role.NAME
-    ),
+    Field("where", "text", "`host` or `device`", role=Role.PLACE),
+    Field("by", "text", "`type` for op types, `op` for single ops", role=Role.TERM),
+    Field("name", "text", "the type or the op; `others` for all not listed; `IDLE` for idle time", role=Role.NAME),
     Field("self_us", "us", "self time"),
     Field("percent", "percent", "share of the self time on this side; unknown for idle time"),
     Field("percent_with_idle", "percent", "share of self time and idle time on this side"),
@@ -386,9 +374,9 @@ DISTRIBUTION_FIELDS: tuple[Field, ...] = (
 
 
 IDLE_FIELDS: tuple[Field, ...] = (
-    Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
-    Field("type", "text", "`IDLE`", "str", role=Role.TYPE),
-    Field("name", "text", "`IDLE`: idle time is not an op", "str", role=Role.TERM),
+    Field("where", "text", "`host` or `device`", role=Role.PLACE),
+    Field("type", "text", "`IDLE`", role=Role.TYPE),
+    Field("name", "text", "`IDLE`: idle time is not an op", role=Role.TERM),
     Field("rank_with_idle", "number", "its place among the ops of its side, by self time", "int", role=Role.ORDINAL),
     Field("total_self_us", "us", "idle time, of all threads or devices together", label="Idle time"),
     *(field for field in FIELDS if field.name in ("self_percent_with_idle", "cumulative_self_percent_with_idle")),
@@ -447,9 +435,6 @@ COMPARABLES = (
 )
 
 
-# -- one host ------------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     on_host, on_device = host_work(trace), device_work(trace)
@@ -462,9 +447,6 @@ def partial(trace: HostTrace) -> Partial:
         peaks=peaks_of(trace),
         graphs=traced_graphs(trace),
     )
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def condense(partials: Sequence[Partial]) -> list[Partial]:

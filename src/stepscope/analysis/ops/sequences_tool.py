@@ -54,10 +54,10 @@ _FIGURES: tuple[Field, ...] = (
     Field("avg_device_us", "us", "time of its kernels per run"),
     Field("percent", "percent", "share of the time of all kernels"),
     Field("launches_saved", "count", "launches saved if it were one kernel: count times (length - 1)", "int"),
-    Field("kernels", "text", "the kernels in order", "str", role=Role.LABEL),
+    Field("kernels", "text", "the kernels in order", role=Role.LABEL),
 )
 OP_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the outermost op that launches them, else the launch call", "str", role=Role.NAME),
+    Field("op", "text", "the outermost op that launches them, else the launch call", role=Role.NAME),
     Field("host_us", "us", "time of these ops on the host"),
     *_FIGURES,
 )
@@ -118,9 +118,6 @@ COMPARABLES = (
         empty="no kernel sequence repeats on either side",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -241,9 +238,6 @@ def _drop_overlapping(places: I64, length: int) -> I64:
             kept.append(place)
             free = place + length
     return np.array(kept, np.int64)
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> SequencesReport:

@@ -81,21 +81,11 @@ _NOTHING_STAYS = "no allocation of several steps stays"
 _POINTS_OF_ALL, _LEAST_POINTS = 64 * MOST_POINTS, 50  # of the timelines of many hosts together; of each at least
 
 _MEMORY = Field(
-    "memory",
-    "text",
-    "the memory: the allocator's name, or the number of the device on its host",
-    "str",
-    role=Role.PLACE,
+    "memory", "text", "the memory: the allocator's name, or the number of the device on its host", role=Role.PLACE
 )
-_HOST = Field("host", "text", "the host that recorded this row", "str", role=Role.HOST)
+_HOST = Field("host", "text", "the host that recorded this row", role=Role.HOST)
 MEMORY_FIELDS: tuple[Field, ...] = (
-    Field(
-        "id",
-        "text",
-        "the memory: the allocator's name, or the number of the device on its host",
-        "str",
-        role=Role.LABEL,
-    ),
+    Field("id", "text", "the memory: the allocator's name, or the number of the device on its host", role=Role.LABEL),
     _HOST,
     Field("allocations", "count", "allocations during the capture", "int"),
     Field("deallocations", "count", "deallocations during the capture", "int"),
@@ -137,7 +127,6 @@ BREAKDOWN_FIELDS: tuple[Field, ...] = (
         "op",
         "text",
         "the op that requested the memory; or the stack, or memory allocated before the capture",
-        "str",
         role=Role.NAME,
     ),
     Field("allocated_bytes", "bytes", "total memory allocated", "int"),
@@ -147,11 +136,10 @@ BREAKDOWN_FIELDS: tuple[Field, ...] = (
         "region",
         "text",
         "purpose: `temp`, `output` (activations, gradients), `persist`/`dynamic` (weights)",
-        "str",
         role=Role.TYPE,
     ),
-    Field("dtype", "text", "element type of the tensors", "str", role=Role.TYPE),
-    Field("shape", "text", "shape of the tensors", "str", role=Role.SHAPE),
+    Field("dtype", "text", "element type of the tensors", role=Role.TYPE),
+    Field("shape", "text", "shape of the tensors", role=Role.SHAPE),
     _MEMORY,
     _HOST,
 )
@@ -162,11 +150,10 @@ PURPOSE_FIELDS: tuple[Field, ...] = (
         "`parameters`, `gradients`, `optimizer_state`, `activations` (results of the forward pass), `input_batches`, "
         "`temporary` (freed in the op or the pass that made it, and the stack of programs), `compiled_programs` "
         "(results and temporary memory of JAX's programs), `before_the_capture` (or before its first step), `unknown`",
-        "str",
         role=Role.TERM,
     ),
-    Field("layer", "text", "the layer or module that allocated it; unknown if not recorded", "str", role=Role.LABEL),
-    Field("line", "text", "the line of the program; unknown unless stacks were recorded", "str", role=Role.SOURCE),
+    Field("layer", "text", "the layer or module that allocated it; unknown if not recorded", role=Role.LABEL),
+    Field("line", "text", "the line of the program; unknown unless stacks were recorded", role=Role.SOURCE),
     Field("allocated_bytes", "bytes", "memory that it holds at the peak", "int"),
     Field("percent", "percent", "its share of the memory in use at the peak"),
     Field("occurrences", "count", "allocations alive at the peak", "int"),
@@ -177,20 +164,16 @@ TIMELINE_FIELDS: tuple[Field, ...] = (
     _MEMORY,
     _HOST,
     Field("time_ms", "ms", "time of the event, from the start of the host's session", role=Role.INSTANT),
-    Field("event", "text", "`allocation` or `deallocation`", "str", role=Role.TYPE),
+    Field("event", "text", "`allocation` or `deallocation`", role=Role.TYPE),
     Field("requested_bytes", "bytes", "memory requested, negative for deallocations; unknown if not recorded", "int"),
     Field("allocated_bytes", "bytes", "memory allocated, negative for deallocations", "int"),
     Field(
-        "op",
-        "text",
-        "the op that requested the memory; for a deallocation, the memory that it frees",
-        "str",
-        role=Role.NAME,
+        "op", "text", "the op that requested the memory; for a deallocation, the memory that it frees", role=Role.NAME
     ),
     Field("step", "number", "the step that it belongs to, else the step at that time", "int", role=Role.STEP),
-    Field("region", "text", "purpose: `temp`, `output`, `persist`, `dynamic`", "str", role=Role.TYPE),
-    Field("dtype", "text", "element type of the tensor", "str", role=Role.TYPE),
-    Field("shape", "text", "shape of the tensor", "str", role=Role.SHAPE),
+    Field("region", "text", "purpose: `temp`, `output`, `persist`, `dynamic`", role=Role.TYPE),
+    Field("dtype", "text", "element type of the tensor", role=Role.TYPE),
+    Field("shape", "text", "shape of the tensor", role=Role.SHAPE),
     *(replace(field, doc=f"{field.doc}, after the event") for field in _STATE_FIELDS),
 )
 GROWTH_FIELDS: tuple[Field, ...] = (
@@ -203,8 +186,8 @@ GROWTH_FIELDS: tuple[Field, ...] = (
     Field("last_bytes", "bytes", "in use at the end of the last", "int"),
 )
 STAYING_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the op that requested the memory", "str", role=Role.NAME),
-    Field("place", "text", "the line of the program around it, where Python calls were recorded", "str", Role.SOURCE),
+    Field("op", "text", "the op that requested the memory", role=Role.NAME),
+    Field("place", "text", "the line of the program around it, where Python calls were recorded", role=Role.SOURCE),
     Field("bytes_per_step", "bytes", "what stays of each step"),
     Field("allocated_bytes", "bytes", "what stayed of all steps together", "int"),
     Field("allocations", "count", "allocations that stayed", "int"),
@@ -432,9 +415,6 @@ COMPARABLES = (
 )
 
 
-# -- one host ----------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     return Partial(
@@ -443,9 +423,6 @@ def partial(trace: HostTrace) -> Partial:
         memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
         process=process_growth(trace),
     )
-
-
-# -- all hosts ---------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> MemoryProfileReport:

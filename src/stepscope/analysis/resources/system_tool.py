@@ -31,10 +31,10 @@ _SCARCE_GB = 1.0
 _FEWEST = 3  # samples that a finding needs
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host", "str", role=Role.HOST),
-    Field("place", "text", "where the counter was recorded: a device, or what recorded it", "str", role=Role.PLACE),
-    Field("counter", "text", "the counter's name", "str", role=Role.LABEL),
-    Field("unit", "text", "the unit of the values; unknown if not recorded", "str", role=Role.TYPE),
+    Field("host", "text", "the host", role=Role.HOST),
+    Field("place", "text", "where the counter was recorded: a device, or what recorded it", role=Role.PLACE),
+    Field("counter", "text", "the counter's name", role=Role.LABEL),
+    Field("unit", "text", "the unit of the values; unknown if not recorded", role=Role.TYPE),
     Field("samples", "count", "number of samples", "int"),
     Field("mean", "", "mean of the samples"),
     Field("min", "", "the smallest sample"),

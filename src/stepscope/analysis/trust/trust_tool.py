@@ -22,14 +22,14 @@ NOT_COMPARABLE = "the doubts about two recordings are about these recordings, no
 _SAID_BY_STEPS = {"steps_cut"}  # pages of steps say it where it counts
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host whose recording it is", "str", role=Role.HOST),
-    Field("check", "text", "the rule that was broken", "str", role=Role.TERM),
+    Field("host", "text", "the host whose recording it is", role=Role.HOST),
+    Field("check", "text", "the rule that was broken", role=Role.TERM),
     Field("count", "count", "how many events or steps break it", "int"),
     Field("percent", "percent", "their share, of such events or of their time; of a slowed step, by how much"),
-    Field("found", "text", "what was found", "str", role=Role.TEXT),
-    Field("doubtful", "text", "what may be wrong because of it", "str", role=Role.TEXT),
-    Field("fix", "text", "how to record without it", "str", role=Role.TEXT),
-    Field("grave", "text", "`yes` if verdict and advice rest on figures that are wrong", "str", role=Role.TERM),
+    Field("found", "text", "what was found", role=Role.TEXT),
+    Field("doubtful", "text", "what may be wrong because of it", role=Role.TEXT),
+    Field("fix", "text", "how to record without it", role=Role.TEXT),
+    Field("grave", "text", "`yes` if verdict and advice rest on figures that are wrong", role=Role.TERM),
 )
 
 

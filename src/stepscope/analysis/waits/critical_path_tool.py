@@ -54,14 +54,14 @@ _MOST_SAID = 3
 
 _OF_KERNELS = ("device_compute", "communication")
 PART_FIELDS: tuple[Field, ...] = (
-    Field("part", "text", "what the step waits for: a cause of the account", "str", role=Role.TERM),
+    Field("part", "text", "what the step waits for: a cause of the account", role=Role.TERM),
     Field("ms", "ms", "time on the path of the median step"),
     Field("percent", "percent", "time on the path as a share of that step; the parts add up to 100"),
-    Field("meaning", "text", "when a moment has that cause", "str", role=Role.MEANING),
+    Field("meaning", "text", "when a moment has that cause", role=Role.MEANING),
 )
 ROW_FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the kernel, op or call", "str", role=Role.NAME),
-    Field("part", "text", "the part that its time on the path belongs to", "str", role=Role.TERM),
+    Field("name", "text", "the kernel, op or call", role=Role.NAME),
+    Field("part", "text", "the part that its time on the path belongs to", role=Role.TERM),
     Field("count", "count", "how often it is on the path of the median step", "int"),
     Field("ms", "ms", "its time on that path"),
     Field("percent", "percent", "time on the path as a share of the step"),
@@ -69,7 +69,7 @@ ROW_FIELDS: tuple[Field, ...] = (
 )
 STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
-    Field("host", "text", "the host", "str", role=Role.HOST),
+    Field("host", "text", "the host", role=Role.HOST),
     Field("duration_ms", "ms", "from its start to the start of the next step; the following parts add up to it"),
     *(Field(f"{cause.name.lower()}_ms", "ms", f"time on the path in which {MEANING[cause]}") for cause in MEANING),
     Field("is_median", "", "whether the parts and the events above are those of this step", "bool", label="Median"),
@@ -149,9 +149,6 @@ COMPARABLES = (
 )
 
 
-# -- one host ------------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     found = every_step(trace)
@@ -201,9 +198,6 @@ def _count_events(group: I32, event: I64, groups: int) -> I64:
     fresh = np.append(True, np.diff(event[order]) != 0)[: len(order)]
     fresh |= np.append(True, np.diff(group[order]) != 0)[: len(order)]
     return np.bincount(group[order[fresh]], minlength=groups)
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> CriticalPathReport:

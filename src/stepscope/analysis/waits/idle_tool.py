@@ -69,23 +69,21 @@ _ALL_IN_STEPS_PERCENT = 90.0  # from here on, steps get no sentence of their own
 
 CAUSES = ("host wait", "kernel wait", "other")
 
-_HOST = Field("host", "text", "the host whose device it is", "str", role=Role.HOST)
-_DEVICE = Field("device", "text", "the device", "str", role=Role.PLACE)
+_HOST = Field("host", "text", "the host whose device it is", role=Role.HOST)
+_DEVICE = Field("device", "text", "the device", role=Role.PLACE)
 CAUSE_FIELDS: tuple[Field, ...] = (
     _HOST,
-    Field(
-        "device", "text", "the device; those that do nothing in the median step are left out", "str", role=Role.PLACE
-    ),
-    Field("cause", "text", "what the median step waits for: a cause of its account", "str", role=Role.TERM),
+    Field("device", "text", "the device; those that do nothing in the median step are left out", role=Role.PLACE),
+    Field("cause", "text", "what the median step waits for: a cause of its account", role=Role.TERM),
     Field("ms", "ms", "time of the median step with that cause, as in the account"),
     Field("idle_ms", "ms", "the part of it in which the device has no work"),
     Field("idle_percent", "percent", "that part as a share of the device's idle time in the median step"),
-    Field("meaning", "text", "when a moment has that cause", "str", role=Role.MEANING),
+    Field("meaning", "text", "when a moment has that cause", role=Role.MEANING),
 )
 STREAM_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("stream", "text", "the stream, as the trace names it", "str", role=Role.PLACE),
+    Field("stream", "text", "the stream, as the trace names it", role=Role.PLACE),
     Field("busy_ms", "ms", "time with work on the stream"),
     Field("idle_ms", "ms", "all gaps between the first and the last work of the stream"),
     Field("host_wait_ms", "ms", "gaps in which the host had not started to launch the next work"),
@@ -98,21 +96,18 @@ STREAM_FIELDS: tuple[Field, ...] = (
 GAP_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("stream", "text", "the stream", "str", role=Role.PLACE),
+    Field("stream", "text", "the stream", role=Role.PLACE),
     Field("start_ms", "ms", "start of the gap, from the start of the capture", role=Role.INSTANT),
     Field("duration_ms", "ms", "duration of the gap"),
-    Field(
-        "cause", "text", "host wait, kernel wait or other, as the idle time of streams is split", "str", role=Role.TERM
-    ),
+    Field("cause", "text", "host wait, kernel wait or other, as the idle time of streams is split", role=Role.TERM),
     Field(
         "waits_for",
         "text",
         "what the step waits for during most of the gap: a cause of the account; unknown outside of steps",
-        "str",
         role=Role.TERM,
     ),
-    Field("before", "text", "the work before the gap", "str", role=Role.LABEL),
-    Field("after", "text", "the work after the gap", "str", role=Role.LABEL),
+    Field("before", "text", "the work before the gap", role=Role.LABEL),
+    Field("after", "text", "the work after the gap", role=Role.LABEL),
 )
 DEVICE_FIELDS: tuple[Field, ...] = (
     _HOST,
@@ -126,7 +121,7 @@ DEVICE_FIELDS: tuple[Field, ...] = (
 QUEUE_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("stream", "text", "the stream", "str", role=Role.PLACE),
+    Field("stream", "text", "the stream", role=Role.PLACE),
     Field("launched", "count", "pieces of work with a recorded launch call", "int"),
     Field("queue_mean", "count", "launched pieces that have not started, averaged over time"),
     Field("queue_max", "count", "the most of them at once", "int"),
@@ -253,9 +248,6 @@ COMPARABLES = (
 )
 
 
-# -- one host ------------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     found = attribute(trace)
@@ -365,9 +357,6 @@ def _queue(called: I64, started: I64) -> tuple[int, float, int, int, int, int]:
     area = float((lasts * length[:-1].astype(np.float64)).sum())
     empty, full = lasts[length[:-1] == 0].sum(), lasts[length[:-1] >= FULL_QUEUE].sum()
     return len(called), area, int(length.max()), int(moment[-1] - moment[0]), int(empty), int(full)
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> IdleReport:

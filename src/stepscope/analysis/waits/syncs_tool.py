@@ -63,10 +63,10 @@ _REASONS: tuple[tuple[str, tuple[IntFlag, ...]], ...] = (
 )
 
 FIELDS: tuple[Field, ...] = (
-    Field("call", "text", "the call that waits", "str", role=Role.NAME),
-    Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str", role=Role.NAME),
-    Field("reason", "text", "why such an op waits; `explicit` without an op", "str", role=Role.TERM),
-    Field("call_site", "text", "the line of the program, if Python calls were recorded", "str", role=Role.SOURCE),
+    Field("call", "text", "the call that waits", role=Role.NAME),
+    Field("op", "text", "the outermost op around it; unknown if the program itself waits", role=Role.NAME),
+    Field("reason", "text", "why such an op waits; `explicit` without an op", role=Role.TERM),
+    Field("call_site", "text", "the line of the program, if Python calls were recorded", role=Role.SOURCE),
     Field("count", "count", "number of calls", "int"),
     Field("per_step", "count", "calls per step, on average; unknown without steps"),
     Field("total_us", "us", "time in the call"),
@@ -80,14 +80,8 @@ FIELDS: tuple[Field, ...] = (
     ),
 )
 READ_FIELDS: tuple[Field, ...] = (
-    Field(
-        "op",
-        "text",
-        "the op that reads a value from a tensor: `.item()`, `float(x)`, `if x > 1`",
-        "str",
-        role=Role.NAME,
-    ),
-    Field("call_site", "text", "the line of the program, if Python calls were recorded", "str", role=Role.SOURCE),
+    Field("op", "text", "the op that reads a value from a tensor: `.item()`, `float(x)`, `if x > 1`", role=Role.NAME),
+    Field("call_site", "text", "the line of the program, if Python calls were recorded", role=Role.SOURCE),
     Field("count", "count", "number of calls", "int"),
     Field("per_step", "count", "calls per step, on average; unknown without steps"),
     Field("waits", "count", "calls that wait for a device", "int"),
@@ -174,9 +168,6 @@ COMPARABLES = (
 )
 
 
-# -- one host ------------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     waits, steps = blocking_calls(trace), steps_of(trace)
@@ -254,9 +245,6 @@ def _sums(trace: HostTrace, rows: I64, group: I32, groups: int) -> tuple[list[in
 
 def _outer_ops(trace: HostTrace, rows: I64) -> I64:
     return enclosing_events(trace, is_any_kind(trace.events.kind, _OPS))[rows].astype(np.int64)
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> SyncsReport:

@@ -63,24 +63,22 @@ __all__ = ["HloStatsReport", "Partial", "merge", "partial"]
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in the list, by self time", "int", role=Role.ORDINAL),
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     *fields_named(OP_FIELDS, "category"),
-    Field(
-        "name", "text", "the instruction; `others` for those of a category that are not listed", "str", role=Role.NAME
-    ),
+    Field("name", "text", "the instruction; `others` for those of a category that are not listed", role=Role.NAME),
     *fields_named(OP_FIELDS, "occurrences", "self_us", "self_percent"),
-    Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
+    Field("framework_op", "text", "the op of the framework that it was made from", role=Role.LABEL),
     Field("total_us", "us", "time with what runs inside it"),
     Field("avg_us", "us", "total time by occurrences"),
     Field("avg_self_us", "us", "self time by occurrences"),
     Field("cumulative_self_percent", "percent", "self_percent added up to this row"),
     *fields_named(OP_FIELDS, "flops", "bytes", "gflop_per_s", "gib_per_s", "flop_per_byte"),
     *fields_named(OP_FIELDS, "compute_percent", "memory_percent", "bound_by"),
-    Field("source", "text", "the line of the program that asked for it", "str", role=Role.SOURCE),
+    Field("source", "text", "the line of the program that asked for it", role=Role.SOURCE),
     *fields_named(OP_FIELDS, "precision"),
     Field("rematerialized", "", "whether it computes again what was dropped to save memory", "bool"),
     Field("outside_compilation", "", "whether it hands data to or from the host in the middle of a program", "bool"),
-    Field("text", "text", "the instruction as XLA writes it", "str", role=Role.TEXT),
+    Field("text", "text", "the instruction as XLA writes it", role=Role.TEXT),
 )
 _PARTS = (
     Part("HLO ops", ("rank", "program", "category", "name", "occurrences", "self_us", "self_percent", "framework_op")),

@@ -224,8 +224,8 @@ _LEAST_RUNS = 10
 _SLOW = 90
 
 FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the kind of batch, the program, or `step`", "str", role=Role.NAME),
-    Field("source", "text", "how runs are known: `server`, `program` or `steps`", "str", role=Role.TERM),
+    Field("name", "text", "the kind of batch, the program, or `step`", role=Role.NAME),
+    Field("source", "text", "how runs are known: `server`, `program` or `steps`", role=Role.TERM),
     Field("runs", "count", "how many there are", "int"),
     Field("mean_ms", "ms", "mean latency"),
     Field("p50_ms", "ms", "median"),
@@ -241,15 +241,15 @@ FIELDS: tuple[Field, ...] = (
     Field("queue_ms", "ms", "mean wait of a run's first device work from its launch"),
 )
 DIFFERENCE_FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the kind of run", "str", role=Role.NAME),
-    Field("factor", "text", "what is compared", "str", role=Role.LABEL),
+    Field("name", "text", "the kind of run", role=Role.NAME),
+    Field("factor", "text", "what is compared", role=Role.LABEL),
     Field("others", "", "mean of the other runs"),
     Field("slow", "", "mean of slow runs"),
     Field("ratio", "", "slow by others"),
 )
 RUN_FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the kind of run", "str", role=Role.NAME),
-    Field("host", "text", "the host", "str", role=Role.HOST),
+    Field("name", "text", "the kind of run", role=Role.NAME),
+    Field("host", "text", "the host", role=Role.HOST),
     Field("start_ms", "ms", "when it starts", role=Role.INSTANT),
     Field("latency_ms", "ms", "how long it takes"),
     Field("requests", "count", "requests in it", "int"),
@@ -318,9 +318,6 @@ COMPARABLES = (
 )
 
 
-# -- one host ------------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     return Partial(origin_of(trace), [_kind(runs) for runs in find_runs(trace)])
@@ -332,9 +329,6 @@ def _kind(runs: Runs) -> RunsOfKind:
     columns += [[None if value < 0 else value for value in column.tolist()] for column in optional]
     listed = [Run(*values) for values in zip(*columns, strict=True)]
     return RunsOfKind(runs.source, runs.name, len(listed), listed[:MOST_RUNS])
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> InferenceReport:

@@ -32,19 +32,19 @@ OTHERS = "others"
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in its program's list, largest first", "int", role=Role.ORDINAL),
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
-    Field("buffer", "text", "the instruction that makes it, and which part of its result", "str", role=Role.NAME),
-    Field("kind", "text", "`parameter`, `output`, `constant`, `thread-local` or `temporary`", "str", role=Role.TERM),
-    Field("shape", "text", "its shape with layout", "str", role=Role.SHAPE),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
+    Field("buffer", "text", "the instruction that makes it, and which part of its result", role=Role.NAME),
+    Field("kind", "text", "`parameter`, `output`, `constant`, `thread-local` or `temporary`", role=Role.TERM),
+    Field("shape", "text", "its shape with layout", role=Role.SHAPE),
     Field("bytes", "bytes", "memory it takes at the peak"),
     Field("percent", "percent", "share of the program's peak"),
     Field("padding_bytes", "bytes", "of that, what its elements do not need; unknown without a shape"),
-    Field("opcode", "text", "what the instruction does", "str", role=Role.TYPE),
-    Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
-    Field("source", "text", "the line of the program that asked for it", "str", role=Role.SOURCE),
+    Field("opcode", "text", "what the instruction does", role=Role.TYPE),
+    Field("framework_op", "text", "the op of the framework that it was made from", role=Role.LABEL),
+    Field("source", "text", "the line of the program that asked for it", role=Role.SOURCE),
     Field("alive_from", "number", "place in the program's order from which it is alive", "int", role=Role.ORDINAL),
     Field("alive_to", "number", "place in the program's order to which it is alive", "int", role=Role.ORDINAL),
-    Field("would_free", "text", "`donation` or `rematerialization`, where that would free it", "str", role=Role.TERM),
+    Field("would_free", "text", "`donation` or `rematerialization`, where that would free it", role=Role.TERM),
 )
 _PARTS = (
     Part(
@@ -57,7 +57,7 @@ _PARTS = (
     ),
 )
 PROGRAM_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     Field("peak_bytes", "bytes", "main memory in use at the peak"),
     Field("parameter_bytes", "bytes", "arguments, those included whose memory a result takes"),
     Field("output_bytes", "bytes", "results with memory of their own"),
@@ -69,18 +69,18 @@ PROGRAM_FIELDS: tuple[Field, ...] = (
     Field("padding_bytes", "bytes", "padding of what is listed at the peak"),
     Field("aliased_bytes", "bytes", "arguments whose memory a result takes"),
     Field("donation_bytes", "bytes", "arguments that a result could take the place of"),
-    Field("peak_at", "text", "the instruction at which the peak is reached", "str", role=Role.LABEL),
+    Field("peak_at", "text", "the instruction at which the peak is reached", role=Role.LABEL),
     Field("other_spaces_bytes", "bytes", "memory elsewhere, such as the host's"),
 )
 POINT_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     Field("position", "number", "place in the program's order", "int", role=Role.ORDINAL),
     Field("bytes", "bytes", "memory in use; where places are drawn together, the most"),
 )
 GROUP_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
-    Field("by", "text", "`shape`, `op` or `source`", "str", role=Role.TERM),
-    Field("name", "text", "the shape, the op of the framework, or the line", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
+    Field("by", "text", "`shape`, `op` or `source`", role=Role.TERM),
+    Field("name", "text", "the shape, the op of the framework, or the line", role=Role.LABEL),
     Field("buffers", "count", "how many buffers", "int"),
     Field("bytes", "bytes", "memory they take at the peak"),
     Field("percent", "percent", "share of the program's peak"),
@@ -156,9 +156,6 @@ COMPARABLES = (
         empty="neither side has the buffer assignment of an XLA program",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -330,9 +327,6 @@ def _points(memory: Memory) -> tuple[list[int], list[int]]:
     live = memory.heap.live + memory.lasting_bytes
     bounds = np.unique(np.linspace(0, len(live), min(MOST_POINTS, len(live)) + 1).astype(np.int64))[:-1]
     return bounds.tolist(), np.maximum.reduceat(live, bounds).tolist()
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> MemoryViewerReport:

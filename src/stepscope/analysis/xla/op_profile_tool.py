@@ -120,7 +120,7 @@ __all__ = ["OpProfileReport", "Partial", "merge", "partial"]
 MOST_CHILDREN = 100  # of a node; the rest are one row
 
 FIELDS: tuple[Field, ...] = (
-    Field("tree", "text", "which tree: `program`, `category`, `scope` or `source`", "str", role=Role.TERM),
+    Field("tree", "text", "which tree: `program`, `category`, `scope` or `source`", role=Role.TERM),
     Field("id", "number", "number of the node", "int", role=Role.ORDINAL),
     Field("parent", "number", "number of the node above, unknown for the first of a tree", "int", role=Role.ORDINAL),
     Field("depth", "number", "how far below the first node of its tree it is", "int", role=Role.ORDINAL),
@@ -128,10 +128,9 @@ FIELDS: tuple[Field, ...] = (
         "kind",
         "text",
         "`root`, `program`, `category`, `phase`, `scope`, `file`, `line`, `op`, or `instruction` inside a fusion",
-        "str",
         role=Role.TERM,
     ),
-    Field("name", "text", "the node", "str", role=Role.NAME),
+    Field("name", "text", "the node", role=Role.NAME),
     Field("occurrences", "count", "how often its ops ran", "int"),
     Field("self_us", "us", "self time of all ops below"),
     Field("self_percent", "percent", "share of the time of all work of the devices"),

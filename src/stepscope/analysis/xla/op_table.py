@@ -28,7 +28,7 @@ TOTAL_FIELDS: tuple[Field, ...] = (
     Field("recorded_programs", "count", "programs whose instructions the capture holds", "int"),
 )
 PROGRAM_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     Field("runs", "count", "how often it ran, over all devices", "int"),
     Field("self_us", "us", "time of its ops"),
     Field("self_percent", "percent", "share of the time of all work"),
@@ -54,8 +54,8 @@ STEP_FIELDS: tuple[Field, ...] = (
 )
 
 DEVICE_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host", "str", role=Role.HOST),
-    Field("device", "text", "the device, as the table of devices calls it", "str", role=Role.PLACE),
+    Field("host", "text", "the host", role=Role.HOST),
+    Field("device", "text", "the device, as the table of devices calls it", role=Role.PLACE),
     Field("count", "count", "how many of these did work", "int"),
     Field("known", "", "whether its peaks are known", "bool"),
     Field("matrix_tflop_per_s", "TFLOP/s", "highest rate of matrix products in 16 bits"),
@@ -63,10 +63,10 @@ DEVICE_FIELDS: tuple[Field, ...] = (
     Field("memory_gb_per_s", "GB/s", "bandwidth of its main memory"),
     Field("link_gb_per_s", "GB/s", "bandwidth to other devices, both directions"),
     Field("ridge_flop_per_byte", "FLOP/byte", "intensity above which computing limits, and not memory"),
-    Field("source", "text", "where these figures come from", "str", role=Role.TEXT),
+    Field("source", "text", "where these figures come from", role=Role.TEXT),
 )
 OP_FIELDS: tuple[Field, ...] = (
-    Field("category", "text", "the opcode, of fusions their kind; the type of a framework's op", "str", role=Role.TYPE),
+    Field("category", "text", "the opcode, of fusions their kind; the type of a framework's op", role=Role.TYPE),
     Field("occurrences", "count", "how often it ran; all kernels of one run count once", "int", label="Count"),
     Field("self_us", "us", "self time on the devices: without what runs inside it"),
     Field("self_percent", "percent", "share of the time of all work of the devices"),
@@ -77,14 +77,8 @@ OP_FIELDS: tuple[Field, ...] = (
     Field("flop_per_byte", "FLOP/byte", "operational intensity: operations for each byte", label="Intensity"),
     Field("compute_percent", "percent", "share of the device's peak for its precision"),
     Field("memory_percent", "percent", "share of the device's memory bandwidth"),
-    Field(
-        "bound_by",
-        "text",
-        "`compute` or `memory`: the peak it is nearer to; unknown without both",
-        "str",
-        role=Role.TERM,
-    ),
-    Field("precision", "text", "element type of what it multiplies, else of its result", "str", role=Role.TYPE),
+    Field("bound_by", "text", "`compute` or `memory`: the peak it is nearer to; unknown without both", role=Role.TERM),
+    Field("precision", "text", "element type of what it multiplies, else of its result", role=Role.TYPE),
 )
 """The columns of an op and what it achieves, in every table of ops; `op_cells` fills them."""
 

@@ -147,12 +147,7 @@ def _find_annotated_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
 
 
 def _sum_ops(
-    trace: HostTrace,
-    pieces: I64,
-    group: I64,
-    run: I64 | None,
-    labels: list[tuple[str, str, str]],
-    costs: list[Cost],
+    trace: HostTrace, pieces: I64, group: I64, run: I64 | None, labels: list[tuple[str, str, str]], costs: list[Cost]
 ) -> list[FrameworkOp]:
     found, size = attribute(trace), len(labels)
     time = np.zeros(size, np.int64)
@@ -191,11 +186,11 @@ def _scale(amount: float | None, count: int) -> float | None:
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in the list: programs, then ops, each by time", "int", role=Role.ORDINAL),
-    Field("kind", "text", "`program` or `op`", "str", role=Role.TERM),
-    Field("program", "text", "the XLA program; unknown for ops of PyTorch and TensorFlow", "str", role=Role.LABEL),
+    Field("kind", "text", "`program` or `op`", role=Role.TERM),
+    Field("program", "text", "the XLA program; unknown for ops of PyTorch and TensorFlow", role=Role.LABEL),
     *fields_named(OP_FIELDS, "category"),
-    Field("name", "text", "the op; of XLA the instruction", "str", role=Role.NAME),
-    Field("shapes", "text", "the shapes of its inputs, where the framework recorded them", "str", role=Role.SHAPE),
+    Field("name", "text", "the op; of XLA the instruction", role=Role.NAME),
+    Field("shapes", "text", "the shapes of its inputs, where the framework recorded them", role=Role.SHAPE),
     *fields_named(OP_FIELDS, "occurrences", "self_us", "self_percent", "flops", "bytes", "gflop_per_s", "gib_per_s"),
     *fields_named(OP_FIELDS, "flop_per_byte", "precision", "bound_by", "compute_percent", "memory_percent"),
     Field("roof_gflop_per_s", "GFLOP/s", "the most that its intensity allows", label="Roof"),
@@ -211,9 +206,9 @@ _PARTS = (
     ),
 )
 ROOF_FIELDS: tuple[Field, ...] = (
-    Field("device", "text", "the device", "str", role=Role.PLACE),
-    Field("kind", "text", "`compute` or `memory`", "str", role=Role.TERM),
-    Field("name", "text", "precision and units, or the memory", "str", role=Role.LABEL),
+    Field("device", "text", "the device", role=Role.PLACE),
+    Field("kind", "text", "`compute` or `memory`", role=Role.TERM),
+    Field("name", "text", "precision and units, or the memory", role=Role.LABEL),
     Field("tflop_per_s", "TFLOP/s", "height of a compute roof", label="Peak"),
     Field("gb_per_s", "GB/s", "slope of a memory roof", label="Bandwidth"),
     Field("ridge_flop_per_byte", "FLOP/byte", "intensity where a compute roof meets main memory's", label="Ridge"),
@@ -256,17 +251,12 @@ COMPARABLES = (
 )
 
 
-# -- one host ------------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     xla, found = ops.partial(trace), attribute(trace)
     devices = device_facts(trace, found.rows) if len(found.rows) else xla.devices
     return Partial(xla, framework_ops(trace), devices, xla.busy_ps or int(found.time_ps.sum()))
 
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 _EMPTY = "no device work with a known cost: XLA programs state it, PyTorch records shapes with record_shapes=True"
 

@@ -88,8 +88,8 @@ def list_values(report: Any, shared: Iterable[str]) -> dict[str, Any]:
 def make_rows(fields: Iterable[Field], records: Sequence[Any], **given: Any) -> Table:
     """A row for each record, with a cell for each field.
 
-    A cell is the record's attribute of the field's name; for a field in `_us` or `_ms` else that in `_ps`, rounded.
-    An empty text is unknown.
+    A cell is the record's attribute of the field's name; for a field in `_us` or `_ms` else that in `_ps`, rounded;
+    for one in `_bytes` else that without it.  An empty text is unknown.
 
     Args:
         given: the other cells: the same for all rows, a list with one for each, or a function of the record.
@@ -112,6 +112,8 @@ def _make_column(field: Field, records: Sequence[Any], given: dict[str, Any]) ->
     if name in given:
         made = given[name]
         return map(made, records) if callable(made) else made if isinstance(made, list) else [made] * len(records)
+    if not hasattr(records[0], name):
+        name = name.removesuffix("_bytes")
     stem, unit = name[:-3], name[-3:]
     if unit in _ROUNDED and not hasattr(records[0], name):
         rounded = _ROUNDED[unit]

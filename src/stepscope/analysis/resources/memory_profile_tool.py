@@ -33,7 +33,7 @@ import numpy as np
 from stepscope.analysis.resources.allocations import allocations_of
 from stepscope.analysis.resources.counters import line_counters
 from stepscope.analysis.resources.memory_growth import Growth, Staying, growth_of_values
-from stepscope.analysis.resources.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Points, profile_memory, thin_out
+from stepscope.analysis.resources.memory_usage import MOST_POINTS, MemoryOfHost, Points, profile_memory, thin_out
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.remedies import ALLOCATIONS, remedy
@@ -50,8 +50,10 @@ from stepscope.report import (
     Row,
     Rows,
     Section,
+    Table,
     fields_named,
     make_row,
+    make_rows,
     percent,
     round_ms,
     size_text,
@@ -451,30 +453,12 @@ def _list_growth(partials: Sequence[Partial]) -> list[tuple[str, Growth]]:
 
 
 def _growth_cells(host: str, growth: Growth) -> Row:
-    return make_row(
-        GROWTH_FIELDS,
-        growth,
-        host=host,
-        bytes_per_step=round(growth.slope, 3),
-        first_bytes=growth.first,
-        last_bytes=growth.last,
-    )
+    return make_row(GROWTH_FIELDS, growth, host=host, bytes_per_step=round(growth.slope, 3))
 
 
-def _staying_cells(host: str, memory: str, row: Staying) -> dict[str, Cell]:
-    return {
-        "op": row.op,
-        "place": row.place,
-        "bytes_per_step": round(row.per_step, 3),
-        "allocated_bytes": row.allocated,
-        "allocations": row.allocations,
-        "steps": row.steps,
-        "region": row.region,
-        "dtype": row.data_type,
-        "shape": row.shape,
-        "memory": memory,
-        "host": host,
-    }
+def _staying_cells(host: str, memory: str, row: Staying) -> Row:
+    own = {"bytes_per_step": round(row.per_step, 3), "dtype": row.data_type}
+    return make_row(STAYING_FIELDS, row, memory=memory, host=host, **own)
 
 
 def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
@@ -489,24 +473,15 @@ def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
         "peak_heap_bytes": memory.peak_heap,
         "peak": _peak_cells(memory.peak),
         "timeline": _timeline_cells(timeline, thin_out(level, most).tolist()),
-        "breakdown": [_alive_cells(row) for row in memory.breakdown],
-        "purposes": _purpose_rows(memory),
+        "breakdown": list(make_rows(BREAKDOWN_FIELDS[:-2], memory.breakdown, dtype=lambda row: row.data_type)),
+        "purposes": list(_purpose_rows(memory)),
     }
 
 
-def _purpose_rows(memory: MemoryOfHost) -> list[dict[str, Cell]]:
-    in_use = memory.peak.in_use_at(0) if memory.peak.time_ps else None
-    return [
-        {
-            "purpose": row.purpose,
-            "layer": row.layer,
-            "line": row.line,
-            "allocated_bytes": row.allocated,
-            "percent": percent(row.allocated, in_use or 0),
-            "occurrences": row.occurrences,
-        }
-        for row in memory.held
-    ]
+def _purpose_rows(memory: MemoryOfHost) -> Table:
+    in_use = (memory.peak.in_use_at(0) or 0) if memory.peak.time_ps else 0
+    fields = PURPOSE_FIELDS[:-2]  # all but the memory and its host
+    return make_rows(fields, memory.held, percent=lambda row: percent(row.allocated, in_use))
 
 
 def _peak_cells(peak: Points) -> dict[str, Cell]:
@@ -545,18 +520,6 @@ def _state_columns(points: Points, rows: list[int]) -> dict[str, list[Cell]]:
         "free_bytes": [points.free[row] for row in rows],
         "reserved_bytes": [points.pool[row] for row in rows],
         "fragmentation_percent": [None if share is None else round(100.0 * share, 4) for share in fragmentation],
-    }
-
-
-def _alive_cells(row: Alive) -> dict[str, Cell]:
-    return {
-        "op": row.op,
-        "allocated_bytes": row.allocated,
-        "requested_bytes": row.requested,
-        "occurrences": row.occurrences,
-        "region": row.region,
-        "dtype": row.data_type,
-        "shape": row.shape,
     }
 
 

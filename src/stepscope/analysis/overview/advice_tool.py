@@ -155,7 +155,8 @@ def finish(report: AdviceReport, read: Read) -> AdviceReport:
     """The report with details from other tools; `read` returns a tool's report."""
     advised = advise(replace(report.context, read=read))
     warnings = tuple(dict.fromkeys((*report.warnings, *advised.warnings)))
-    return replace(report, rows=_rank_items(advised.items), items=advised.items, warnings=warnings)
+    verdict, items = advised.verdict.sentence, advised.items
+    return replace(report, rows=_rank_items(items), items=items, verdict=verdict, warnings=warnings)
 
 
 def _rank_items(items: Sequence[Advice]) -> tuple[dict[str, Any], ...]:

@@ -35,8 +35,8 @@ FIELDS: tuple[Field, ...] = (
         "str",
         Role.NAME,
     ),
-    Field("step_time_ms", "ms", "time from step to step, without recording cost where that is known"),
-    Field("predicted_step_time_ms", "ms", "time from step to step without the cause"),
+    Field("step_time_ms", "ms", "the median step, from its start to the start of the next: that of the account"),
+    Field("predicted_step_time_ms", "ms", "the same step without the cause"),
     Field("predicted_speedup", "ratio", "`step_time_ms` over `predicted_step_time_ms`; empty if unknown"),
     Field(
         "predicted_speedup_least",

@@ -117,14 +117,11 @@ def account_sentence(account: StepAccount | None) -> str | None:
     return cause_sentence(account, account.rows[0])
 
 
-def cause_sentence(account: StepAccount, row: AccountRow, step_ps: float = 0) -> str:
+def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     """What one cause of an account is spent on: `87.0 % of each step is input: ... (16 calls of 1.3 ms), while the GPU
     is idle`.
-
-    Args:
-        step_ps: how long a step takes; 0 for the step of the account.
     """
-    culprit, percent_of_step = row.culprit, 100.0 / (step_ps or account.step_ps)
+    culprit, percent_of_step = row.culprit, 100.0 / account.step_ps
     share = f"{percent_of_step * row.ps:.1f} % of {account.each_step} is {cause_words(row.cause)}"
     idle = _while_idle(account, row)
     if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -77,9 +78,13 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
 def _say_share(first: Advice, account: StepAccount) -> Advice:
     """The first advice with the share that the account gives the cause which it is about."""
     row = row_of_change(account, causes_of_class(first.kind))
-    if row is None or (sentence := share_sentence(account, row)) in first.evidence:
+    if row is None:
         return first
-    return replace(first, evidence=f"{sentence}; {first.evidence}")
+    sentence = share_sentence(account, row)
+    share, words = sentence.split(" ", 1)
+    counted = re.compile(rf"^[\d.]+ {re.escape(words)}\b")  # the same, as a rule counted it
+    found = counted.sub(f"{share} {words}", first.evidence)
+    return replace(first, evidence=found if counted.match(first.evidence) else f"{sentence}; {found}")
 
 
 def _scale_to_step(advice: Advice, step_ms: float) -> Advice:

@@ -17,6 +17,7 @@ from stepscope.analysis.input.loaders import outer_waits
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import main_function, pool_function
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
+from stepscope.analysis.trace.program_facts import op_threads_of
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
@@ -55,7 +56,8 @@ QUEUE_FIELDS: tuple[Field, ...] = (
     Field("busy_percent", "percent", "share of the time that the workers are busy, mean over workers"),
     Field(
         "useful_workers", "count",
-        "so many keep up with the loop if it never waited, and more gain nothing; each needs a core of its own", "int",
+        "so many keep up with the loop if it never waited, and more gain nothing; each needs a core of its own, so "
+        "it is empty where there are fewer cores: then preparing has to become cheaper", "int",
     ),
 )  # fmt: skip
 NO_QUEUE: dict[str, Cell] = {field.name: None for field in QUEUE_FIELDS}
@@ -90,12 +92,14 @@ class WorkersOfHost:
     Attributes:
         observed_ps: the observed time; waited_ps: for how much of it the loop waits for worker processes.
         batches: how many batches the loop took then.
+        cores: how many processors the program may use; None if the capture does not say.
     """
 
     workers: list[WorkerFacts]
     observed_ps: int
     waited_ps: int
     batches: int
+    cores: int | None = None
 
 
 def workers_of(trace: HostTrace) -> WorkersOfHost:
@@ -110,7 +114,7 @@ def workers_of(trace: HostTrace) -> WorkersOfHost:
         return WorkersOfHost(workers, 0, 0, 0)
     waiting = spans_of(trace, waits) & seen
     taken = int((seen.overlap_ps(trace.events.start_ps[waits], trace.events.start_ps[waits] + 1) > 0).sum())
-    return WorkersOfHost(workers, seen.total, waiting.total, taken)
+    return WorkersOfHost(workers, seen.total, waiting.total, taken, op_threads_of(trace).cores)
 
 
 def _waits_for_workers(name: str) -> bool:
@@ -178,8 +182,14 @@ def queue_figures(hosts: Sequence[WorkersOfHost]) -> dict[str, Cell]:
         "workers": len(host.workers),
         "prepare_ms": round_ms(each_ps),
         "busy_percent": round(mean_busy, 4),
-        "useful_workers": math.ceil(each_ps / free_ps) if free_ps > 0 else None,
+        "useful_workers": _useful_workers(each_ps, free_ps, host.cores),
     }
+
+
+def _useful_workers(each_ps: float, free_ps: float, cores: int | None) -> int | None:
+    """How many workers prepare batches as fast as the loop takes them; None if no number that fits the cores does."""
+    number = math.ceil(each_ps / free_ps) if free_ps > 0 else None
+    return None if number is None or (cores is not None and number > cores) else number
 
 
 def _waited_percent(host: WorkersOfHost) -> float:

@@ -78,8 +78,7 @@ def test_the_queue_of_a_loop_that_waits_for_its_workers_is_starved(profile, prog
 
     assert report["queue"]["state"] == "starved"
     assert report["queue"]["workers"] == 2
-    needed = report["queue"]["useful_workers"]  # empty where so many have no processor each
-    assert needed is None or 2 < needed <= len(os.sched_getaffinity(0))
+    assert report["queue"]["useful_workers"] > 2
     assert any("2 worker processes take" in line and "decode; the loop waits" in line for line in report["summary"])
 
 

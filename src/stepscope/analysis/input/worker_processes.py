@@ -56,8 +56,7 @@ QUEUE_FIELDS: tuple[Field, ...] = (
     Field("busy_percent", "percent", "share of the time that the workers are busy, mean over workers"),
     Field(
         "useful_workers", "count",
-        "so many keep up with the loop if it never waited, and more gain nothing; each needs a core of its own, so "
-        "it is empty where there are fewer cores: then preparing has to become cheaper", "int",
+        "so many keep up with the loop if it never waited, and more gain nothing; each needs a core of its own", "int",
     ),
 )  # fmt: skip
 NO_QUEUE: dict[str, Cell] = {field.name: None for field in QUEUE_FIELDS}
@@ -92,7 +91,7 @@ class WorkersOfHost:
     Attributes:
         observed_ps: the observed time; waited_ps: for how much of it the loop waits for worker processes.
         batches: how many batches the loop took then.
-        cores: how many processors the program may use; None if the capture does not say.
+        cores: how many the host has for the job; None if unknown.
     """
 
     workers: list[WorkerFacts]
@@ -182,14 +181,8 @@ def queue_figures(hosts: Sequence[WorkersOfHost]) -> dict[str, Cell]:
         "workers": len(host.workers),
         "prepare_ms": round_ms(each_ps),
         "busy_percent": round(mean_busy, 4),
-        "useful_workers": _useful_workers(each_ps, free_ps, host.cores),
+        "useful_workers": math.ceil(each_ps / free_ps) if free_ps > 0 else None,
     }
-
-
-def _useful_workers(each_ps: float, free_ps: float, cores: int | None) -> int | None:
-    """How many workers prepare batches as fast as the loop takes them; None if no number that fits the cores does."""
-    number = math.ceil(each_ps / free_ps) if free_ps > 0 else None
-    return None if number is None or (cores is not None and number > cores) else number
 
 
 def _waited_percent(host: WorkersOfHost) -> float:
@@ -214,8 +207,16 @@ def slow_function(hosts: Sequence[WorkersOfHost]) -> tuple[str, float] | None:
     return name, 100.0 * math.fsum(shares) / len(shares)
 
 
-def queue_sentence(queue: dict[str, Cell], slow: tuple[str, float] | None) -> str | None:
-    """The same in words; None if no workers were recorded."""
+def least_cores(hosts: Sequence[WorkersOfHost]) -> int | None:
+    """The cores of the host that has fewest; None if unknown."""
+    return min((host.cores for host in hosts if host.cores is not None), default=None)
+
+
+def queue_sentence(queue: dict[str, Cell], slow: tuple[str, float] | None, cores: int | None = None) -> str | None:
+    """The same in words; None if no workers were recorded.
+
+    Workers that compute need a core each, so that no number beyond the cores is recommended.
+    """
     if not queue["workers"]:
         return None
     where = f", {slow[1]:.0f} % of it in {slow[0]}" if slow else ""
@@ -226,5 +227,7 @@ def queue_sentence(queue: dict[str, Cell], slow: tuple[str, float] | None) -> st
     }.get(str(queue["state"]), "")
     number = queue["useful_workers"]
     enough = f"{number} would keep up with it" if number else ""
+    if isinstance(number, int) and cores is not None and number > cores:
+        enough = f"{number} would keep up with it, more than the {cores} cores carry: make each batch cheaper"
     text = f"{queue['workers']} worker processes take {queue['prepare_ms']:.1f} ms for a batch{where}"
     return "; ".join(part for part in (text, says, enough) if part)

@@ -685,6 +685,15 @@ def test_steps_that_compile_are_not_those_that_profiling_is_compared_with():
     assert (told["steps_before"], told["step_ms_before_high"]) == (3, 10)
 
 
+def test_a_first_step_of_unknown_length_counts_as_one_that_compiles():
+    lengths = cost.StepLengths()
+    lengths.note_unknown()
+    for duration_ms in (800, 10, 10, 10):
+        lengths.note(duration_ms * 10**6, recording=False)
+
+    assert lengths.facts()["steps_before"] == cost.FEWEST == 3
+
+
 def test_a_decorated_function_is_a_range_in_every_call(logdir):
     @profiler.Trace("fibonacci", kind="recursive")
     def fibonacci(n: int) -> int:

@@ -92,6 +92,7 @@ class CodeTrait(IntFlag):
     READS_FILE = auto()
     SLEEPS = auto()  # waits for something outside of the program, and uses no processor
     WAITS_FOR_DEVICE = auto()  # the only record of the wait
+    IMPORTS = auto()  # Python's own code that imports a module
 
 
 class InputTrait(IntFlag):

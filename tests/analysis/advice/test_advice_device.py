@@ -443,6 +443,14 @@ def test_recompilation_names_what_is_compiled_and_what_changes(first_step: str, 
     assert "; that happens once per step; " in item.evidence
 
 
+def test_recompilation_names_the_program_with_most_time_and_not_one_that_makes_a_batch() -> None:
+    makes_batch = Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "jit_arange"})
+    trace = draw("host main | M0--------M1--------\nhost main | WX---a----WX---a----", {**COMPILES, "W": makes_batch})
+    (item,) = said(trace)
+
+    assert item.evidence.endswith("; jit_move 2 times in total")
+
+
 TAKES = {
     "one changes": (["f32[8,4]", "f32[4]"], ["f32[9,4]", "f32[4]"]),
     "none changes": (["f32[8,4]"], ["f32[8,4]"]),

@@ -114,6 +114,11 @@ class DeviceFacts:
     syncs: int
     calls: list[Share]
 
+    def elapsed_ms(self, time_ps: int) -> float:
+        """Elapsed time per step of some work: what overlaps on several streams or devices adds up to more."""
+        shrunk = min(self.busy_ps / self.work_ps, 1.0) if self.work_ps else 1.0
+        return time_ps * shrunk / self.steps / 1e9
+
 
 def device_facts_of(trace: HostTrace) -> DeviceFacts | None:
     """The devices of a host; None without steps, or without device work in them."""

@@ -80,7 +80,7 @@ class FakeTracer:
 
     def stop(self):
         self.on_stop()
-        return SimpleNamespace(collect=lambda host: Collected(self.artifacts, self.error), close=lambda: None)
+        return SimpleNamespace(collect=lambda host, helper: Collected(self.artifacts, self.error), close=lambda: None)
 
     discard = stop
 

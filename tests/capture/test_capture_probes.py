@@ -105,6 +105,18 @@ def test_a_call_that_raises_is_recorded():
     assert python_calls_of(fails) == ["inner", "fails"]
 
 
+def test_what_recording_adds_is_told_by_the_number_of_calls(monkeypatch):
+    took = iter((30.0, 280.0))
+    monkeypatch.setattr(python_calls, "_time_calls", lambda: next(took))
+    tracer = python_calls.PythonTracer()
+    tracer.start(ProfilerOptions(), Clock())
+    for _ in range(4000):
+        inner()
+    tracer.stop()
+
+    assert tracer.cost_ms == pytest.approx(1.0, rel=0.01)
+
+
 def recorded_beside(thread_name):
     """What the tracer has of `outer` on a thread that begins after it."""
     tracer = python_calls.PythonTracer()

@@ -52,6 +52,7 @@ def test_what_was_taken_is_gone_and_calls_go_on() -> None:
     for _ in range(100):
         log.leave(CODES["f"])
 
+    assert log.calls == 200
     assert len(log) == len(log.take()[0]) == 100
     assert log.take() == ([], [], [])
     log.leave(CODES["f"])

@@ -284,6 +284,8 @@ class Capture:
             f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
         }
         lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
+        added = max((getattr(probe, "cost_ms", 0.0) for probe in self._probes), default=0.0)
+        pause |= {cost.PYTHON: added} if added else {}
         return self._lengths | collect_program_facts() | self.own_facts | pause | settings | lost
 
     def _collect_framework(self, host: str) -> Collected | None:

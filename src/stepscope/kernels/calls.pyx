@@ -54,9 +54,11 @@ cdef class CallLog:
 
     Attributes:
         recording: False ends the recording; the interpreter's hook then removes itself at its next call.
+        calls: how many started, kept or not.
     """
 
     cdef public bint recording
+    cdef readonly int64_t calls
     cdef object clock
     cdef bint reads_system
     cdef int64_t least_ns, most_depth
@@ -104,6 +106,7 @@ cdef class CallLog:
         return now_of_system() if self.reads_system else self.clock()
 
     cdef int open_call(self, PyObject* code) except -1:
+        self.calls += 1
         push(&self.code, <int64_t> code)
         push(&self.start, self.now())
         return 0

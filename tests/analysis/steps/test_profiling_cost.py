@@ -12,7 +12,9 @@ from browsing import profiled_trace, store_profile
 from werkzeug.test import Client
 
 import stepscope
+from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.cli.main import run
+from stepscope.model import EventKind, PlaneKind, TraceBuilder
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
 from stepscope.web.site import Site, SiteOptions
@@ -124,3 +126,15 @@ def test_the_page_is_told_it(profiled):
     answer = client.get(f"/api/sessions/{listed[0]['id']}/tools/overview").json
 
     assert answer["report"]["profiling_cost_percent"] == percent
+
+
+def test_without_steps_before_the_number_of_python_calls_tells_the_cost():
+    builder = TraceBuilder("host")
+    builder.framework = "python"
+    builder.plane("/stepscope:capture", stats={"python_calls_ms": 20.0})
+    builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main").event("f", 0, 120 * 10**9, EventKind.PYTHON_CALL)
+
+    cost = profiling_cost(builder.build())
+
+    assert cost is not None
+    assert cost.sentence() == "recording Python calls made the program 20.0 % slower, by their number"

@@ -19,7 +19,8 @@ class ProfilingCost:
     """Step durations before and inside a capture.
 
     Attributes:
-        ms_before, ms_inside: median duration.
+        ms_before, ms_inside: median duration; of all that was recorded where no step was counted, without and with what
+            recording Python calls added.
         steps_before, steps_inside: number of steps.
         spread_before, spread_inside: quartiles in ms; None if the profile does not hold them.
     """
@@ -47,6 +48,8 @@ class ProfilingCost:
 
     def sentence(self) -> str:
         """The result in words."""
+        if not self.steps_before:
+            return f"recording Python calls made the program {self.percent:.1f} % slower, by their number"
         than = f"than the {self.steps_before} before it (median {self.ms_before:.3g} ms)"
         if not self.is_clear:
             than += ", which is within their normal variation"
@@ -58,7 +61,11 @@ class ProfilingCost:
 def profiling_cost(trace: HostTrace) -> ProfilingCost | None:
     """The cost stored in the profile of one host; None if it was not measured."""
     stats = _capture_stats(trace)
-    before, inside = stats.get("step_ms_before"), stats.get("step_ms_inside")
+    before, inside, added = (stats.get(name) for name in ("step_ms_before", "step_ms_inside", "python_calls_ms"))
+    if before is None and isinstance(added, float) and trace.framework == "python":
+        begin, end = trace.span_ps()
+        whole = (end - begin) / 1e9
+        return ProfilingCost(whole - added, whole, 0, 0) if 0 < added < whole else None
     if not isinstance(before, float) or not isinstance(inside, float) or not (0 < before < inf and 0 < inside < inf):
         return None
     counts = _count(stats.get("steps_before")), _count(stats.get("steps_inside"))

@@ -9,9 +9,8 @@ import numpy as np
 from stepscope.analysis.account.causes import Cause, own_work_of_steps
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain
-from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_culprit
-from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Finding, Rule
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop_time import SEVERAL_STEPS
 from stepscope.analysis.workers.balance import balance, relieve_rank, side_by_side
@@ -19,6 +18,7 @@ from stepscope.errors import counted
 from stepscope.model.arrays import F64
 from stepscope.vocabulary.torch import machine_of
 
+_LEAST_PERCENT = 15.0  # of the step
 _MOSTLY = 0.5
 _MOSTLY_LAST = 0.7  # of the steps: two workers that take turns are each last in about half of them
 _MORE_WORK = 1.05  # times that of the others
@@ -26,14 +26,15 @@ _MORE_OPS = 1.05  # times the ops of the others: the slow worker has extra work
 _BESIDE_OPS = [Cause.PYTHON, Cause.CHECKPOINT, Cause.INPUT]  # work that is no op
 
 
-def _evaluate(context: Context, threshold: float) -> Advice | None:
+def _find(context: Context) -> Finding | None:
     working = [host for host in context.hosts if host.steps and _shows_its_work(context, host)]
     if len(working) < 2:
         return None
     slow = max(working, key=_busy_ms)
     others = [host for host in working if host is not slow]
-    behind = _busy_ms(slow) - _median([_busy_ms(host) for host in others])
-    if context.percent(behind) < threshold or not _is_mostly_last(slow, others):
+    usual_ms = _median([_busy_ms(host) for host in others])
+    behind = _busy_ms(slow) - usual_ms
+    if context.percent(behind) < _LEAST_PERCENT or not _is_mostly_last(slow, others):
         return None
     more_ms = _extra_by_cause_ms(slow, others)
     beside = float(more_ms[_BESIDE_OPS].sum()) >= _MOSTLY * behind
@@ -43,24 +44,19 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     gain = _foretell(working, slow, extra)
     if gain is None:
         return None
-    advised = _advise(gain, slow, others, extra)
-    return name_culprit(context, advised, *_causes_of_lag(more_ms), host=slow)
-
-
-def _advise(gain: Gain, slow: HostFacts, others: Sequence[HostFacts], extra: bool) -> Advice:
-    return gain.advice(
-        rule="straggler",
-        kind="straggler",
+    return Finding(
+        part_ms=behind,
+        gain=gain,
         title=f"Take work off {slow.host}",
         evidence=f"{slow.host} works {_busy_ms(slow):.2f} ms per step, the others"
-        f" {_median([_busy_ms(host) for host in others]):.2f} ms and then wait{_describe_work(slow, others, extra)}",
+        f" {usual_ms:.2f} ms and then wait{_describe_work(slow, others, extra)}",
+        parts=_causes_of_lag(more_ms),
+        host=slow,
         actions=(
             "evaluate, log and save rarely, or spread that work over all workers" if extra else
             "give every worker the same amount of data: equal batches, sequences of similar length",
             "check that machine for other programs, slow disks or a slow network",
         ),
-        tool="pod-viewer",
-        confidence=0.9,
         rows=tuple(Row("pod-viewer", host.host, round(_busy_ms(host), 3)) for host in (slow, *others)),
     )  # fmt: skip
 
@@ -164,4 +160,4 @@ def _ops_per_step(host: HostFacts) -> float:
     return host.device.kernels / host.device.steps if host.device else host.work.ops / max(host.work.steps, 1)
 
 
-RULE = Rule(id="straggler", threshold_percent=15.0, evaluate=_evaluate)
+RULE = Rule("straggler", _LEAST_PERCENT, kind="straggler", find=_find, tool="pod-viewer", confidence=0.9)

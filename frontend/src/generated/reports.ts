@@ -1069,6 +1069,16 @@ export interface Reports {
         percent: number | null;
       };
     };
+    lines: {
+      kind: "table";
+      fields: {
+        call_site: string | null;
+        calls: number | null;
+        host_self_us: number | null;
+        device_self_us: number | null;
+        percent: number | null;
+      };
+    };
   };
   "critical-path": {
     parts: {

@@ -204,7 +204,7 @@ function AdviceCards({ report }: { report: OverviewReport }) {
   const [recorded = null, ...ofOthers] = toExplain(report.advice, recordedStep(report));
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard advice={first} first recorded={recorded} />
+      <AdviceCard advice={first} first recorded={recorded} said={report.verdict_text} />
       {others.length > 0 && (
         <div class="advice-others">
           {others.slice(0, SHOWN_BESIDE).map((advice, index) => (

@@ -107,7 +107,13 @@ _PARTS = (
     ),
 )
 BY_KERNEL_FIELDS: tuple[Field, ...] = (
-    Field("kernel", "text", "the kernel's name; `others` for all kernels not listed", "str", role=Role.NAME),
+    Field(
+        "kernel",
+        "text",
+        "the kernel's name; `others` for those left out of a very long list",
+        "str",
+        role=Role.NAME,
+    ),
     Field("occurrences", "count", "its runs, for any op", "int", label="Count"),
     Field("total_us", "us", "its time on the devices"),
     Field("percent", "percent", "share of the time of all kernels"),
@@ -123,7 +129,6 @@ TENSOR_CORE_FIELDS: tuple[Field, ...] = (
         label="Eligible, not used",
     ),
 )
-TOP_KERNELS = 10
 
 
 @dataclass(frozen=True)
@@ -387,10 +392,8 @@ def _sum_by_kernel(
         entry[0] += row.count
         entry[1] += row.total_ps
     ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
-    rest = [sum(item[1][at] for item in ranked[TOP_KERNELS:]) for at in range(2)]
-    rest[0] += sum(part.left_out_count for part in partials)
-    rest[1] += sum(part.left_out_ps for part in partials)
-    shown = ranked[:TOP_KERNELS] + ([("others", rest)] if rest[0] else [])
+    rest = [sum(part.left_out_count for part in partials), sum(part.left_out_ps for part in partials)]
+    shown = ranked + ([("others", rest)] if rest[0] else [])
     return tuple(
         {"kernel": name, "occurrences": count, "total_us": round_us(ps), "percent": percent(ps, total)}
         for name, (count, ps) in shown

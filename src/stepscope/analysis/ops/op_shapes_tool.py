@@ -60,6 +60,10 @@ SITE_FIELDS: tuple[Field, ...] = (
     Field("call_site", "text", "the line of the program", "str", role=Role.SOURCE),
     *_TIME_FIELDS,
 )
+LINE_FIELDS: tuple[Field, ...] = (
+    Field("call_site", "text", "the line of the program; unknown for ops without one", "str", role=Role.SOURCE),
+    *fields_named(_TIME_FIELDS, "calls", "host_self_us", "device_self_us", "percent"),
+)
 _EMPTY = "no ops were recorded on the host: record with ProfilerOptions(host_tracer_level=2)"
 _NO_LINES = "no Python calls were recorded"
 
@@ -103,16 +107,18 @@ class OpShapesReport(Report):
 
     rows: tuple[dict[str, Cell], ...]
     call_sites: tuple[dict[str, Cell], ...]
+    lines: tuple[dict[str, Cell], ...]
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
-        return {"rows": list(self.rows), "call_sites": list(self.call_sites)}
+        return {"rows": list(self.rows), "call_sites": list(self.call_sites), "lines": list(self.lines)}
 
     def sections(self) -> Sequence[Section]:
-        """By shape, then by line."""
+        """By shape, then by line, with all ops of a line added up at the end."""
         return [
             Rows("rows", "Ops by shape of their inputs", SHAPE_FIELDS, self.rows, _EMPTY),
             Rows("call_sites", "Ops by line of the program", SITE_FIELDS, self.call_sites, _NO_LINES),
+            Rows("lines", "Lines of the program", LINE_FIELDS, self.lines, _NO_LINES),
         ]
 
 
@@ -237,6 +243,7 @@ def merge(partials: Sequence[Partial]) -> OpShapesReport:
         **header([part.origin for part in partials], _warnings(partials, shapes, sites)),
         rows=tuple(_shape_row(row, whole, bool(device)) for row in shapes),
         call_sites=tuple(_site_row(row, whole, bool(device)) for row in sites),
+        lines=tuple(_line_rows(sites, sum(part.host_ps for part in partials), device)),
     )
 
 
@@ -264,6 +271,25 @@ def _shape_row(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
 
 def _site_row(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
     return {"name": row.name, "call_site": row.first, **_cells(row, whole, on_device)}
+
+
+def _line_rows(sites: Sequence[OpGroup], host_ps: int, device_ps: int) -> Iterator[dict[str, Cell]]:
+    """The lines of the program with the self times of all their ops; last what no line is known of."""
+    lines = _merge_groups([replace(row, name="") for row in sites])
+    for row in lines:
+        yield _line_row(row.first, row.calls, row.host_self_ps, row.device_self_ps, device_ps or host_ps, device_ps > 0)
+    rest_host = host_ps - sum(row.host_self_ps for row in lines)
+    rest_device = device_ps - sum(row.device_self_ps for row in lines)
+    if lines and (rest_host > 0 or rest_device > 0):
+        yield _line_row(None, None, rest_host, rest_device, device_ps or host_ps, device_ps > 0)
+
+
+def _line_row(
+    site: str | None, calls: int | None, host_ps: int, device_ps: int, whole: int, on_device: bool
+) -> dict[str, Cell]:
+    share = percent(device_ps if on_device else host_ps, whole)
+    times: dict[str, Cell] = {"host_self_us": round_us(host_ps), "device_self_us": round_us(device_ps)}
+    return {"call_site": site, "calls": calls, **times, "percent": share}
 
 
 def _cells(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:

@@ -385,6 +385,11 @@ export interface Reports {
         occurrences: number | null;
         total_us: number | null;
         percent: number | null;
+        op: string | null;
+        avg_us: number | null;
+        min_us: number | null;
+        max_us: number | null;
+        uses_tensor_core: boolean | null;
       };
     };
     devices: {

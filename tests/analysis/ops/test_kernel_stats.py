@@ -249,7 +249,10 @@ def test_kernels_of_all_ops_are_all_listed() -> None:
 
     assert [row["kernel"] for row in found.by_kernel] == [*letters]
     assert sum(float(str(row["percent"])) for row in found.by_kernel) == pytest.approx(100, abs=0.01)
-    assert found.by_kernel[0] == {"kernel": "a", "occurrences": 2, "total_us": 4 * MS, "percent": 10.8108}
+    assert found.by_kernel[0] == {
+        **{"kernel": "a", "op": None, "occurrences": 2, "total_us": 4 * MS, "percent": 10.8108},
+        **{"avg_us": 2 * MS, "min_us": 1 * MS, "max_us": 3 * MS, "uses_tensor_core": None},
+    }
 
 
 def test_rows_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,8 @@ const COLUMNS = [
   ...["tensor_core_eligible", "registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim"],
 ];
 
+const OF_KERNELS = "kernel op occurrences total_us percent avg_us uses_tensor_core min_us max_us".split(" ");
+
 const TEXTS = { kernel: shortKernel };
 /** Characters of a kernel's name that a sentence has room for. */
 const IN_SENTENCE = 36;
@@ -89,6 +91,7 @@ function Kernels({ report, sections }: ToolAnswer<"kernel-stats", KernelReport>)
         heading="Kernels"
         main
         height="page"
+        columns={OF_KERNELS}
         texts={TEXTS}
       />
       <More title="By op and launch" note="the same kernels, apart by the op and the configuration" tables={["ops"]}>

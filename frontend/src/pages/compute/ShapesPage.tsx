@@ -54,12 +54,13 @@ function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> 
 
 /** The largest share in one sentence; empty where nothing ran on a device. */
 function largestSentence(rows: readonly Row[], by: "shape" | "line"): string {
-  const largest = [...rows].sort((a, b) => Number(b.device_self_us) - Number(a.device_self_us))[0];
+  const named = rows.filter((row) => by === "shape" || row.call_site);
+  const largest = [...named].sort((a, b) => Number(b.device_self_us) - Number(a.device_self_us))[0];
   if (!largest || typeof largest.percent !== "number" || !(Number(largest.device_self_us) > 0)) return "";
   if (by === "line") {
-    const known = rows.reduce((sum, row) => sum + (row.call_site ? Number(row.percent) : 0), 0);
-    const place = largest.call_site ? `\`${shortPath(String(largest.call_site))}\`` : "work without a recorded line";
-    return `${place} takes ${percent(largest.percent)} of the device time; a line is known for ${percent(known)}`;
+    const rest = rows.find((row) => !row.call_site);
+    const unknown = rest ? `; no line is recorded for ${percent(Number(rest.percent))}` : "";
+    return `\`${shortPath(String(largest.call_site))}\` takes ${percent(largest.percent)} of the device time${unknown}`;
   }
   const place = shapesText(String(largest.input_shapes ?? ""));
   const where = place && ` on ${place.includes("×") ? place : `shape ${place}`}`;
@@ -87,7 +88,11 @@ function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSectio
   const onDevice = rows.some((row) => Number(row.device_self_us) > 0);
   const measure = onDevice ? "device_self_us" : "host_self_us";
   const field = table.fields.find((each) => each.name === measure);
-  const largest = [...rows].sort((a, b) => Number(b[measure]) - Number(a[measure])).slice(0, MOST_BARS);
+  // What has no line is the last row, however long it is.
+  const isNamed = (row: Row) => Number(by === "shape" || Boolean(row.call_site));
+  const ranked = [...rows].sort((a, b) => isNamed(b) - isNamed(a) || Number(b[measure]) - Number(a[measure]));
+  const unnamed = ranked.filter((row) => !isNamed(row));
+  const largest = [...ranked.filter(isNamed).slice(0, MOST_BARS), ...unnamed];
   if (!field || !largest.length) return null;
   return (
     <Card

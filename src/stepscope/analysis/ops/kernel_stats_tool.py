@@ -117,6 +117,8 @@ BY_KERNEL_FIELDS: tuple[Field, ...] = (
     Field("occurrences", "count", "its runs, for any op", "int", label="Count"),
     Field("total_us", "us", "its time on the devices"),
     Field("percent", "percent", "share of the time of all kernels"),
+    Field("op", "text", "the op that it runs longest for; unknown if not recorded", "str", role=Role.NAME),
+    *fields_named(FIELDS, "avg_us", "min_us", "max_us", "uses_tensor_core"),
 )
 TENSOR_CORE_FIELDS: tuple[Field, ...] = (
     Field("uses_percent", "percent", "share of kernel time on tensor cores", label="On tensor cores"),
@@ -386,18 +388,28 @@ def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
 def _sum_by_kernel(
     rows: Sequence[tuple[str, KernelRow]], partials: Sequence[Partial], total: int
 ) -> tuple[dict[str, Cell], ...]:
-    sums: dict[str, list[int]] = {}
-    for name, row in rows:
-        entry = sums.setdefault(name, [0, 0])
-        entry[0] += row.count
-        entry[1] += row.total_ps
-    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
-    rest = [sum(part.left_out_count for part in partials), sum(part.left_out_ps for part in partials)]
-    shown = ranked + ([("others", rest)] if rest[0] else [])
-    return tuple(
-        {"kernel": name, "occurrences": count, "total_us": round_us(ps), "percent": percent(ps, total)}
-        for name, (count, ps) in shown
+    """The kernels whichever op launches them; each with the op that it runs longest for."""
+    sums: dict[str, KernelRow] = {}
+    for name, row in rows:  # the longest first
+        sums[name] = _sum(sums[name], row) if name in sums else row
+    ranked = sorted(sums.items(), key=lambda item: (-item[1].total_ps, item[0]))
+    rest = sum(part.left_out_count for part in partials), sum(part.left_out_ps for part in partials)
+    others = [_by_kernel_cells("others", *rest, total)] if rest[0] else []
+    return (
+        *(
+            _by_kernel_cells(name, row.count, row.total_ps, total)
+            | {"op": row.op, "min_us": round_us(row.min_ps), "max_us": round_us(row.max_ps)}
+            | {"uses_tensor_core": row.uses}
+            for name, row in ranked
+        ),
+        *others,
     )
+
+
+def _by_kernel_cells(name: str, count: int, ps: int, total: int) -> dict[str, Cell]:
+    known: dict[str, Cell] = {field.name: None for field in BY_KERNEL_FIELDS}
+    times = {"total_us": round_us(ps), "avg_us": round_us(ps / count)}
+    return known | times | {"kernel": name, "occurrences": count, "percent": percent(ps, total)}
 
 
 def _tensor_cores(rows: Sequence[KernelRow], total: int) -> dict[str, Cell]:

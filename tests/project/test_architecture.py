@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "engines": {"errors", "model", "kernels", "formats", "analysis", "cache", "children", "meanwhile", "shelf"},
     "switching": set(),
     "proof": {"errors"},
-    "capture": {"errors", "model", "formats", "kernels", "proof", "switching"},
+    "capture": {"errors", "model", "formats", "kernels", "children", "proof", "switching"},
     "autostart": {"capture"},
     "client": {"capture"},
     "server": {"capture"},

@@ -1,7 +1,5 @@
 """The process in which the hosts of a task are analysed, and how it is asked.
 
-    python -m stepscope.engines.child
-
 Work is done in such a process even on a cluster: see `stepscope.children`.
 """
 
@@ -137,7 +135,3 @@ def _cache_here(task: Task) -> CacheOptions:
     if folder is None or task.machine == socket.gethostname() or folder.is_dir():
         return task.cache
     return CacheOptions.from_environment()
-
-
-if __name__ == "__main__":
-    main()

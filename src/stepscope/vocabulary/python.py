@@ -115,6 +115,7 @@ NAMES: tuple[NameTable, ...] = (
     NameTable(rules=((CodeTrait.PART_OF_FUNCTION, r".* <(?:genexpr|listcomp|dictcomp|setcomp)>$"),)),
     NameTable(
         rules=(
+            (CodeTrait.IMPORTS, r"\$?<frozen importlib"),
             (
                 CodeTrait.READS_FILE,
                 r".*[ .](?:fromfile|open|readinto|readlines?|read|read_array\w*|imread|mmap|load)$"

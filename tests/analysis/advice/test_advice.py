@@ -982,13 +982,3 @@ def test_a_fresh_healthy_capture_has_no_advice_on_its_input(tf_healthy_capture: 
     advice = stepscope.load(tf_healthy_capture.logdir).overview().to_dict()["advice"]
 
     assert [item["class"] for item in advice if item["class"].startswith("input_")] == []
-
-
-def test_an_advice_that_counts_more_than_the_breakdown_s_input_says_so(bottleneck_captures: Path) -> None:
-    overview = stepscope.load(bottleneck_captures / "jax_table_argument" / "slow").overview().to_dict()
-
-    evidence = overview["advice"][0]["evidence"]
-    assert evidence.startswith(
-        "66.9 % of each step is copies: `jax_table_argument.py:35 step` (1 call of 31.93 ms); the breakdown"
-    )
-    assert "% as input (the copies themselves)" in evidence

@@ -33,6 +33,7 @@ from stepscope.analysis.input.worker_processes import FIELDS as WORKER_FIELDS
 from stepscope.analysis.input.worker_processes import (
     QUEUE_FIELDS,
     WorkersOfHost,
+    least_cores,
     queue_figures,
     queue_sentence,
     slow_function,
@@ -360,7 +361,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     framework = next((part.framework for part in partials if part.framework), "")
     workers = [part.workers for part in partials]
     queue = queue_figures(workers)
-    queued = queue_sentence(queue, slow_function(workers))
+    queued = queue_sentence(queue, slow_function(workers), least_cores(workers))
     summary = _summary(figures, breakdown, framework, ops, any(part.has_iterators for part in partials))
     return InputPipelineReport(
         hosts=tuple(part.host for part in hosts),

@@ -47,7 +47,7 @@ K = EventKind
 _STAND_INS = {
     K.TRACED_FUNCTION: "the traced functions that it called",
     K.ANNOTATION: "the ranges that the program named",
-    K.PYTHON_CALL: "the Python functions that it called",
+    K.PYTHON_CALL: "the Python functions that it ran",
 }
 
 FIELDS: tuple[Field, ...] = (

@@ -56,7 +56,7 @@ from stepscope.report import (
 Partial = HostPart
 
 MOST_REMEDIES = 3  # for missing data, in the summary
-_KNOWS_STAGES = "tf-data"  # the tool
+_KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow stage, or the function of the workers
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
@@ -552,13 +552,15 @@ def _verdict(partials: Sequence[Partial], account: StepAccount | None, has_steps
 def finish(report: OverviewReport, read: Read) -> OverviewReport:
     """The report, with what to record first, and the name of the slow input stage if the first advice is about one.
 
-    Of the tools that know details of advice only the one that knows the stages is read; `advice` reads the others.
+    Of the tools that know details of advice only the one that names the slow stage or function of an input pipeline is
+    read; `advice` reads the others.
     """
     if first := getattr(read("trust"), "first", ""):
         report = replace(report, record_first=first)
-    if not report.advice or report.advice[0].tool != _KNOWS_STAGES:
+    if not report.advice or report.advice[0].tool not in _KNOW_CULPRITS:
         return report
-    context = replace(report.context, read=cast(Read, lambda tool: read(tool) if tool == _KNOWS_STAGES else None))
+    knows = report.advice[0].tool
+    context = replace(report.context, read=cast(Read, lambda tool: read(tool) if tool == knows else None))
     return replace(report, advice=advise(context).items)
 
 

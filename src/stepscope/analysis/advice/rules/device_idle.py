@@ -12,6 +12,7 @@ from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.tensorflow import THREAD_MODE
 from stepscope.vocabulary.traits import CallTrait
 
 _MANY_KERNELS = 50.0  # per step: fewer do not keep a host busy
@@ -47,8 +48,7 @@ _LARGER: Actions = {
 }
 _GIVE_MORE = "Give each launch more to compute"
 _GATHER = "use larger batches, or accumulate gradients over fewer micro-batches"
-_THREAD_MODE = "TF_GPU_THREAD_MODE"
-_PRIVATE_THREADS = f"give launching its own threads, apart from the input's: {_THREAD_MODE}=gpu_private"
+_PRIVATE_THREADS = f"give launching its own threads, apart from the input's: {THREAD_MODE}=gpu_private"
 _SYNC: Actions = {
     "tensorflow": (
         "call .numpy() and print losses every N steps, not in every step",
@@ -107,8 +107,8 @@ def _find_launches(context: Context) -> Finding | None:
 
 
 def _has_thread_mode(context: Context) -> bool:
-    """Whether the program runs with a thread mode already, as far as the capture stored it."""
-    return any(_THREAD_MODE in host.settings for host in context.hosts)
+    """Whether the program runs with a thread mode already, as far as the capture shows it."""
+    return any(THREAD_MODE in host.settings for host in context.hosts)
 
 
 def _idle_percent(context: Context, device: DeviceFacts, idle_ms: float) -> float:

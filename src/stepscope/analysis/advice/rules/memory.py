@@ -10,13 +10,7 @@ from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
 from stepscope.analysis.advice.rules.device_work import HOLES, IN_PLACE
 from stepscope.analysis.facts.loop_events import Activity
-from stepscope.analysis.facts.work import WorkFacts
-from stepscope.vocabulary.lookup import name_has
-from stepscope.vocabulary.traits import OpTrait
 
-_FEW_PROGRAMS = 8.0  # a step
-_MANY_COPIES = 0.1  # of the computation
-_OF_COPIES = 0.7  # of the time in a program without a running op: the rest waits for something else
 _HOLES_PERCENT = 50.0  # of the free memory
 _HOLES_MATTER = 75.0  # percent of the capacity in use: from here on fragmentation can make an allocation fail
 _FULL_PERCENT, _EMPTY_PERCENT = 95.0, 30.0  # of the capacity
@@ -56,7 +50,7 @@ def _find_churn(context: Context) -> Finding | None:
     moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
     moves *= work.critical_path_share
     moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
-    moves += _release_ms(context, work, moves) + work.eager_moves_ps / work.steps / MS
+    moves += work.eager_moves_ps / work.steps / MS
     top = work.moves[0]
     return Finding(
         part_ms=moves,
@@ -69,22 +63,6 @@ def _find_churn(context: Context) -> Finding | None:
         rows=tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3]),
         intervals=context.intervals(Activity.OP) if context.framework == "pytorch" else (),
     )
-
-
-def _release_ms(context: Context, work: WorkFacts, moves: float) -> float:
-    """Time per step in which compiled programs allocate and free memory while nothing computes.
-
-    The share of the moves is counted.  Where XLA copies, most of the time is: it continues a large copy on other
-    threads after the op has ended.
-    """
-    if context.calls(Activity.PROGRAM) > _FEW_PROGRAMS:
-        return 0.0  # the time goes to the many starts
-    inside = context.part_ms(Activity.PROGRAM, Activity.WAIT)
-    if not inside or not moves:
-        return 0.0
-    share = moves / context.compute_ms
-    copies = share >= _MANY_COPIES and name_has(work.moves[0].name, OpTrait.COPIES_WHOLE)
-    return max(inside - context.compute_ms, 0.0) * (max(share, _OF_COPIES) if copies else share)
 
 
 def _find_capacity(context: Context) -> Finding | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Advice, Interval, Row
-from stepscope.analysis.advice.naming import has_line
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Activity
-from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _SEVERAL = 5  # steps
@@ -47,8 +46,8 @@ def _find_plain(context: Context) -> Finding | None:
         return None
     running = context.percent(context.part_ms(Activity.PYTHON, Activity.DISPATCH))
     running = min(running, 100.0 - 100.0 * context.cause_share("contention"))
-    gaps = (gap.name.lstrip("$") for gap in context.loop.gaps if gap.name)
-    name = context.hottest_python or next(gaps, "") or _name_sampled(context)
+    function = _function(context)
+    name = context.hottest_python or (function.name if function else "")
     if not name:
         return None
     return Finding(
@@ -76,11 +75,10 @@ def _describe_sleep(loop: LoopFacts) -> str:
     return f"; for {loop.python_sleeps_percent:.0f} % of that time the thread sleeps" if _is_asleep(loop) else ""
 
 
-def _name_sampled(context: Context) -> str:
-    """The function that samples of the stacks blame for the Python of the step; empty if they blame none."""
-    rows = context.account.rows if context.account else []
-    named = (row.culprit for row in rows if row.cause == "python" and row.culprit is not None)
-    return next((culprit.name for culprit in named if culprit.file is not None), "")
+def _function(context: Context) -> Culprit | None:
+    """The function of the program that most of the Python of the step is followed to; None if it is not known."""
+    row = context.pace.culprits.get("python") if context.pace else None
+    return row.culprit if row is not None and row.culprit is not None and row.culprit.file is not None else None
 
 
 _OUT_OF_PROGRAM: Actions = {
@@ -117,20 +115,18 @@ def _find_callbacks(context: Context) -> Finding | None:
 
 def _gaps(context: Context, loop: LoopFacts) -> Finding:
     idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _one_time_gap_ps(loop)) / MS
-    named = [gap for gap in loop.gaps if gap.name]
-    where = f", mostly in {named[0].name.lstrip('$')}" if named and not has_line(context, "python") else ""
-    hint = () if named or context.python_recorded else (_recording_hint(context),)
-    rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
+    function = _function(context)
+    row = [Row("op-stats", "{1}:{2} {0}".format(*function.place), round(function.ps / MS, 3))] if function else ()
     return Finding(
         part_ms=idle,
-        evidence=f"for {context.percent(idle):.1f} % of each step Python runs and nothing computes{where}"
+        evidence=f"for {context.percent(idle):.1f} % of each step Python runs and nothing computes"
         + _describe_sleep(loop),
         change="python" if context.has_device else "python_gaps",
         without="Python while nothing computes",
         parts=("python",),
-        actions=(*_inspect_action(rows), *([_WAITS] if _is_asleep(loop) else []), *_ACTIONS, *hint),
-        confidence=0.8 if named else 0.6,
-        rows=tuple(rows),
+        actions=(*([_WAITS] if _is_asleep(loop) else []), *_ACTIONS),
+        confidence=0.8 if function else 0.6,
+        rows=tuple(row),
         intervals=_name_intervals(context.intervals(Activity.PYTHON)),
     )
 
@@ -146,16 +142,12 @@ def _name_function(context: Context, advice: Advice) -> Advice:
     inside = f", mostly in {culprit.inside}" if culprit.inside else ""
     what = place if culprit.name == CODE_OF_MODULE else f"{culprit.name} ({place})"
     first = f"look at {what}: {culprit.ps / MS:.2f} ms of the step{calls}{inside}"
-    actions = (first, *(action for action in advice.actions if not action.startswith("look at ")))
+    actions = (first, *advice.actions)
     is_most = advice.part_ms is not None and culprit.ps / MS >= _MOST_OF * advice.part_ms
     title = f"Make {culprit.name} faster or call it less often: nothing computes while it runs"
     if culprit.name == CODE_OF_MODULE:
         title = f"Make the code at {place} faster or run it less often: nothing computes while it runs"
     return replace(advice, actions=actions, title=title if is_most else advice.title)
-
-
-def _recording_hint(context: Context) -> str:
-    return f"to see what runs there, {remedy(PYTHON_CALLS, context.framework)}"
 
 
 def _one_time_gap_ps(loop: LoopFacts) -> int:
@@ -167,10 +159,6 @@ def _one_time_gap_ps(loop: LoopFacts) -> int:
 
 def _name_intervals(places: tuple[Interval, ...]) -> tuple[Interval, ...]:
     return tuple(place if place.name else replace(place, name="Python") for place in places)
-
-
-def _inspect_action(rows: list[Row]) -> tuple[str, ...]:
-    return tuple(f"look at {row.key.lstrip('$')}: {row.value_ms:.2f} ms per step" for row in rows[:1])
 
 
 def _find_between_steps(context: Context) -> Finding | None:

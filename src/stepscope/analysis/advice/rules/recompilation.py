@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Activity
@@ -31,22 +31,15 @@ _ACTIONS: Actions = {
 }
 
 
-_WORTH_SAYING = 5.0  # percent of the step
-
-
 def _find(context: Context) -> Finding | None:
     compiling = context.part_ms(Activity.COMPILE)
     if not compiling:
         return None
-    # The first run of a new program is slow too: it is instantiated, its graph is optimized, its caches are cold.
-    around = context.part_ms(Activity.PROGRAM, Activity.RUNTIME, Activity.DISPATCH, Activity.WAIT)
-    beside = max(around - context.compute_ms, 0.0) + _first_runs_ms(context)
     share = context.percent(compiling)
     return Finding(
-        part_ms=compiling + beside,
-        percent=share,
+        part_ms=compiling,
         evidence=f"{share:.1f} % of each step is spent tracing or compiling programs"
-        f"{_describe_first_runs(context, beside)}{_describe_frequency(context.calls(Activity.COMPILE))}"
+        f"{_describe_frequency(context.calls(Activity.COMPILE))}"
         f"{_describe_change(context)}",
         change="compile" if context.has_device else "compiling",
         without="tracing, compiling and starting new programs",
@@ -57,22 +50,11 @@ def _find(context: Context) -> Finding | None:
     )
 
 
-def _describe_first_runs(context: Context, time_ms: float) -> str:
-    """The share of starting and first running new programs, if it is large."""
-    share = context.percent(time_ms)
-    return f", and {share:.1f} % starting and first running them" if share >= _WORTH_SAYING else ""
-
-
 def _describe_frequency(times: float) -> str:
     """How often it happens per step; empty if the count is unknown."""
     if not times:
         return ""
     return "; that happens once per step" if round(times, 1) == 1.0 else f"; that happens {times:.1f} times per step"
-
-
-def _first_runs_ms(context: Context) -> float:
-    work = context.work
-    return work.first_runs_ps / max(work.steps, 1) / MS if work else 0.0
 
 
 def _describe_change(context: Context) -> str:

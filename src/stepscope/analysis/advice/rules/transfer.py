@@ -9,7 +9,6 @@ from stepscope.analysis.facts.loop_events import Activity
 from stepscope.vocabulary.traits import OpTrait
 
 _LEAST_PERCENT = 10.0  # of the step
-_MEASURABLE_PERCENT = 1.0  # a smaller difference needs no explanation
 
 _ACTIONS: Actions = {
     "tensorflow": (
@@ -42,7 +41,6 @@ def _find(context: Context) -> Finding | None:
         part_ms=copies + casts,
         least_percent=context.input_threshold(_LEAST_PERCENT),
         share=f"{share:.1f} % of each step is spent {what}",
-        evidence=_explain_breakdown(context, share),
         change="copies_in" if context.has_device else on_host,
         without="copying data in",
         parts=(counted, "copy"),
@@ -61,17 +59,6 @@ def _are_pageable(context: Context, copies: float) -> bool:
     """Whether most of it is copies from pageable memory, which have their own rule."""
     device = context.device
     return device is not None and 2 * device.exposed_pageable_ps / device.steps / MS >= copies
-
-
-def _explain_breakdown(context: Context, share: float) -> str:
-    """Explains why the step breakdown shows less input: it counts only the calls that copy."""
-    counted = context.shares.get("input", 0.0)
-    if context.has_device or context.loop is None or counted >= share - _MEASURABLE_PERCENT:
-        return ""
-    return (
-        f"the breakdown counts {counted:.1f} % as input (the copies themselves) and the rest as host compute"
-        " (creating the data and freeing its memory)"
-    )
 
 
 def _casts_ms(context: Context) -> float:

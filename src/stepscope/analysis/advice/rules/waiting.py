@@ -106,6 +106,12 @@ _OWN_THREADS = (
     " dataset.with_options(options)"
 )
 
+_SOME_WORKERS = "num_workers=4 or more"
+_LOADER_OF_INFERENCE = (
+    f"if one DataLoader feeds many calls of the model: DataLoader({_SOME_WORKERS}, persistent_workers=True); a pipeline"
+    " that makes a loader for each call gains nothing from workers"
+)
+
 # An action whose calls all occur in tf-data's suggestion for a stage says the same as that suggestion.
 _CALLS = (".map(fn, num_parallel_calls", "batch first", ".cache()", ".interleave(", ".prefetch(", "PyDataset(", "pack")
 _READY = ("Prefetch", "Root")  # stages without a remedy: nothing slow was recorded behind them
@@ -359,7 +365,18 @@ def _cache_action(context: Context, kind: str) -> tuple[str, ...]:
 
 def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
     """The actions for the library that prepares the input: tf.data serves programs of any framework."""
-    return actions_for("tensorflow" if _feed(context).has_iterators else context.framework, _ACTIONS[kind])
+    actions = _ACTIONS[kind]
+    if _feed(context).has_iterators:
+        return actions_for("tensorflow", actions)
+    if context.framework == "pytorch" and context.has_device and context.work and not context.work.backward_passes:
+        return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
+    cores = context.pace.op_threads.cores if context.pace else None
+    return tuple(_fit_workers(action, cores) for action in actions_for(context.framework, actions))
+
+
+def _fit_workers(action: str, cores: int | None) -> str:
+    """An action with no more workers than there are processors."""
+    return action.replace(_SOME_WORKERS, f"num_workers={cores}") if cores is not None and cores < 4 else action
 
 
 def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> tuple[str, ...]:

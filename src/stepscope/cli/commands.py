@@ -27,6 +27,7 @@ from stepscope.cli.options import (
     STEPS,
     TOP,
     WHERE,
+    WHY,
     OutputFormat,
     ToolRequest,
     stdout_if_dash,
@@ -75,10 +76,21 @@ def summary(
         OutputFormat, typer.Option("--format", help="table: the ten lines; any other format: the whole overview.")
     ] = OutputFormat.TABLE,
     output: Output = None,
+    why: Annotated[bool, parameter(WHY)] = False,
 ) -> None:
     """Shows ten lines: the verdict, where the step time goes, the top ops, the first advice."""
-    paths = tuple(more or ())
-    show(ToolRequest(tool=SUMMARY, path=path, more=paths, run=run, host=host, steps=steps, form=form, output=output))
+    request = ToolRequest(
+        tool=SUMMARY,
+        path=path,
+        more=tuple(more or ()),
+        run=run,
+        host=host,
+        steps=steps,
+        form=form,
+        output=output,
+        why=why,
+    )
+    show(request)
 
 
 def _register_tool(tool: Tool, app: typer.Typer) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stepscope.capture import cost, files, ranges, report, tracers
+from stepscope.capture.aside import Helper
 from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_clock import measure_jump_ns
@@ -79,11 +80,13 @@ class Capture:
         self._thread = threading.get_ident()
         self._spool: Spool | None = None
         self._recording: Recording | None = None
+        self._helper = Helper()
         self._flusher = Ticker("flush", _LOOK_S, self._look)
         self._flush_lock = threading.Lock()
         self._flushed_ns = self._start_ns = self._start_unix_ns = self._jump_ns = 0
         self._warned = self._warned_of_limit = False
         self._end_early: EndEarly | None = None
+        self._lengths: dict[str, StatValue] = {}
 
     # -- start -------------------------------------------------------------------------------------------------------
 
@@ -240,6 +243,7 @@ class Capture:
         """Ends Stepscope's own tracers, which takes almost no time."""
         ranges.end_open_step()
         ranges.route(None, released=self.released)
+        self._lengths = cost.LENGTHS.facts()  # before files are written: steps go on meanwhile
         clock_ns, unix_ns = read_two_clocks()
         self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
         for probe in self._probes:
@@ -271,7 +275,7 @@ class Capture:
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
         framework = self._collect_framework(host)
-        return assemble_profile(self._spool.finish(self._clock()), framework, host, self._jump_ns)
+        return assemble_profile(self._spool, self._clock(), framework, host, self._helper, self._jump_ns)
 
     def _facts(self) -> dict[str, StatValue]:
         held_s = getattr(self._recording, "held_s", None)
@@ -280,13 +284,13 @@ class Capture:
             f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
         }
         lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
-        return cost.LENGTHS.facts() | collect_program_facts() | self.own_facts | pause | settings | lost
+        return self._lengths | collect_program_facts() | self.own_facts | pause | settings | lost
 
     def _collect_framework(self, host: str) -> Collected | None:
         if self._recording is None:
             return None
         try:
-            return self._recording.collect(host)
+            return self._recording.collect(host, self._helper)
         except Exception as error:  # what Stepscope recorded itself is not lost
             return Collected((), report.translate_error(error, "collecting the framework's profile"))
 
@@ -299,6 +303,7 @@ class Capture:
             self.target.release()
 
     def _close_recording(self) -> None:
+        self._helper.close()
         if self._recording is not None:
             try:
                 self._recording.close()

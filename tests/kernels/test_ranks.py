@@ -104,7 +104,7 @@ def test_a_meeting_starts_when_the_last_of_its_ranks_has_come():
     def meet(*counts: int) -> tuple[list[int], list[int]]:
         kernels.ranks.meet(
             np.array([0, 1], np.int32), np.array([0, 2, 4], np.int64), np.array([0, 2, 1, 3], np.int32),
-            np.array(counts, np.uint8), into, source, weight, np.array([10, 20], np.int64), arrival, done,
+            np.array(counts, np.uint8), into, source, weight, np.array([10, 10, 20, 20], np.int64), arrival, done,
         )  # fmt: skip
         return arrival.tolist(), done.tolist()
 

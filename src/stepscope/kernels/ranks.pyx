@@ -220,7 +220,7 @@ def meet(
     const int64_t[::1] into, const int32_t[::1] source, const int64_t[::1] weight, const int64_t[::1] length,
     int64_t[::1] arrival, int64_t[::1] done,
 ):
-    """Replays the meetings of all ranks: each is done so long after its ranks have come.
+    """Replays the meetings of all ranks: each is done so long after each of its ranks has come.
 
     Args:
         order: int32 of shape (meetings,), every meeting after all that it waits for.
@@ -230,7 +230,7 @@ def meet(
         into: int64 of shape (rows + 1,), where the ways to each arrival are.
         source, weight: int32 and int64 of shape (ways,), the meeting that each comes from, -1 for none, and its length
             in ps.
-        length: int64 of shape (meetings,), ps.
+        length: int64 of shape (n,), ps, how long after each arrival a meeting is done at the earliest.
         arrival: int64 of shape (rows,), receives the times in ps; done: int64 of shape (meetings,).
     """
     cdef int64_t at, place, way, moment, here, latest, counted
@@ -252,5 +252,5 @@ def meet(
             for place in range(first[meeting], first[meeting + 1]):
                 each = row[place]
                 if counts[each] or not counted:
-                    latest = max(latest, arrival[each])
-            done[meeting] = latest + length[meeting]
+                    latest = max(latest, arrival[each] + length[place])
+            done[meeting] = latest

@@ -22,7 +22,14 @@ def asked(folder: Path, job: Job) -> tuple[DistributedReport, dict[str, object]]
 
 @pytest.mark.parametrize(
     ("fault", "cause"),
-    [("stages", "unequal_stages"), ("machine", "slow_machine"), ("sequences", "sequence_lengths")],
+    [
+        ("stages", "unequal_stages"),
+        ("machine", "slow_machine"),
+        ("sequences", "sequence_lengths"),
+        ("garbage", "garbage_collection"),
+        ("link", "slow_link"),
+        ("input", "late_input"),
+    ],
 )
 def test_a_planted_fault_is_named_and_the_slowdown_is_the_true_one(tmp_path: Path, fault: str, cause: str) -> None:
     report, truth = asked(tmp_path, Job(steps=3, microbatches=4, fault=fault))

@@ -2,7 +2,8 @@
 Using What-if Analysis", OSDI 2025), answered by joint replays.
 
 With equal work each op of a kind takes as long as the mean of its kind over all ranks in its step, each transfer as
-long as the median of its kind.  The slowdown of a job is how many times as long its steps are as with equal work.  The
+long as the median of its kind.  Threads of the host, of which the study knows nothing, take as long as on the usual
+rank: ranks can share the work of devices, but not a pause or a slow disk.  The slowdown of a job is how many times as long its steps are as with equal work.  The
 slowdown of a worker, a stage, a replica or a kind is the same where all but its own work is equal.  What a part
 explains is the share of the whole gain that equal work of this part alone gives; it may be more than all of it, where
 other work is shorter than the mean.
@@ -19,7 +20,7 @@ import numpy as np
 
 from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, Schedule, schedule_of
 from stepscope.analysis.workers.layout import Layout
-from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED_WORK
+from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, ON_DEVICE
 from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
 
@@ -200,8 +201,7 @@ def mean_work(rows: Rows, layout: Layout, here: I64) -> F64:
     count = np.bincount(slot, minlength=ranks * steps)
     total = np.bincount(slot, weights=rows.work_ps[here], minlength=ranks * steps).reshape(ranks, steps)
     takes_part = count.reshape(ranks, steps).any(axis=1)
-    # Threads pause now and then, on a few ranks: the usual rank does not.
-    mean = total[takes_part].mean(axis=0) if name in SHARED_WORK else np.full(steps, np.median(total))
+    mean = total[takes_part].mean(axis=0) if name in ON_DEVICE else np.full(steps, np.median(total))
     order = np.argsort(slot, kind="stable")
     place = np.empty(len(here), np.int64)
     place[order] = np.arange(len(here)) - np.repeat(np.cumsum(count) - count, count)
@@ -209,7 +209,19 @@ def mean_work(rows: Rows, layout: Layout, here: I64) -> F64:
         place[(layout.stage >= 0)[rows.rank[here]]] = 0
     profile = count[slot] * (int(count.max()) + 1) + place
     usual = np.bincount(profile, weights=rows.work_ps[here]) / np.maximum(np.bincount(profile), 1)
-    shape = usual[profile]
+    stage = layout.stage[rows.rank[here]]
+    is_cut_otherwise = count[slot] != _usual_count(count.reshape(ranks, steps), layout)[stage]
+    shape = np.where(is_cut_otherwise, rows.work_ps[here], usual[profile])
     whole = np.bincount(slot, weights=shape, minlength=ranks * steps)
     found: F64 = shape * mean[rows.step[here]] / np.maximum(whole[slot], 1.0)
+    return found
+
+
+def _usual_count(count: I64, layout: Layout) -> I64:
+    """How many pieces of work most ranks of each stage have in a step: int64 of shape (stages + 1,), the last one for
+    ranks without a stage."""
+    found = np.zeros(layout.stages + 1, np.int64)
+    for stage in distinct(layout.stage).tolist():
+        pieces, times = np.unique(count[layout.stage == stage], return_counts=True)
+        found[stage] = pieces[int(times.argmax())]
     return found

@@ -202,7 +202,7 @@ def _of_links(job: Job, transfers: Mask) -> Iterator[Culprit]:
 def _partners(job: Job, some: I64) -> tuple[list[int], list[tuple[int, ...]]]:
     """Rows with the ranks that meet in each."""
     graph = job.graph
-    row, of = graph.arrivals()
+    row, of, _ = graph.arrivals()
     rank = graph.rank_of_rows()
     first = np.searchsorted(of, np.arange(graph.meetings + 1))
     found = [

@@ -24,7 +24,6 @@ OF_MICROBATCHES = ("forward", "backward")
 ON_DEVICE = frozenset({*PASSES, _COMPUTES, "copy"})
 INPUT = "input"
 BATCH = "batch"  # made by worker processes, which are not in the trace
-SHARED_WORK = ON_DEVICE | {INPUT}  # what ranks could share; the rest are pauses and calls of threads
 
 
 def kinds_of_nodes(model: StepModel) -> tuple[tuple[str, ...], I64]:

@@ -47,3 +47,21 @@ def test_on_a_healthy_job_nothing_is_named(tmp_path: Path) -> None:
 
     assert (report.causes, report.slowest_rank) == ((), None)
     assert all(row["waiting_percent"] <= 100 for row in report.rows)
+
+
+@pytest.mark.parametrize(("fault", "said"), [("machine", "node006_4006"), ("stages", "the last pipeline stage")])
+def test_every_face_names_the_same_and_the_same_gain(tmp_path: Path, fault: str, said: str) -> None:
+    report, _ = asked(tmp_path, Job(steps=3, microbatches=4, slowdown=1.6, fault=fault))
+    profile = stepscope.load(tmp_path)
+    pods, advised = profile.report("pod-viewer").to_dict(), profile.report("advice").to_dict()["advice"]
+    gain = f"with equal work the job would be {report.slowdown:.2f}x as fast"
+
+    [sentence] = pods["findings"]
+    assert sentence.startswith(said)
+    assert gain in sentence
+    assert gain in report.findings[0]
+    straggler = next(item for item in advised if item["class"] == "straggler")
+    assert straggler["predicted_speedup"] == pytest.approx(report.slowdown, abs=0.006)
+    balanced = profile.whatif(balance="ranks").to_dict()
+    assert balanced["predicted_speedup"] == pytest.approx(report.slowdown, abs=0.006)
+    assert sentence in balanced["reasoning"]

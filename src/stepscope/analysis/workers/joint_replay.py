@@ -3,8 +3,9 @@ send and its receive.
 
 Each rank's graph is contracted to its meetings.  What a collective takes by itself is its shortest length on any rank:
 that of the rank which came last and waited for nobody.  A kernel that sends and receives at once waits for all of its
-partners, with each of which its transfer takes a time of its own, but these do not wait for each other.  Clocks of ranks are not compared: the replays of the single ranks are
-laid side by side so that their first common meetings end together.
+partners, with each of which its transfer takes a time of its own, but these do not wait for each other.  Clocks of
+ranks are not compared: the replays of the single ranks are laid side by side so that their first common meetings end
+together.
 """
 
 from __future__ import annotations
@@ -143,8 +144,14 @@ class JointGraph:
         apart = np.isin(self.meeting, meetings)
         meeting, common = _renumber(np.where(apart, -1, self.meeting).astype(np.int64))
         kept = ~(apart[self.also_row] | apart[self.also_for])
-        row, waits, share = (column[kept] for column in (self.also_row, self.also_for, self.also_share))
-        return replace(self, meeting=meeting, common=common, also_row=row, also_for=waits, also_share=share)
+        return replace(
+            self,
+            meeting=meeting,
+            common=common,
+            also_row=self.also_row[kept],
+            also_for=self.also_for[kept],
+            also_share=self.also_share[kept],
+        )
 
 
 @dataclass(frozen=True)
@@ -217,22 +224,18 @@ class Schedule:
     of: I64
     share: F64
 
-    def replay(self, length_ps: I64 | None = None, without: int | None = None) -> JointReplay:
+    def replay(self, length_ps: I64 | None = None) -> JointReplay:
         """Replays all ranks.
 
         Args:
             length_ps: int64 of shape (rows,), how long each rank's meetings and works take by themselves; None for as
                 long as recorded.
-            without: a rank that no other one waits for.
         """
         graph, ways = self.graph, self.ways
         length = self._after_arrival(self.own_ps if length_ps is None else length_ps)
-        counts = np.ones(len(graph.meeting), np.uint8)
-        if without is not None:
-            counts[graph.first_row[without] : graph.first_row[without + 1]] = 0
-        arrival, done = np.empty(len(counts), np.int64), np.empty(graph.meetings, np.int64)
+        arrival, done = np.empty(len(graph.meeting), np.int64), np.empty(graph.meetings, np.int64)
         kernels.ranks.meet(
-            self.order, self.first, self.row, counts, ways.into, ways.source, ways.weight_ps, length, arrival, done
+            self.order, self.first, self.row, ways.into, ways.source, ways.weight_ps, length, arrival, done
         )
         done = done[graph.meeting]
         step_ps = tuple(
@@ -274,13 +277,9 @@ def schedule_of(graph: JointGraph, contractions: Sequence[Contraction] | None = 
     return Schedule(graph, ways, _sort_meetings(graph, ways)[0], first, row.astype(np.int32), of, share)
 
 
-def replay_together(
-    graph: JointGraph,
-    contractions: Sequence[Contraction] | None = None,
-    without: int | None = None,
-) -> JointReplay:
+def replay_together(graph: JointGraph, contractions: Sequence[Contraction] | None = None) -> JointReplay:
     """Replays all ranks once; see `schedule_of` and `Schedule.replay`."""
-    return schedule_of(graph, contractions).replay(None, without)
+    return schedule_of(graph, contractions).replay()
 
 
 def meeting_lengths(graph: JointGraph) -> list[I64]:

@@ -6,7 +6,8 @@ spawning runs the user's main module again.
 
 A message is eight bytes with its length and then as many bytes; questions come on stdin, answers go to stdout.  The
 process ends when its stdin is closed, so it does not outlive the one that started it.  What it is asked and what it
-answers is the business of its module: `engines/child.py` analyses hosts, `sql/worker.py` answers questions.
+answers is the business of its module: `engines/child.py` analyses hosts, `sql/worker.py` answers questions,
+`capture/aside.py` converts what was recorded.
 """
 
 from __future__ import annotations
@@ -29,8 +30,19 @@ from typing import IO, BinaryIO
 
 _LENGTH = struct.Struct("<Q")
 _LOOK_SECONDS = 0.1  # between two looks at the memory of a child that works
+_SELDOM_SECONDS = 0.5  # between two looks at the time, if the memory does not matter
 _JOB_VARIABLE = "STEPSCOPE_LOGDIR"  # has training jobs recorded, and a child is none
 _MOST_BYTES = 1 << 40  # of a message
+_PROGRAM = """
+import sys
+module, kind, *paths = sys.argv[1:]
+sys.path += paths
+if kind != "bare":
+    import site
+    site.main()
+__import__(module)
+sys.modules[module].main()
+"""
 
 
 class End(Enum):
@@ -40,6 +52,8 @@ class End(Enum):
     MEMORY = "memory"
     STOPPED = "stopped"
     DIED = "died"
+    UNABLE = "unable"
+    """No process can be started at all."""
 
 
 class ChildLostError(Exception):
@@ -53,15 +67,37 @@ class ChildLostError(Exception):
 # ---- the handle ------------------------------------------------------------------------------------------------------
 
 
+class Deadline:
+    """When every wait of this process for a child ends, whatever its own patience.
+
+    Attributes:
+        at: the time on the monotonic clock; infinity until the job is asked to end.
+    """
+
+    def __init__(self) -> None:
+        self.at = math.inf
+
+
+DEADLINE = Deadline()
+
+
+def hurry(seconds: float) -> None:
+    """This process has been asked to end: from now on every wait ends after this time."""
+    DEADLINE.at = time.monotonic() + seconds
+
+
 class Child:
     """A child process: started with the first message, and again if it has died.
 
     Args:
-        module: what it runs.
+        module: its `main` is called.
+        is_bare: leaves out the site folder of Python, and with it whatever that starts in every process: it may be a
+            framework, or another capture.
     """
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, is_bare: bool = False) -> None:
         self._module = module
+        self._kind = "bare" if is_bare else "with site"
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._is_closed = self._is_stopped = False
@@ -82,15 +118,21 @@ class Child:
             raise ChildLostError("the work was cancelled", End.STOPPED)
         if not self.is_running:
             self.release()
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", self._module],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env={**_child_environment(), **(environment or {})},
-                start_new_session=True,  # Ctrl-C is for the process that asks; it ends its children
-            )
+            try:
+                self._start(environment or {})
+            except (OSError, RuntimeError) as error:  # RuntimeError: the interpreter is shutting down
+                raise ChildLostError(str(error), End.UNABLE) from error
+
+    def _start(self, environment: Mapping[str, str]) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        self._process = subprocess.Popen(
+            [_python(), "-I", "-S", "-c", _PROGRAM, self._module, self._kind, *_search_path()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**_child_environment(), **environment},
+            start_new_session=True,  # Ctrl-C is for the process that asks; it ends its children
+        )
 
     def ask(self, *message: bytes | memoryview, seconds: float = math.inf, memory_bytes: float = math.inf) -> bytes:
         """The answer to a message, given in parts, of a process that was started.
@@ -140,13 +182,14 @@ class Child:
         end = time.monotonic() + seconds
         answers = select.poll()  # not `select`, which takes no file number above a thousand
         answers.register(process.stdout, select.POLLIN)
-        while not answers.poll(_LOOK_SECONDS * 1000):
-            used = private_bytes(process.pid)
+        is_limited = memory_bytes < math.inf
+        while not answers.poll(1000 * (_LOOK_SECONDS if is_limited else min(_SELDOM_SECONDS, seconds))):
+            used = private_bytes(process.pid) if is_limited else 0
             if used > memory_bytes:
                 self.kill()
                 reason = f"it took {used / 1e9:,.2f} GB of memory, of {memory_bytes / 1e9:,.2f} GB at most"
                 raise ChildLostError(reason, End.MEMORY)
-            if time.monotonic() > end:
+            if time.monotonic() > min(end, DEADLINE.at):
                 self.kill()
                 raise ChildLostError(f"it took longer than {seconds:,.0f} s", End.TIME)
         return _receive(process.stdout)
@@ -170,11 +213,27 @@ class Child:
         return f": {said[-1][:200]}" if said else ""
 
 
+def _python() -> str:
+    """The path of this Python.
+
+    Raises:
+        ChildLostError: this is a program with a Python inside, which would start itself once more.
+    """
+    name = Path(sys.executable or "").name.lower().removesuffix(".exe").removesuffix("w").rstrip("0123456789.")
+    if getattr(sys, "frozen", False) or name not in {"python", "pypy"}:
+        raise ChildLostError(f"{sys.executable or 'this program'} is not a Python interpreter", End.UNABLE)
+    return sys.executable
+
+
+def _search_path() -> list[str]:
+    """The folders in which this Python finds its modules, so that a child imports the same code; it looks through its
+    own library first."""
+    return list(dict.fromkeys([str(Path(__file__).parents[1]), *filter(os.path.isabs, sys.path)]))
+
+
 def _child_environment() -> dict[str, str]:
-    """This process's environment, with its search path, so that the child imports the same code."""
     environment = {name: value for name, value in os.environ.items() if name != _JOB_VARIABLE}
-    path = [str(Path(__file__).parents[1]), *(part for part in sys.path if part)]
-    return environment | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(path)), "OPENBLAS_NUM_THREADS": "1"}
+    return environment | {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def private_bytes(pid: int) -> int:

@@ -315,3 +315,54 @@ def test_a_click_on_a_scope_of_a_program_sums_up_its_kernels_and_a_search_finds_
     expect(panel).to_contain_text("A named scope of the compiled program")
     page.get_by_role("button", name="Sum up").click()
     expect(panel).to_contain_text("gemm")
+
+
+def ribbon_place(page: Any, ms: float) -> tuple[float, float]:
+    """Where the ribbon of the first device shows a time, in pixels of the page."""
+    begin, end = 0.0, 32.0  # the drawn session as it opens
+    tracks, group = page.locator(".tl-tracks").bounding_box(), page.locator(".tl-group").first.bounding_box()
+    return tracks["x"] + tracks["width"] * (ms - begin) / (end - begin), group["y"] + group["height"] / 2
+
+
+def test_a_gap_of_a_device_says_what_it_waits_for(page, page_server, page_problems):
+    show(page, page_server, "drawn")
+    until(page, lambda: page.locator(".tl-legend li").count() > 1)
+    expect(page.locator(".tl-legend")).to_contain_text("Input")
+
+    page.mouse.move(*ribbon_place(page, 9.5))
+    expect(page.locator(".tl-tip")).to_contain_text("waits")
+    expect(page.locator(".tl-tip")).to_contain_text("for input")
+    page.mouse.click(*ribbon_place(page, 9.5))
+    expect(page.locator(".tl-asked h2")).to_contain_text("GPU 0 waits")
+    expect(page.locator(".tl-asked h2")).to_contain_text("for input")
+    page.wait_for_timeout(400)
+    link = page.url
+    assert "r1_input" in (param(page, "stretch") or "")
+
+    page.goto("about:blank")
+    page.goto(link)
+    expect(page.locator(".tl-asked h2")).to_contain_text("for input")
+    page.keyboard.press("Escape")
+    expect(page.locator(".tl-asked")).to_have_count(0)
+    assert not page_problems
+
+
+def test_a_kernel_says_from_where_it_was_launched_and_what_it_waited_for(page, page_server):
+    kernel = search.find_events(trace_of(page_server, "drawn"), "kernel").rows.tolist()[1]
+    show(page, page_server, "drawn", selected=str(kernel))
+
+    expect(page.locator(".tl-facts")).to_contain_text("Waited for")
+    expect(page.locator(".tl-facts")).to_contain_text("its launch")
+    expect(page.locator(".tl-flows")).to_contain_text("Launched from")
+    expect(page.locator(".tl-flows")).to_contain_text("train")
+
+
+def test_it_opens_on_all_steps_and_a_link_that_finds_something_fades_nothing(page, page_server):
+    show(page, page_server, "drawn", find="kernel", begin="0", end="32")
+    before = colours(page, ".tl-tracks")
+    page.goto(f"{page_server.address}#/timeline?session={page_server.session('drawn')}")
+    settle(page)
+    page.wait_for_load_state("networkidle")
+
+    assert param(page, "begin") is None
+    assert colours(page, ".tl-tracks") == before

@@ -80,7 +80,7 @@ class FakeTracer:
 
     def stop(self):
         self.on_stop()
-        return SimpleNamespace(collect=lambda host: Collected(self.artifacts, self.error), close=lambda: None)
+        return SimpleNamespace(collect=lambda host, helper: Collected(self.artifacts, self.error), close=lambda: None)
 
     discard = stop
 
@@ -683,6 +683,15 @@ def test_steps_that_compile_are_not_those_that_profiling_is_compared_with():
 
     told = lengths.facts()
     assert (told["steps_before"], told["step_ms_before_high"]) == (3, 10)
+
+
+def test_a_first_step_of_unknown_length_counts_as_one_that_compiles():
+    lengths = cost.StepLengths()
+    lengths.note_unknown()
+    for duration_ms in (800, 10, 10, 10):
+        lengths.note(duration_ms * 10**6, recording=False)
+
+    assert lengths.facts()["steps_before"] == cost.FEWEST == 3
 
 
 def test_a_decorated_function_is_a_range_in_every_call(logdir):

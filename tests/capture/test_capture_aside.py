@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import aside_jobs
 import pytest
 
+from stepscope import children
 from stepscope.capture import aside, kineto
 from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.spool import Spool
@@ -37,7 +38,7 @@ TRACE = json.dumps(
 
 
 def work(result, what, patience_s=300.0):
-    aside.run(aside_jobs.__name__, [str(result), what], result, patience_s)
+    aside.run(aside_jobs.__name__, [str(result), what], patience_s)
 
 
 @pytest.fixture
@@ -46,8 +47,15 @@ def result(tmp_path):
 
 
 @pytest.fixture
+def helper():
+    made = aside.Helper()
+    yield made
+    made.close()
+
+
+@pytest.fixture
 def no_hurry(monkeypatch):
-    monkeypatch.setattr(aside, "DEADLINE", aside.Deadline())
+    monkeypatch.setattr(children, "DEADLINE", children.Deadline())
 
 
 # -- the process -------------------------------------------------------------------------------------------------------
@@ -61,14 +69,14 @@ def test_the_process_is_a_bare_python_that_captures_nothing(result, tmp_path, mo
 
     told = json.loads(result.read_text())
     assert told.pop("nice") >= 5
-    assert told == {"modules": [], "environment": [], "leader": True}
+    assert told == {"modules": [], "leader": True}
 
 
 @pytest.mark.parametrize(
     ("what", "patience_s", "error", "says"),
     [
         pytest.param("fall", 300, aside.FailedError, "ValueError: the third event is no event", id="raises"),
-        pytest.param("sleep", 0.5, aside.FailedError, "it took too long", id="hangs"),
+        pytest.param("sleep", 0.5, aside.FailedError, "it took longer than 0 s", id="hangs"),
         pytest.param("lack", 300, aside.UnableError, "No module named 'stepscope_has_no_such_module'", id="lacks"),
     ],
 )
@@ -78,9 +86,9 @@ def test_a_process_that_does_not_get_there_says_why(result, what, patience_s, er
 
 
 def test_a_job_that_was_asked_to_end_waits_no_longer(result, no_hurry):
-    aside.hurry(0.5)
+    children.hurry(0.5)
 
-    with pytest.raises(aside.FailedError, match="it took too long"):
+    with pytest.raises(aside.FailedError, match="it took longer"):
         work(result, "sleep", patience_s=600)
 
 
@@ -128,7 +136,7 @@ def recording():
 
 
 @pytest.mark.parametrize("content", [None, "", TRACE[: len(TRACE) // 2]], ids=["no file", "empty", "half"])
-def test_a_trace_that_pytorch_could_not_write_is_not_said_to_be_kept(content, monkeypatch):
+def test_a_trace_that_pytorch_could_not_write_is_not_said_to_be_kept(content, monkeypatch, helper):
     """With a full temporary folder PyTorch reports nothing."""
 
     def export(path):
@@ -141,17 +149,17 @@ def test_a_trace_that_pytorch_could_not_write_is_not_said_to_be_kept(content, mo
     monkeypatch.setattr(torch_tracer, "_convert", fail)
     made = TorchRecording(SimpleNamespace(export_chrome_trace=export), Possession(lambda: None))
     with pytest.raises(CaptureError, match=r"could not write its trace .* set TMPDIR"):
-        made.collect("vm")
+        made.collect("vm", helper)
     made.close()
 
 
-def test_what_the_framework_could_not_store_is_missing_in_the_profile_and_said(tmp_path):
+def test_what_the_framework_could_not_store_is_missing_in_the_profile_and_said(tmp_path, helper):
     """Not: a complete profile of a program that was busy with Python alone."""
     host = Path(tmp_path) / "vm.xplane.pb"
     error = CaptureError("no space left on device", code="temporary-folder")
     spool = Spool(None, host="vm", framework="pytorch", clock_ns=0, unix_ns=10**18)
 
-    collected = assemble_profile(spool.finish(0), Collected((), error), "vm")
+    collected = assemble_profile(spool, 0, Collected((), error), "vm", helper)
     host.write_bytes(collected.artifacts[0].content)
     trace = require_format("xplane.pb", "").read(host.read_bytes(), "vm.xplane.pb", "vm")
 
@@ -168,12 +176,12 @@ def op_names(artifact):
 
 
 @pytest.mark.parametrize("frozen", [False, True], ids=["aside", "here"])
-def test_both_files_come_from_another_process_or_from_this_one(recording, monkeypatch, frozen):
+def test_both_files_come_from_another_process_or_from_this_one(recording, helper, monkeypatch, frozen):
     done_here = []
     convert = kineto.convert
     monkeypatch.setattr(kineto, "convert", lambda *words: (done_here.append(words), convert(*words)))
     monkeypatch.setattr(sys, "frozen", frozen, raising=False)
-    collected = recording.collect("vm")
+    collected = recording.collect("vm", helper)
 
     assert collected.error is None
     assert [artifact.suffix for artifact in collected.artifacts] == ["xplane.pb", "pt.trace.json.gz"]
@@ -186,15 +194,15 @@ def test_both_files_come_from_another_process_or_from_this_one(recording, monkey
     [(0.02, 0.01, None), (0.4, 0.5, None), (3.8, 2.2, "held the program up for 6.0 s")],
     ids=["short", "just short", "long"],
 )
-def test_a_profile_tells_how_long_pytorch_held_the_program_up(monkeypatch, stopping_s, writing_s, told):
+def test_a_profile_tells_how_long_pytorch_held_the_program_up(monkeypatch, helper, stopping_s, writing_s, told):
     readings = iter([10.0, 10.0 + stopping_s, 20.0, 20.0 + writing_s])
     monkeypatch.setattr(torch_tracer, "time", SimpleNamespace(monotonic=lambda: next(readings), time_ns=lambda: 0))
-    monkeypatch.setattr(torch_tracer, "_convert", lambda trace, host, open_steps: None)
+    monkeypatch.setattr(torch_tracer, "_convert", lambda *_: None)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
     tracer = TorchTracer()
     tracer._native = SimpleNamespace(stop=lambda: None, export_chrome_trace=lambda path: Path(path).write_text("{}"))
     recording = tracer.stop()
-    notes = recording.collect("vm").notes
+    notes = recording.collect("vm", helper).notes
     recording.close()
 
     assert len(notes) == (told is not None)
@@ -202,14 +210,14 @@ def test_a_profile_tells_how_long_pytorch_held_the_program_up(monkeypatch, stopp
 
 
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "as it was"])
-def test_what_pytorch_wrote_is_kept_if_it_cannot_be_converted(recording, monkeypatch, packed):
-    def fail(module, words, result, patience_s):
+def test_what_pytorch_wrote_is_kept_if_it_cannot_be_converted(recording, helper, monkeypatch, packed):
+    def fail(module, words, patience_s):
         if packed:
-            kineto.pack(result.with_name("trace.json"))
+            kineto.pack(helper.folder / "trace.json")
         raise aside.FailedError("it took too long")
 
-    monkeypatch.setattr(aside, "run", fail)
-    collected = recording.collect("vm")
+    monkeypatch.setattr(helper, "run", fail)
+    collected = recording.collect("vm", helper)
 
     (kept,) = collected.artifacts  # with a stamp, so that it is found beside a profile of Stepscope's own tracers
     assert re.fullmatch(r"\d+\.pt\.trace\.json" + (r"\.gz" if packed else ""), kept.suffix)
@@ -239,8 +247,8 @@ def test_the_last_mark_of_a_step_that_was_open_at_the_end_is_no_step(tmp_path):
     assert op_names(profile) == ["ProfilerStep#0", "ProfilerStep#0", "ProfilerStep#1", "aten::mm"]
 
 
-def test_its_temporary_files_go_with_it(recording):
-    kept = recording.collect("vm").artifacts[0].content
-    recording.close()
+def test_its_temporary_files_go_with_it(recording, helper):
+    kept = recording.collect("vm", helper).artifacts[0].content
+    helper.close()
 
     assert not kept.parent.exists()

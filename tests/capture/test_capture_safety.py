@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -216,7 +217,7 @@ profiler.stop()
 
 def test_kill_9_while_the_profile_is_written_leaves_what_was_flushed_and_no_half_profile(logdir):
     script = """
-def slow(file, content): file.write(content[:100]); print("writing", flush=True); time.sleep(600)
+def slow(path, content): path.write_bytes(content[:100]); print("writing", flush=True); time.sleep(600)
 files._fill = slow
 profiler.start(logdir)
 with profiler.step(7): train()
@@ -318,6 +319,61 @@ print("stopped", flush=True)
     assert (status, said) == (-signal.SIGTERM, "writing\n"), complaints
     assert steps_in(the_profile(logdir)) == [7]
     assert not list(logdir.rglob("*.partial"))
+
+
+SLOW_FILL = """
+fill = files._fill
+def slow(*arguments): print("writing", flush=True); time.sleep(1); fill(*arguments)
+files._fill = slow
+"""
+
+
+@pytest.mark.parametrize("framework", ["plain", "torch"])
+@pytest.mark.parametrize("background", [False, True], ids=["at the end", "in the background"])
+def test_two_control_c_end_the_program_with_its_profile(framework, background, logdir):
+    script = f"""{SLOW_FILL}
+profiler.start(logdir)
+with profiler.step(7): train()
+try:
+    if {background}: profiler.stop(wait=False)
+    else: print("writing", flush=True)
+    while True: time.sleep(0.1)
+except KeyboardInterrupt:
+    pass
+"""
+    process = job(framework, script, logdir)
+    wait_for(process, "writing")
+    process.send_signal(signal.SIGINT)
+    if not background:
+        wait_for(process, "writing")  # the end of the program
+    else:
+        time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, complaints = process.communicate(timeout=TIMEOUT_S)
+
+    assert process.returncode == 0, complaints
+    assert steps_in(the_profile(logdir)) == [7]
+    assert not list(logdir.rglob("*.partial"))
+
+
+def test_control_c_while_stop_saves_is_heard_after_it_and_the_third_at_once(logdir):
+    script = """
+def interrupt(*arguments): [os.kill(os.getpid(), signal.SIGINT) for _ in range(times)]; fill(*arguments)
+fill, files._fill = files._fill, interrupt
+for times in (2, 3):
+    profiler.start(f"{logdir}/{times}")
+    with profiler.step(times): train()
+    try:
+        profiler.stop()
+    except KeyboardInterrupt:
+        print(times, flush=True)
+"""
+    status, said, complaints = run("plain", script, logdir)
+
+    assert (status, said) == (0, "2\n3\n"), complaints
+    assert complaints.count("the profile is being saved") == 2
+    assert steps_in(the_profile(logdir / "2")) == [2]
+    assert len(list(logdir.rglob("*.partial"))) == 1
 
 
 def test_control_c_while_a_capture_starts_leaves_nothing_running(logdir):

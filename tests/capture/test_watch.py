@@ -276,7 +276,7 @@ def test_a_disk_that_is_full_for_an_hour_is_said_once_and_leaves_nothing_half(tm
 KILLED_WHILE_IT_CONVERTS = """
 import os, signal, sys, stepscope
 from stepscope.capture import aside
-aside.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+aside.Helper.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 watch = stepscope.watch(sys.argv[1], window_steps=0, series=0)
 for number in range(5):
     with stepscope.step(number): pass
@@ -294,6 +294,30 @@ def test_a_job_that_is_killed_while_it_converts_leaves_the_whole_capture_which_s
     assert sorted(told) == ["unconverted", "unfinished"]  # what the trigger kept, and the ring that was going on
     assert (lost, kept.partial) == (None, True)
     assert int(np.sum(kept.events.kind == EventKind.STEP_MARK)) == 5
+
+
+INTERRUPTED = """
+import os, signal, sys, stepscope
+from stepscope.capture import aside
+run = aside.Helper.run
+def interrupt(*words):
+    os.kill(os.getpid(), signal.SIGINT)
+    return run(*words)
+aside.Helper.run = interrupt
+watch = stepscope.watch(sys.argv[1], window_steps=0, series=0)
+for number in range(5):
+    with stepscope.step(number): pass
+watch.trigger("look")
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+
+
+def test_control_c_at_the_end_of_the_program_waits_for_the_capture_of_the_watch(tmp_path):
+    run_program(INTERRUPTED, tmp_path / "logs")
+
+    (kept,) = profiles(tmp_path / "logs")
+    assert partials(tmp_path / "logs") == []
+    assert int(np.sum(stepscope.load(kept).trace().events.kind == EventKind.STEP_MARK)) == 5
 
 
 def test_the_same_cause_is_kept_once(tmp_path, watched):

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from stepscope.capture import report
+from stepscope.capture import cost, report
 from stepscope.capture.auto.finders import FINDERS, MARKED, Source
 from stepscope.capture.auto.ledger import Entry, Ledger
 from stepscope.capture.auto.settings import Settings
@@ -93,6 +93,25 @@ def test_of_functions_the_largest_counts_though_another_is_called_more_often(wat
     steps(watcher, *[SMALL, SMALL, SMALL, LARGE] * 5)
 
     assert watcher.outcome == "captured steps 1-2 (large)"
+
+
+def test_a_capture_of_a_small_function_is_replaced_by_that_of_the_step(watch, fake_session):
+    watcher = watch()
+
+    steps(watcher, *[SMALL] * 80, LARGE, *[SMALL, LARGE] * 4)
+    watcher.finish()
+
+    assert watcher.outcome == "captured steps 1-2 (large)"
+    assert watcher.paths == [watcher.last]
+
+
+def test_the_lengths_of_a_small_function_are_not_those_of_the_step(watch, monkeypatch):
+    monkeypatch.setattr(cost, "LENGTHS", cost.StepLengths())
+    watcher = watch(skip=9)
+
+    steps(watcher, *[SMALL] * 8, LARGE, LARGE)
+
+    assert cost.LENGTHS.facts()["steps_before"] == 0
 
 
 def test_a_function_that_is_called_no_more_is_given_up(watch, fake_session):

@@ -160,6 +160,14 @@ def test_frameworks_that_cannot_use_the_gpu(monkeypatch):
     ]
 
 
+def test_a_build_for_the_cpu_is_a_problem_only_where_there_is_a_gpu(gpu, root, monkeypatch):
+    monkeypatch.setattr(doctor, "builds", lambda: [doctor.Check("pytorch", "problem", "cannot use the GPU")])
+
+    assert told(gpu)["pytorch"] == ("problem", "cannot use the GPU")
+    shutil.rmtree(gpu.folder / "proc")
+    assert "pytorch" not in told(root)
+
+
 def test_frameworks_that_can(monkeypatch):
     monkeypatch.setattr(doctor, "_version", {"torch": "2.9.0+cu129", "jax": "0.10", "jax-cuda13-plugin": "0.10"}.get)
 

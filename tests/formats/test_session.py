@@ -418,12 +418,12 @@ def test_a_folder_without_profiles_tells_what_was_looked_for_where_and_what_is_t
         "3 *.json, 2 TensorBoard events (events.out.tfevents*), 1 without an ending; "
         f"looked for: {'; '.join(each.summary for each in FORMATS if each.in_folders)}"
     )
-    assert "stepscope run SCRIPT" in (problem.hint or "")
+    assert "set it to batches that training reaches" in (problem.hint or "")
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "quite" / "alone").mkdir(parents=True)
-    with pytest.raises(NotFoundError, match=r"no profile in 1 folder with 0 files; looked for: .*stepscope run"):
+    with pytest.raises(NotFoundError, match=r"1 folder with 0 files: no profiler was started, .*stepscope run"):
         find_sessions(tmp_path / "quite" / "alone")
 
 

@@ -11,11 +11,8 @@ def main(words):
     result, what = Path(words[0]), words[1]
     if what == "tell":
         loaded = sorted({"site", "sitecustomize", "stepscope.capture.auto.autostart"} & set(sys.modules))
-        known = sorted(name for name in os.environ if name.startswith(("STEPSCOPE", "PYTHON")))
-        said = {"modules": loaded, "environment": known, "nice": os.nice(0), "leader": os.getsid(0) == os.getpid()}
-        unfinished = result.with_name("unfinished")
-        unfinished.write_text(json.dumps(said))
-        unfinished.replace(result)
+        said = {"modules": loaded, "nice": os.nice(0), "leader": os.getsid(0) == os.getpid()}
+        result.write_text(json.dumps(said))
     elif what == "fall":
         raise ValueError("the third event is no event")
     elif what == "lack":

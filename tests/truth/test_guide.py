@@ -666,6 +666,13 @@ def stage(name: str, self_us: float, **more: Any) -> dict[str, Any]:
     return {"name": name.rpartition("::")[2], "long_name": name, "self_us": self_us, "total_us": self_us, **more}
 
 
+def seen(**more: Any) -> Any:
+    """What a rule sees of a run, as far as the rules below ask."""
+    return SimpleNamespace(
+        **{"has_device": False, "framework": "tensorflow", "device_type": "", "period_ms": 100.0} | more
+    )
+
+
 @pytest.mark.parametrize(
     ("stages", "advised"),
     [
@@ -677,7 +684,7 @@ def stage(name: str, self_us: float, **more: Any) -> dict[str, Any]:
 def test_sharding_after_the_work_is_advice(stages, advised):
     rule = next(rule for rule in RULES if rule.id == "input.shard-late")
     graph = tuple(stage(name, 100.0) for name in stages)
-    context: Any = SimpleNamespace(read=lambda tool: SimpleNamespace(graph=graph) if tool == "tf-data" else None)
+    context = seen(read=lambda tool: SimpleNamespace(graph=graph) if tool == "tf-data" else None)
 
     assert (rule(context) is not None) is advised
 
@@ -697,7 +704,7 @@ def test_biases_before_batch_normalization_are_advice(bias_us, norm, advised):
         op_row("host", "bn", norm, 100.0),
         op_row("host", "c", "Conv2D", 500.0),
     ]
-    context: Any = SimpleNamespace(read=lambda _: SimpleNamespace(rows=rows), has_device=False, framework="tensorflow")
+    context = seen(read=lambda _: SimpleNamespace(rows=rows), has_device=False, framework="tensorflow")
 
     assert (rule(context) is not None) is advised
 
@@ -756,7 +763,7 @@ def test_pixels_that_are_moved_after_the_cast_are_found(ops, made, moved_us):
 def test_fewer_threads_than_cores_are_advice_where_the_host_computes(threads, cores, busy, advised):
     rule = next(rule for rule in RULES if rule.id == "threads.few")
     rows = [{"counter": "CPU machine %", "mean": busy}]
-    context: Any = SimpleNamespace(
+    context = seen(
         read=lambda _: SimpleNamespace(rows=rows), has_device=False, framework="pytorch", compute_ms=80.0,
         percent=lambda ms: ms, pace=SimpleNamespace(op_threads=OpThreads(cores, threads)),
     )  # fmt: skip
@@ -776,7 +783,7 @@ def test_fewer_threads_than_cores_are_advice_where_the_host_computes(threads, co
 def test_free_memory_is_advice(memory, peak, framework, advised):
     rule = next(rule for rule in RULES if rule.id == "memory.free")
     memories = [{"id": memory, "capacity_bytes": 100, "peak": {"stack_bytes": 0, "heap_bytes": peak}}]
-    context: Any = SimpleNamespace(
+    context = seen(
         read=lambda _: SimpleNamespace(memories=memories), has_device=True, framework=framework,
         hosts=[SimpleNamespace(settings=())],
     )  # fmt: skip
@@ -789,7 +796,7 @@ def test_free_memory_is_advice(memory, peak, framework, advised):
 def test_decoding_that_a_device_waits_for_is_advice(kind, advised):
     rule = next(rule for rule in RULES if rule.id == "input.decoding")
     rows = [op_row("host", "decode", kind, 80.0), op_row("host", "resize", "ResizeBilinear", 20.0)]
-    context: Any = SimpleNamespace(
+    context = seen(
         read=lambda _: SimpleNamespace(rows=rows), has_device=True, framework="tensorflow",
         part_ms=lambda *_: 50.0, percent=lambda ms: ms, input_threshold=lambda threshold: threshold,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import { CATEGORY_COLOUR, CAUSE_CATEGORY, mix } from "./colours";
 
 const WAIT = 0.5;
 
-function colourOfCause(cause: string, surface: string): string {
+export function colourOfCause(cause: string, surface: string): string {
   const { category, isWait } = CAUSE_CATEGORY[cause] ?? { category: "other" as const, isWait: false };
   return isWait ? mix(CATEGORY_COLOUR[category], surface, WAIT) : CATEGORY_COLOUR[category];
 }

@@ -5,6 +5,8 @@ import { linkTo } from "../router";
 import { copyText } from "../table/export";
 import { isScoped } from "./layout";
 import type { Model } from "./model";
+import { culpritFacts, StretchDetails } from "./StretchTab";
+import { rowsAsText } from "./sums";
 import { duration, moment } from "./ticks";
 import type { EventDetails, EventLinks, SelectionAnswer, SelectionRow, Spot } from "./wire";
 
@@ -12,6 +14,7 @@ import type { EventDetails, EventLinks, SelectionAnswer, SelectionRow, Spot } fr
 export function SelectionTab({ model }: { model: Model }) {
   const details = model.details.value;
   if (details) return <Details model={model} details={details} links={model.links.value} />;
+  if (model.run.value) return <StretchDetails model={model} />;
   if (model.region.value) return <Selected model={model} summary={model.summary.value} />;
   return <p class="muted tl-wait">Click an event, or drag over tracks with Shift to sum up their events.</p>;
 }
@@ -47,6 +50,7 @@ function Details({ model, details, links }: { model: Model; details: EventDetail
         <Wait />
       ),
     ],
+    ...(links?.work ? workFacts(model, links.work) : []),
   ];
   return (
     <div class="tl-details">
@@ -110,6 +114,32 @@ const OF_A_SCOPE =
   "A named scope of the compiled program. It lasts from the first to the last piece of work on this stream whose op " +
   "is inside the scope.";
 
+type Work = NonNullable<EventLinks["work"]>;
+
+/** Of device work: the line and layer that it is of, and what it waited for. */
+function workFacts(model: Model, { how, idle_ps, waited_for, culprit }: Work): [string, preact.ComponentChildren][] {
+  const idle = idle_ps > 0 ? `its stream idled ${duration(idle_ps)}` : "";
+  return [
+    ...culpritFacts(culprit)
+      .filter(([name]) => name !== "Op")
+      .map(([name, value]): [string, preact.ComponentChildren] => [name, value]),
+    [
+      "Waited for",
+      <>
+        {WAITED[how]}
+        {idle && <span class="muted"> ({idle})</span>}
+        {waited_for && <SpotLink model={model} spot={waited_for} />}
+      </>,
+    ],
+  ];
+}
+
+const WAITED: Readonly<Record<Work["how"], string>> = {
+  launch: "its launch",
+  stream: "the work before it on its stream",
+  queue: "work of another queue",
+};
+
 function Wait() {
   return <span class="muted">…</span>;
 }
@@ -143,14 +173,22 @@ function Flows({ model, details, links }: { model: Model; details: EventDetails;
           )}
         </>
       )}
-      <h3>Inside</h3>
+      {links?.work && links.work.stack.length > 0 && (
+        <>
+          <h3>Launched from</h3>
+          {links.work.stack.map((spot) => (
+            <SpotLink key={spot.event} model={model} spot={spot} />
+          ))}
+        </>
+      )}
+      {(around.length > 0 || !links?.work) && <h3>Inside</h3>}
       {more > 0 && <div class="muted">{more} more around these</div>}
       {around.map((spot, depth) => (
         <div key={spot.event} style={{ paddingLeft: Math.min(depth, 8) * 8 }}>
           <SpotLink model={model} spot={spot} />
         </div>
       ))}
-      {!around.length && <div class="muted">nothing: no event of its track contains it</div>}
+      {!around.length && !links?.work && <div class="muted">nothing: no event of its track contains it</div>}
       {details.inside > 0 && (
         <div class="muted tl-inside">
           {details.inside === 1 ? "1 event inside it" : `${details.inside.toLocaleString("en-US")} events inside it`}
@@ -291,19 +329,6 @@ function Selected({ model, summary }: { model: Model; summary: SelectionAnswer |
       )}
     </div>
   );
-}
-
-const PS_A_US = 1e6;
-
-/** The rows of a selection as text: one line per row, tabs between columns. */
-export function rowsAsText(rows: readonly SelectionRow[]): string {
-  const lines = rows.map((row) => [
-    row.name.replace(/\s+/g, " "),
-    row.events,
-    row.total_ps / PS_A_US,
-    row.self_ps / PS_A_US,
-  ]);
-  return [["name", "events", "total_us", "self_us"], ...lines].map((line) => line.join("\t")).join("\n");
 }
 
 function tracksText(count: number): string {

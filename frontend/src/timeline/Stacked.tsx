@@ -8,7 +8,7 @@ import { evidenceInTimeline } from "../links";
 import { linkTo, route, setParams } from "../router";
 import { Loading, LongName } from "../ui/basics";
 import { Icon } from "../ui/icons";
-import { type Item, isProjected, ROW } from "./layout";
+import { type Item, isProjected, RIBBON, ROW } from "./layout";
 import { Model } from "./model";
 import { paintItems, type Scene } from "./paint";
 import { Painter } from "./paint-colours";
@@ -229,8 +229,11 @@ function laneItems(tracks: Tracks): readonly Item[] {
   const streams = work.sort((a, b) => b.events - a.events).slice(0, TRACKS_OF_DEVICE);
   const threads = tracks.groups.filter((group) => group.kind === "host").flatMap((group) => group.tracks);
   const main = threads.find((track) => track.main) ?? threads[0];
-  let top = 0;
-  return [
+  const above = busiest ?? tracks.groups.find((group) => group.ribbon);
+  const none = { depth: 0, collapsed: true, pinned: false, rows: 0, row: ROW, track: null, top: 0 };
+  const ribbon = above?.ribbon ? [{ ...none, id: above.id, height: RIBBON, group: above }] : [];
+  let top = ribbon.length * RIBBON;
+  const rest = [
     ...streams.map((track) => [track, ROWS_OF.device] as const),
     ...(main ? [[main, ROWS_OF.host] as const] : []),
   ].map(([track, most]) => {
@@ -239,6 +242,7 @@ function laneItems(tracks: Tracks): readonly Item[] {
     top += item.height;
     return { ...item, collapsed: false, pinned: false };
   });
+  return [...ribbon, ...rest];
 }
 
 interface Picture {

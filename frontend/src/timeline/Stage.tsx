@@ -1,8 +1,10 @@
 /** The tracks: labels on the left, the drawing on the right, and the mouse on it. */
 import { effect, useSignalEffect } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { colourOfCause } from "../design/causes";
 import { palette, theme } from "../design/theme";
 import { narrow } from "../table/narrow";
+import { termText } from "../terms";
 import { Icon } from "../ui/icons";
 import { type Item, isProjected, isScoped, visibleItems } from "./layout";
 import type { Model, Region } from "./model";
@@ -16,6 +18,7 @@ import {
   paintOverview,
   paintRegion,
   paintRuler,
+  paintRun,
   paintSelected,
   paintStepLines,
   paintSteps,
@@ -24,6 +27,7 @@ import {
   STEP_BAND,
 } from "./paint";
 import { Painter } from "./paint-colours";
+import { type Run, runAt, shownCauses } from "./ribbon";
 import { sliceAt } from "./slices";
 import { duration } from "./ticks";
 import { around, clamp, pan, type Span, toTime, toX, zoomAt } from "./viewport";
@@ -52,6 +56,15 @@ export function under(model: Model): Under | null {
   return null;
 }
 
+/** The stretch of a ribbon under the mouse. */
+export function runUnder(model: Model): Run | null {
+  const hover = model.hover.peek();
+  const item = hover?.hit.item;
+  if (!hover || !item?.group?.ribbon) return null;
+  const height = 1 - (hover.y + model.scrollTop - item.top - 3) / (item.height - 7);
+  return runAt(model, item.group.ribbon, hover.time, height);
+}
+
 function spanOf({ lane, at }: Under): Span {
   const time = (place: number) => lane.begin + lane.unit * place;
   return { begin: time(lane.start[at] as number), end: time(lane.end[at] as number) };
@@ -66,7 +79,7 @@ export function Stage({ model }: { model: Model }) {
   const layout = model.layout.value;
   useLayoutEffect(() => frame.mount(overview.current, head.current, tracks.current, scroll.current), [frame]);
   useSignalEffect(() => {
-    model.layout.value; // eslint-disable-line no-unused-expressions
+    void model.layout.value;
     frame.redraw();
   });
   return (
@@ -100,6 +113,7 @@ export function Stage({ model }: { model: Model }) {
           <Labels model={model} />
         </div>
       </div>
+      <Legend model={model} />
     </div>
   );
 }
@@ -112,7 +126,7 @@ function aboutSteps(model: Model): string {
 /** Where a window is empty: the way to what is nearest, as far as the overview knows. */
 function Nearest({ model }: { model: Model }) {
   const { begin, end } = model.span.value;
-  model.arrived.value; // more of the overview may have come
+  void model.arrived.value; // more of the overview may have come
   const near = nearestActivity(model, begin, end);
   if (!near) return null;
   const go = (at: number) => {
@@ -133,6 +147,24 @@ function Nearest({ model }: { model: Model }) {
         </button>
       )}
     </div>
+  );
+}
+
+/** What the colours of the ribbons mean. */
+function Legend({ model }: { model: Model }) {
+  void model.arrived.value; // colours come with the tiles
+  void model.span.value;
+  const shown = shownCauses(model);
+  if (!shown.length) return null;
+  return (
+    <ul class="tl-legend" aria-label="What the step waits for">
+      {shown.map((cause) => (
+        <li key={cause}>
+          <span class="swatch" style={{ background: colourOfCause(cause, palette.value.surface) }} />
+          {termText(cause)}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -308,6 +340,7 @@ class Frame {
         model.selected,
         model.links,
         model.region,
+        model.run,
         model.marks,
         model.found,
         model.steps,
@@ -371,6 +404,7 @@ class Frame {
       ctx.translate(0, RULER + STEP_BAND);
       paintItems(ctx, scene, layout.pinnedItems, 0, layout.pinnedHeight);
       paintSelected(ctx, scene, layout.pinnedItems, 0);
+      paintRun(ctx, scene, layout.pinnedItems, 0);
     });
     paint(tracks, model.height, scene, (ctx) => this.drawTracks(ctx, scene));
     model.tiles.endFrame();
@@ -388,6 +422,7 @@ class Frame {
     if (region) paintRegion(ctx, scene, region, model.height, true);
     paintArrows(ctx, scene, items, model.scrollTop, this.ownArrows());
     paintSelected(ctx, scene, items, model.scrollTop);
+    paintRun(ctx, scene, items, model.scrollTop);
   }
 
   private scene(span: Span): Scene {
@@ -576,7 +611,10 @@ class Frame {
     if (found && track?.kind === "query") model.show(around(spanOf(found), model.whole));
     else if (found && isOne) void model.select(found.lane.event[found.at] as number, stays);
     else if (found) this.open(found);
-    else if (hit?.item.group) model.toggle("collapsed", hit.item.id);
+    else if (hit?.item.group?.ribbon) {
+      const run = runUnder(model);
+      if (run) void model.chooseRun(run);
+    } else if (hit?.item.group) model.toggle("collapsed", hit.item.id);
     else {
       void model.select(null);
       void model.choose(null);

@@ -1,9 +1,14 @@
 /** The tooltip of what is under the mouse. */
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { colourOfCause } from "../design/causes";
+import { palette } from "../design/theme";
 import { bytes, percent, words } from "../format";
+import { termText } from "../terms";
+import { Code } from "../ui/basics";
 import { isProjected, isScoped } from "./layout";
 import type { Hover, Model } from "./model";
-import { type Under, under } from "./Stage";
+import type { Run } from "./ribbon";
+import { runUnder, type Under, under } from "./Stage";
 import { duration, moment } from "./ticks";
 
 export function Tip({ model }: { model: Model }) {
@@ -20,7 +25,19 @@ export function Tip({ model }: { model: Model }) {
     element.style.left = `${Math.max(4, x + wide > window.innerWidth - 8 ? x - wide - 26 : x)}px`;
     element.style.top = `${y + tall > window.innerHeight - 8 ? y - tall - 30 : y}px`;
   });
+  const run = hover ? runUnder(model) : null;
+  const said = useSentence(model, run);
   if (!hover) return null;
+  if (run)
+    return (
+      <div class="tl-tip" ref={box} role="status">
+        <div class="tl-tip-name">
+          <span class="swatch" style={{ background: colourOfCause(run.cause, palette.value.surface) }} />{" "}
+          {termText(run.cause)}
+        </div>
+        <div class="tl-tip-value">{said ? <Code text={said} /> : duration(run.end - run.begin)}</div>
+      </div>
+    );
   const lines = linesOf(model, hover, under(model));
   if (!lines) return null;
   return (
@@ -30,6 +47,29 @@ export function Tip({ model }: { model: Model }) {
       {lines.note && <div class="muted">{lines.note}</div>}
     </div>
   );
+}
+
+const REST_MS = 60;
+
+/** What the server says of a stretch of a ribbon, once the mouse rests on it. */
+function useSentence(model: Model, run: Run | null): string {
+  const [said, setSaid] = useState({ key: "", sentence: "" });
+  const key = run ? [run.ribbon, run.begin, run.end, run.cause].join() : "";
+  useEffect(() => {
+    if (!run) return undefined;
+    const abort = new AbortController();
+    const ask = () =>
+      model.source.stretch(run, abort.signal).then(
+        (found) => setSaid({ key, sentence: found?.sentence ?? "" }),
+        () => undefined, // the cause and the length stay
+      );
+    const timer = window.setTimeout(ask, REST_MS);
+    return () => {
+      window.clearTimeout(timer);
+      abort.abort();
+    };
+  }, [key]);
+  return said.key === key ? said.sentence : "";
 }
 
 interface Lines {
@@ -66,7 +106,7 @@ function linesOf(model: Model, hover: Hover, found: Under | null): Lines | null 
 
 function groupLines(model: Model, hover: Hover): Lines | null {
   const { group } = hover.hit.item;
-  if (!group || group.kind === "counters" || group.kind === "query") return null;
+  if (!group || group.ribbon || group.kind === "counters" || group.kind === "query") return null;
   for (const { tile, begin, end } of model.tiles.pieces(group.id, model.span.peek(), model.width)) {
     if (hover.time < begin || hover.time >= end || !tile.load) continue;
     const value = tile.load[Math.floor((hover.time - tile.begin) / tile.cell)] ?? 0;

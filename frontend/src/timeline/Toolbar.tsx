@@ -101,8 +101,8 @@ export function Toolbar({
         <button
           type="button"
           class="button"
-          title="Everything that was recorded (F without a selection)"
-          onClick={() => model.show(model.whole)}
+          title="All steps; once more: everything that was recorded (F)"
+          onClick={() => model.fitAll()}
         >
           Fit
         </button>
@@ -188,13 +188,13 @@ function SearchBox({ model, input }: { model: Model; input: { current: HTMLInput
     setText(next);
     setRegex(asRegex);
     window.clearTimeout(timer.current);
-    timer.current = window.setTimeout(() => void model.search(next, asRegex), WAIT_MS);
+    timer.current = window.setTimeout(() => void model.search(next, asRegex, true), WAIT_MS);
   };
   const pressed = (event: KeyboardEvent) => {
     if (event.key === "Enter") {
       event.preventDefault();
       window.clearTimeout(timer.current);
-      const first = model.found.peek()?.text === text ? Promise.resolve() : model.search(text, regex);
+      const first = model.found.peek()?.text === text ? Promise.resolve() : model.search(text, regex, true);
       void first.then(() => model.step(event.shiftKey ? "previous" : "next"));
     } else if (event.key === "Escape") {
       event.stopPropagation();

@@ -41,7 +41,7 @@ const stored = remembered("workbench");
 const height = signal(typeof stored === "number" ? stored : HEIGHT.usual);
 
 export function Workbench({ model }: { model: Model }) {
-  const isSelected = model.details.value !== null || model.region.value !== null;
+  const isSelected = [model.details, model.region, model.run].some((each) => each.value !== null);
   const problem = model.problem.value;
   const wanted = route.value.params.tab;
   if (!isSelected && !problem && !wanted) return null;

@@ -1,6 +1,7 @@
 /** The state of the timeline in the page's address, so that a link shows the same picture. */
 import type { Route } from "../router";
 import { type Choices, collapsedAtFirst, hiddenAtFirst } from "./layout";
+import type { Run } from "./ribbon";
 import type { Span } from "./viewport";
 import type { GroupInfo } from "./wire";
 
@@ -20,7 +21,8 @@ export type Address = Readonly<
     | "collapsed"
     | "opened"
     | "marks"
-    | "region",
+    | "region"
+    | "stretch",
     string | null
   >
 >;
@@ -34,6 +36,7 @@ export interface Shown {
   readonly choices: Choices;
   readonly marks: readonly Mark[];
   readonly region: (Span & { readonly tracks: readonly string[] | null }) | null;
+  readonly run: Run | null;
 }
 
 /** A stretch of time that a reader wants to find again. */
@@ -64,6 +67,7 @@ export function toAddress(shown: Shown, groups: readonly GroupInfo[]): Address {
       ),
     ),
     region: region && [ms(region.begin), ms(region.end), ...(region.tracks ?? [])].join("_"),
+    stretch: shown.run && [ms(shown.run.begin), ms(shown.run.end), shown.run.ribbon, shown.run.cause].join("_"),
   };
 }
 
@@ -85,6 +89,7 @@ export function fromAddress(params: Route["params"], home: Span, groups: readonl
       return span ? { ...span, name: decodeName(name.join("_")) } : [];
     }),
     region: regionOf(params.region),
+    run: runOf(params.stretch),
   };
 }
 
@@ -99,6 +104,12 @@ function regionOf(text: string | undefined): Shown["region"] {
   const [begin, end, ...tracks] = (text ?? "").split("_");
   const span = spanOf(begin, end);
   return span && { ...span, tracks: tracks.length ? tracks : null };
+}
+
+function runOf(text: string | undefined): Run | null {
+  const [begin, end, ribbon, ...cause] = (text ?? "").split("_");
+  const span = spanOf(begin, end);
+  return span && ribbon ? { ...span, ribbon, cause: cause.join("_") } : null;
 }
 
 function decodeName(text: string): string {

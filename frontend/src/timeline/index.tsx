@@ -262,7 +262,8 @@ function useAddress(model: Model): void {
     written.current = current(model);
   });
   useSignalEffect(() => {
-    const parts = [model.span, model.selected, model.sought, model.choices, model.marks, model.region, model.evidence];
+    const { span, selected, sought, choices, marks, region, evidence, run } = model;
+    const parts = [span, selected, sought, choices, marks, region, evidence, run];
     for (const each of parts) void each.value;
     window.clearTimeout(timer.current);
     if (isGone.current) return;
@@ -294,6 +295,7 @@ function current(model: Model): Address {
       choices: model.choices.peek(),
       marks: model.marks.peek(),
       region: model.region.peek(),
+      run: model.run.peek(),
     },
     model.tracks.groups,
   );
@@ -305,9 +307,10 @@ function apply(model: Model, params: Readonly<Record<string, string>>): void {
   model.marks.value = shown.marks;
   model.evidence.value = evidenceOf(params);
   if (shown.region && !model.region.peek()) void model.choose(shown.region);
+  if (shown.run && !model.run.peek()) void model.chooseRun(shown.run);
   model.show(shown.span, "at once");
   const hasWindow = Boolean(params.begin);
-  if (shown.selected !== model.chosen) void model.select(shown.selected);
+  if (shown.selected !== model.chosen && !shown.run) void model.select(shown.selected);
   const sought = model.sought.peek();
   if (shown.find !== (sought?.text ?? "") || shown.regex !== (sought?.regex ?? false)) {
     // A link that only names what to find leads to the first of them.
@@ -360,7 +363,7 @@ function keysOf(model: Model, search: { current: HTMLInputElement | null }): Bin
     })),
     {
       keys: "f",
-      does: "Zoom to the selection; without one, to everything that was recorded",
+      does: "Zoom to the selection; without one, to all steps",
       group,
       run: () => model.fit(),
     },

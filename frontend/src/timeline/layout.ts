@@ -2,10 +2,12 @@
 import type { GroupInfo, TrackInfo } from "./wire";
 
 export const ROW = 18;
-/** What devices do is what the rest is for: their rows are taller. */
-export const DEVICE_ROW = 26;
+/** Kernels are what the rest is for: their rows are twice as tall as those of ranges laid onto their streams. */
+export const DEVICE_ROW = 32;
+const RANGE_ROW = 16;
 export const GAP = 5;
 export const GROUP = 30;
+export const RIBBON = 38;
 export const COUNTER = 46;
 
 export interface Item {
@@ -50,7 +52,17 @@ export function layoutOf(groups: readonly GroupInfo[], choices: Choices): Layout
     for (const group of list) {
       if (choices.hidden.has(group.id)) continue;
       const collapsed = choices.collapsed.has(group.id);
-      add({ id: group.id, height: GROUP, depth, group, track: null, collapsed, pinned: false, rows: 0, row: ROW });
+      add({
+        id: group.id,
+        height: heightOf(group),
+        depth,
+        group,
+        track: null,
+        collapsed,
+        pinned: false,
+        rows: 0,
+        row: ROW,
+      });
       if (collapsed) continue;
       for (const track of group.tracks)
         if (!choices.hidden.has(track.id)) add(trackItem(track, depth + 1, choices, devices));
@@ -66,16 +78,40 @@ export function layoutOf(groups: readonly GroupInfo[], choices: Choices): Layout
     if (!found && !group) continue;
     const item = found
       ? { ...trackItem(found, 0, choices, devices), pinned: true }
-      : { id, height: GROUP, depth: 0, group, track: null, collapsed: true, pinned: true, rows: 0, row: ROW };
+      : pinnedGroup(id, group as GroupInfo);
     pinnedItems.push({ ...item, top: pinnedTop });
     pinnedTop += item.height;
   }
   return { items, height: top, pinnedItems, pinnedHeight: pinnedTop };
 }
 
+function pinnedGroup(id: string, group: GroupInfo): Omit<Item, "top"> {
+  return {
+    id,
+    height: heightOf(group),
+    depth: 0,
+    group,
+    track: null,
+    collapsed: true,
+    pinned: true,
+    rows: 0,
+    row: ROW,
+  };
+}
+
+function heightOf(group: GroupInfo): number {
+  return group.ribbon ? RIBBON : GROUP;
+}
+
 function deviceTracks(groups: readonly GroupInfo[]): ReadonlySet<string> {
   const devices = groups.filter((group) => group.kind === "device");
-  return new Set(devices.flatMap((group) => group.tracks.filter((track) => !isProjected(track)).map(({ id }) => id)));
+  return new Set(devices.flatMap(({ tracks }) => workTracks(tracks).map(({ id }) => id)));
+}
+
+/** The tracks that hold a device's work itself: its streams, or the ops of one without streams. */
+function workTracks(tracks: readonly TrackInfo[]): readonly TrackInfo[] {
+  const streams = tracks.filter(({ kind }) => kind === "stream");
+  return streams.length ? streams : tracks.filter(({ kind }) => kind === "ops");
 }
 
 /** Whether a track holds ranges laid onto a stream: those of the host, where a click leads, or scopes of programs. */
@@ -91,7 +127,7 @@ export function isScoped(track: TrackInfo): boolean {
 function trackItem(track: TrackInfo, depth: number, choices: Choices, devices: ReadonlySet<string>): Omit<Item, "top"> {
   const collapsed = choices.collapsed.has(track.id);
   const rows = track.line < 0 ? 0 : collapsed ? Math.min(1, track.rows) : track.rows;
-  const row = devices.has(track.id) ? DEVICE_ROW : ROW;
+  const row = devices.has(track.id) ? DEVICE_ROW : isProjected(track) ? RANGE_ROW : ROW;
   const height = track.line < 0 ? COUNTER : rows * row + GAP;
   return { id: track.id, height, depth, group: null, track, collapsed, pinned: false, rows, row };
 }
@@ -152,13 +188,26 @@ export function itemAt(items: readonly Item[], y: number): Hit | null {
   return { item, lane: lane < item.rows ? lane : -1 };
 }
 
-/** What is hidden until the reader says otherwise: the threads of profilers, ours among them. */
+/**
+ * What is hidden until the reader says otherwise: the threads of profilers, ours among them, and annotations that
+ * are laid onto a further stream of the same device.
+ */
 export function hiddenAtFirst(groups: readonly GroupInfo[]): ReadonlySet<string> {
   const walk = (group: GroupInfo): string[] => [
     ...group.tracks.filter((track) => track.is_profiler).map((track) => track.id),
+    ...repeatedRanges(group),
     ...group.groups.flatMap(walk),
   ];
   return new Set(groups.flatMap(walk));
+}
+
+/** Of the ranges of one sort on several streams of a device all but those on the stream with most of them. */
+function repeatedRanges(group: GroupInfo): string[] {
+  const ranges = group.tracks.filter((track) => track.kind === "projected");
+  const most = (name: string) => Math.max(...ranges.filter((each) => each.name === name).map((each) => each.events));
+  const kept = new Map<string, string>();
+  for (const each of ranges) if (!kept.has(each.name) && each.events === most(each.name)) kept.set(each.name, each.id);
+  return ranges.filter((each) => kept.get(each.name) !== each.id).map((each) => each.id);
 }
 
 const OPEN_DEVICES = 2;

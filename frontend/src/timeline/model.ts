@@ -4,6 +4,7 @@ import type { Evidence, Mark } from "./address";
 import { type Choices, collapsedAtFirst, findTrack, type Hit, hiddenAtFirst, itemAt, layoutOf, pathTo } from "./layout";
 import { Names } from "./names";
 import type { QueryTracks } from "./query";
+import type { Run } from "./ribbon";
 import { Tiles } from "./tiles";
 import { around, between, clamp, levelFor, pan, type Span, toTime, zoomAt } from "./viewport";
 import type {
@@ -17,6 +18,7 @@ import type {
   Source,
   Spot,
   Steps,
+  Stretch,
   TrackInfo,
   Tracks,
 } from "./wire";
@@ -35,6 +37,8 @@ export interface Sought {
 }
 
 export interface Found extends Sought {
+  /** Whether what is not found fades: where the reader searched, not where a link of the page did. */
+  readonly fades: boolean;
   readonly total: number;
   readonly bins: readonly number[];
   readonly types: Uint8Array;
@@ -65,6 +69,9 @@ export class Model {
   readonly problem = signal<string | null>(null);
   readonly region = signal<Region | null>(null);
   readonly summary = signal<SelectionAnswer | null>(null);
+  /** The chosen stretch of a ribbon, and what the server says of it. */
+  readonly run = signal<Run | null>(null);
+  readonly stretch = signal<Stretch | null>(null);
   readonly marks = signal<readonly Mark[]>([]);
   /** What a page points to. */
   readonly evidence = signal<Evidence | null>(null);
@@ -112,7 +119,7 @@ export class Model {
     readonly tracks: Tracks,
   ) {
     this.whole = { begin: tracks.span_ps[0], end: Math.max(tracks.span_ps[1], tracks.span_ps[0] + 1000) };
-    this.span.value = clamp({ begin: tracks.activity_ps[0], end: tracks.activity_ps[1] }, this.whole);
+    this.span.value = this.home();
     const { groups } = tracks;
     this.choices.value = { collapsed: collapsedAtFirst(groups), hidden: hiddenAtFirst(groups), pinned: [] };
     this.tiles = new Tiles(source.window.bind(source), () => {
@@ -175,10 +182,21 @@ export class Model {
   }
 
   fit(): void {
-    const chosen = this.region.peek() ?? this.selectedSpan();
-    this.show(chosen ? around(chosen, this.whole, chosen === this.region.peek() ? 0.02 : 0.15) : this.whole);
+    const run = this.stretch.peek();
+    const chosen = this.region.peek() ?? (run ? { begin: run.begin_ps, end: run.end_ps } : null) ?? this.selectedSpan();
+    if (chosen) this.show(around(chosen, this.whole, chosen === this.region.peek() ? 0.02 : 0.15));
+    else this.fitAll();
   }
 
+  /** Shows all steps; where these are shown, what was recorded before and after as well. */
+  fitAll(): void {
+    const span = this.span.peek();
+    const home = this.home();
+    const isHome = Math.abs(span.begin - home.begin) + Math.abs(span.end - home.end) < 1e-6 * (home.end - home.begin);
+    this.show(isHome ? this.whole : home);
+  }
+
+  /** What fits first: all steps and their work. */
   home(): Span {
     return { begin: this.tracks.activity_ps[0], end: this.tracks.activity_ps[1] };
   }
@@ -210,6 +228,8 @@ export class Model {
         this.selected.value = null;
         this.details.value = null;
         this.links.value = null;
+        this.run.value = null;
+        this.stretch.value = null;
       });
       return;
     }
@@ -227,6 +247,8 @@ export class Model {
       batch(() => {
         this.region.value = null;
         this.summary.value = null;
+        this.run.value = null;
+        this.stretch.value = null;
         this.selected.value = details.spot;
         this.details.value = details;
         this.links.value = null;
@@ -297,6 +319,29 @@ export class Model {
     return true;
   }
 
+  // -- a ribbon --------------------------------------------------------------------------------------------------
+
+  /** The ribbons of the devices, or of the host without any. */
+  ribbons(): string[] {
+    return this.tracks.groups.flatMap((group) => (group.ribbon ? [group.ribbon] : []));
+  }
+
+  /** Chooses a stretch of a ribbon and asks what it is spent on. */
+  async chooseRun(run: Run): Promise<void> {
+    await this.choose(null);
+    await this.select(null);
+    const { signal: abort } = this.asking;
+    this.run.value = run;
+    try {
+      const found = await this.source.stretch(run, abort);
+      if (abort.aborted) return;
+      this.stretch.value = found;
+      if (found) this.run.value = { ...run, begin: found.begin_ps, end: found.end_ps };
+    } catch (error) {
+      if (!abort.aborted) this.problem.value = String(error instanceof Error ? error.message : error);
+    }
+  }
+
   // -- a region --------------------------------------------------------------------------------------------------
 
   async choose(region: Region | null): Promise<void> {
@@ -354,8 +399,9 @@ export class Model {
     this.marks.value = this.marks.peek().filter((_, index) => index !== at);
   }
 
-  async search(text: string, regex: boolean): Promise<void> {
+  async search(text: string, regex: boolean, fades = false): Promise<void> {
     const sought = text ? { text, regex } : null;
+    this.fades = fades;
     this.sought.value = sought;
     if (!text) {
       batch(() => {
@@ -416,12 +462,15 @@ export class Model {
     return { ...scope, text: "", regex: false, tracks: this.region.peek() || !tracks.length ? scope.tracks : tracks };
   }
 
+  private fades = false;
+
   private take(text: string, regex: boolean, answer: SearchAnswer): void {
     const types = Uint8Array.from(atob(answer.types), (each) => each.charCodeAt(0));
     batch(() => {
       this.found.value = {
         text,
         regex,
+        fades: this.fades,
         total: answer.total,
         bins: answer.bins,
         types,
@@ -434,7 +483,7 @@ export class Model {
   /** Takes away the last thing that was chosen; false if there was nothing. */
   escape(): boolean {
     if (this.region.peek()) void this.choose(null);
-    else if (this.selected.peek()) void this.select(null);
+    else if (this.run.peek() || this.selected.peek()) void this.select(null);
     else if (this.sought.peek()) void this.search("", false);
     else if (this.evidence.peek()) this.evidence.value = null;
     else return false;

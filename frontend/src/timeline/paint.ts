@@ -2,10 +2,11 @@
 import type { Palette } from "../design/colours";
 import { CATEGORY_COLOUR, mix } from "../design/colours";
 import { bytes } from "../format";
-import { COUNTER, GAP, GROUP, type Item, visibleItems } from "./layout";
+import { COUNTER, GAP, type Item, visibleItems } from "./layout";
 import type { ArrowPair, Model, Region } from "./model";
 import { brief, cut } from "./names";
 import type { Painter } from "./paint-colours";
+import { paintRibbon } from "./ribbon";
 import { firstEndingAfter } from "./slices";
 import { NARROW, stripOf } from "./strip";
 import { duration, ticksOf } from "./ticks";
@@ -129,7 +130,7 @@ function paintLane(
     const extent = ((lane.end[at] as number) - start) * lane.unit;
     const busy = count === 1 ? 1 : Math.min(1, (lane.busy[at] as number) / Math.max(1, extent));
     const paint = painter.of(type, lane.kind[at] as number, busy);
-    const isFaint = found !== null && !(((found.types[type >> 3] ?? 0) >> (type & 7)) & 1);
+    const isFaint = found?.fades && !(((found.types[type >> 3] ?? 0) >> (type & 7)) & 1);
     const fill = isFaint ? faint(paint.fill, scene) : paint.fill;
     if (wide < NARROW) {
       strip.add(x0, wide, fill);
@@ -207,11 +208,16 @@ function groupColour(group: GroupInfo): string {
 
 function paintGroup(ctx: CanvasRenderingContext2D, scene: Scene, group: GroupInfo, item: Item, y: number): void {
   ctx.fillStyle = scene.isDark ? "rgb(255 255 255 / 2.5%)" : "rgb(20 24 31 / 2.2%)";
-  ctx.fillRect(0, y, scene.width, GROUP);
+  ctx.fillRect(0, y, scene.width, item.height);
   if (group.kind === "counters" || group.kind === "query") return;
+  if (group.ribbon) {
+    ctx.font = LABEL_FONT;
+    paintRibbon(ctx, scene, group.ribbon, y + 3, item.height - 7, true);
+    return;
+  }
   const pieces = scene.model.tiles.pieces(group.id, scene.span, scene.width);
   const peak = peakOf(scene.model, group, pieces);
-  paintLoad(ctx, scene, pieces, peak, y + 4, GROUP - 6, groupColour(group), item.collapsed ? 0.75 : 0.4);
+  paintLoad(ctx, scene, pieces, peak, y + 4, item.height - 6, groupColour(group), item.collapsed ? 0.75 : 0.4);
 }
 
 /** The most lanes that were seen at work at once: the height of the chart. */
@@ -407,6 +413,18 @@ export function paintSelected(
   ctx.strokeRect(x0, y - tall / 2 + 1, wide, tall - 2);
 }
 
+/** The outline of the chosen stretch of a ribbon. */
+export function paintRun(ctx: CanvasRenderingContext2D, scene: Scene, items: readonly Item[], offset: number): void {
+  const run = scene.model.run.peek();
+  const item = run && items.find((each) => each.group?.ribbon === run.ribbon);
+  if (!run || !item) return;
+  const x0 = Math.max(-4, toX(scene.span, scene.width, run.begin));
+  const x1 = Math.min(scene.width + 4, toX(scene.span, scene.width, run.end));
+  ctx.lineWidth = 2;
+  ctx.strokeStyle = scene.isDark ? "#ffffff" : "#10141b";
+  ctx.strokeRect(x0, item.top - offset + 2, Math.max(3, x1 - x0), item.height - 5);
+}
+
 /** Arrows that begin and end in the same few pixels look like one, and many of them like a blot. */
 const APART = 8;
 
@@ -528,6 +546,10 @@ export function paintOverview(
   const shown = overviewGroups(groups);
   const tall = (OVERVIEW - 14) / Math.max(1, shown.length);
   shown.forEach((group, at) => {
+    if (group.ribbon) {
+      paintRibbon(ctx, scene, group.ribbon, 3 + at * tall, tall - 2, false);
+      return;
+    }
     const pieces = model.tiles.pieces(group.id, span, width);
     paintLoad(ctx, scene, pieces, peakOf(model, group, pieces), 3 + at * tall, tall - 2, groupColour(group), 0.8);
   });

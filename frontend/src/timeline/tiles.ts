@@ -25,6 +25,8 @@ export interface Tile {
   readonly lane: LaneSlices | null;
   readonly load: Float32Array | null;
   readonly counter: CounterValues | null;
+  /** The shares of causes: those of the first in all cells, then those of the second. */
+  readonly causes: Uint8Array | null;
   /** Start of the tile and the size of its cells, ps. */
   readonly begin: number;
   readonly cell: number;
@@ -100,7 +102,8 @@ export class Tiles {
     const lane = this.own.get(id);
     if (!lane?.end.length) return [];
     const end = lane.begin + lane.unit * (lane.end.at(-1) as number);
-    const tile = { lane, load: null, counter: null, begin: lane.begin, cell: lane.unit, tries: -1, used: this.frame };
+    const none = { load: null, counter: null, causes: null };
+    const tile = { lane, ...none, begin: lane.begin, cell: lane.unit, tries: -1, used: this.frame };
     return [{ tile, begin: lane.begin, end }];
   }
 
@@ -218,15 +221,18 @@ export class Tiles {
   private store({ level, index, ids }: Request, answer: WindowAnswer, begin: number, cell: number): void {
     let loads = 0;
     let counters = 0;
+    let ribbons = 0;
     for (const id of ids) {
       const name = key(id, level, index);
       const before = this.tiles.get(name)?.tries ?? 0;
       const isLane = id.startsWith("t");
       const lane = isLane ? (answer.lanes.get(id.slice(1)) ?? null) : null;
       const counter = id.startsWith("c") && !isGroup(id) ? (answer.counters[counters++] ?? null) : null;
-      const load = !isLane && !counter ? (answer.loads[loads++] ?? null) : null;
+      const causes = isRibbon(id) ? (answer.causes[ribbons++] ?? null) : null;
+      const load = !isLane && !counter && !isRibbon(id) ? (answer.loads[loads++] ?? null) : null;
       const isFinest = !lane || lane.level <= level || before + 1 >= ROWS_AT_ONCE.length;
-      this.tiles.set(name, { lane, load, counter, begin, cell, tries: isFinest ? -1 : before + 1, used: this.frame });
+      const tries = isFinest ? -1 : before + 1;
+      this.tiles.set(name, { lane, load, counter, causes, begin, cell, tries, used: this.frame });
     }
   }
 
@@ -245,6 +251,10 @@ function isGroup(id: string): boolean {
   return !/^[ct]\d/.test(id);
 }
 
+function isRibbon(id: string): boolean {
+  return /^r\d/.test(id);
+}
+
 function key(id: string, level: number, index: number): string {
   return `${id}|${level}|${index}`;
 }
@@ -255,10 +265,12 @@ export function requestsFor(
 ): Request[] {
   const batches = new Map<string, { rank: number; level: number; index: number; ids: string[]; most: number }>();
   for (const { level, index, id, urgent, tries } of wanted) {
-    const sort = isGroup(id) ? "g" : id.startsWith("c") ? "c" : "t";
-    const most = sort === "g" ? LOADS_AT_ONCE : sort === "c" ? COUNTERS_AT_ONCE : (ROWS_AT_ONCE[tries] ?? 1);
+    const sort = isRibbon(id) ? "r" : isGroup(id) ? "g" : id.startsWith("c") ? "c" : "t";
+    const most =
+      sort === "g" || sort === "r" ? LOADS_AT_ONCE : sort === "c" ? COUNTERS_AT_ONCE : (ROWS_AT_ONCE[tries] ?? 1);
     const name = `${level}|${index}|${sort}|${tries}|${urgent}`;
-    const rank = (urgent ? 0 : 10) + tries;
+    // Ribbons wait for the account, which takes longer than all the rest.
+    const rank = (urgent ? 0 : 10) + tries + (sort === "r" ? 1 : 0);
     const batch = batches.get(name) ?? { rank, level, index, ids: [], most };
     batch.ids.push(id);
     batches.set(name, batch);

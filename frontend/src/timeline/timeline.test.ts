@@ -3,9 +3,9 @@ import { evidenceOf, fromAddress, toAddress } from "./address";
 import { collapsedAtFirst, itemAt, layoutOf, ROW } from "./layout";
 import { brief, cut } from "./names";
 import { nearestOf } from "./nearest";
-import { rowsAsText } from "./SelectionTab";
 import { sliceAt } from "./slices";
 import { pixelOf } from "./strip";
+import { rowsAsText } from "./sums";
 import { duration, moment, ticksOf } from "./ticks";
 import { grouped, requestsFor } from "./tiles";
 import { callsOf, flameOf, hotPath, pathOf } from "./tree";
@@ -167,6 +167,7 @@ describe("the address", () => {
         { begin: 3e9, end: 4e9, name: "a_b, c" },
       ],
       region: { begin: 1e9, end: 3e9, tracks: ["t0", "p1"] },
+      run: { begin: 1e9, end: 2e9, ribbon: "r1", cause: "device_compute" },
     };
     const params = Object.fromEntries(
       Object.entries(toAddress(shown, GROUPS)).flatMap(([key, value]) => (value === null ? [] : [[key, value]])),
@@ -298,7 +299,7 @@ describe("a selection as text", () => {
 });
 
 describe("what is nearest to an empty window", () => {
-  const tile = { begin: 0, cell: 10, lane: null, counter: null, tries: -1, used: 0 };
+  const tile = { begin: 0, cell: 10, lane: null, counter: null, causes: null, tries: -1, used: 0 };
   const piece = { begin: 0, end: 60, tile: { ...tile, load: new Float32Array([0, 1, 0, 0, 0.5, 0]) } };
   it("is read off the overview", () => {
     expect(nearestOf([piece], 22, 38)).toEqual({ before: 20, after: 40 });

@@ -1,5 +1,7 @@
 /** What the timeline's routes answer, and how a window's bytes are read. */
+
 import { ApiError, address, fetchAnswer, getJson } from "../api";
+import type { Span } from "./viewport";
 
 export interface TrackInfo {
   readonly id: string;
@@ -25,6 +27,8 @@ export interface GroupInfo {
   readonly groups: readonly GroupInfo[];
   readonly empty: readonly string[];
   readonly lanes: number;
+  /** The ribbon of causes over it, if it has one. */
+  readonly ribbon?: string | null;
 }
 
 export interface Tracks {
@@ -39,6 +43,8 @@ export interface Tracks {
   readonly partial: boolean;
   /** Whether there are Python calls of libraries to fold. */
   readonly has_library_calls: boolean;
+  /** What a moment of a ribbon may be spent on. */
+  readonly causes: readonly string[];
   readonly groups: readonly GroupInfo[];
 }
 
@@ -83,6 +89,36 @@ export interface EventLinks {
   readonly cause: Spot | null;
   readonly effects: readonly Spot[];
   readonly effects_hidden: number;
+  /** Of device work: what launched it and from where, and what it waited for. */
+  readonly work: {
+    readonly how: "launch" | "stream" | "queue";
+    readonly idle_ps: number;
+    readonly waited_for: Spot | null;
+    readonly culprit: Culprit | null;
+    readonly stack: readonly Spot[];
+  } | null;
+}
+
+/** What a person can look at: a function, an op or a kernel. */
+export interface Culprit {
+  readonly name: string;
+  readonly file: string | null;
+  readonly line: number | null;
+  readonly op: string | null;
+  readonly layer: string | null;
+}
+
+/** A stretch of a ribbon that has one cause. */
+export interface Stretch {
+  readonly begin_ps: number;
+  readonly end_ps: number;
+  readonly cause: string;
+  readonly ps: number;
+  readonly count: number;
+  readonly busy: boolean;
+  readonly culprit: Culprit | null;
+  readonly spot: Spot | null;
+  readonly sentence: string;
 }
 
 /** Event, line, lane, start and end. */
@@ -170,12 +206,15 @@ export interface WindowAnswer {
   /** One array a group, in the order in which groups were asked for. */
   readonly loads: readonly Float32Array[];
   readonly counters: readonly CounterValues[];
+  /** The shares of causes, one array a ribbon. */
+  readonly causes: readonly Uint8Array[];
 }
 
 interface Head {
   readonly begin_ps: number;
   readonly level: number;
   readonly cells: number;
+  readonly causes: number;
   readonly unit_ps: number;
   readonly columns: readonly (readonly [string, string, number])[];
 }
@@ -206,7 +245,8 @@ export function decodeWindow(buffer: ArrayBuffer): WindowAnswer {
     level: head.level,
     cells: head.cells,
     lanes: lanesOf(head, columns),
-    loads: loadsOf(head, columns),
+    loads: split(columns.get("load") as Float32Array | undefined, head.cells),
+    causes: split(columns.get("causes") as Uint8Array | undefined, head.cells * head.causes),
     counters: countersOf(head, columns),
   };
 }
@@ -237,10 +277,9 @@ function lanesOf(head: Head, columns: ReadonlyMap<string, Column>): Map<string, 
   return found;
 }
 
-function loadsOf(head: Head, columns: ReadonlyMap<string, Column>): Float32Array[] {
-  const all = columns.get("load") as Float32Array | undefined;
+function split<T extends Float32Array | Uint8Array>(all: T | undefined, size: number): T[] {
   if (!all) return [];
-  return Array.from({ length: all.length / head.cells }, (_, n) => all.subarray(n * head.cells, (n + 1) * head.cells));
+  return Array.from({ length: all.length / size }, (_, n) => all.subarray(n * size, (n + 1) * size) as T);
 }
 
 function countersOf(head: Head, columns: ReadonlyMap<string, Column>): CounterValues[] {
@@ -281,6 +320,12 @@ export class Source {
   names = (page: number) => getJson<{ first: number; names: string[] }>(this.url(`names/${page}`));
   event = (event: number, abort?: AbortSignal) => getJson<EventDetails>(this.url(`events/${event}`), abort);
   links = (event: number, abort?: AbortSignal) => getJson<EventLinks>(this.url(`events/${event}/links`), abort);
+
+  stretch = ({ ribbon, begin, end, cause }: Span & { ribbon: string; cause: string }, abort?: AbortSignal) =>
+    getJson<Stretch | null>(
+      this.url("stretch", { ribbon, begin: Math.floor(begin), end: Math.ceil(end), cause }),
+      abort,
+    );
 
   search(
     text: string,

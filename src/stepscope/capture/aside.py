@@ -1,40 +1,28 @@
-"""Runs work that would hold up the training in a separate process.
+"""Runs work that would hold up the training in a separate process, see `stepscope.children`.
 
 Python runs one thread at a time, so a long conversion on a separate thread would interrupt the training again and
-again.  A separate process does not.  It is a bare Python: without a site folder and therefore without `sitecustomize`,
-without the environment variables that would make it capture, in a session of its own so that Ctrl-C does not reach it,
-and with a low priority.
+again, and threads that compute would interrupt the conversion.  A separate process does neither.  It is a bare Python,
+which captures nothing, with a low priority.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import re
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from importlib import import_module
 from pathlib import Path
 
-_UNABLE = 3  # the exit status of a Python that lacks a module
+from stepscope.capture.scratch import SWEEP, ScratchFolder
+from stepscope.children import Child, ChildLostError, End, Parent
+
 _NICE = 5  # a third of the CPU time of a training thread: the training goes first, and the profile is still made
-_LOOK_S = 0.2
-_DROPPED = ("STEPSCOPE_", "PYTHON")
-_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-_PROGRAM = f"""
-import os, sys
-if hasattr(os, "nice"):
-    os.nice({_NICE})
-module, paths, words = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-sys.path += words[:paths]
-try:
-    __import__(module)
-    sys.modules[module].main(words[paths:])
-except ImportError as error:
-    print(error, file=sys.stderr)
-    sys.exit({_UNABLE})
-"""
+_ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+_MANY_THREADS = 4
+"""So many threads of Python take from the conversion of a small capture (0.1 s) as much time as a process needs to
+start (0.3 s), if all of them compute."""
 
 
 class UnableError(Exception):
@@ -45,97 +33,84 @@ class FailedError(Exception):
     """The process ended without a result, or was ended because it took too long."""
 
 
-class Deadline:
-    """When every wait of this process ends, whatever its own patience.
-
-    Attributes:
-        at: the time on the monotonic clock; infinity until the job is asked to end.
-    """
+class Helper:
+    """A process for the work of one capture, started when it is first needed, and a folder for its files."""
 
     def __init__(self) -> None:
-        self.at = float("inf")
+        self._child = Child(__name__, is_bare=True)
+        self._folder: ScratchFolder | None = None
+        self._has_run = False
+
+    @property
+    def folder(self) -> Path:
+        """A temporary folder, which `close` removes."""
+        if self._folder is None:
+            self._folder = ScratchFolder()
+        return Path(self._folder.path)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether short work goes there, too: it runs already, or threads that may compute would hold the work up."""
+        return self._child.is_running or len(sys._current_frames()) > _MANY_THREADS
+
+    def run(self, module: str, words: Sequence[str], patience_s: float, content: bytes = b"") -> None:
+        """Calls `main(words)` of a module there, with the content as a second argument if there is any, and waits.
+
+        Args:
+            patience_s: the process is ended after this many seconds.
+
+        Raises:
+            UnableError: the work has to be done in this process.
+            FailedError: it was tried and failed.
+        """
+        self._has_run = True
+        try:
+            self._child.start(_ONE_THREAD)
+            answer = self._child.ask(json.dumps([module, *words]).encode(), b"\0", content, seconds=patience_s)
+        except ChildLostError as error:
+            raise (UnableError if error.end is End.UNABLE else FailedError)(str(error)) from error
+        kind, _, reason = answer.decode().partition(" ")
+        if kind != _DONE:
+            raise (UnableError if kind == _UNABLE else FailedError)(reason)
+
+    def close(self) -> None:
+        """Ends the process and removes the folder."""
+        self._child.kill()
+        self._child.release()
+        if self._folder is not None:
+            SWEEP.is_due &= not self._has_run  # the process has done it
+            self._folder.remove()
 
 
-DEADLINE = Deadline()
+def run(module: str, words: Sequence[str], patience_s: float) -> None:
+    """As `Helper.run`, in a process for this alone."""
+    with closing(Helper()) as helper:
+        helper.run(module, words, patience_s)
 
 
-def hurry(seconds: float) -> None:
-    """The job has been asked to end: from now on every wait ends after this time."""
-    DEADLINE.at = time.monotonic() + seconds
+# ---- inside the process ----------------------------------------------------------------------------------------------
+
+_DONE, _UNABLE, _FAILED = "done", "unable", "failed"
 
 
-def run(module: str, words: Sequence[str], result: Path, patience_s: float) -> None:
-    """Calls `main(words)` of a module in a separate process and waits for it.
+def main() -> None:
+    """Does work until the process that asks is gone."""
+    if hasattr(os, "nice"):
+        with suppress(OSError):
+            os.nice(_NICE)
+    parent = Parent()
+    SWEEP.run_once()
+    while True:
+        parent.send(_do(parent.receive()).encode())
 
-    Args:
-        module: its name.
-        words: the arguments of `main`.
-        result: the file that `main` makes as its last act.  It shows success.  The exit status may be lost: a program
-            may ignore its children, or wait for all of them itself.
-        patience_s: the process is ended after this many seconds.
 
-    Raises:
-        UnableError: the work has to be done in this process.
-        FailedError: it was tried and failed.
-    """
-    python = _python()
-    complaints = result.with_name("complaints")
+def _do(message: bytes) -> str:
+    head, _, content = message.partition(b"\0")
+    module, *words = json.loads(head)
     try:
-        with complaints.open("wb") as file:
-            process = subprocess.Popen(
-                [python, "-I", "-S", "-c", _PROGRAM, module, str(len(_paths())), *_paths(), *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=file,
-                env=_environment(),
-                cwd=result.parent,
-                start_new_session=True,
-            )
-    except (OSError, RuntimeError) as error:  # RuntimeError: the interpreter is shutting down
-        raise UnableError(str(error)) from error
-    status = _wait(process, time.monotonic() + patience_s)
-    if result.exists():
-        return
-    if status == _UNABLE:
-        raise UnableError(_last_line(complaints))
-    raise FailedError(_last_line(complaints) if status else "it took too long")
-
-
-def _python() -> str:
-    """The path of this Python.
-
-    Raises:
-        UnableError: this is a program with a Python inside, which would start itself once more.
-    """
-    name = Path(sys.executable or "").name.lower()
-    if getattr(sys, "frozen", False) or not re.match(r"(python|pypy)[\d.]*w?(\.exe)?$", name):
-        raise UnableError(f"{sys.executable or 'this program'} is not a Python interpreter")
-    return sys.executable
-
-
-def _paths() -> list[str]:
-    """The folders in which this Python finds its modules, for the other one to search after its own library."""
-    ours = str(Path(__file__).resolve().parents[2])
-    return list(dict.fromkeys([ours, *(path for path in sys.path if Path(path).is_absolute())]))
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)} | _ONE_THREAD
-
-
-def _wait(process: subprocess.Popen[bytes], until: float) -> int | None:
-    """The exit status; None if the process had to be ended."""
-    try:
-        while time.monotonic() < min(until, DEADLINE.at):
-            with suppress(subprocess.TimeoutExpired):
-                return process.wait(_LOOK_S)
-        return None
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-
-
-def _last_line(complaints: Path) -> str:
-    lines = complaints.read_text(errors="replace").strip().splitlines() or ["it ended without a message"]
-    return lines[-1]
+        import_module(module).main(words, *([content] if content else []))
+    except ImportError as error:
+        return f"{_UNABLE} {error}"
+    except Exception as error:
+        return f"{_FAILED} {type(error).__name__}: {error}"
+    return _DONE

@@ -122,6 +122,8 @@ class Conductor:
             mark.__exit__(None, None, None)
         elif self._began_ns:
             cost.LENGTHS.note(time.perf_counter_ns() - self._began_ns, recording=False)
+        elif self.marks and not self.is_capturing:
+            cost.LENGTHS.note_unknown()
         self._open, self._began_ns = False, 0
         self.number += 1
         if self._action is Action.RECORD_AND_SAVE:

@@ -39,6 +39,16 @@ class StepLengths:
             return
         (self._inside if recording else self._before).append(duration_ns)
 
+    def note_unknown(self) -> None:
+        """A step has ended whose start nobody saw: the first of a loop, which compiles."""
+        self.compiling = min(self.compiling + 1, _COMPILING)
+
+    def forget(self) -> None:
+        """The steps until now were not those of the loop."""
+        self.compiling = 0
+        self._before.clear()
+        self._inside.clear()
+
     def begin(self) -> None:
         """A capture starts: the steps that ended since the last one are those before it."""
         self._inside.clear()

@@ -25,7 +25,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from stepscope.capture import job
 from stepscope.capture.report import report
@@ -343,22 +342,21 @@ def _write_temporary(artifact: Artifact, folder: Path) -> Iterator[Path]:
     """Writes the content to a temporary file in `folder`, on the disk; the file is removed after the block."""
     temporary = folder / f".{os.getpid()}-{os.urandom(8).hex()}.tmp"
     try:
-        with temporary.open("xb") as file:
-            _fill(file, artifact.content)
-            file.flush()
-            os.fsync(file.fileno())
+        _fill(temporary, artifact.content)
         yield temporary
     finally:
         with suppress(OSError):
             temporary.unlink()
 
 
-def _fill(file: BinaryIO, content: bytes | Path) -> None:
-    if isinstance(content, bytes):
-        file.write(content)
-        return
-    with content.open("rb") as source:
-        shutil.copyfileobj(source, file, 1 << 20)
+def _fill(temporary: Path, content: bytes | Path) -> None:
+    if isinstance(content, Path):
+        shutil.copyfile(content, temporary)
+    with temporary.open("ab") as file:
+        if isinstance(content, bytes):
+            file.write(content)
+            file.flush()
+        os.fsync(file.fileno())
 
 
 def _publish(temporary: Path, final: Path) -> None:

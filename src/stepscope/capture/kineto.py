@@ -1,15 +1,10 @@
 """Makes the files of a capture from the trace that PyTorch's profiler writes: the trace compressed, and as XSpace.
-
-    python -m stepscope.capture.kineto TRACE HOST [OPEN_STEP...]
-
-does this as a program; the PyTorch tracer starts it this way, see `stepscope.capture.aside`.
-"""
+Another process runs this; see `stepscope.capture.aside`."""
 
 from __future__ import annotations
 
 import gzip
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,10 +48,8 @@ def convert(trace: Path, host: str, open_steps: Sequence[str] = ()) -> None:
     from stepscope.formats.kineto.reader import read
     from stepscope.formats.xspace.writer import write
 
-    unfinished = trace.with_name("converting")
     whole = read(trace.read_bytes(), f"{host}.pt.trace.json", host)
-    unfinished.write_bytes(write(_drop_last_marks(whole, open_steps)))
-    unfinished.replace(profile_path(trace))
+    profile_path(trace).write_bytes(write(_drop_last_marks(whole, open_steps)))
 
 
 def _drop_last_marks(trace: HostTrace, names: Sequence[str]) -> HostTrace:
@@ -83,7 +76,3 @@ def main(arguments: Sequence[str]) -> None:
     trace, host, open_steps = Path(arguments[0]), arguments[1], arguments[2:]
     pack(trace)
     convert(trace, host, open_steps)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -11,15 +11,61 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from stepscope.capture import aside, hard_end
+from stepscope.capture import hard_end
+from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
 from stepscope.capture.state import CaptureState
+from stepscope.children import hurry
 
 _HAND_OVER_S = 5.0  # how long the program's end waits for a recording that somebody takes in memory
 _SIGTERM_PATIENCE_S = 20.0  # launchers kill a job 30 s after they asked it to end
 _CONVERSION_PATIENCE_S = 15.0  # of those 20; what is not converted by then is kept as the framework wrote it
 _HARD_END_PATIENCE_S = 15.0  # how long `os._exit` waits for files that are being written
 _LOCK_PATIENCE_S = 1.0
+_GIVE_UP_AT = 3
+
+
+class Interrupts:
+    """Ctrl-C while a profile is saved takes effect when it is saved: many press the keys twice to end a job."""
+
+    def __init__(self) -> None:
+        self._is_held = False
+
+    @contextmanager
+    def hold(self, at_end: bool = False) -> Iterator[None]:
+        """On the main thread: SIGINT in the block is heard after it, the third one at once.
+
+        Args:
+            at_end: Python itself has ended the program, so there is nothing left to interrupt after the block.
+        """
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.getsignal(signal.SIGINT) if is_main and not self._is_held else None
+        if not callable(before):
+            yield
+            return
+        heard: list[int] = []
+
+        def note(number: int, frame: FrameType | None) -> None:
+            heard.append(number)
+            if len(heard) == 1:
+                warn("the profile is being saved, and the program ends after that; Ctrl-C twice more ends it now")
+            elif len(heard) >= _GIVE_UP_AT:
+                heard.clear()
+                before(number, frame)
+
+        self._is_held = True
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            self._is_held = False
+            if signal.getsignal(signal.SIGINT) is note:
+                signal.signal(signal.SIGINT, before)
+            if heard and not at_end:
+                before(signal.SIGINT, None)
+
+
+INTERRUPTS = Interrupts()
 
 
 class ProgramEnd:
@@ -38,18 +84,15 @@ class ProgramEnd:
 
     def watch(self) -> None:
         """A capture records from now on."""
-        atexit.register(self._save_running)
+        atexit.unregister(self._save_all)
+        atexit.register(self._save_all)
         self._take_sigterm()
         hard_end.listen(self.save_before_hard_end)
-
-    def unwatch(self) -> None:
-        """No capture records any more.  The other two handlers stay: they wait for files that are being written."""
-        atexit.unregister(self._save_running)
 
     def forget_parent(self) -> None:
         """After a fork: the captures belong to the parent, and so does whatever its main thread was doing."""
         self._main_is_busy = self._sigterm_waits = False
-        self.unwatch()
+        atexit.unregister(self._save_all)
 
     def _take_sigterm(self) -> None:
         """Takes the signal, unless the program has a handler of its own or this is not the main thread."""
@@ -57,14 +100,15 @@ class ProgramEnd:
             signal.signal(signal.SIGTERM, self._on_sigterm)
 
     @contextmanager
-    def delay_sigterm(self) -> Iterator[None]:
+    def delay_signals(self) -> Iterator[None]:
         """On the main thread: a job that is asked to end inside the block ends after it, with its profile written."""
         if self._main_is_busy or threading.current_thread() is not threading.main_thread():
             yield
             return
         self._main_is_busy = True
         try:
-            yield
+            with INTERRUPTS.hold():
+                yield
         finally:
             self._main_is_busy = False
             if self._sigterm_waits:
@@ -81,7 +125,7 @@ class ProgramEnd:
         """
         if self._main_is_busy and threading.current_thread() is threading.main_thread():
             return  # this is a signal handler: what it would wait for goes on only after it
-        aside.hurry(_CONVERSION_PATIENCE_S)
+        hurry(_CONVERSION_PATIENCE_S)
         capture = self._state.recording
         if capture is not None and self._state.lock.acquire(timeout=_LOCK_PATIENCE_S):
             try:
@@ -89,6 +133,13 @@ class ProgramEnd:
             finally:
                 self._state.lock.release()
         self._await_exports(_HARD_END_PATIENCE_S)
+
+    def _save_all(self) -> None:
+        """At Python's end.  Its threads have ended, unless Ctrl-C ended the wait for one that writes a profile."""
+        with INTERRUPTS.hold(at_end=True):
+            self._save_running()
+            for capture in self._state.exporting:
+                capture.finished.wait(None if capture.target is not None else _HAND_OVER_S)
 
     def _save_running(self) -> None:
         capture = self._state.recording
@@ -100,7 +151,7 @@ class ProgramEnd:
 
     def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        aside.hurry(_CONVERSION_PATIENCE_S)
+        hurry(_CONVERSION_PATIENCE_S)
         if self._main_is_busy:
             self._sigterm_waits = True
         else:

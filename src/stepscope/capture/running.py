@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stepscope.capture import cost, files, ranges, report, tracers
+from stepscope.capture.aside import Helper
 from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_clock import measure_jump_ns
@@ -79,6 +80,7 @@ class Capture:
         self._thread = threading.get_ident()
         self._spool: Spool | None = None
         self._recording: Recording | None = None
+        self._helper = Helper()
         self._flusher = Ticker("flush", _LOOK_S, self._look)
         self._flush_lock = threading.Lock()
         self._flushed_ns = self._start_ns = self._start_unix_ns = self._jump_ns = 0
@@ -271,7 +273,7 @@ class Capture:
         self._spool.facts(cost.PLANE, self._facts())
         host = self.target.name if self.target else files.host_name()
         framework = self._collect_framework(host)
-        return assemble_profile(self._spool.finish(self._clock()), framework, host, self._jump_ns)
+        return assemble_profile(self._spool, self._clock(), framework, host, self._helper, self._jump_ns)
 
     def _facts(self) -> dict[str, StatValue]:
         held_s = getattr(self._recording, "held_s", None)
@@ -286,7 +288,7 @@ class Capture:
         if self._recording is None:
             return None
         try:
-            return self._recording.collect(host)
+            return self._recording.collect(host, self._helper)
         except Exception as error:  # what Stepscope recorded itself is not lost
             return Collected((), report.translate_error(error, "collecting the framework's profile"))
 
@@ -299,6 +301,7 @@ class Capture:
             self.target.release()
 
     def _close_recording(self) -> None:
+        self._helper.close()
         if self._recording is not None:
             try:
                 self._recording.close()

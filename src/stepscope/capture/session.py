@@ -166,7 +166,7 @@ class Session:
         if capture.request_end():
             return None
         mine, failure = False, None
-        with self.program_end.delay_sigterm(), switching_quickly():  # the program's threads go on meanwhile
+        with self.program_end.delay_signals(), switching_quickly():  # the program's threads go on meanwhile
             with report.Wall(f"stopping the {capture.name} profiler", strict):
                 mine = self._end_recording(capture)
             if mine:
@@ -243,7 +243,6 @@ class Session:
                 capture.refuse_other_thread()
             if not self.state.end(capture, early):
                 return False
-            self.program_end.unwatch()
             capture.end()
             self.state.export_begins(capture)
             return True

@@ -155,6 +155,7 @@ def _nvidia(machine: Machine) -> list[Check]:
         cupti_library(machine),
         cupti_permission(machine),
         other_client(machine),
+        *builds(),
     ]
 
 

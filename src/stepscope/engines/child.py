@@ -1,7 +1,5 @@
 """The process in which the hosts of a task are analysed, and how it is asked.
 
-    python -m stepscope.engines.child
-
 Work is done in such a process even on a cluster: see `stepscope.children`.
 """
 
@@ -32,8 +30,7 @@ class HostChild(Child):
 
     def do(self, content: bytes) -> bytes:
         """The answer to a packed task, within the limits of the task.  Raises ChildLostError."""
-        from stepscope.engines.budget import default_budget, memory_of
-        from stepscope.engines.local import usable_cores
+        from stepscope.engines.budget import default_budget, memory_of, usable_cores
         from stepscope.engines.spilling import is_possible, variables_for_spilling
         from stepscope.engines.task import unpack_task
 
@@ -137,7 +134,3 @@ def _cache_here(task: Task) -> CacheOptions:
     if folder is None or task.machine == socket.gethostname() or folder.is_dir():
         return task.cache
     return CacheOptions.from_environment()
-
-
-if __name__ == "__main__":
-    main()

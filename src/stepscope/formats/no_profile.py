@@ -21,8 +21,13 @@ CAPTURE_HINT = (
     "jax.profiler.trace(LOGDIR) or torch.profiler's tensorboard_trace_handler(LOGDIR)"
 )
 
+_SCALARS = "TensorBoard events (events.out.tfevents*)"
+_KERAS_HINT = (
+    "Keras' TensorBoard callback records only the batches of profile_batch, none by default: set it to batches that"
+    " training reaches, such as profile_batch=(10, 15), or record with `stepscope run SCRIPT`"
+)
 _KNOWN_LABELS = (
-    (re.compile(r".*tfevents.*"), "TensorBoard events (events.out.tfevents*)"),
+    (re.compile(r".*tfevents.*"), _SCALARS),
     (re.compile(r"(.*\.)?xplane\.pb\.\w+"), "a packed or partial XSpace (*.xplane.pb.*)"),
     (
         re.compile(r".*\.(nsys-rep|qdrep|qdstrm)"),
@@ -58,7 +63,10 @@ def no_profile_error(root: str, walk: store.Walk, problems: list[Problem]) -> No
         return NotFoundError(f"{said} ({where})", path=root, hint=notes[0].hint)
     reasons = "; ".join(f"{problem.path}: {problem.reason}" for problem in problems[:3])
     more = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
-    return NotFoundError(reason, path=root, lost=reasons + more or None, hint=hint_near(root))
+    hint = _KERAS_HINT if _SCALARS in census else hint_near(root)
+    if not walk.file_count:
+        reason = f"no profile in {where}: no profiler was started, or its job ended before the profiler did"
+    return NotFoundError(reason, path=root, lost=reasons + more or None, hint=hint)
 
 
 def _count_kinds(names: Iterable[str]) -> str:

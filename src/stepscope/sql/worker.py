@@ -1,4 +1,4 @@
-"""The process that answers questions: `python -m stepscope.sql.worker`.
+"""The process that answers questions.
 
 It reads no file.  The process that started it decodes the traces and sends the columns that a query reads; they are
 kept for the next query.  It is ended when a query takes too much time or memory.
@@ -95,7 +95,3 @@ def _answer(database: Database, head: dict[str, Any]) -> Frame:
         problem = error.problem
         return Frame(Kind.MISTAKE, {"code": problem.code, "reason": problem.reason, "hint": problem.hint})
     return Frame(Kind.ANSWER, {"more": found.more}, content)
-
-
-if __name__ == "__main__":
-    main()

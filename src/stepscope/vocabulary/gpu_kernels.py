@@ -18,7 +18,13 @@ _REORDERS = Pattern(
 _COPIES = Pattern(
     r"direct_copy_kernel|CatArrayBatchedCopy|^(?:copy|concatenate|slice)(?:[-_](?:start|done|fusion))*(?:\.\d+)?$"
 )
-_COMPUTES_TOO = Pattern(r"(?i)gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha")
+# A fused kernel has the ops that it computes in its name, beside the copy or transpose: `fused_rms_transpose`,
+# `triton_poi_fused_add_mul_transpose_3`, `rotary_embedding_transposed`.
+_COMPUTES_TOO = Pattern(
+    r"(?i)gemm|_dot|convolution|conv2d|conv3d|attention|softmax|reduce|norm|fmha|rotary"
+    r"|(?<![a-z])(?:add|mul(?:tiply)?|sub(?:tract)?|div(?:ide)?|pow(?:er)?|mean|var|r?sqrt|exp|log|tanh|silu|gelu|relu"
+    r"|sigmoid|logistic|cos(?:ine)?|sine?|neg(?:ate)?|sum|max(?:imum)?|min(?:imum)?|rms|rope)(?![a-z])"
+)
 # Products and convolutions whose names show 32-bit operands; names without a type do not count.
 _WIDE_PRODUCT = Pattern(
     r"sgemm|sgemv|scudnn|s1688(?:gemm|fprop|dgrad|wgrad)|tf32|f32f32|Cijk_\w+?_SB_"
@@ -40,6 +46,8 @@ def reorders(name: str) -> bool:
 
     >>> [reorders(name) for name in ("void cudnn::ops::nchwToNhwcKernel<float>()", "input_transpose_fusion", "dot_0")]
     [True, True, False]
+    >>> [reorders(name) for name in ("triton_poi_fused_transpose_3", "triton_poi_fused_add_rsqrt_transpose_3")]
+    [True, False]
     """
     text = instruction_name(name)
     return mentions(text, _WORDS_OF_LAYOUT) and bool(_REORDERS.search(text)) and not _COMPUTES_TOO.search(text)

@@ -48,6 +48,18 @@ _MOVES = Pattern(
 )
 
 
+THREAD_MODE = "TF_GPU_THREAD_MODE"
+
+
+def launches_apart(line: str) -> bool:
+    """True for a thread that TensorFlow keeps for launching on devices, by the name of its line.
+
+    >>> [launches_apart(line) for line in ("tf_gpu_private_6/-1204", "tf_gpu_shared/7", "tf_Compute/12")]
+    [True, True, False]
+    """
+    return line.startswith(("tf_gpu_private", "tf_gpu_shared"))
+
+
 def eager_op(name: str) -> str:
     """The op that an eager dispatch starts; empty if it starts a function, or is not an eager dispatch.
 

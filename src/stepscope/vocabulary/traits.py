@@ -9,7 +9,6 @@ class OpTrait(IntFlag):
     """What an op of a framework, or of a compiled program, does."""
 
     MOVES_DATA = auto()  # only moves or sets data, and computes nothing
-    COPIES_WHOLE = auto()  # in a compiled program: only a copy
     CONVERTS = auto()  # to another type or device
     MULTIPLIES = auto()  # products, convolutions and decompositions, which make up a forward pass
     OF_GRADIENT = auto()  # computes the gradient of an op that multiplies
@@ -32,8 +31,6 @@ class OpTrait(IntFlag):
     SIZED_BY_DATA = auto()  # the size of the result depends on the data
     COPIES_AND_WAITS = auto()  # waits for a device if it copies from one
     ONLY_ALLOCATES = auto()
-    LIBRARY_PRODUCT = auto()  # a product that a library prepares in its first run
-    COMPILED_PRODUCT = auto()  # a product that the compiler generates
     WRITES_VARIABLE = auto()  # works on a whole variable, whatever the batch size
     # Ops in which a library prepares something in each call, whatever the batch size.
     PREPARES_PRODUCT_GRADIENT = auto()
@@ -92,6 +89,7 @@ class CodeTrait(IntFlag):
     READS_FILE = auto()
     SLEEPS = auto()  # waits for something outside of the program, and uses no processor
     WAITS_FOR_DEVICE = auto()  # the only record of the wait
+    IMPORTS = auto()  # Python's own code that imports a module
 
 
 class InputTrait(IntFlag):

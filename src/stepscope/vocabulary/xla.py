@@ -86,11 +86,8 @@ NAMES: tuple[NameTable, ...] = (
         key=strip_number,
         rules=(
             (OpTrait.MOVES_DATA, _only_moves),
-            (OpTrait.COPIES_WHOLE, r"copy$"),
             (OpTrait.CALLS_BACK, r"(?:pure|io|debug)_callback$"),
             # On CPUs, a library builds a graph for each in its first run.
-            (OpTrait.LIBRARY_PRODUCT, r"(?:ynn|onednn)_"),
-            (OpTrait.COMPILED_PRODUCT, r"dot(?:\.|$)"),
         ),
     ),
     NameTable(

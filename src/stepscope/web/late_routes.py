@@ -14,6 +14,7 @@ ROUTES = (
     Route(f"{_TIMELINE}/names/<int:page>", "stepscope.web.timeline:get_names"),
     Route(f"{_TIMELINE}/steps", "stepscope.web.timeline:get_steps"),
     Route(f"{_TIMELINE}/window", "stepscope.web.timeline:get_window"),
+    Route(f"{_TIMELINE}/stretch", "stepscope.web.timeline:get_stretch"),
     Route(f"{_TIMELINE}/events/<int:event>", "stepscope.web.timeline:get_event"),
     Route(f"{_TIMELINE}/events/<int:event>/links", "stepscope.web.timeline:get_links"),
     Route(f"{_TIMELINE}/search", "stepscope.web.timeline:get_search"),

@@ -18,6 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from werkzeug import Request
 
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.ribbon import ribbon_of, ribbon_planes, stretch_of, work_wait
+from stepscope.analysis.account.shown import culprit_json
 from stepscope.analysis.resources.counters import counter_window, counters_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.step_clocks import step_clocks
@@ -39,10 +42,12 @@ MOST_BINS = 4096
 _HEADER_BYTES = 2_000  # room for the header, and padding
 _SLICE_BYTES, _ROW_BYTES, _COUNTER_BYTES, _LOAD_BYTES = 25, 16, 20, 4
 _FAR = 1 << 30
+_MOST_FRAMES = 12  # of a launch's stack
 _FINER = 5  # times are rounded to a 32nd of a cell
 
 _TRACK = re.compile(r"t(?P<line>\d{1,9})(\.(?P<first>\d{1,9})(-(?P<last>\d{1,9}))?)?")
 _COUNTER = re.compile(r"c(?P<number>\d{1,9})")
+_RIBBON = re.compile(r"r(?P<plane>\d{1,9})")
 
 
 # -- tracks, names, steps ----------------------------------------------------------------------------------------
@@ -53,6 +58,7 @@ def get_tracks(site: Site, request: Request, session: str) -> Answer:
     trace = requested_trace(site, request, session)
     prepare_windows(trace)
     drawn = index.is_drawn(trace)
+    ribbons = {f"p{plane}": f"r{plane}" for plane in ribbon_planes(trace)}
     return json_answer({
         "host": trace.host,
         "span_ps": trace.span_ps(),
@@ -63,8 +69,12 @@ def get_tracks(site: Site, request: Request, session: str) -> Answer:
         "types": len(trace.event_types),
         "names_a_page": NAMES_A_PAGE,
         "partial": trace.partial,
+        "causes": [cause.name.lower() for cause in Cause],
         "has_library_calls": index.has_library_calls(trace),
-        "groups": [asdict(group) for group in _groups(site, session, trace, shows_own_code(request))],
+        "groups": [
+            asdict(group) | {"ribbon": ribbons.get(group.id)}
+            for group in _groups(site, session, trace, shows_own_code(request))
+        ],
     })  # fmt: skip
 
 
@@ -108,11 +118,13 @@ def get_window(site: Site, request: Request, session: str) -> Answer:
     begin, end = _window(request)
     width = read_integer(request, "width", 1, MOST_WIDTH)
     lines, projected, groups, counters = _requested_tracks(trace, request)
+    ribbons = [name for name in _track_names(request) if _RIBBON.fullmatch(name)]
     n_rows = len(lines) + len(projected)
     level = index.level_for(begin, end, width)
     first, last = begin >> level, -(-end >> level)
     cells = last - first
-    fixed = cells * (len(groups) * _LOAD_BYTES + (len(counters)) * _COUNTER_BYTES) + _HEADER_BYTES
+    fixed = cells * (len(groups) * _LOAD_BYTES + len(counters) * _COUNTER_BYTES + len(ribbons) * len(Cause))
+    fixed += _HEADER_BYTES
     room = (MOST_BYTES - fixed - _ROW_BYTES * (n_rows + 2)) // _SLICE_BYTES
     if room < 4 * n_rows:
         raise Refused(
@@ -131,8 +143,33 @@ def get_window(site: Site, request: Request, session: str) -> Answer:
         columns = _add_rows(columns, {**more, "type": above.type, "kind": above.kind}, len(trace.lines))
     columns |= _loads(trace, groups, first << level, cells, level)
     columns |= _counters(trace, counters, first << level, cells, level)
-    head = {"begin_ps": first << level, "level": level, "cells": cells, "unit_ps": unit}
+    with site.opened(session).working():
+        shares = [ribbon_of(trace, _plane(trace, name)).shares(first << level, cells, level) for name in ribbons]
+    columns |= {"causes": np.concatenate(shares).ravel()} if shares else {}
+    head = {"begin_ps": first << level, "level": level, "cells": cells, "causes": len(Cause), "unit_ps": unit}
     return binary_answer(pack(head, columns))
+
+
+def get_stretch(site: Site, request: Request, session: str) -> Answer:
+    """Answers with what most of a window of a ribbon is spent on, and on whose account; null where that is unknown."""
+    trace, name = requested_trace(site, request, session), request.args.get("cause", "")
+    if name and name.upper() not in Cause.__members__:
+        raise Refused(400, f"there is no cause {name!r}", "causes are those of the tracks")
+    cause = Cause[name.upper()] if name else None
+    with site.opened(session).working():
+        found = stretch_of(trace, _plane(trace, request.args.get("ribbon", "")), *_window(request), cause)
+    if found is None:
+        return json_answer(None)
+    spot = asdict(details.spot_of(trace, found.event, shows_own_code(request))) if found.event >= 0 else None
+    return json_answer(asdict(found) | {"culprit": culprit_json(found.culprit), "spot": spot})
+
+
+def _plane(trace: HostTrace, ribbon: str) -> int:
+    found, planes = _RIBBON.fullmatch(ribbon), ribbon_planes(trace)
+    if found is None or int(found["plane"]) not in planes:
+        names = [f"r{plane}" for plane in planes]
+        raise Refused(404, f"there is no ribbon {ribbon!r}", "ribbons are those of the tracks", names)
+    return int(found["plane"])
 
 
 def pack(head: dict[str, Any], columns: dict[str, NDArray[Any]]) -> bytes:
@@ -206,8 +243,20 @@ def get_links(site: Site, request: Request, session: str, event: int) -> Answer:
     opened = site.opened(session)
     trace = requested_trace(site, request, session)
     with opened.working():
-        links = details.links_of(trace, _check_event(trace, event), shows_own_code(request))
-        return json_answer(asdict(links))
+        own_code = shows_own_code(request)
+        links = asdict(details.links_of(trace, _check_event(trace, event), own_code))
+        wait = work_wait(trace, event) if event < len(trace.events) else None
+    if wait is None:
+        return json_answer(links | {"work": None})
+    spot = asdict(details.spot_of(trace, wait.event, own_code)) if wait.event >= 0 else None
+    stack = _stack(trace, links["cause"]["event"]) if links["cause"] else []
+    work = {"how": wait.how, "idle_ps": wait.idle_ps, "waited_for": spot, "culprit": culprit_json(wait.culprit)}
+    return json_answer(links | {"work": work | {"stack": stack}})
+
+
+def _stack(trace: HostTrace, event: int) -> list[Any]:
+    """The events around a launch, the innermost first: spots of the nearest few."""
+    return [asdict(spot) for spot in details.details_of(trace, event).around[: -_MOST_FRAMES - 1 : -1]]
 
 
 def get_search(site: Site, request: Request, session: str) -> Answer:
@@ -308,6 +357,8 @@ def _requested_tracks(trace: HostTrace, request: Request) -> tuple[list[int], li
             into += _track_rows(trace, found, shows_own_code(request))
         elif (found := _COUNTER.fullmatch(name)) and int(found["number"]) < len(counters_of(trace)):
             counters.append(int(found["number"]))
+        elif _RIBBON.fullmatch(name):
+            _plane(trace, name)
         elif group := tracks.group_named(trace, name):
             groups.append(group)
         else:

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.facts.device_facts import device_facts_of
 from stepscope.analysis.overview import overview_tool as overview
+from stepscope.analysis.trace.program_facts import OpThreads
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
 
 K = EventKind
@@ -172,6 +173,52 @@ def test_threads_of_tf_data_that_compete_with_launches_are_told_to_keep_away(len
 
     assert item.kind == "eager_dispatch"
     assert ("TF_GPU_THREAD_MODE=gpu_private" in item.actions[0]) == advised
+
+
+def test_inference_is_not_told_to_use_the_workers_of_a_loader_first() -> None:
+    trace = two_steps("I-----m---", "       f  ")
+    (item, *_) = said(trace, framework="pytorch")
+
+    assert item.kind.startswith("input_")
+    assert not item.actions[0].startswith("DataLoader")
+    assert any("gains nothing from workers" in action for action in item.actions)
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(2, "num_workers=2"), (16, "num_workers=4 or more"), (None, "or more")])
+def test_an_action_names_no_more_workers_than_processors(cores: int | None, workers: str) -> None:
+    context = context_of(
+        draw("host main | M0--------M1--------\nhost main | I-----a---I-----a---"), framework="pytorch"
+    )
+    hosts = [replace(host, op_threads=OpThreads(cores, None)) for host in context.hosts]
+    (item, *_) = advise(replace(context, hosts=hosts)).items
+
+    assert any(workers in action for action in item.actions)
+
+
+def test_a_thread_of_its_own_for_launches_is_not_advised_where_there_is_one() -> None:
+    trace = two_steps("a" + "-" * 119, "k " * 60, host_tf_data="q" + "-" * 60, host_tf_gpu_private_0="q")
+    found = said(trace, framework="tensorflow")
+
+    assert [item.kind for item in found] == ["eager_dispatch"]
+    assert not any("TF_GPU_THREAD_MODE" in action for action in found[0].actions)
+
+
+@pytest.mark.parametrize(
+    ("name", "said_of_it"),
+    [
+        ("batched_transpose_16x32_half", "layout.transposes"),
+        ("triton_poi_fused_transpose_3", "layout.transposes"),
+        ("triton_poi_fused_mean_mul_pow_rsqrt_transpose_3", None),
+        ("fused_rms_transpose_kernel", None),
+        ("rotary_embedding_transposed_kernel", None),
+    ],
+)
+def test_a_fused_norm_or_rotary_embedding_does_more_than_to_reorder(name: str, said_of_it: str | None) -> None:
+    row = f"M0{'-' * 18}M1{'-' * 18}"
+    picture = f"host main | {row}\nhost main | {('a' + '-' * 19) * 2}\ngpu0 s    | {(' ' + 't' * 19) * 2}"
+    trace = draw(picture, SORTS | {"t": Sort(K.KERNEL, name)})
+
+    assert ("layout.transposes" in {item.id for item in said(trace)}) == (said_of_it is not None)
 
 
 # -- waiting -------------------------------------------------------------------------------------------------------
@@ -442,6 +489,14 @@ def test_recompilation_names_what_is_compiled_and_what_changes(first_step: str, 
     assert item.kind == "recompilation"
     assert item.evidence.endswith(told)
     assert "; that happens once per step; " in item.evidence
+
+
+def test_recompilation_names_the_program_with_most_time_and_not_one_that_makes_a_batch() -> None:
+    makes_batch = Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "jit_arange"})
+    trace = draw("host main | M0--------M1--------\nhost main | WX---a----WX---a----", {**COMPILES, "W": makes_batch})
+    (item,) = said(trace)
+
+    assert item.evidence.endswith("; jit_move 2 times in total")
 
 
 TAKES = {

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from draw import Sort, draw
 
-from stepscope.analysis.facts.factors import estimate_attention, estimate_fused, estimate_update
+from stepscope.analysis.facts.factors import estimate_attention, estimate_fused, estimate_update, estimate_workers
 from stepscope.model import EventKind as K
-from stepscope.model import HostTrace
+from stepscope.model import HostTrace, TraceBuilder
 from stepscope.model.arrays import I64
 
 ADD = Sort(K.KERNEL, "vectorized_elementwise_kernel<4, add>", "correlation_id")
@@ -74,3 +74,12 @@ def test_an_update_of_one_kernel_cannot_be_fused():
     trace = draw("host main | O---\nhost main | L1\ngpu0 s    |  K1-", {"O": UPDATE})
 
     assert estimate_update(trace, named(trace, UPDATE.name)).low == 1
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(None, (2, 4, 8)), (16, (2, 4, 8)), (3, (2, 3, 3)), (1, (1, 1, 1))])
+def test_there_are_no_more_workers_than_processors(cores: int | None, workers: tuple[int, int, int]):
+    builder = TraceBuilder("host")
+    builder.plane("/stepscope:capture", stats={} if cores is None else {"cores": cores})
+    found = estimate_workers(builder.build())
+
+    assert (found.low, found.usual, found.high) == workers

@@ -413,7 +413,7 @@ def test_how_many_ops_there_are_is_unknown_where_hosts_may_have_left_out_the_sam
     ("picture", "name", "who"),
     [
         ("host main | A----\nhost main |  Y--", "forward", "the ranges that the program named"),
-        ("host main | Y----", "loop.py:1 train", "the Python functions that it called"),
+        ("host main | Y----", "loop.py:1 train", "the Python functions that it ran"),
     ],
 )
 def test_what_else_was_recorded_stands_for_ops(picture: str, name: str, who: str) -> None:
@@ -421,6 +421,21 @@ def test_what_else_was_recorded_stands_for_ops(picture: str, name: str, who: str
 
     assert table(found, "name", "total_us") == [(name, 5 * MS)]
     assert found.warnings == (f"a host recorded no ops: {who} are listed instead",)
+
+
+def test_sampled_functions_stand_for_ops_where_nothing_else_was_recorded() -> None:
+    builder = TraceBuilder("host")
+    builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 7).event("train", 0, 20 * 10**9, K.STEP_MARK)
+    samples = builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE)
+    main, waiting = (builder.line(samples, name, kind=LineKind.OTHER) for name in ("MainThread", "pool_0"))
+    main.event("$train.py:9 main", 0, 20 * 10**9, K.PYTHON_CALL)
+    main.event("$train.py:1 load", 5 * 10**9, 10 * 10**9, K.PYTHON_CALL)
+    waiting.event("$pool.py:3 wait", 0, 20 * 10**9, K.PYTHON_CALL)
+
+    found = report(builder.build())
+
+    assert table(found, "name", "total_self_us") == [("train.py:1 load", 10 * MS), ("train.py:9 main", 10 * MS)]
+    assert found.warnings == ("a host recorded no ops: the Python functions that it ran are listed instead",)
 
 
 def test_a_profile_without_ops_says_what_would_record_them() -> None:

@@ -276,6 +276,40 @@ def test_steps_from_input_alone() -> None:
     assert len(found(waits)[2]) == len(found(calls)[2]) == 4
 
 
+PYTHON_CALLS = {
+    "Z": Sort(K.PYTHON_CALL, "$<frozen importlib._bootstrap>:1022 _find_and_load"),
+    "E": Sort(K.PYTHON_CALL, "$net.py:30 fit"),
+    "W": Sort(K.PYTHON_CALL, "$net.py:10 forward"),
+    "D": Sort(K.PYTHON_CALL, "$net.py:20 backward"),
+    "O": Sort(K.PYTHON_CALL, "$log.py:3 report"),
+}
+
+
+def test_the_steps_of_plain_python_are_the_rounds_of_the_function_that_takes_the_time() -> None:
+    trace = draw(
+        """
+        host main | Z-----------------E------------------------------
+        host main | W-W-W-W-W-W-W-W-W- W--D--W--D--W--D--W--D--W--D-
+        host main |                     W-    W-    W-    W-    W-
+        """,
+        PYTHON_CALLS,
+    )
+
+    assert found(trace) == ("inferred", 1.0, [(at, at + 6 - (at == 43), True) for at in range(19, 49, 6)])
+    assert "calls of Python functions, each starting with '$net.py:10 forward'" in steps_of(trace).how
+
+
+def test_what_a_loop_of_plain_python_reports_now_and_then_makes_no_longer_steps() -> None:
+    calls = "W" + 49 * "-" + "D" + 49 * "-"
+    trace = draw("host main | " + "".join(2 * calls + "O" for _ in range(5)), PYTHON_CALLS)
+
+    assert len(found(trace)[2]) == 10
+
+
+def test_a_few_long_calls_are_the_parts_of_a_script_and_no_steps() -> None:
+    assert found(draw("host main | W--D--W--D--W--D--", PYTHON_CALLS))[0] == "none"
+
+
 def test_irregular_calls_are_no_steps() -> None:
     trace = draw("host main | F- F- F-                         F- F-                        F-")
 

@@ -329,12 +329,19 @@ def test_a_group_is_found_by_its_id_and_holds_the_lines_of_all_below_it():
 
 
 def test_the_first_view_leaves_out_what_lies_far_from_the_work():
-    trace = spans([(0, 1), *((10_000 + at, 1) for at in range(2_000)), (90_000, 1)])
+    events = [(0, 1), *((10_000 + at, 1) for at in range(2_000)), (90_000, 1)]
+    builder = TraceBuilder("host")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    for start, length in events:
+        line.event("e", start, length, K.OP)
+    for step in range(4):
+        line.event("train", 9_800 + 600 * step, 600, K.STEP_MARK, {"step_num": step})
 
-    begin, end = activity_ps(trace)
+    begin, end = activity_ps(builder.build())
 
-    assert 9_500 < begin <= 10_010
-    assert 11_990 <= end < 12_500
+    assert 9_500 < begin <= 9_800
+    assert 12_200 <= end < 12_500
+    assert activity_ps(spans(events)) == (0, 90_001), "without steps nothing says that the work is what matters"
 
 
 def test_a_trace_without_gaps_is_shown_whole():

@@ -67,6 +67,7 @@ export interface OverviewReport extends Report {
   readonly input_bound_percent: number | null;
   readonly verdict: string;
   readonly verdict_text: string;
+  readonly verdict_evidence: readonly string[];
   /** The step that the account is of; null without steps. */
   readonly account_step: {
     readonly step: number;

@@ -171,6 +171,16 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
           <Code text={sentence(rest)} />
         </p>
       )}
+      {report.verdict_evidence.length > 0 && (
+        <details class="skipped">
+          <summary>Why</summary>
+          {report.verdict_evidence.map((line) => (
+            <p key={line}>
+              <Code text={`${sentence(line)}.`} />
+            </p>
+          ))}
+        </details>
+      )}
       {report.account_step && <AccountBar report={report} sections={sections} />}
       <FigureRow
         section={figuresOf(sections, "step_time")}
@@ -190,7 +200,7 @@ function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", 
   return ["mean", "std", "min", "max", "count", "between_steps_percent", ...cost];
 }
 
-/** `highly input-bound: 33.4 % of ...` as its two halves. */
+/** `input-bound: 33.4 % of ...` as its two halves. */
 function splitVerdict(text: string): [string, string] {
   const cut = text.indexOf(": ");
   return cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 2)];

@@ -28,19 +28,17 @@ MS = 10**9  # picoseconds
 _MOST_PLACES = 3
 _DISTURBED = 2.0  # times as long as without recording
 
-# Categories of the step breakdown that measure the same as an activity of the loop's thread.
-_CATEGORY: Mapping[Activity, str] = {
-    Activity.INPUT: "input",
-    Activity.COMPILE: "compilation",
-    Activity.COLLECTIVE: "device_collectives",
-}
 # Causes of the account that measure the same as an activity: what the loop's thread does while a device, or another
 # thread that the step waits for, works costs the step nothing.
 _CAUSE: Mapping[Activity, str] = {
     Activity.INPUT: "input",
     Activity.CHECKPOINT: "checkpoint",
     Activity.PYTHON: "python",
+    Activity.COMPILE: "compile",
+    Activity.COLLECTIVE: "communication",
 }
+# What a device waits for other threads to do, too.
+_OF_ANY_THREAD = (Activity.INPUT, Activity.COMPILE, Activity.COLLECTIVE)
 # Without a device a save may be known only by what the loop reads before it, which the account does not see.
 _CAUSE_OF_HOST = (Activity.INPUT, Activity.PYTHON)
 
@@ -53,8 +51,6 @@ class Context:
         hosts: the facts of every host.
         shares: percent of the step time by category, as in the overview.
         step_ms: mean step time; 0 if there are no steps.
-        verdict: what bounds the run if no rule finds a cause; `verdict_text` is its sentence.
-        share_verdict: the verdict by the shares alone; empty if it is the same.
         has_device: an accelerator took part.
         top_ops: the overview's list.
         python_recorded: some host recorded Python function calls.
@@ -67,13 +63,10 @@ class Context:
     hosts: Sequence[HostFacts]
     shares: Mapping[str, float]
     step_ms: float
-    verdict: str
-    verdict_text: str
     has_device: bool
     framework: str
     between_percent: float | None
     top_ops: Sequence[Mapping[str, Any]] = ()
-    share_verdict: str = ""
     python_recorded: bool = False
     device_type: str = ""
     profiling: ProfilingCost | None = None
@@ -116,7 +109,7 @@ class Context:
     @property
     def account(self) -> StepAccount | None:
         """The account of the host that sets the pace."""
-        return self.pace.account if self.pace else None
+        return account_shown([host.account for host in self.hosts])
 
     @property
     def is_disturbed(self) -> bool:
@@ -157,29 +150,19 @@ class Context:
         return sum(self._part_ms(activity) for activity in activities)
 
     def _part_ms(self, activity: Activity) -> float:
-        if self.account is not None and activity in (_CAUSE if self.has_device else _CAUSE_OF_HOST):
-            on_path = self.cause_share(_CAUSE[activity]) * self.period_ms
-            return on_path if self.has_device and activity == Activity.INPUT else min(on_path, self._loop_ms(activity))
-        category = _CATEGORY.get(activity)
-        copies = sum(host.copies_in_ps for host in self.hosts) / max(self._steps, 1) / MS
-        if (self.has_device or self.loop is None) and activity == Activity.TRANSFER:
-            return copies
-        if (self.has_device or self.loop is None) and category is not None:
-            whole = self.shares.get(category, 0.0) * self.step_ms / 100
-            return max(whole - copies, 0.0) if activity == Activity.INPUT else whole
-        return self._loop_ms(activity)
-
-    def _loop_ms(self, activity: Activity) -> float:
-        return self.per_step(self.loop.activity_ps.get(activity.name.lower(), 0)) / MS if self.loop else 0.0
+        if self.has_device and activity == Activity.TRANSFER:
+            return self.device.exposed_copies_ps / self.device.steps / MS if self.device else 0.0
+        on_path = self.cause_share(_CAUSE.get(activity, "")) * self.period_ms
+        if self.loop is None or (self.has_device and activity in _OF_ANY_THREAD):
+            return on_path
+        in_loop = self.per_step(self.loop.activity_ps.get(activity.name.lower(), 0)) / MS
+        known = self.account is not None and activity in (_CAUSE if self.has_device else _CAUSE_OF_HOST)
+        return min(on_path, in_loop) if known else in_loop
 
     def cause_share(self, *causes: str) -> float:
         """The share of the step time that the account gives some causes, the mean over steps, 0 to 1; 0 without an
         account."""
         return sum(self.account.mean_percent.get(cause, 0.0) for cause in causes) / 100 if self.account else 0.0
-
-    @property
-    def _steps(self) -> int:
-        return sum(host.work.steps for host in self.hosts)
 
     def percent(self, time_ms: float) -> float:
         """A time per step in percent of the period."""

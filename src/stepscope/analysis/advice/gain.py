@@ -92,7 +92,7 @@ def predict_without(context: Context, removed_ms: float, what: str) -> Gain:
     return Gain(now, then, f"{now:.2f} ms per step, minus {removed_ms:.2f} ms of {what}: {then:.2f} ms")
 
 
-def foretell_nothing(context: Context, part_ms: float, why: str) -> Gain:
+def foretell_nothing(context: Context, part_ms: float | None, why: str) -> Gain:
     """An unknown gain, of a part of each step.
 
     Args:

@@ -18,10 +18,10 @@ from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events
 from stepscope.analysis.facts.device_facts import update_calls, work_by_kind
 from stepscope.analysis.facts.factors import (
     IN_16_BITS,
-    WORKERS,
     estimate_attention,
     estimate_fused,
     estimate_update,
+    estimate_workers,
 )
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import ops_of_programs, programs_beside, work_events_of, work_of
@@ -93,7 +93,10 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
 
 # What else can be done about a cause than removing it.
 _OTHERWISE: Mapping[Cause, tuple[tuple[str, Callable[..., Intervention]], ...]] = {
-    Cause.INPUT: (("workers", lambda model, part: Move(part, WORKERS)), ("ahead", lambda model, part: Overlap(part))),
+    Cause.INPUT: (
+        ("workers", lambda model, part: Move(part, estimate_workers(model.trace))),
+        ("ahead", lambda model, part: Overlap(part)),
+    ),
     Cause.LAUNCH: (("graph", lambda model, part: ReplayAsGraph(_drop_long_stretches(part))),),
     Cause.COMMUNICATION: (("overlap", lambda model, part: Overlap(part)),),
 }
@@ -175,8 +178,8 @@ _OF_LOOP: Mapping[str, _Row] = {
     "saving": _Row(stretches=("checkpoint",)),
     "python_gaps": _Row(stretches=("python",), but=(FREEING,), competes=False),
     "fetching": _Row(stretches=(FETCHES,), competes=False),
-    "talking": _Row(stretches=("collective",), competes=False),
-    "last_pass": _Row(causes=(Cause.COMMUNICATION,), competes=False),
+    "talking": _Row(stretches=("collective",)),
+    "last_pass": _Row(causes=(Cause.COMMUNICATION,)),
     "moving": _Row(stretches=(FREEING,), ops=("moves",)),
     "extra": _Row(ops=("extra",), competes=False),
     "functions": _Row(stretches=("functions",), competes=False),

@@ -45,7 +45,7 @@ class CompileFacts:
     """Tracing and compiling in the steps of one host.
 
     Attributes:
-        programs: what is traced or compiled, most frequent first.
+        programs: what is traced or compiled, that with most time first.
         op, shapes: an op or program argument whose shapes differ between steps, and some of the shapes; empty if
             unknown.
         same_shapes: programs of one name were compiled for arguments of equal shapes.
@@ -67,7 +67,7 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
     if not len(compiling):
         return None
     named = _traced_functions(trace, calls) or _compiled_programs(trace, compiling)
-    programs, repeated = _count_names(named), _is_repeated(trace, named)
+    programs, repeated = _count_names(trace, named), _is_repeated(trace, named)
     change = _noted_change(trace)
     if change:
         return CompileFacts(programs, "", [], repeated=repeated, change=change)
@@ -157,10 +157,12 @@ def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], 
     return f"argument {most} (from 0, trees flattened) of {program}", of_argument[most][:_MOST_SHAPES], False
 
 
-def _count_names(named: _Named) -> list[Compiled]:
-    count = Counter(name for name, _ in named)
-    ordered = sorted(count.items(), key=lambda each: (-each[1], each[0]))
-    return [Compiled(*each) for each in ordered[:_MOST_NAMES]]
+def _count_names(trace: HostTrace, named: _Named) -> list[Compiled]:
+    """By time: a small program, such as one that makes a batch, may be compiled just as often as the step."""
+    count, spent = Counter(name for name, _ in named), Counter[str]()
+    for name, row in named:
+        spent[name] += int(trace.events.duration_ps[row])
+    return [Compiled(name, count[name]) for name, _ in spent.most_common(_MOST_NAMES)]
 
 
 def _changing_shapes(trace: HostTrace) -> tuple[str, list[str]]:

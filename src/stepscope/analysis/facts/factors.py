@@ -13,6 +13,7 @@ from stepscope.analysis.account.interventions import Estimate
 from stepscope.analysis.account.parts import work_launched_by
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.program_facts import op_threads_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I64
 from stepscope.vocabulary.lookup import has_trait
@@ -22,8 +23,8 @@ from stepscope.vocabulary.traits import OpTrait
 _FASTEST_ATTENTION = 0.25
 # PyTorch's kernels for lists of tensors take 30 tensors in a launch where each parameter has four of them, as in Adam.
 _TENSORS_OF_A_LAUNCH = 30
+_MOST_WORKERS = 8  # of a DataLoader or a pool: what its guides begin with
 
-WORKERS = Estimate(2, 4, 8, "2 to 8 workers prepare the input")
 IN_16_BITS = Estimate(
     0.125,
     0.5,
@@ -31,6 +32,15 @@ IN_16_BITS = Estimate(
     "products in 16 bits take an eighth of the time where they compute (the median of the table of devices), half where"
     " they wait for memory, and all of it where they are too small for either",
 )
+
+
+def estimate_workers(trace: HostTrace) -> Estimate:
+    """How many workers prepare the input side by side: no more than there are processors, where that is known."""
+    cores = op_threads_of(trace).cores or _MOST_WORKERS
+    low, usual, most = (max(min(workers, cores), 1) for workers in (2, 4, _MOST_WORKERS))
+    if low == most:
+        return Estimate(low, low, low, f"{low} workers prepare the input, as many as there are processors")
+    return Estimate(low, usual, most, f"{low} to {most} workers prepare the input")
 
 
 def estimate_fused(trace: HostTrace, rows: I64) -> Estimate:

@@ -11,6 +11,8 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
+from stepscope.vocabulary.grain import is_wait
+from stepscope.vocabulary.lines import holds_worker_processes
 from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import InputTrait, OpTrait
 
@@ -34,7 +36,8 @@ class FeedFacts:
         threads: number of threads that run such ops.
         events: recorded events on input threads; of the busiest thread only if they work in parallel.
         produced_ps: time in which elements are made on threads other than the waiting ones.
-        loader: "single", "multi" or "" for a PyTorch DataLoader in the training process, in workers, or none.
+        loader: "single" or "multi" for a DataLoader of PyTorch or Grain that works in the training process or in worker
+            processes, where that was recorded; else "".
         loader_ops_ps: time of tensor ops inside the loader's calls.
         made_tensors, from_arrays, unpickled: tensors that these calls make from Python numbers, NumPy arrays and
             files.
@@ -126,6 +129,8 @@ _MAKING = (OpTrait.LIFTS_VALUES, OpTrait.DETACHES_IN_PLACE, OpTrait.SETS_STORAGE
 
 def _loader_kind(trace: HostTrace, waits: I64) -> str:
     name = trace.name_of(int(waits[0])) if len(waits) else ""
+    if is_wait(name) and any(holds_worker_processes(trace.plane_name(row)) for row in range(len(trace.planes))):
+        return "multi"  # Grain's calls look the same with and without workers
     return next((kind for kind, trait in _LOADERS if name_has(name, trait)), "")
 
 

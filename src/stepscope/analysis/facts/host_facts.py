@@ -18,9 +18,7 @@ from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
 from stepscope.analysis.facts.outside_fetches import OutsideFetches, outside_fetches_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
-from stepscope.analysis.steps.breakdown import Rank
-from stepscope.analysis.steps.find_steps import count_warm_up_steps, steps_of
-from stepscope.analysis.steps.session_steps import breakdown_of
+from stepscope.analysis.steps.find_steps import count_warm_up_steps
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
@@ -39,7 +37,6 @@ class HostFacts:
         loop: how the loop's thread spends its time; None if no steps or no such thread were found.
         device: what its devices do; None if no device works.
         compiles: what is traced and compiled in the steps; None for nothing.
-        copies_in_ps: time in all steps in which data is copied to a device and nothing more important happens.
         warm_up: number of warm-up steps, which all these facts leave out.
         account: where the time of the median step goes, with the culprit of each cause; None without steps.
         steps: the account of every step, of a host that takes part in collectives; else empty.
@@ -61,7 +58,6 @@ class HostFacts:
     feed: FeedFacts
     device: DeviceFacts | None
     compiles: CompileFacts | None
-    copies_in_ps: int
     warm_up: int = 0
     account: StepAccount | None = None
     steps: tuple[CausesOfStep, ...] = ()
@@ -86,7 +82,6 @@ def facts_of(trace: HostTrace) -> HostFacts:
         feed=feed_of(trace),
         device=device_facts_of(trace),
         compiles=compiles_of(trace),
-        copies_in_ps=_copy_in_time(trace),
         warm_up=count_warm_up_steps(trace),
         account=account_of(trace),
         steps=tuple(steps_among_others(trace)),
@@ -108,9 +103,3 @@ def _wrapper_of(trace: HostTrace) -> str:
         return ""
     types = np.unique(trace.events.type[events_of_kind(trace, EventKind.ANNOTATION)]).astype(np.int64)
     return wrapper_of(type_names(trace, types))
-
-
-def _copy_in_time(trace: HostTrace) -> int:
-    steps, copies = steps_of(trace), breakdown_of(trace).per_step_ps[:, Rank.COPY_TO_DEVICE]
-    whole = copies[steps.complete] if steps.complete.any() else copies
-    return int(whole[count_warm_up_steps(trace) :].sum())

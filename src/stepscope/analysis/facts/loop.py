@@ -11,11 +11,11 @@ import numpy as np
 
 from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.usage import usage_of_thread
-from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop, loop_events
+from stepscope.analysis.facts.loop_events import Activity, Loop, loop_events
 from stepscope.analysis.facts.loop_time import helpers_of, parts_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
-from stepscope.analysis.steps.stack_samples import main_function, spans_of_others
+from stepscope.analysis.steps.stack_samples import spans_of_others
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -71,7 +71,6 @@ class LoopFacts:
             that.
         programs: compiled functions that the loop calls, by name.
         eager_ops: ops that the loop dispatches one by one, by name.
-        gaps: Python functions that fill long gaps, longest first.
         python_calls: Python calls recorded on the thread; recording slowed down each of them.
         before_program_ps: the part of long gaps before a step's first program, op or transfer, in which the loop makes
             its batch as far as is known.
@@ -92,7 +91,6 @@ class LoopFacts:
     python_sleeps_percent: float | None
     programs: list[Named]
     eager_ops: list[Named]
-    gaps: list[Named]
     python_calls: int
     before_program_ps: int
     after_moves_ps: int
@@ -161,7 +159,6 @@ def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
         python_sleeps_percent=_asleep_percent(loop, line, parts[Activity.PYTHON], parts[Activity.PYTHON]),
         programs=_sum_by_name(loop, loop.outer_events(Activity.PROGRAM)),
         eager_ops=_sum_by_name(loop, loop.kind_events(K.EAGER_EXECUTE)),
-        gaps=_gap_fillers(loop, parts[Activity.PYTHON]) or _sampled_filler(trace, line, parts[Activity.PYTHON]),
         python_calls=len(loop.kind_events(K.PYTHON_CALL)),
         before_program_ps=before.total,
         after_moves_ps=freeing.total,
@@ -241,31 +238,6 @@ def _asleep_percent(loop: Loop, line: int, spans: Spans, from_python: Spans) -> 
     np.add.at(taken, interval, stop - start)
     asleep = (usage.end_ps - usage.start_ps - usage.ran_ps - usage.queued_ps).clip(min=0)
     return round(100.0 * int(np.minimum(taken, asleep).sum()) / spans.total, 2)
-
-
-def _gap_fillers(loop: Loop, gaps: Spans) -> list[Named]:
-    """The Python functions that fill long gaps: in each gap, the call that covers most of it."""
-    python = loop.kind_events(K.PYTHON_CALL)
-    start, end = loop.start[python], loop.end[python]
-    found: dict[str, Named] = {}
-    for begin, stop in zip(gaps.start[:200].tolist(), gaps.end[:200].tolist(), strict=True):
-        low, high = np.searchsorted(start, begin - LONG_GAP_PS // 10), np.searchsorted(start, stop)
-        inside = np.minimum(end[low:high], stop) - np.maximum(start[low:high], begin)
-        best = int(np.argmax(inside)) if len(inside) else -1
-        if best < 0 or inside[best] < 0.3 * (stop - begin):
-            continue
-        name = loop.name(int(python[low + best]))
-        known = found.get(name, Named(name, 0, 0))
-        found[name] = Named(name, known.calls + 1, known.total_ps + int(inside[best]))
-    return sorted(found.values(), key=lambda named: -named.total_ps)[:MOST_NAMES]
-
-
-def _sampled_filler(trace: HostTrace, line: int, gaps: Spans) -> list[Named]:
-    """The function that samples of the stack show for most of the long gaps, where no calls were recorded."""
-    found = main_function(trace, line, gaps)
-    if found is None:
-        return []
-    return [Named(trace.name_of(found.frame), len(gaps.start), round(found.share * gaps.total))]
 
 
 def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) -> Spans:

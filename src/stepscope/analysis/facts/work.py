@@ -91,7 +91,6 @@ class WorkFacts:
         eager_moves_ps: time of such ops that TensorFlow runs outside any graph, in or between steps.
         casts_ps: time of conversions to another type or device; those of single numbers, which an optimizer makes for
             each parameter, are shorter than SHORT_OP_PS and do not count.
-        taken_in_ps: self time of separate programs that take in or convert an array; not part of `moves_ps`.
         forward_ps, backward_ps: time of matrix products and convolutions, forward and backward.
         contention_ps: time that ops on the critical path take beyond the best quarter of the steps.
         no_grad_ps: time of forward passes outside automatic differentiation; None if the trace does not show it.
@@ -102,8 +101,6 @@ class WorkFacts:
         per_call_ps: time of outermost ops that does not grow with the batch: starting them, what libraries prepare in
             each call, and assignments to variables.
         ops_in_programs, op_types_in_programs: outermost ops of compiled programs and graphs, and how many distinct.
-        first_runs_ps: extra time of products in programs that run in one step only: libraries prepare them in their
-            first run.
         backward_passes: how often backward work follows forward work.
         rows: median number of rows in matrix products, None if not recorded.
         alike: median count of calls with equal operand shapes.
@@ -124,7 +121,6 @@ class WorkFacts:
     moves: list[OpShare] = field(default_factory=list)
     eager_moves_ps: int = 0
     casts_ps: int = 0
-    taken_in_ps: int = 0
     forward_ps: int = 0
     backward_ps: int = 0
     contention_ps: int = 0
@@ -136,7 +132,6 @@ class WorkFacts:
     per_call_ps: int = 0
     ops_in_programs: int = 0
     op_types_in_programs: int = 0
-    first_runs_ps: int = 0
     backward_passes: int = 0
     rows: int | None = None
     alike: int = 0
@@ -265,13 +260,11 @@ def _facts_without_device(
         "moves": _merge_shares(_largest_ops(trace, ops[moves], own[moves]), _eager_shares(trace, eager)),
         "eager_moves_ps": int(trace.events.duration_ps[eager].sum()),
         "casts_ps": _outer_time(trace, ops[casts]),
-        "taken_in_ps": int(own[taken_in].sum()),
         "forward_ps": int(own[heavy & ~backward].sum()),
         "backward_ps": int(own[backward].sum()),
         "contention_ps": int(_contention_time(trace, steps, ops, own) * found.critical_path_share),
         "no_grad_ps": forward_only.no_grad_ps if forward_only else None,
         "unlearned_ps": forward_only.unlearned_ps if forward_only else 0,
-        "first_runs_ps": int(_first_run_time(trace, steps, ops, own) * found.critical_path_share),
         **_program_facts(trace, steps, ops, own),
         **_batch_facts(trace, steps, ops, kinds),
         "recomputed_ps": int(trace.events.duration_ps[again].sum()),
@@ -400,20 +393,6 @@ def _contention_time(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> 
     best = time[first + count // 4]
     total = np.add.reduceat(time, first) if len(first) else first
     return int((total - best * count)[several].clip(min=0).sum())
-
-
-def _first_run_time(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> int:
-    """Self time of products that a library prepares, beyond that of products that XLA compiles itself."""
-    if not len(events_of_kind(trace, K.COMPILE)) or not trace.has_stat(stat_names.PROGRAM_ID):
-        return 0
-    types = trace.events.type[ops]
-    prepared, plain = (has_trait(trace, types, trait) for trait in (OpTrait.LIBRARY_PRODUCT, OpTrait.COMPILED_PRODUCT))
-    rows = np.flatnonzero(prepared | plain)
-    programs, of = np.unique(trace.stat_ints(stat_names.PROGRAM_ID)[ops[rows]], return_inverse=True)
-    pairs = np.unique(of * (len(steps.number) + 1) + steps.label[ops[rows]])
-    new = rows[(np.bincount(pairs // (len(steps.number) + 1), minlength=len(programs)) == 1)[of]]
-    first, usual = own[new[prepared[new]]], own[new[plain[new]]]
-    return int((first - np.median(usual)).clip(min=0).sum()) if len(usual) else 0
 
 
 def _largest_ops(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:

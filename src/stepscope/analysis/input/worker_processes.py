@@ -17,6 +17,7 @@ from stepscope.analysis.input.loaders import outer_waits
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.stack_samples import main_function, pool_function
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
+from stepscope.analysis.trace.program_facts import op_threads_of
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
@@ -32,23 +33,22 @@ PREPARE = "prepare"
 _IDLE = 50.0  # percent: workers that are busy for less are ahead of the loop
 
 FIELDS: tuple[Field, ...] = (
-    Field("worker", "text", "the process, with its number", "str", role=Role.LABEL),
-    Field("host", "text", "the host that it runs on", "str", role=Role.HOST),
+    Field("worker", "text", "the process, with its number", role=Role.LABEL),
+    Field("host", "text", "the host that it runs on", role=Role.HOST),
     Field("batches", "count", "the batches or tasks that it prepared while it was recorded", "int"),
     Field("prepare_ms", "ms", "mean time to prepare one: from taking it up to handing it over"),
     Field("max_ms", "ms", "the longest of them"),
     Field("send_ms", "ms", "mean time to hand one over to the queue"),
     Field("busy_percent", "percent", "share of the time that it prepares or sends; the rest it waits for work"),
-    Field("function", "text", "the function that most of that time is in, by samples of the stack", "str", Role.NAME),
-    Field("place", "text", "file and line of the function", "str", role=Role.SOURCE),
+    Field("function", "text", "the function that most of that time is in, by samples of the stack", role=Role.NAME),
+    Field("place", "text", "file and line of the function", role=Role.SOURCE),
     Field("function_percent", "percent", "the function's share of the time to prepare"),
 )
 QUEUE_FIELDS: tuple[Field, ...] = (
     Field(
         "state", "text",
         "starved: the loop waits for its workers for 5 % of the time or more; ahead: it does not, and the workers wait "
-        "for work for half of the time; else balanced; unknown if no workers were recorded",
-        "str", role=Role.TERM,
+        "for work for half of the time; else balanced; unknown if no workers were recorded", role=Role.TERM,
     ),
     Field("workers", "count", "worker processes that were recorded", "int"),
     Field("prepare_ms", "ms", "mean time of a worker for a batch, sending included"),
@@ -90,12 +90,14 @@ class WorkersOfHost:
     Attributes:
         observed_ps: the observed time; waited_ps: for how much of it the loop waits for worker processes.
         batches: how many batches the loop took then.
+        cores: how many the host has for the job; None if unknown.
     """
 
     workers: list[WorkerFacts]
     observed_ps: int
     waited_ps: int
     batches: int
+    cores: int | None = None
 
 
 def workers_of(trace: HostTrace) -> WorkersOfHost:
@@ -110,7 +112,7 @@ def workers_of(trace: HostTrace) -> WorkersOfHost:
         return WorkersOfHost(workers, 0, 0, 0)
     waiting = spans_of(trace, waits) & seen
     taken = int((seen.overlap_ps(trace.events.start_ps[waits], trace.events.start_ps[waits] + 1) > 0).sum())
-    return WorkersOfHost(workers, seen.total, waiting.total, taken)
+    return WorkersOfHost(workers, seen.total, waiting.total, taken, op_threads_of(trace).cores)
 
 
 def _waits_for_workers(name: str) -> bool:
@@ -204,8 +206,16 @@ def slow_function(hosts: Sequence[WorkersOfHost]) -> tuple[str, float] | None:
     return name, 100.0 * math.fsum(shares) / len(shares)
 
 
-def queue_sentence(queue: dict[str, Cell], slow: tuple[str, float] | None) -> str | None:
-    """The same in words; None if no workers were recorded."""
+def least_cores(hosts: Sequence[WorkersOfHost]) -> int | None:
+    """The cores of the host that has fewest; None if unknown."""
+    return min((host.cores for host in hosts if host.cores is not None), default=None)
+
+
+def queue_sentence(queue: dict[str, Cell], slow: tuple[str, float] | None, cores: int | None = None) -> str | None:
+    """The same in words; None if no workers were recorded.
+
+    Workers that compute need a core each, so that no number beyond the cores is recommended.
+    """
     if not queue["workers"]:
         return None
     where = f", {slow[1]:.0f} % of it in {slow[0]}" if slow else ""
@@ -216,5 +226,7 @@ def queue_sentence(queue: dict[str, Cell], slow: tuple[str, float] | None) -> st
     }.get(str(queue["state"]), "")
     number = queue["useful_workers"]
     enough = f"{number} would keep up with it" if number else ""
+    if isinstance(number, int) and cores is not None and number > cores:
+        enough = f"{number} would keep up with it, more than the {cores} cores carry: make each batch cheaper"
     text = f"{queue['workers']} worker processes take {queue['prepare_ms']:.1f} ms for a batch{where}"
     return "; ".join(part for part in (text, says, enough) if part)

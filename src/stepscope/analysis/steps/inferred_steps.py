@@ -14,7 +14,6 @@ from stepscope.analysis.steps.cycles import (
     Cycle,
     find_cycle,
 )
-from stepscope.analysis.steps.fetches import fetches_of_steps, has_one_update_each, next_fetch_start
 from stepscope.analysis.steps.host_steps import (
     COMPUTES,
     WHOLE_STEP_SHARE,
@@ -24,24 +23,93 @@ from stepscope.analysis.steps.host_steps import (
     keep_fullest_line,
     unfinished_steps,
 )
-from stepscope.analysis.trace.columns import is_any_kind
-from stepscope.analysis.trace.grouping import forest, is_device_work, spread_labels
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work, spread_labels
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I32, I64, Mask, look_up
+from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_training_function
+from stepscope.vocabulary.traits import CodeTrait, RangeTrait
+
+# ---- The fetches of batches that start a step ------------------------------------------------------------------------
+# A loop over a data set fetches once more than it gets batches: the last fetch of an epoch only learns that nothing
+# is left.  What follows it is the pause between two epochs, an evaluation, or the end of the loop, and not a step.
+
+
+_WORK = (
+    EventKind.OP, EventKind.EXECUTOR, EventKind.FUNCTION_RUN, EventKind.EAGER_EXECUTE, EventKind.TRACED_FUNCTION,
+    EventKind.RUNTIME_CALL,
+)  # fmt: skip
+_LEAST_WORK = 0.2  # of the usual number of calls after a fetch: with fewer, no step follows it
+
+
+def fetches_of_steps(trace: HostTrace, fetches: I64) -> I64:
+    """The fetches that a step follows: the optimizer updates the model, or, where no update is recorded, work runs.
+
+    Args:
+        fetches: int64 of shape (n,), rows of waits for input in order of time.
+    """
+    updates = _count_starts(trace, fetches, _updates(trace))
+    work = updates if updates.any() else _count_starts(trace, fetches, _outer_work(trace))
+    usual = float(np.median(work)) if len(work) else 0.0
+    kept: I64 = fetches[work >= max(_LEAST_WORK * usual, 1)] if usual else fetches
+    return kept
+
+
+def has_one_update_each(trace: HostTrace, fetches: I64) -> bool:
+    """Whether the optimizer updates the model exactly once after each of these fetches: then they are steps."""
+    if not len(fetches) or (trace.events.kind[fetches] != EventKind.INPUT_WAIT).any():
+        return False
+    return bool((_count_starts(trace, fetches, _updates(trace))[:-1] == 1).all())
+
+
+def next_fetch_start(trace: HostTrace, start: I64, end: I64) -> I64:
+    """The start of the first fetch of any kind after each time of `start`, ps; `end` where none follows."""
+    times = np.sort(trace.events.start_ps[events_of_kind(trace, EventKind.INPUT_WAIT)])
+    at = np.searchsorted(times, start, side="right")
+    return np.where(at < len(times), np.append(times, 0)[at], end)
+
+
+def _count_starts(trace: HostTrace, fetches: I64, rows: I64) -> I64:
+    """How many of `rows` start after each fetch and before the next one: int64 of shape (fetches,)."""
+    times = np.sort(trace.events.start_ps[rows])
+    bounds = np.append(trace.events.start_ps[fetches], np.iinfo(np.int64).max)
+    counts: I64 = np.diff(np.searchsorted(times, bounds))
+    return counts
+
+
+def _updates(trace: HostTrace) -> I64:
+    """Updates of the model by an optimizer, as PyTorch marks them."""
+    rows = events_of_kind(trace, EventKind.ANNOTATION)
+    return rows[has_trait(trace, trace.events.type[rows], RangeTrait.UPDATES_MODEL)] if len(rows) else rows
+
+
+def _outer_work(trace: HostTrace) -> I64:
+    """Outermost calls on threads, outside of any fetch."""
+    parent, kind = forest(trace).parent, trace.events.kind
+    threads = is_thread_event(trace)
+    free = parent < 0
+    inner = np.flatnonzero(~free)
+    free[inner] = ~np.isin(kind[parent[inner]], (*_WORK, EventKind.INPUT_WAIT, EventKind.ITERATOR))
+    return np.flatnonzero(is_any_kind(kind, _WORK) & threads & free)
+
 
 # Host calls that may enclose all work of a step.
 _PROGRAMS = (EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
 _FETCHES = "waits for input"
 _FEWEST_CALLS = 5  # fewer irregular calls may be chance
 _HOST_OPS = "ops"
+_PYTHON = "calls of Python functions"
+_MINOR = 0.01  # of the time of a function's calls
+_MOST_LOOPS = 5  # functions whose calls are tried, those with the most time first
 _OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.EAGER_EXECUTE)
 # A compiled program that is called again and again is nearly always the loop's step, whatever its rhythm: of the loops
 # in docs/steps-truth.md all are.  Rhythm adds the rest.
 _SURE_OF_PROGRAM = 0.9
 _SURE_OF_MOST_CALLED = 0.7  # of several programs the one with most calls, if none is called like a training step
-_LEAST_CONFIDENCE_OF_OPS = 0.8  # ops repeat within steps as well, so their cycles have to be closer
+# Ops and functions repeat within steps as well, so their cycles have to be closer.
+_LEAST_SURE = {_HOST_OPS: 0.8, _PYTHON: 0.8}
 _CALLS = (EventKind.OP, EventKind.ANNOTATION, EventKind.TRACED_FUNCTION, EventKind.FUNCTION_RUN)
 
 
@@ -52,8 +120,8 @@ def infer_steps(trace: HostTrace) -> HostSteps | None:
         if cycle is None or _cycles_are_layers(trace, rows, cycle):
             continue
         sure = _confidence(trace, rows, cycle)
-        if sure < (_LEAST_CONFIDENCE_OF_OPS if what == _HOST_OPS else 0.0):
-            continue
+        if sure < _LEAST_SURE.get(what, 0.0) or (what == _PYTHON and len(cycle.anchors) < _FEWEST_CALLS):
+            continue  # a few long calls are epochs, or the parts of a script
         start = trace.events.start_ps[rows[cycle.anchors]]
         end = np.append(start[1:], max(_work_end(trace, rows), int(start[-1])))
         if what == _FETCHES:  # a fetch that gets nothing ends the step before it: after it comes a pause, or the end
@@ -154,7 +222,36 @@ def _candidate_sequences(trace: HostTrace) -> Iterator[tuple[str, I64]]:
     yield _FETCHES, fetches_of_steps(trace, _keep_busiest_plane(trace, np.flatnonzero(kind == EventKind.INPUT_WAIT)))
     yield "input iterator calls", _outermost_of_kind(trace, EventKind.ITERATOR)
     if not device.any():  # on a device the same work is a sequence of kernels
-        yield _HOST_OPS, _outermost_of_kind(trace, *_OPS)
+        ops = _outermost_of_kind(trace, *_OPS)
+        yield _HOST_OPS, ops
+        if not len(ops):
+            yield from ((_PYTHON, rows) for rows in _calls_within_functions(trace))
+
+
+def _calls_within_functions(trace: HostTrace) -> Iterator[I64]:
+    """The calls that a function makes itself, in order of time, for each of the functions whose calls take most time:
+    a function around a loop comes before those that the loop calls."""
+    calls = is_any_kind(trace.events.kind, (EventKind.PYTHON_CALL,)) & is_thread_event(trace)
+    imports = calls & has_trait(trace, trace.events.type, CodeTrait.IMPORTS)
+    rows = np.flatnonzero(calls & (enclosing_events(trace, imports) < 0))
+    if not len(rows):
+        return
+    rows = keep_fullest_line(trace, rows)
+    parent = forest(trace).parent[rows]
+    caller = np.where(parent >= 0, trace.events.type[parent], -1) + 1  # of a call whose caller's start was missed: 0
+    spent = np.bincount(caller, trace.events.duration_ps[rows])
+    for function in np.argsort(-spent, kind="stable")[:_MOST_LOOPS]:
+        yield _drop_minor(trace, rows[caller == function])
+
+
+def _drop_minor(trace: HostTrace, rows: I64) -> I64:
+    """Calls without those of functions that take a hundredth of the time together: what a loop prints now and then."""
+    name, duration = trace.event_names(rows), trace.events.duration_ps[rows]
+    spent = np.bincount(name, duration)
+    order = np.argsort(spent)
+    is_minor = np.zeros(len(spent), np.bool_)
+    is_minor[order[np.cumsum(spent[order]) < _MINOR * spent.sum()]] = True
+    return rows[~is_minor[name]]
 
 
 def _calls_of_one(trace: HostTrace, calls: I64) -> I64:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from stepscope.analysis.resources.counters import counters_of
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.timeline.index import Index, index_of, is_drawn
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.thread_labels import thread_label
@@ -124,22 +125,28 @@ def group_named(trace: HostTrace, name: str) -> Group | None:
 
 
 def activity_ps(trace: HostTrace) -> tuple[int, int]:
-    """The part of the trace to show first: where nearly all device work is, or nearly all events if there is none.
+    """The part of the trace that fits first: all steps, and nearly all device work, or events if there is none.
 
-    It is the whole span unless that part is much shorter: a recording may start long before the work does.
+    It is the whole span unless that part is much shorter: a recording may start long before the work does.  Without
+    steps it is the whole span, for a wait before the work may be what the reader looks for.
     """
     return trace.derived("timeline activity", _activity_ps)
 
 
 def _activity_ps(trace: HostTrace) -> tuple[int, int]:
     begin, end = trace.span_ps()
+    steps = steps_of(trace)
+    if steps.source == "none" or not len(steps.number):
+        return begin, end
     device = is_device_work(trace)
     rows = np.flatnonzero(device if device.any() else is_drawn(trace))
     rows = rows[:: max(1, len(rows) // 100_000)]
     if not len(rows):
         return begin, end
     start = trace.events.start_ps[rows]
-    first, last = np.quantile(start, 0.002), np.quantile(start + trace.events.duration_ps[rows], 0.998)
+    stop = start + trace.events.duration_ps[rows]
+    first = min(float(np.quantile(start, 0.002)), float(steps.start_ps.min()))
+    last = max(float(np.quantile(stop, 0.998)), float(steps.end_ps.max()))
     margin = 0.04 * (last - first)
     low, high = max(begin, int(first - margin)), min(end, int(last + margin))
     return (low, high) if 0 < high - low < 0.7 * (end - begin) else (begin, end)

@@ -13,6 +13,7 @@ from stepscope.analysis.trace.remedies import ALLOCATIONS, DEVICE_ACTIVITY, HOST
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import distinct, look_up
 from stepscope.records import dataclass
+from stepscope.vocabulary.tensorflow import THREAD_MODE, launches_apart
 
 # NVIDIA architectures by lowest compute capability, oldest first.
 _NVIDIA = (
@@ -82,8 +83,12 @@ def _pause_ms(trace: HostTrace) -> float | None:
 
 
 def settings_of(trace: HostTrace) -> tuple[str, ...]:
-    """The environment variables that a capture by Stepscope found set, of those that advice is about."""
-    return tuple(name.removeprefix(_SETTING) for name in capture_facts(trace) if name.startswith(_SETTING))
+    """The environment variables of those that advice is about that are set, as a capture by Stepscope found them or the
+    names of threads show."""
+    found = [name.removeprefix(_SETTING) for name in capture_facts(trace) if name.startswith(_SETTING)]
+    if any(launches_apart(trace.strings[name]) for name in trace.lines.name.tolist()):
+        found.append(THREAD_MODE)
+    return tuple(dict.fromkeys(found))
 
 
 def capture_facts(trace: HostTrace) -> Mapping[str, object]:

@@ -17,6 +17,7 @@ from stepscope.analysis.trace.grouping import forest, spread_labels
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
 from stepscope.records import dataclass
+from stepscope.vocabulary.lines import holds_stack_samples
 from stepscope.vocabulary.op_names import op_name
 
 K = EventKind
@@ -57,7 +58,10 @@ def host_work(trace: HostTrace) -> OpWork:
     rows = np.flatnonzero(chosen)
     op, names = _host_op_names(trace, rows)
     op, ops = _merge_equal_names(op, names)
-    return OpWork(rows, trace.events.duration_ps[rows], op, _own_times(trace, rows, chosen), ops, stand_in)
+    time_ps = trace.events.duration_ps[rows]
+    sampled = not threads[rows].all()
+    own = _own_times_by_nesting(trace, rows, time_ps) if sampled else _own_times(trace, rows, chosen)
+    return OpWork(rows, time_ps, op, own, ops, stand_in)
 
 
 def _recorded_twice(trace: HostTrace, chosen: Mask) -> I64:
@@ -83,7 +87,20 @@ def _host_events(trace: HostTrace, threads: Mask) -> tuple[Mask, EventKind | Non
         chosen = is_any_kind(kind, (stand_in,)) & threads
         if chosen.any():
             return chosen | ops, stand_in
-    return ops, None
+    sampled = _sampled_functions(trace)
+    ops[sampled] = True
+    return ops, K.PYTHON_CALL if len(sampled) else None
+
+
+def _sampled_functions(trace: HostTrace) -> I64:
+    """The sampled frames of the thread whose stack changed most often: the others wait.  Rows of events."""
+    planes = [row for row in range(len(trace.planes)) if holds_stack_samples(trace.plane_name(row))]
+    lines = np.flatnonzero(np.isin(trace.lines.plane, planes))
+    if not len(lines):
+        return lines
+    count = trace.lines.event_end[lines] - trace.lines.event_begin[lines]
+    line = lines[int(count.argmax())]
+    return np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
 
 
 def _own_times(trace: HostTrace, rows: I64, counts: Mask) -> I64:
@@ -134,12 +151,13 @@ def device_work(trace: HostTrace) -> OpWork:
 
     op, ops = _merge_equal_names(number, [name_of(at) for at in first.tolist()])
     core = (trace.lines.kind == LineKind.DEVICE_OPS)[trace.events.line[found.rows]]
-    own = _own_times_of_cores(trace, found.rows, found.time_ps) if core.any() else found.time_ps
+    own = _own_times_by_nesting(trace, found.rows, found.time_ps) if core.any() else found.time_ps
     return OpWork(found.rows, found.time_ps, op, own, ops)
 
 
-def _own_times_of_cores(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
-    """Self times of the ops of TPU cores, nested by the device's own clock: int64 of shape (rows,)."""
+def _own_times_by_nesting(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
+    """Self times of events on lines that are no threads: int64 of shape (rows,).  Ops of TPU cores are nested by the
+    device's own clock."""
     line = trace.events.line[rows]
     start = trace.stat_ints(stat_names.DEVICE_OFFSET_PS, rows=rows)
     if (start < 0).any():

@@ -18,12 +18,12 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from stepscope.capture import files, report, session
+from stepscope.capture import cost, files, report, session
 from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, Source
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
@@ -93,7 +93,8 @@ class Watcher:
         self._counts: dict[Source, int] = {}
         self._best: Source | None = None
         self._others = 0  # steps of other sources since the last step of the best
-        self._second_thoughts = 0  # for how many steps to look for a better source after the capture
+        self._doubtful_until = 0.0  # until then a better source is looked for after the capture, on the monotonic clock
+        self._supersedes = False  # what was captured before is not of the loop
         self._conductor = Conductor(
             self._settings.logdir,
             self._settings.options,
@@ -185,10 +186,7 @@ class Watcher:
         the launcher waits for its processes.  A requested window stays."""
         if self.has_steps or self._requested or not self._is_launcher():
             return
-        for path in self.paths:
-            with suppress(OSError):
-                path.unlink()
-            files.drop_if_empty(path.parent)
+        _remove_files(self.paths)
         self.paths, self.last = [], None
 
     def forget_parent(self) -> None:
@@ -271,8 +269,7 @@ class Watcher:
     def _end(self, source: Source, another_follows: bool) -> None:
         self._counts[source] = self._counts.get(source, 0) + 1
         if not self._is_planned():
-            self._second_thoughts -= 1
-            self.active = self._second_thoughts > 0
+            self.active = time.monotonic() < self._doubtful_until
         if not self._is_best(source) or not self._is_planned():
             return
         self._drop_window()
@@ -310,6 +307,8 @@ class Watcher:
         """Counts the steps of another source from now on, and discards what was captured of the previous one."""
         self._best, self._others = source, 0
         self._conductor.cancel()
+        cost.LENGTHS.forget()
+        self._supersedes |= self.has_steps and not self._requested and not self._is_child
         self._conductor.marks = source is not MARKED
         count = self._counts.get(source, 0)
         self._conductor.number = max(count - 1, 0)
@@ -322,10 +321,9 @@ class Watcher:
         self._set_outcome(f"captured {numbers} ({name})")
         self.has_steps = True
         self._plan(None)
-        # A small function may be called often before the first call of the training step.
-        doubtful = self._best is not None and self._best.rank == CALLS and not self._requested
-        self._second_thoughts = _STALE_STEPS if doubtful else 0
-        self.active = doubtful
+        # A small function may be called often before the first call of the training step, as where episodes are played.
+        self.active = self._best is not None and self._best.rank == CALLS and not self._requested
+        self._doubtful_until = time.monotonic() + self._settings.seconds if self.active else 0.0
 
     def _set_outcome(self, outcome: str) -> None:
         self.outcome = outcome
@@ -335,9 +333,17 @@ class Watcher:
         self.last = place
         if isinstance(place, Path):
             self.paths.append(place)
+            if self._supersedes:
+                self._keep_latest()
         if self._is_child:
             self._ledger.add(self.outcome, place if isinstance(place, Path) else None)
         self._show_line(f"{self.outcome}: {place}")
+
+    def _keep_latest(self) -> None:
+        """Removes captures of a function that turned out not to be the loop's step.  Names of runs sort by time."""
+        *others, latest = sorted(self.paths, key=lambda path: path.parent.name)
+        _remove_files(others)
+        self.paths, self.last = [latest], latest
 
     def _report_failed_plan(self) -> None:
         error = report.last_error()
@@ -432,6 +438,14 @@ class Watcher:
         self.outcome = f"nothing was captured: {steps} and the first {self._first} are skipped; skip fewer (--skip)"
         if self._is_child:
             self._ledger.add(self.outcome)
+
+
+def _remove_files(paths: Iterable[Path]) -> None:
+    """Removes profiles, and their folders if nothing else is in them."""
+    for path in paths:
+        with suppress(OSError):
+            path.unlink()
+        files.drop_if_empty(path.parent)
 
 
 def _describe_calls(window: Capture) -> str:

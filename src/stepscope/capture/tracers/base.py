@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
+    from stepscope.capture.aside import Helper
     from stepscope.capture.options import ProfilerOptions
     from stepscope.errors import CaptureError
     from stepscope.formats.spool.layout import Chunk
@@ -69,8 +70,8 @@ class Recording(Protocol):
     """What was recorded, before it has its final form.  Nothing here uses the framework's profiler, so the work may be
     done on another thread than the training."""
 
-    def collect(self, host: str) -> Collected:
-        """Makes the files' contents; slow."""
+    def collect(self, host: str, helper: Helper) -> Collected:
+        """Makes the files' contents; slow.  `helper`: does work that would hold up the program."""
 
     def close(self) -> None:
         """Frees what the recording holds, mainly temporary files.  May be called more than once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stepscope.capture.aside import Helper
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.capture.tracers.giving_way import Possession
@@ -25,7 +26,7 @@ class ExportFolder:
         folder.mkdir(parents=True)
         (folder / "host.xplane.pb").write_bytes(content)
 
-    def collect(self, host: str) -> Collected:
+    def collect(self, host: str, helper: Helper) -> Collected:
         """The XSpace file that was exported.  Raises CaptureError if there is none."""
         found = sorted(Path(self.path).glob("plugins/profile/*/*.xplane.pb"))
         if not found:

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from stepscope.capture import aside, kineto, report
+from stepscope.capture import kineto, report
+from stepscope.capture.aside import Helper, UnableError
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
 from stepscope.capture.tracers.giving_way import Possession
 from stepscope.capture.tracers.heap import heap_bytes
@@ -243,18 +243,16 @@ class TorchRecording:
         self._possession = possession
         self._open_steps = open_steps
         self._held_s = self.held_s = held_s
-        self._folder: ScratchFolder | None = None
 
-    def collect(self, host: str) -> Collected:
+    def collect(self, host: str, helper: Helper) -> Collected:
         """The profile as XSpace, and as the Kineto JSON that PyTorch writes; only the latter if conversion fails."""
-        self._folder = ScratchFolder()
-        trace = Path(self._folder.path) / "trace.json"
+        trace = helper.folder / "trace.json"
         begin = time.monotonic()
         self._native.export_chrome_trace(str(trace))
         self._held_s += time.monotonic() - begin
         self._native = None
         try:
-            _convert(trace, host, self._open_steps)
+            _convert(trace, host, self._open_steps, helper)
         except Exception as error:  # an error of the conversion must not lose the recording
             if not _is_whole(trace):
                 raise _make_unwritten_error(trace) from error
@@ -275,19 +273,17 @@ class TorchRecording:
         )
 
     def close(self) -> None:
-        """Frees the profile and removes the files."""
+        """Frees the profile."""
         self._native = None
-        if self._folder is not None:
-            self._folder.remove()
 
 
-def _convert(trace: Path, host: str, open_steps: Sequence[str]) -> None:
+def _convert(trace: Path, host: str, open_steps: Sequence[str], helper: Helper) -> None:
     """Packs and converts a trace in a separate process, or in this one if there is no other way."""
     patience_s = _PATIENCE_S + trace.stat().st_size / _BYTES_PER_S
     words = [str(trace), host, *open_steps]
     try:
-        aside.run(kineto.__name__, words, kineto.profile_path(trace), patience_s)
-    except aside.UnableError:
+        helper.run(kineto.__name__, words, patience_s)
+    except UnableError:
         kineto.main(words)
 
 

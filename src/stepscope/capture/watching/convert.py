@@ -20,6 +20,4 @@ def main(arguments: Sequence[str]) -> None:
     spool = parse(source.read_bytes())
     if spool is None:
         raise UnreadableError("this is not the ring of a watch", path=str(source))
-    unfinished = result.with_name("converting")
-    unfinished.write_bytes(write(spool.trace(host)))
-    unfinished.replace(result)
+    result.write_bytes(write(spool.trace(host)))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from stepscope.capture import aside, cost, files
 from stepscope.capture.report import report
-from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.watching import convert
 from stepscope.capture.watching.marks import Mark
@@ -61,12 +60,12 @@ def convert_ring(target: files.Target, attached: tuple[Artifact, ...] = ()) -> P
     Args:
         attached: other files to keep beside it.
     """
-    folder = ScratchFolder()
+    helper = aside.Helper()
     try:
-        result = Path(folder.path) / "profile"
+        result = helper.folder / "profile"
         words = [str(target.partial), str(result), target.name]
         try:
-            aside.run(convert.__name__, words, result, _PATIENCE_S)
+            helper.run(convert.__name__, words, _PATIENCE_S)
         except aside.UnableError:
             convert.main(words)
         stored = files.store_all((Artifact("xplane.pb", result), *attached), target)
@@ -77,4 +76,4 @@ def convert_ring(target: files.Target, attached: tuple[Artifact, ...] = ()) -> P
         report(error, "converting the ring of the watch")
         return target.partial
     finally:
-        folder.remove()
+        helper.close()

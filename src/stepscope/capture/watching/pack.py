@@ -12,11 +12,10 @@ def main(arguments: Sequence[str]) -> None:
     """Packs the rows of one host.
 
     Args:
-        arguments: the folder, the host, and the file to make when all is done.
+        arguments: the folder and the host.
     """
-    folder, host, done = Path(arguments[0]), arguments[1], Path(arguments[2])
-    pack_rows(folder, host)
-    done.touch()
+    folder, host = arguments
+    pack_rows(Path(folder), host)
 
 
 def pack_rows(folder: Path, host: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from stepscope.capture import hard_end, ranges, report
 from stepscope.capture.auto.finders import FINDERS, Listener, finder
 from stepscope.capture.auto.imports import ImportWatch
+from stepscope.capture.program_end import INTERRUPTS
 from stepscope.capture.watching.continuous import Watch
 from stepscope.capture.watching.marks import Trigger
 from stepscope.capture.watching.options import WatchOptions
@@ -50,7 +51,7 @@ class OnlyWatch:
             if self.finds_steps:
                 self._undo.append(_find_steps(watch.steps))
             self._undo += [_take_exceptions(watch), _take_signal(watch), _start_metrics(watch)]
-            atexit.register(self.stop)
+            atexit.register(self._stop_at_end)
             hard_end.listen(self._note_hard_end)
 
     def refuse_second(self) -> None:
@@ -68,13 +69,18 @@ class OnlyWatch:
         """Ends the watch, if there is one."""
         with self._lock:
             watch, self.running = self.running, None
-            atexit.unregister(self.stop)
+            atexit.unregister(self._stop_at_end)
             hard_end.forget(self._note_hard_end)
             while self._undo:
                 with report.Wall("ending the watch", strict=False):
                     self._undo.pop()()
         if watch is not None:
-            watch.stop()
+            with INTERRUPTS.hold():
+                watch.stop()
+
+    def _stop_at_end(self) -> None:
+        with INTERRUPTS.hold(at_end=True):
+            self.stop()
 
     def forget_parent(self) -> None:
         """After a fork: the watch belongs to the parent."""
@@ -83,7 +89,7 @@ class OnlyWatch:
         self._undo.clear()
         if watch is not None:
             watch.forget_parent()
-            atexit.unregister(self.stop)
+            atexit.unregister(self._stop_at_end)
             hard_end.forget(self._note_hard_end)
 
     def _note_hard_end(self, how: str) -> None:

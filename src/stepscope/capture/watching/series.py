@@ -231,11 +231,5 @@ class RemoteSeries(SeriesFile):
 
 
 def _pack_aside(folder: Path, host: str) -> None:
-    scratch = ScratchFolder()
-    try:
-        result = Path(scratch.path) / "packed"
-        aside.run(pack.__name__, [str(folder), host, str(result)], result, _PATIENCE_S)
-    except (aside.UnableError, aside.FailedError):
-        pass  # the rows stay as text, which is read as well
-    finally:
-        scratch.remove()
+    with suppress(aside.UnableError, aside.FailedError):  # the rows stay as text, which is read as well
+        aside.run(pack.__name__, [str(folder), host], _PATIENCE_S)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import foretell_change
-from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_culprit
-from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Actions, Finding, Rule
 from stepscope.analysis.facts.loop_events import Activity
 
 _ACTIONS: Actions = {
@@ -36,26 +33,25 @@ _BEFORE = {
 }
 
 
-def _evaluate(context: Context, threshold: float) -> Advice | None:
+def _find(context: Context) -> Finding | None:
     saving = context.part_ms(Activity.CHECKPOINT)
-    if context.percent(saving) < threshold:
-        return None
     where = context.intervals(Activity.CHECKPOINT)
     name = next((place.name.lstrip("$") for place in where if place.name), "")
-    advised = foretell_change(context, "checkpoint" if context.has_device else "saving", saving, "saving").advice(
-        rule="checkpoint.stall",
-        kind="checkpoint_stall",
-        title="Save less often, or in the background",
+    where_text = f", in {name}" if name else ""
+    return Finding(
+        part_ms=saving,
+        share=f"{context.percent(saving):.1f} % of each step is spent saving the model's state{where_text}",
         evidence="" if name else _BEFORE.get(context.framework, ""),
-        actions=actions_for(context.framework, _ACTIONS),
-        tool="steps",
-        confidence=0.9 if name else 0.7,
+        change="checkpoint" if context.has_device else "saving",
+        without="saving",
+        parts=("checkpoint",),
         rows=(Row("steps", "other", round(saving, 3)),),
         intervals=where,
+        confidence=0.9 if name else 0.7,
     )
-    where_text = f", in {name}" if name else ""
-    share = f"{context.percent(saving):.1f} % of each step is spent saving the model's state{where_text}"
-    return name_culprit(context, advised, "checkpoint", share=share)
 
 
-RULE = Rule(id="checkpoint.stall", threshold_percent=5.0, evaluate=_evaluate, yields_to=("recompilation",))
+RULE = Rule(
+    "checkpoint.stall", 5.0, kind="checkpoint_stall", title="Save less often, or in the background", find=_find,
+    actions=_ACTIONS, tool="steps", yields_to=("recompilation",),
+)  # fmt: skip

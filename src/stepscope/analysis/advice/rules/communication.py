@@ -6,18 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import foretell_change
-from stepscope.analysis.advice.hardware import fit_actions
-from stepscope.analysis.advice.items import Advice, Interval, Row
-from stepscope.analysis.advice.naming import name_culprit
-from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.advice.items import Interval, Row
+from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.report import amount, number_text, size_text
 
 if TYPE_CHECKING:
     from stepscope.analysis.workers.distributed_tool import DistributedReport
 
+_LEAST_PERCENT = 15.0  # of the step
 _MANY_MESSAGES = 8.0  # per step; from here on their number costs, not only their size
 _TINY_PS = 200_000_000  # of a collective on a device: a shorter one costs latency, not bandwidth
 _FEW_MESSAGES_PERCENT = 30.0  # threshold for a few large messages: data parallelism has its price
@@ -71,7 +68,7 @@ def _choose_actions(context: Context) -> tuple[str, ...]:
     actions = _WRAPPED[wrapper]
     if _reduced_passes(context) > 1:
         actions = (actions[1], actions[0], *actions[2:])
-    return fit_actions(context.device_type, actions)
+    return actions
 
 
 def _reduced_passes(context: Context) -> float:
@@ -81,36 +78,32 @@ def _reduced_passes(context: Context) -> float:
     return passes if wrapper == "ddp" and passes >= _ACCUMULATES else 1.0
 
 
-def _evaluate(context: Context, threshold: float) -> Advice | None:
+def _find(context: Context) -> Finding | None:
     exposed = _exposed_ms(context)
     messages, many = _count_messages(context)
-    if context.percent(exposed) < (threshold if many or context.has_device else _FEW_MESSAGES_PERCENT):
+    least = _LEAST_PERCENT if many or context.has_device else _FEW_MESSAGES_PERCENT
+    if context.percent(exposed) < least:
         return None
     count = f", in {messages:.0f} messages per step" if messages else ""
     compared = context.read("distributed")
     collectives = compared.collectives if compared else ()
     passes = _reduced_passes(context)
-    removed = exposed * (1 - 1 / passes) if passes > 1 else exposed
-    gain = foretell_change(
-        context,
-        "overlap" if context.has_device else "last_pass" if passes > 1 else "talking",
-        removed,
-        "exposed communication",
-    )
     actions = _choose_actions(context)
-    advised = gain.advice(
-        rule="communication.exposed",
-        kind="communication_bound",
-        title="Communicate in fewer, larger messages" if many else "Overlap or shrink the communication",
+    return Finding(
+        part_ms=exposed,
+        least_percent=least,
+        title="Communicate in fewer, larger messages" if many else "",
         evidence=f"exposed communication takes {context.percent(exposed):.1f} % of each step"
         f"{count}{_describe_bandwidth(collectives)}",
+        change="overlap" if context.has_device else "last_pass" if passes > 1 else "talking",
+        without="exposed communication",
+        parts=("communication",),
         actions=(actions[0], *_record_all_ranks(compared), *actions[1:]),
-        tool="distributed" if collectives else "pod-viewer",
+        tool="distributed" if collectives else "",
         confidence=0.9 if many else 0.7,
         rows=(Row("steps", "device_collectives", round(exposed, 3)),),
         intervals=_collective_intervals(context),
     )
-    return name_culprit(context, advised, "communication")
 
 
 def _collective_intervals(context: Context) -> tuple[Interval, ...]:
@@ -162,8 +155,6 @@ def _exposed_ms(context: Context) -> float:
 
 
 RULE = Rule(
-    id="communication.exposed",
-    threshold_percent=15.0,
-    evaluate=_evaluate,
-    yields_to=("straggler",),
-)
+    "communication.exposed", _LEAST_PERCENT, kind="communication_bound", find=_find,
+    title="Overlap or shrink the communication", tool="pod-viewer", yields_to=("straggler",),
+)  # fmt: skip

@@ -6,15 +6,13 @@ Idle time caused by input, saving, compiling or Python belongs to other rules.
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import foretell_change
-from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_culprit
-from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of
 from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.tensorflow import THREAD_MODE
 from stepscope.vocabulary.traits import CallTrait
 
 _MANY_KERNELS = 50.0  # per step: fewer do not keep a host busy
@@ -48,9 +46,9 @@ _LARGER: Actions = {
     "pytorch": ("use larger batches", "keep inputs and outputs of the graph in place, so that it is replayed at once"),
     "": ("use larger batches", "run several steps in one program"),
 }
+_GIVE_MORE = "Give each launch more to compute"
 _GATHER = "use larger batches, or accumulate gradients over fewer micro-batches"
-_THREAD_MODE = "TF_GPU_THREAD_MODE"
-_PRIVATE_THREADS = f"give launching its own threads, apart from the input's: {_THREAD_MODE}=gpu_private"
+_PRIVATE_THREADS = f"give launching its own threads, apart from the input's: {THREAD_MODE}=gpu_private"
 _SYNC: Actions = {
     "tensorflow": (
         "call .numpy() and print losses every N steps, not in every step",
@@ -69,51 +67,48 @@ _SYNC: Actions = {
 }
 
 
-def _evaluate_launches(context: Context, threshold: float) -> Advice | None:
+def _find_launches(context: Context) -> Finding | None:
     device = context.device
     if device is None:
         return None
     if device.kernels < _MANY_KERNELS * device.steps:
-        return _advise_larger_programs(context, device)
+        return _find_larger_programs(context, device)
     idle = _launch_idle_ms(context, device)
     of_one_gap = device.longest_gap_ps * device.steps >= _LARGEST_GAP * device.idle_ps and not _happens_once(device)
-    if _idle_percent(context, device, idle) < threshold or device.gaps < _MANY_GAPS * device.steps or of_one_gap:
+    if device.gaps < _MANY_GAPS * device.steps or of_one_gap:
         return None
-    kernels = device.kernels / device.steps
+    percent, whole = _idle_percent(context, device, idle), "each step" if device.marked else "the time"
+    small, threads = _small_batch_evidence(context), _has_input_contention(context)
     compiled = device.compiled >= _MOST_COMPILED * device.kernels
-    small = _small_batch_evidence(context)
-    threads = _has_input_contention(context)
-    short = f", {100 * device.short_kernels / device.kernels:.0f} % of them shorter than 20 us"
-    whole = "each step" if device.marked else "the time"
-    evidence = (
-        f"the device is idle for {_idle_percent(context, device, idle):.1f} % of {whole} while the host launches"
-        f" {kernels:.0f} kernels{short}"
-    )
-    if small:
-        evidence += f"; {small}"
-    if threads:
-        evidence += "; tf.data's threads are busy at the same time"
+    larger = compiled or bool(small)
+    short = f"{100 * device.short_kernels / device.kernels:.0f} % of them shorter than 20 us"
+    found = [
+        f"the device is idle for {percent:.1f} % of {whole} while the host launches"
+        f" {device.kernels / device.steps:.0f} kernels, {short}",
+        small,
+        "tf.data's threads are busy at the same time" if threads else "",
+    ]
     actions = actions_for(context.framework, _LARGER if compiled else _FEWER)
-    if small:
-        actions = (_GATHER, *actions)
-    gain = foretell_change(context, "graph", idle, "dispatching kernel by kernel")
-    advised = gain.advice(
-        rule="launch.bound",
-        kind="small_batch" if compiled or small else "eager_dispatch",
-        title="Give each launch more to compute" if compiled or small else "Launch fewer, larger pieces of device work",
-        evidence=evidence,
+    actions = (_GATHER, *actions) if small else actions
+    return Finding(
+        part_ms=idle,
+        percent=percent,
+        kind="small_batch" if larger else "",
+        title=_GIVE_MORE if larger else "",
+        evidence="; ".join(filter(None, found)),
+        change="graph",
+        without="dispatching kernel by kernel",
+        parts=("launch",),
         actions=(_PRIVATE_THREADS, *actions) if threads and not _has_thread_mode(context) else actions,
-        tool="idle",
         confidence=0.8 if device.short_kernels > 0.5 * device.kernels else 0.6,
-        rows=(Row("steps", "kernel_launch", round(idle, 3)), *_evidence_rows(device, device.calls[:2])),
+        rows=(Row("steps", "kernel_launch", round(idle, 3)), *rows_of("op-stats", device.calls[:2], device.steps)),
         intervals=context.idle_places(),
     )
-    return name_culprit(context, advised, "launch")
 
 
 def _has_thread_mode(context: Context) -> bool:
-    """Whether the program runs with a thread mode already, as far as the capture stored it."""
-    return any(_THREAD_MODE in host.settings for host in context.hosts)
+    """Whether the program runs with a thread mode already, as far as the capture shows it."""
+    return any(THREAD_MODE in host.settings for host in context.hosts)
 
 
 def _idle_percent(context: Context, device: DeviceFacts, idle_ms: float) -> float:
@@ -135,25 +130,28 @@ def _small_batch_evidence(context: Context) -> str:
     return tiny
 
 
-def _advise_larger_programs(context: Context, device: DeviceFacts) -> Advice | None:
-    """Advice on compiled programs of few kernels, which the host starts more slowly than the device runs them."""
+def _find_larger_programs(context: Context, device: DeviceFacts) -> Finding | None:
+    """Compiled programs of few kernels, which the host starts more slowly than the device runs them."""
     calls = context.calls(Activity.PROGRAM)
     idle = min(_launch_idle_ms(context, device), _loop_ms(context, Activity.PROGRAM, Activity.RUNTIME))
-    if not calls or device.compiled < _MOST_COMPILED * device.kernels or context.percent(idle) < _OF_PROGRAMS:
+    if not calls or device.compiled < _MOST_COMPILED * device.kernels:
         return None
-    advised = foretell_change(context, "graph", idle, "starting programs").advice(
-        rule="launch.programs",
+    return Finding(
+        part_ms=idle,
+        least_percent=_OF_PROGRAMS,
+        id="launch.programs",
         kind="small_batch",
-        title="Give each launch more to compute",
+        title=_GIVE_MORE,
         evidence=f"the device is idle for {context.percent(idle):.1f} % of each step while the host starts {calls:.1f}"
         f" programs, which keep the device busy for {device.busy_ps / device.steps / MS:.2f} ms",
+        change="graph",
+        without="starting programs",
+        parts=("launch",),
         actions=actions_for(context.framework, _LARGER),
-        tool="idle",
         confidence=0.5,
-        rows=_evidence_rows(device, device.calls[:2]),
+        rows=rows_of("op-stats", device.calls[:2], device.steps),
         intervals=context.idle_places(),
     )
-    return name_culprit(context, advised, "launch")
 
 
 def _launch_idle_ms(context: Context, device: DeviceFacts) -> float:
@@ -189,16 +187,13 @@ def _has_input_contention(context: Context) -> bool:
     return max(pace.feed.ops_ps, pace.feed.produced_ps) >= _BUSY_INPUT * pace.loop.observed_ps
 
 
-def _evaluate_waits(context: Context, threshold: float) -> Advice | None:
+def _find_waits(context: Context) -> Finding | None:
     device = context.device
     if device is None:
         return None
     blocked = _blocking_calls(device)
     after = device.after_sync_ps if device.syncs > device.steps else 0
-    idle_ps = max(after, sum(call.total_ps for call in blocked))
-    idle = idle_ps / device.steps / MS
-    if context.percent(idle) < threshold:
-        return None
+    idle = max(after, sum(call.total_ps for call in blocked)) / device.steps / MS
     once = not device.marked or (bool(blocked) and blocked[0].calls < device.steps)
     how = (
         f"in {blocked[0].name}"
@@ -207,18 +202,16 @@ def _evaluate_waits(context: Context, threshold: float) -> Advice | None:
     )
     whole = "each step" if device.marked else "the time"
     seldom = "; this does not occur in every step, so check whether it matters" if once else ""
-    advised = foretell_change(context, "waits", idle, "waits for the device").advice(
-        rule="device.sync",
-        kind="host_sync",
-        title="Stop waiting for the device within the step",
+    return Finding(
+        part_ms=idle,
         evidence=f"the device is idle for {context.percent(idle):.1f} % of {whole} {how}{seldom}",
-        actions=actions_for(context.framework, _SYNC),
-        tool="syncs",
+        change="waits",
+        without="waits for the device",
+        parts=("sync", "copy"),
         confidence=0.3 if once else 0.7,
-        rows=_evidence_rows(device, blocked or device.calls[:2]),
+        rows=rows_of("op-stats", blocked or device.calls[:2], device.steps),
         intervals=context.work_places(blocked) or context.idle_places(),
     )
-    return name_culprit(context, advised, "sync", "copy")
 
 
 def _blocking_calls(device: DeviceFacts) -> list[Share]:
@@ -231,18 +224,15 @@ def _blocking_calls(device: DeviceFacts) -> list[Share]:
     ]  # fmt: skip
 
 
-def _evidence_rows(device: DeviceFacts, calls: list[Share]) -> tuple[Row, ...]:
-    return tuple(Row("op-stats", call.name, round(call.total_ps / device.steps / MS, 3)) for call in calls)
-
-
 _INPUT = ("input_preprocessing", "input_python", "input_file_read", "input_no_prefetch")
 
-LAUNCHES = Rule(
-    id="launch.bound", threshold_percent=10.0, evaluate=_evaluate_launches, yields_to=("recompilation", *_INPUT)
-)
-WAITS = Rule(
-    id="device.sync",
-    threshold_percent=5.0,
-    evaluate=_evaluate_waits,
-    yields_to=("recompilation", "checkpoint_stall", "input_transfer", *_INPUT),
-)
+RULES = (
+    Rule(
+        "launch.bound", 10.0, kind="eager_dispatch", title="Launch fewer, larger pieces of device work",
+        find=_find_launches, tool="idle", yields_to=("recompilation", *_INPUT),
+    ),
+    Rule(
+        "device.sync", 5.0, kind="host_sync", title="Stop waiting for the device within the step", find=_find_waits,
+        actions=_SYNC, tool="syncs", yields_to=("recompilation", "checkpoint_stall", "input_transfer", *_INPUT),
+    ),
+)  # fmt: skip

@@ -6,16 +6,14 @@ All three look alike on a timeline, so one rule decides between them.
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
-from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_culprit
-from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop import Named
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts, module_of
 from stepscope.vocabulary.jax import function_of_call, function_of_program
 
+_LEAST_PERCENT = 35.0  # of the step
 _FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
 _FEWEST_TORCH_OPS = 100.0  # per step: PyTorch dispatches every op, even in a minimal step
 _FEW_STARTS_PERCENT = 60.0  # threshold for a step with fewer starts
@@ -69,7 +67,7 @@ _FETCH: Actions = {
 }
 
 
-def _evaluate(context: Context, threshold: float) -> Advice | None:
+def _find(context: Context) -> Finding | None:
     work, loop = context.work, context.loop
     if context.has_device or work is None or loop is None or not work.steps:
         return None
@@ -79,19 +77,19 @@ def _evaluate(context: Context, threshold: float) -> Advice | None:
     if repeats >= _REPEATS:  # each repetition starts the program's ops again
         overhead += work.start_in_programs_ps / work.steps / MS * work.critical_path_share
     unfused = _runs_single_op_programs(context, work)
-    enough = threshold if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
+    enough = _LEAST_PERCENT if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
     fetches = context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
     if context.percent(overhead) < enough and not unfused:
-        return _advise_fetching_rarely(context, work) if fetches and _fetches_much(context) else None
+        return _fetching(context, work) if fetches and _fetches_much(context) else None
     if fetches and not unfused:
-        return _advise_fetching_rarely(context, work)
+        return _fetching(context, work)
     if _has_unrecorded_fetches(context, work):
-        return _advise_fetching_rarely(context, work, confidence=0.5)
+        return _fetching(context, work, confidence=0.5)
     if repeats >= _REPEATS or _is_tiny(context, work, starts):
-        return _advise_larger_batch(context, work, repeats)
+        return _small_batches(context, work, repeats)
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
         return None
-    return _advise_compiling(context, work, starts, unfused)
+    return _single_ops(context, work, starts)
 
 
 def _fetches_much(context: Context) -> bool:
@@ -178,66 +176,68 @@ def _one_at_a_time(work: WorkFacts) -> bool:
     return work.rows == 1 and work.alike / work.steps >= _REPEATS
 
 
-def _advise_fetching_rarely(context: Context, work: WorkFacts, confidence: float = 0.85) -> Advice:
+def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Finding:
     fetches = context.calls(Activity.SYNC)
     count = (
         f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
     )
     part = _overhead_ms(context, work)
-    gain = foretell_nothing(context, part, "it does not show how much of that work a single fetch needs")
-    if context.framework == "pytorch":  # it computes on the thread that fetches, so that time goes
-        gain = foretell_change(context, "fetching", part, "fetching values one by one")
-    advised = gain.advice(
-        rule="host.sync",
+    return Finding(
+        part_ms=part,
+        percent=100.0,
+        id="host.sync",
         kind="host_sync",
         title="Fetch values rarely, and all at once",
         evidence=f"each step {count}; {context.percent(part):.1f} % of its time goes to starting that work and"
         " waiting for it",
+        # PyTorch computes on the thread that fetches, so that time goes.
+        change="fetching" if context.framework == "pytorch" else "",
+        without="fetching values one by one",
+        unknown="it does not show how much of that work a single fetch needs",
+        parts=("fetches", "starts"),
         actions=actions_for(context.framework, _FETCH),
-        tool="op-stats",
         confidence=confidence,
         rows=_evidence_rows(context),
         intervals=context.intervals(Activity.SYNC),
     )
-    return name_culprit(context, advised, "fetches", "starts")
 
 
-def _advise_larger_batch(context: Context, work: WorkFacts, repeats: float) -> Advice:
+def _small_batches(context: Context, work: WorkFacts, repeats: float) -> Finding:
     if _one_at_a_time(work):
         repeats = max(repeats, work.alike / work.steps)
     how = f"the same work runs {repeats:.0f} times per step" if repeats >= _REPEATS else "its ops are tiny"
     part = _overhead_ms(context, work)
-    gain = foretell_nothing(context, part, "ops of one size do not show how their time grows with the batch")
-    advised = gain.advice(
-        rule="batch.small",
+    return Finding(
+        part_ms=part,
+        percent=100.0,
+        id="batch.small",
         kind="small_batch",
         title="Give each call more to compute",
         evidence=f"{context.percent(part):.1f} % of each step is spent starting work instead of computing: {how}",
+        unknown="ops of one size do not show how their time grows with the batch",
+        parts=("starts",),
         actions=actions_for(context.framework, _BATCH),
-        tool="op-stats",
-        confidence=0.8,
         rows=_evidence_rows(context),
         intervals=context.intervals(Activity.PROGRAM) or context.intervals(Activity.OP),
     )
-    return name_culprit(context, advised, "starts")
 
 
-def _advise_compiling(context: Context, work: WorkFacts, starts: float, unfused: bool) -> Advice:
+def _single_ops(context: Context, work: WorkFacts, starts: float) -> Finding:
     part = _overhead_ms(context, work)
-    gain = foretell_nothing(context, part, "it does not show which ops a compiler merges")
-    advised = gain.advice(
-        rule="eager.ops",
+    return Finding(
+        part_ms=part,
+        percent=100.0,
+        id="eager.ops",
         kind="eager_dispatch",
         title="Compile the step instead of running it op by op",
         evidence=f"each step starts {starts:.0f} ops and programs one by one, which takes"
         f" {context.percent(part):.1f} % of its time",
+        unknown="it does not show which ops a compiler merges",
+        parts=("starts",),
         actions=actions_for(context.framework, _COMPILE),
-        tool="op-stats",
-        confidence=0.8,
         rows=_evidence_rows(context),
         intervals=context.intervals(Activity.EAGER) or context.intervals(Activity.PROGRAM),
     )
-    return name_culprit(context, advised, "starts")
 
 
 def _evidence_rows(context: Context) -> tuple[Row, ...]:
@@ -247,9 +247,7 @@ def _evidence_rows(context: Context) -> tuple[Row, ...]:
 
 
 RULE = Rule(
-    id="dispatch",
-    threshold_percent=35.0,
-    evaluate=_evaluate,
+    "dispatch", _LEAST_PERCENT, find=_find, tool="op-stats",
     yields_to=(
         "recompilation", "input_preprocessing", "input_python", "input_file_read", "input_no_prefetch",
         "checkpoint_stall", "straggler", "communication_bound",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import foretell_change
+from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Advice, Interval, Row
-from stepscope.analysis.advice.naming import has_line, name_culprit, name_op
-from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Activity
-from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _SEVERAL = 5  # steps
@@ -30,50 +28,42 @@ _FASTER = (
 )
 
 
-def _evaluate(context: Context, threshold: float) -> Advice | None:
+def _find_gaps(context: Context) -> Finding | None:
     if context.loop is None:
-        return _evaluate_between_steps(context, threshold)
+        return _find_between_steps(context)
     if context.has_device or context.framework == "python":
         return None
-    return _evaluate_gaps(context, context.loop, threshold, "python.gaps")
+    return _gaps(context, context.loop)
 
 
-def _evaluate_on_device(context: Context, threshold: float) -> Advice | None:
-    if context.loop is None or not context.has_device:
-        return None
-    return _evaluate_gaps(context, context.loop, threshold, "python.device-idle")
+def _find_on_device(context: Context) -> Finding | None:
+    return _gaps(context, context.loop) if context.loop is not None and context.has_device else None
 
 
-def _evaluate_plain(context: Context, threshold: float) -> Advice | None:
-    """Advice for a program without a framework, which computes in Python itself; the gain is unknown."""
+def _find_plain(context: Context) -> Finding | None:
+    """A program without a framework, which computes in Python itself."""
     if context.framework != "python" or context.loop is None:
         return None
     running = context.percent(context.part_ms(Activity.PYTHON, Activity.DISPATCH))
     running = min(running, 100.0 - 100.0 * context.cause_share("contention"))
-    gaps = (gap.name.lstrip("$") for gap in context.loop.gaps if gap.name)
-    name = context.hottest_python or next(gaps, "") or _name_sampled(context)
-    if running < threshold or not name:
+    function = _function(context)
+    name = context.hottest_python or (function.name if function else "")
+    if not name:
         return None
-    advised = Advice(
-        id="python.plain",
-        kind="python_overhead",
-        title="Make the Python of the step faster",
+    return Finding(
+        percent=running,
         evidence=f"plain Python runs for {running:.1f} % of each step; most of it is {name}"
         + _describe_sleep(context.loop),
-        predicted_speedup=None,
+        unknown="no trace shows how fast the same work is without Python loops",
+        parts=("python",),
         actions=(
             _WAITS
             if _is_asleep(context.loop)
             else f"replace loops over numbers in {name} with NumPy on whole arrays, or compile it",
             *_FASTER,
         ),
-        tool="op-stats",
-        confidence=0.7,
-        step_time_ms=round(context.period_ms, 3),
-        reasoning="no trace shows how fast the same work is without Python loops",
-        intervals=tuple(_name_intervals(context.intervals(Activity.PYTHON))),
+        intervals=_name_intervals(context.intervals(Activity.PYTHON)),
     )
-    return _name_function(context, advised, None)
 
 
 def _is_asleep(loop: LoopFacts) -> bool:
@@ -85,11 +75,10 @@ def _describe_sleep(loop: LoopFacts) -> str:
     return f"; for {loop.python_sleeps_percent:.0f} % of that time the thread sleeps" if _is_asleep(loop) else ""
 
 
-def _name_sampled(context: Context) -> str:
-    """The function that samples of the stacks blame for the Python of the step; empty if they blame none."""
-    rows = context.account.rows if context.account else []
-    named = (row.culprit for row in rows if row.cause == "python" and row.culprit is not None)
-    return next((culprit.name for culprit in named if culprit.file is not None), "")
+def _function(context: Context) -> Culprit | None:
+    """The function of the program that most of the Python of the step is followed to; None if it is not known."""
+    row = context.pace.culprits.get("python") if context.pace else None
+    return row.culprit if row is not None and row.culprit is not None and row.culprit.file is not None else None
 
 
 _OUT_OF_PROGRAM: Actions = {
@@ -106,78 +95,59 @@ _OUT_OF_PROGRAM: Actions = {
 }
 
 
-def _evaluate_callbacks(context: Context, threshold: float) -> Advice | None:
+def _find_callbacks(context: Context) -> Finding | None:
     work = context.work
-    called = work.callbacks_ps / max(work.steps, 1) / MS if work else 0.0
-    if work is None or context.percent(called) < threshold:
+    if work is None or not work.callbacks_ps:
         return None
+    called = work.callbacks_ps / max(work.steps, 1) / MS
     name = work.callback.rpartition(":")[0] or work.callback
-    advised = foretell_change(context, "callbacks", called, "Python callbacks").advice(
-        rule="python.callback",
-        kind="python_overhead",
-        title="Remove Python callbacks from the compiled step",
+    return Finding(
+        part_ms=called,
         evidence=f"the compiled program spends {context.percent(called):.1f} % of each step waiting for the Python"
         f" callback {name}",
-        actions=actions_for(context.framework, _OUT_OF_PROGRAM),
-        tool="op-stats",
-        confidence=0.85,
+        change="callbacks",
+        without="Python callbacks",
+        op=Op(name, 1, called * MS),
         rows=(Row("op-stats", name, round(called, 3)),),
         intervals=context.intervals(Activity.PROGRAM),
     )
-    return name_op(context, advised, name, 1, called * MS)
 
 
-def _evaluate_gaps(context: Context, loop: LoopFacts, threshold: float, rule: str) -> Advice | None:
+def _gaps(context: Context, loop: LoopFacts) -> Finding:
     idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _one_time_gap_ps(loop)) / MS
-    if context.percent(idle) < threshold:
-        return None
-    named = [gap for gap in loop.gaps if gap.name]
-    where = f", mostly in {named[0].name.lstrip('$')}" if named and not has_line(context, "python") else ""
-    hint = () if named or context.python_recorded else (_recording_hint(context),)
-    rows = [Row("op-stats", gap.name, round(context.per_step(gap.total_ps) / MS, 3)) for gap in named[:3]]
-    advised = foretell_change(
-        context, "python" if context.has_device else "python_gaps", idle, "Python while nothing computes"
-    ).advice(
-        rule=rule,
-        kind="python_overhead",
-        title="Reduce the Python that runs while nothing computes",
-        evidence=f"for {context.percent(idle):.1f} % of each step Python runs and nothing computes{where}"
+    function = _function(context)
+    row = [Row("op-stats", "{1}:{2} {0}".format(*function.place), round(function.ps / MS, 3))] if function else ()
+    return Finding(
+        part_ms=idle,
+        evidence=f"for {context.percent(idle):.1f} % of each step Python runs and nothing computes"
         + _describe_sleep(loop),
-        actions=(*_inspect_action(rows), *([_WAITS] if _is_asleep(loop) else []), *_ACTIONS, *hint),
-        tool="steps",
-        confidence=0.8 if named else 0.6,
-        rows=tuple(rows),
-        intervals=tuple(_name_intervals(context.intervals(Activity.PYTHON))),
+        change="python" if context.has_device else "python_gaps",
+        without="Python while nothing computes",
+        parts=("python",),
+        actions=(*([_WAITS] if _is_asleep(loop) else []), *_ACTIONS),
+        confidence=0.8 if function else 0.6,
+        rows=tuple(row),
+        intervals=_name_intervals(context.intervals(Activity.PYTHON)),
     )
-    return _name_function(context, advised, idle)
 
 
-def _name_function(context: Context, advice: Advice, part_ms: float | None) -> Advice:
+def _name_function(context: Context, advice: Advice) -> Advice:
     """The advice with the function that the account names: its line and time first of all actions, and in the title
-    where it is most of what the advice is about.
-
-    Args:
-        part_ms: the time per step that the advice is about; None to leave the title as it is.
-    """
-    named = name_culprit(context, advice, "python")
-    culprit = named.culprit
+    where it is most of what the advice is about."""
+    culprit = advice.culprit
     if culprit is None or culprit.file is None:
-        return named
+        return advice
     place = culprit.file if culprit.line is None else f"{culprit.file}:{culprit.line}"
     calls = f" in {culprit.calls:,} call{'' if culprit.calls == 1 else 's'}" if culprit.calls else ""
     inside = f", mostly in {culprit.inside}" if culprit.inside else ""
     what = place if culprit.name == CODE_OF_MODULE else f"{culprit.name} ({place})"
     first = f"look at {what}: {culprit.ps / MS:.2f} ms of the step{calls}{inside}"
-    actions = (first, *(action for action in named.actions if not action.startswith("look at ")))
-    is_most = part_ms is not None and culprit.ps / MS >= _MOST_OF * part_ms
+    actions = (first, *advice.actions)
+    is_most = advice.part_ms is not None and culprit.ps / MS >= _MOST_OF * advice.part_ms
     title = f"Make {culprit.name} faster or call it less often: nothing computes while it runs"
     if culprit.name == CODE_OF_MODULE:
         title = f"Make the code at {place} faster or run it less often: nothing computes while it runs"
-    return replace(named, actions=actions, title=title if is_most else named.title)
-
-
-def _recording_hint(context: Context) -> str:
-    return f"to see what runs there, {remedy(PYTHON_CALLS, context.framework)}"
+    return replace(advice, actions=actions, title=title if is_most else advice.title)
 
 
 def _one_time_gap_ps(loop: LoopFacts) -> int:
@@ -187,35 +157,29 @@ def _one_time_gap_ps(loop: LoopFacts) -> int:
     return longest if loop.steps >= _SEVERAL and 2 * longest > all_of_them else 0
 
 
-def _name_intervals(places: tuple[Interval, ...]) -> list[Interval]:
-    return [place if place.name else Interval(place.host, "Python", place.start_ms, place.end_ms) for place in places]
+def _name_intervals(places: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    return tuple(place if place.name else replace(place, name="Python") for place in places)
 
 
-def _inspect_action(rows: list[Row]) -> tuple[str, ...]:
-    return tuple(f"look at {row.key.lstrip('$')}: {row.value_ms:.2f} ms per step" for row in rows[:1])
-
-
-def _evaluate_between_steps(context: Context, threshold: float) -> Advice | None:
-    """Advice on gaps between steps, which is all that is known without the loop's thread."""
+def _find_between_steps(context: Context) -> Finding | None:
+    """Gaps between steps, which is all that is known without the loop's thread."""
     share = context.between_percent
-    if share is None or share < threshold or not context.step_ms:
+    if share is None or not context.step_ms:
         return None
     gap = context.step_ms * share / (100.0 - share) if share < 100.0 else 0.0
     now = context.step_ms + gap
-    advised = Advice(
+    text = f"{now:.2f} ms from step to step, minus {gap:.2f} ms between steps"
+    return Finding(
+        part_ms=gap,
+        percent=share,
         id="python.between-steps",
-        kind="python_overhead",
         title="Do less between steps",
         evidence=f"{share:.1f} % of the time from the first step to the last is between steps",
-        predicted_speedup=round(now / context.step_ms, 2),
+        gain=Gain(now, context.step_ms, text, part_ms=gap),
+        parts=("python",),
         actions=_ACTIONS,
-        tool="steps",
         confidence=0.5,
-        step_time_ms=round(now, 3),
-        predicted_step_time_ms=round(context.step_ms, 3),
-        reasoning=f"{now:.2f} ms from step to step, minus {gap:.2f} ms between steps",
     )
-    return _name_function(context, advised, gap)
 
 
 _EXPLAINED_BY = (
@@ -223,13 +187,25 @@ _EXPLAINED_BY = (
     "input_no_prefetch",
 )  # fmt: skip
 
-RULE = Rule(
-    id="python.gaps",
-    threshold_percent=10.0,
-    evaluate=_evaluate,
-    yields_to=(*_EXPLAINED_BY, "straggler", "communication_bound", "memory_churn", "input_transfer"),
-)
-# With a device, its collectives and copies do not explain a gap on the host.
-ON_DEVICE = Rule(id="python.device-idle", threshold_percent=10.0, evaluate=_evaluate_on_device, yields_to=_EXPLAINED_BY)
-PLAIN = Rule(id="python.plain", threshold_percent=10.0, evaluate=_evaluate_plain)
-CALLBACKS = Rule(id="python.callback", threshold_percent=10.0, evaluate=_evaluate_callbacks)
+_REDUCE = "Reduce the Python that runs while nothing computes"
+
+RULES = (
+    Rule(
+        "python.gaps", 10.0, kind="python_overhead", title=_REDUCE, find=_find_gaps, tool="steps",
+        reword=_name_function,
+        yields_to=(*_EXPLAINED_BY, "straggler", "communication_bound", "memory_churn", "input_transfer"),
+    ),
+    # With a device, its collectives and copies do not explain a gap on the host.
+    Rule(
+        "python.device-idle", 10.0, kind="python_overhead", title=_REDUCE, find=_find_on_device, tool="steps",
+        reword=_name_function, yields_to=_EXPLAINED_BY,
+    ),
+    Rule(
+        "python.plain", 10.0, kind="python_overhead", title="Make the Python of the step faster", find=_find_plain,
+        tool="op-stats", confidence=0.7, reword=_name_function,
+    ),
+    Rule(
+        "python.callback", 10.0, kind="python_overhead", title="Remove Python callbacks from the compiled step",
+        find=_find_callbacks, actions=_OUT_OF_PROGRAM, tool="op-stats", confidence=0.85,
+    ),
+)  # fmt: skip

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import foretell_change
-from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_culprit
-from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Activity
 
 _ACTIONS: Actions = {
@@ -34,43 +31,23 @@ _ACTIONS: Actions = {
 }
 
 
-_WORTH_SAYING = 5.0  # percent of the step
-
-
-def _evaluate(context: Context, threshold: float) -> Advice | None:
+def _find(context: Context) -> Finding | None:
     compiling = context.part_ms(Activity.COMPILE)
-    if context.percent(compiling) < threshold:
+    if not compiling:
         return None
-    # The first run of a new program is slow too: it is instantiated, its graph is optimized, its caches are cold.
-    around = context.part_ms(Activity.PROGRAM, Activity.RUNTIME, Activity.DISPATCH, Activity.WAIT)
-    first = _first_runs_ms(context)
-    removed = compiling + max(around - context.compute_ms, 0.0) + first
-    times = context.calls(Activity.COMPILE)
-    changed = _describe_change(context)
-    advised = foretell_change(
-        context,
-        "compile" if context.has_device else "compiling",
-        removed,
-        "tracing, compiling and starting new programs",
-    ).advice(
-        rule="compile.again",
-        kind="recompilation",
-        title="Stop tracing and compiling in every step",
-        evidence=f"{context.percent(compiling):.1f} % of each step is spent tracing or compiling programs"
-        f"{_describe_first_runs(context, removed - compiling)}{_describe_frequency(times)}{changed}",
+    share = context.percent(compiling)
+    return Finding(
+        part_ms=compiling,
+        evidence=f"{share:.1f} % of each step is spent tracing or compiling programs"
+        f"{_describe_frequency(context.calls(Activity.COMPILE))}"
+        f"{_describe_change(context)}",
+        change="compile" if context.has_device else "compiling",
+        without="tracing, compiling and starting new programs",
+        parts=("compile",),
         actions=_order_actions(context),
-        tool="steps",
-        confidence=0.95,
         rows=(Row("steps", "compilation", round(compiling, 3)),),
         intervals=context.intervals(Activity.COMPILE),
-    )  # fmt: skip
-    return name_culprit(context, advised, "compile")
-
-
-def _describe_first_runs(context: Context, time_ms: float) -> str:
-    """The share of starting and first running new programs, if it is large."""
-    share = context.percent(time_ms)
-    return f", and {share:.1f} % starting and first running them" if share >= _WORTH_SAYING else ""
+    )
 
 
 def _describe_frequency(times: float) -> str:
@@ -78,11 +55,6 @@ def _describe_frequency(times: float) -> str:
     if not times:
         return ""
     return "; that happens once per step" if round(times, 1) == 1.0 else f"; that happens {times:.1f} times per step"
-
-
-def _first_runs_ms(context: Context) -> float:
-    work = context.work
-    return work.first_runs_ps / max(work.steps, 1) / MS if work else 0.0
 
 
 def _describe_change(context: Context) -> str:
@@ -111,4 +83,7 @@ def _concerns_shapes(action: str) -> bool:
     return action.startswith("keep shapes")
 
 
-RULE = Rule(id="compile.again", threshold_percent=8.0, evaluate=_evaluate)
+RULE = Rule(
+    "compile.again", 8.0, kind="recompilation", title="Stop tracing and compiling in every step", find=_find,
+    tool="steps", confidence=0.95,
+)  # fmt: skip

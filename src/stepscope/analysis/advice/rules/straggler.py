@@ -4,15 +4,15 @@ slow.  What is at fault is that which a replay of all ranks together names."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain
-from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_culprit
-from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Finding, Rule
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.workers.answer import Answer, answer_of, list_names
 from stepscope.analysis.workers.balance import Balanced, equal_work_of
@@ -21,6 +21,7 @@ from stepscope.errors import counted
 from stepscope.model.arrays import F64
 from stepscope.vocabulary.torch import machine_of
 
+_LEAST_PERCENT = 15.0  # of the step
 _MORE_WORK = 1.05  # times that of the others
 _MORE_OPS = 1.05  # times the ops of the others: the slow worker has extra work
 _BESIDE_OPS = [Cause.PYTHON, Cause.CHECKPOINT, Cause.INPUT]  # work that is no op
@@ -57,38 +58,36 @@ _TAKE_WORK_OFF = (
 )
 
 
-def _evaluate(context: Context, threshold: float) -> Advice | None:
+def _find(context: Context) -> Finding | None:
     working = [host for host in context.hosts if host.rank is not None and _shows_its_work(context, host)]
     answer = answer_of([host.rank for host in working if host.rank is not None])
     if answer is None or answer.culprit is None or answer.culprit.explains <= 0:
         return None
     found = equal_work_of(answer)
-    if context.percent((found.now_ps - found.then_ps) / MS) < threshold:
+    if context.percent((found.now_ps - found.then_ps) / MS) < _LEAST_PERCENT:
         return None
-    gain = _foretell(found)
-    slow = working[answer.straggler] if answer.straggler is not None else None
-    if slow is None:
-        return _advise(gain, answer, working, answer.sentence([host.host for host in working]))
+    if answer.straggler is None:
+        return _describe(answer, found, working, answer.sentence([host.host for host in working]))
+    slow = working[answer.straggler]
     others = [host for host in working if host is not slow]
     if answer.culprit.cause != Straggling.EXTRA_WORK and _shares_its_cores(slow, others):
         return None
-    advised = _advise(gain, answer, [slow, *others], _describe_lag(slow, others))
-    return name_culprit(context, advised, *_causes_of_lag(_extra_by_cause_ms(slow, others)), host=slow)
+    lag = _describe_lag(slow, others)
+    finding = _describe(answer, found, [slow, *others], lag)
+    return replace(finding, parts=_causes_of_lag(_extra_by_cause_ms(slow, others)), host=slow)
 
 
-def _advise(gain: Gain, answer: Answer, hosts: Sequence[HostFacts], evidence: str) -> Advice:
+def _describe(answer: Answer, found: Balanced, hosts: Sequence[HostFacts], evidence: str) -> Finding:
     culprit = answer.culprit
     assert culprit is not None
     title, actions = _DO.get(culprit.cause, _TAKE_WORK_OFF)
     names = [rank.name for rank in answer.job.graph.ranks]
-    return gain.advice(
-        rule="straggler",
-        kind="straggler",
+    return Finding(
+        part_ms=(found.now_ps - found.then_ps) / MS,
+        gain=_foretell(found),
         title=title.format(who=list_names([names[rank] for rank in culprit.ranks]) or "the busiest workers"),
         evidence=evidence,
         actions=actions,
-        tool="pod-viewer",
-        confidence=0.9,
         rows=tuple(Row("pod-viewer", host.host, round(_busy_ms(host), 3)) for host in hosts),
     )
 
@@ -176,4 +175,4 @@ def _ops_per_step(host: HostFacts) -> float:
     return host.device.kernels / host.device.steps if host.device else host.work.ops / max(host.work.steps, 1)
 
 
-RULE = Rule(id="straggler", threshold_percent=15.0, evaluate=_evaluate)
+RULE = Rule("straggler", _LEAST_PERCENT, kind="straggler", find=_find, tool="pod-viewer", confidence=0.9)

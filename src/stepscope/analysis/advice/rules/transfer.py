@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import foretell_change
-from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.naming import name_culprit
-from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Actions, Finding, Rule
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.vocabulary.traits import OpTrait
 
-_MEASURABLE_PERCENT = 1.0  # a smaller difference needs no explanation
+_LEAST_PERCENT = 10.0  # of the step
 
 _ACTIONS: Actions = {
     "tensorflow": (
@@ -32,28 +29,24 @@ _ACTIONS: Actions = {
 }
 
 
-def _evaluate(context: Context, threshold: float) -> Advice | None:
-    copies = context.part_ms(Activity.TRANSFER)
-    casts = _casts_ms(context)
-    share = context.percent(copies + casts)
-    if share < context.input_threshold(threshold) or (share < threshold and _are_pageable(context, copies)):
+def _find(context: Context) -> Finding | None:
+    copies, casts = context.part_ms(Activity.TRANSFER), _casts_ms(context)
+    share, copying = context.percent(copies + casts), copies >= casts
+    if share < _LEAST_PERCENT and _are_pageable(context, copies):
         return None
-    what = "copying data in" if copies >= casts else "converting data to another dtype or device"
-    on_host = "transfer" if copies >= casts else "converting"
-    gain = foretell_change(context, "copies_in" if context.has_device else on_host, copies + casts, "copying data in")
-    advised = gain.advice(
-        rule="input.transfer",
-        kind="input_transfer",
-        title="Copy data in once, not in every step",
-        evidence=_explain_breakdown(context, share),
-        actions=actions_for(context.framework, _ACTIONS),
-        tool="op-stats",
-        confidence=0.8,
+    what = "copying data in" if copying else "converting data to another dtype or device"
+    on_host = "transfer" if copying else "converting"
+    counted = "copy" if context.has_device else "transfer" if copying else "casts"
+    return Finding(
+        part_ms=copies + casts,
+        least_percent=context.input_threshold(_LEAST_PERCENT),
+        share=f"{share:.1f} % of each step is spent {what}",
+        change="copies_in" if context.has_device else on_host,
+        without="copying data in",
+        parts=(counted, "copy"),
         rows=(_evidence_row(context, copies, casts),),
-        intervals=context.intervals(Activity.TRANSFER if copies >= casts else Activity.OP),
+        intervals=context.intervals(Activity.TRANSFER if copying else Activity.OP),
     )
-    counted = "copy" if context.has_device else "transfer" if copies >= casts else "casts"
-    return name_culprit(context, advised, counted, "copy", share=f"{share:.1f} % of each step is spent {what}")
 
 
 def _evidence_row(context: Context, copies: float, casts: float) -> Row:
@@ -68,17 +61,6 @@ def _are_pageable(context: Context, copies: float) -> bool:
     return device is not None and 2 * device.exposed_pageable_ps / device.steps / MS >= copies
 
 
-def _explain_breakdown(context: Context, share: float) -> str:
-    """Explains why the step breakdown shows less input: it counts only the calls that copy."""
-    counted = context.shares.get("input", 0.0)
-    if context.has_device or context.loop is None or counted >= share - _MEASURABLE_PERCENT:
-        return ""
-    return (
-        f"the breakdown counts {counted:.1f} % as input (the copies themselves) and the rest as host compute"
-        " (creating the data and freeing its memory)"
-    )
-
-
 def _casts_ms(context: Context) -> float:
     """Time per step of conversions on the host and of freeing their results."""
     work, loop = context.work, context.loop
@@ -89,4 +71,7 @@ def _casts_ms(context: Context) -> float:
     return casts if moves_more else casts + context.per_step(loop.after_moves_ps) / MS
 
 
-RULE = Rule(id="input.transfer", threshold_percent=10.0, evaluate=_evaluate, yields_to=("recompilation",))
+RULE = Rule(
+    "input.transfer", _LEAST_PERCENT, kind="input_transfer", title="Copy data in once, not in every step", find=_find,
+    actions=_ACTIONS, tool="op-stats", yields_to=("recompilation",),
+)  # fmt: skip

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import foretell_change, foretell_nothing
-from stepscope.analysis.advice.items import Advice, Interval, Row
-from stepscope.analysis.advice.naming import name_culprit
-from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules._actions import Actions, actions_for
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
 from stepscope.analysis.facts.loop_events import Activity
 
+_LEAST_PERCENT = 10.0  # of the step
 _MOST_OF = 50.0  # percent of the input time: from this share one cause explains it
 # Without prefetching, input and computation take turns.  Up to this ratio of the two, overlapping them gains more than
 # making the input faster.
@@ -108,6 +106,12 @@ _OWN_THREADS = (
     " dataset.with_options(options)"
 )
 
+_SOME_WORKERS = "num_workers=4 or more"
+_LOADER_OF_INFERENCE = (
+    f"if one DataLoader feeds many calls of the model: DataLoader({_SOME_WORKERS}, persistent_workers=True); a pipeline"
+    " that makes a loader for each call gains nothing from workers"
+)
+
 # An action whose calls all occur in tf-data's suggestion for a stage says the same as that suggestion.
 _CALLS = (".map(fn, num_parallel_calls", "batch first", ".cache()", ".interleave(", ".prefetch(", "PyDataset(", "pack")
 _READY = ("Prefetch", "Root")  # stages without a remedy: nothing slow was recorded behind them
@@ -126,33 +130,36 @@ _UNKNOWN_READER_ACTIONS = (
 )
 
 
-def _evaluate(context: Context, threshold: float) -> Advice | None:
-    waits = _waiting_ms(context)
+def _find(context: Context) -> Finding | None:
     unnamed = _gaps_before_steps_ms(context)
-    waits += unnamed
-    if context.percent(waits) < context.input_threshold(threshold):
-        return _evaluate_contention(context, waits)
+    waits = _waiting_ms(context) + unnamed
+    least = context.input_threshold(_LEAST_PERCENT)
+    if context.percent(waits) < least:
+        return _find_contention(context, waits)
     kind, why, confidence = _find_cause(context, waits, unnamed)
     if kind == "input_python" and _feed(context).has_iterators:
         # Python in other threads holds the interpreter's lock: Python on the loop's thread is really waiting for it.
         waits += context.part_ms(Activity.PYTHON)
-    gain = foretell_change(context, _change(context, kind, unnamed), waits, "waiting for input")
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
     actions = _UNKNOWN_READER_ACTIONS if why == _UNKNOWN_READER else _general_actions(context, kind)
-    advised = gain.advice(
-        rule=f"input.{kind.removeprefix('input_')}",
+    return Finding(
+        part_ms=waits,
+        least_percent=least,
+        id=f"input.{kind.removeprefix('input_')}",
         kind=kind,
         title=_UNKNOWN_READER_TITLE if why == _UNKNOWN_READER else _TITLES[kind],
+        share=f"{context.percent(waits):.1f} % of each step is spent waiting for input",
         evidence=why,
+        change=_change(context, kind, unnamed),
+        without="waiting for input",
+        parts=("before_work", "python") if unnamed else ("input", "feed"),
         actions=_add_stage_action(context, kind, actions),
         tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
         confidence=confidence,
         rows=(Row("overview", "input", round(waits, 3)),),
-        intervals=_wait_intervals(context, unnamed),
+        intervals=context.intervals(Activity.PYTHON if unnamed else Activity.INPUT),
     )
-    share = f"{context.percent(waits):.1f} % of each step is spent waiting for input"
-    return name_culprit(context, advised, *(("before_work", "python") if unnamed else ("input", "feed")), share=share)
 
 
 def _change(context: Context, kind: str, unnamed: float) -> str:
@@ -180,8 +187,8 @@ def _waiting_ms(context: Context) -> float:
     return min(waits, loop.input_sleeps_percent / 100 * context.per_step(loop.activity_ps["input"]) / MS)
 
 
-def _evaluate_contention(context: Context, waits: float) -> Advice | None:
-    """Advice on input that is ready in time but takes cores, locks and caches from the step.
+def _find_contention(context: Context, waits: float) -> Finding | None:
+    """Input that is ready in time but takes cores, locks and caches from the step.
 
     Its computation has to run anyway.  Python can be replaced, and files can be read in larger chunks.
     """
@@ -193,23 +200,25 @@ def _evaluate_contention(context: Context, waits: float) -> Advice | None:
     slower = context.work.contention_share if context.work else 0.0
     if context.percent(busy) < _BUSY_PERCENT or slower < _DISTURBED:
         return None
-    # The input costs the step at most its own run time.
-    taken = min(slower * context.compute_ms, busy)
     activity = "Python prepares it" if kind == "input_python" else "its files are read"
-    advised = foretell_nothing(context, taken, "no step in it runs without the input's threads beside it").advice(
-        rule="input.python-competes" if kind == "input_python" else "input.reading-competes",
+    own_threads = (_OWN_THREADS,) if feed.has_iterators else ()
+    return Finding(
+        part_ms=min(slower * context.compute_ms, busy),  # the input costs the step at most its own run time
+        percent=100.0,
+        id="input.python-competes" if kind == "input_python" else "input.reading-competes",
         kind=kind,
         title=_TITLES[kind],
         evidence=f"the step does not wait for its input, but {activity} on other threads for"
         f" {min(context.percent(busy), 100.0):.0f} % of the time, and the step's ops take {100 * slower:.0f} % less"
         " time without contention",
-        actions=(*_add_stage_action(context, kind, _general_actions(context, kind)), *_own_threads_action(feed)),
+        unknown="no step in it runs without the input's threads beside it",
+        parts=("feed",),
+        actions=(*_add_stage_action(context, kind, _general_actions(context, kind)), *own_threads),
         tool="tf-data",
         confidence=0.6,
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=context.intervals(Activity.PROGRAM),
     )
-    return name_culprit(context, advised, "feed")
 
 
 def _replaceable(feed: FeedFacts) -> str:
@@ -219,10 +228,6 @@ def _replaceable(feed: FeedFacts) -> str:
     if 2 * feed.python_ps >= feed.ops_ps:
         return "input_python"
     return "input_file_read" if 2 * feed.reading_ps >= feed.ops_ps else ""
-
-
-def _wait_intervals(context: Context, unnamed: float) -> tuple[Interval, ...]:
-    return context.intervals(Activity.PYTHON if unnamed else Activity.INPUT)
 
 
 def _feed(context: Context) -> FeedFacts:
@@ -358,13 +363,20 @@ def _cache_action(context: Context, kind: str) -> tuple[str, ...]:
     return (".cache() after the map that prepares the elements, before .shuffle(): only the first epoch prepares them",)
 
 
-def _own_threads_action(feed: FeedFacts) -> tuple[str, ...]:
-    return (_OWN_THREADS,) if feed.has_iterators else ()
-
-
 def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
     """The actions for the library that prepares the input: tf.data serves programs of any framework."""
-    return actions_for("tensorflow" if _feed(context).has_iterators else context.framework, _ACTIONS[kind])
+    actions = _ACTIONS[kind]
+    if _feed(context).has_iterators:
+        return actions_for("tensorflow", actions)
+    if context.framework == "pytorch" and context.has_device and context.work and not context.work.backward_passes:
+        return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
+    cores = context.pace.op_threads.cores if context.pace else None
+    return tuple(_fit_workers(action, cores) for action in actions_for(context.framework, actions))
+
+
+def _fit_workers(action: str, cores: int | None) -> str:
+    """An action with no more workers than there are processors."""
+    return action.replace(_SOME_WORKERS, f"num_workers={cores}") if cores is not None and cores < 4 else action
 
 
 def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> tuple[str, ...]:
@@ -397,4 +409,4 @@ def _tf_data_suggestion(context: Context) -> str:
     return str(bottleneck.get("suggestion") or "")
 
 
-RULE = Rule(id="input", threshold_percent=10.0, evaluate=_evaluate, yields_to=("recompilation", "straggler"))
+RULE = Rule("input", _LEAST_PERCENT, find=_find, yields_to=("recompilation", "straggler"))

@@ -1,0 +1,278 @@
+"""Work of a device that could be less: data moved, kernels in pieces, products in 32 bits, memory asked of the driver.
+
+A row names the kind of work, see `facts.device_facts.work_by_kind`; the replay says what less of it gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, op_of, rows_of
+from stepscope.report import amount
+from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.traits import CallTrait
+
+_MANY = 20.0  # kernels per step: fewer are no chain
+_PER_PARAMETER = 50.0  # launches of an update: a fused or foreach one makes a dozen
+
+_LAYOUT: Actions = {
+    "tensorflow": (
+        "build the model in the layout that its kernels need: channels_last ('NHWC') for 16 bits on tensor cores",
+        "leave the conversion to the graph: tf.config.optimizer.set_experimental_options({'layout_optimizer': True})",
+        "use einsum instead of transpose and matmul",
+    ),
+    "jax": (
+        "give convolutions the layout that the device needs: dimension_numbers=('NHWC', 'HWIO', 'NHWC')",
+        "use einsum or dot_general on the axes as they are instead of transposing first",
+    ),
+    "pytorch": (
+        "keep model and batches in one layout: .to(memory_format=torch.channels_last) on both",
+        "look for .permute(), .transpose() and .contiguous() between layers that need different layouts",
+    ),
+    "": ("keep data in the layout that the kernels need",),
+}
+IN_PLACE: Actions = {
+    "tensorflow": (
+        "write into a tf.Variable in place (v.scatter_nd_update(indices, x), v[i:j].assign(x)) instead of tf.concat,"
+        " tf.pad or tf.tensor_scatter_nd_update, which allocate a new tensor",
+        "tf.function(jit_compile=True) fuses copies into neighbouring ops",
+    ),
+    "jax": (
+        "donate arrays that the step replaces: jax.jit(..., donate_argnums=...) lets XLA write in place",
+        "x.at[i].set(v) or jax.lax.dynamic_update_slice inside the jitted step instead of jnp.concatenate",
+        "if copy-start and copy-done move data to the host and back, offload less",
+    ),
+    "pytorch": (
+        "write into a preallocated tensor (x[i:j] = v, copy_, index_copy_, a static cache or a ring buffer) instead of"
+        " torch.cat, clone() and stack",
+        "use in-place ops (add_, mul_), and let optimizer.zero_grad() set gradients to None (its default)",
+        "avoid .contiguous() and .to(dtype) if the next op accepts the tensor as it is",
+        "torch.compile fuses copies into neighbouring ops",
+    ),
+    "": ("allocate memory once and write into it in place",),
+}
+_PINNED: Actions = {
+    "tensorflow": (
+        "feed batches through tf.data with .prefetch(tf.data.AUTOTUNE), or tf.data.experimental.prefetch_to_device",
+        "with small models, tf.compat.v1.ConfigProto(force_gpu_compatible=True) pins all tensors of the host",
+    ),
+    "jax": ("call jax.device_put on the next batch while the step runs, from reused arrays",),
+    "pytorch": (
+        "DataLoader(pin_memory=True), and batch.to(device, non_blocking=True)",
+        "copy the next batch on a separate stream while the step runs",
+    ),
+    "": ("copy the next batch from pinned memory while the step runs",),
+}
+_CHAINS: Actions = {
+    "tensorflow": ("tf.function(jit_compile=True) fuses elementwise ops into their neighbours",),
+    "jax": ("put the ops under one jax.jit: XLA then fuses them",),
+    "pytorch": (
+        "torch.compile(model) fuses elementwise ops into their neighbours",
+        "use fused layers: torch.nn.functional.layer_norm, gelu and cross_entropy instead of their parts written out",
+    ),
+    "": ("fuse elementwise ops with a compiler",),
+}
+_ATTENTION: Actions = {
+    "pytorch": (
+        "torch.nn.functional.scaled_dot_product_attention(q, k, v) in place of matmul, softmax and matmul; with Hugging"
+        " Face models from_pretrained(..., attn_implementation='sdpa')",
+        "in 16 bits it runs as one flash kernel, which writes no matrix of scores",
+    ),
+    "jax": ("jax.nn.dot_product_attention(q, k, v, implementation='cudnn')",),
+    "tensorflow": ("keras.layers.MultiHeadAttention with flash attention: keras.config.enable_flash_attention()",),
+    "": ("use a fused attention kernel",),
+}
+_UPDATE: Actions = {
+    "pytorch": (
+        "torch.optim.AdamW(params, fused=True) updates all parameters in a few kernels; other optimizers have"
+        " foreach=True",
+        "wrap the update in torch.compile if the optimizer is your own",
+    ),
+    "": ("update all parameters in one fused kernel",),
+}
+_NARROW: Actions = {
+    "tensorflow": (
+        "keras.config.set_dtype_policy('mixed_bfloat16')",
+        "keras.config.set_dtype_policy('mixed_float16'), with keras.optimizers.LossScaleOptimizer",
+        "make layer and batch sizes multiples of 8",
+    ),
+    "jax": (
+        "compute in jnp.bfloat16, keep the weights in float32",
+        "compute in jnp.float16 with a scaled loss, keep the weights in float32",
+        "jax.config.update('jax_default_matmul_precision', 'bfloat16'), or 'tensorfloat32'",
+    ),
+    "pytorch": (
+        "torch.autocast('cuda', dtype=torch.bfloat16)",
+        "torch.autocast('cuda', dtype=torch.float16) with torch.amp.GradScaler",
+        "torch.set_float32_matmul_precision('high') for TensorFloat-32",
+        "make layer and batch sizes multiples of 8",
+    ),
+    "": ("try mixed precision: 16 bits for products, 32 for weights, and a scaled loss for float16",),
+}
+HOLES: Actions = {
+    "tensorflow": ("TF_GPU_ALLOCATOR=cuda_malloc_async", "keep shapes constant: pad, or drop the last small batch"),
+    "jax": (
+        "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async, or XLA_PYTHON_CLIENT_MEM_FRACTION=.95",
+        "keep shapes constant: pad, or bucket lengths into a few sizes",
+    ),
+    "pytorch": (
+        "PYTORCH_ALLOC_CONF=expandable_segments:True (before PyTorch 2.9: PYTORCH_CUDA_ALLOC_CONF)",
+        "keep shapes constant: pad, or bucket lengths into a few sizes",
+    ),
+    "": ("keep shapes constant, so that freed memory can be reused",),
+}
+
+
+def find_work(
+    kind: str, what: str, without: str, least: float = 0.0, detail: Callable[[Context], str] | None = None
+) -> Callable[[Context], Finding | None]:
+    """The finding of a kind of device work.
+
+    Args:
+        what: what its kernels do, in words that follow them; detail: see `Finding`.
+        least: fewer kernels per step are not worth a word.
+    """
+
+    def find(context: Context) -> Finding | None:
+        device = context.device
+        work = device.kinds.get(kind) if device is not None else None
+        if device is None or work is None or work.calls < least * device.steps:
+            return None
+        time = device.elapsed_ms(work.total_ps)
+        kernels = f"{work.calls / device.steps:.0f} kernels, mostly {work.largest[0].name},"
+        return Finding(
+            part_ms=time,
+            evidence=f"for {context.percent(time):.1f} % of each step {kernels} {what}",
+            detail=detail,
+            change=kind,
+            without=without,
+            parts=(kind,),
+            op=op_of(work.largest[0], device.steps),
+            rows=rows_of("kernel-stats", work.largest, device.steps),
+            intervals=context.work_places(work.largest),
+        )
+
+    return find
+
+
+def _describe_tensor_cores(context: Context) -> str:
+    """The share of kernel time that could use tensor cores but does not."""
+    report = context.read("kernel-stats")
+    rows = report.rows if report else ()
+    total = sum(amount(row["total_us"]) for row in rows)
+    idle = sum(amount(row["total_us"]) for row in rows if row["tensor_core_eligible"] and not row["uses_tensor_core"])
+    return (
+        f"; {100.0 * idle / total:.0f} % of kernel time could use tensor cores but does not" if total and idle else ""
+    )
+
+
+def _find_pageable(context: Context) -> Finding | None:
+    device = context.device
+    if device is None or not device.pageable:
+        return None
+    waits = [call for call in device.calls if name_has(call.name, CallTrait.COPIES)]
+    time = (device.exposed_pageable_ps + sum(call.total_ps for call in waits)) / device.steps / MS
+    return Finding(
+        part_ms=time,
+        evidence=f"the device waits {context.percent(time):.1f} % of each step for copies from pageable (not pinned)"
+        f" host memory, {device.pageable / device.steps:.0f} per step",
+        change="pageable",
+        without="copies from pageable memory",
+        parts=("copy",),
+        rows=rows_of("kernel-stats", waits, device.steps) or (Row("overview", "input", round(time, 3)),),
+        intervals=context.work_places(waits),
+    )
+
+
+def _find_update(context: Context) -> Finding | None:
+    """An optimizer that launches kernels for each parameter."""
+    device = context.device
+    update = device.update if device is not None else None
+    if device is None or update is None or update.launches < _PER_PARAMETER * device.steps:
+        return None
+    time = update.total_ps / device.steps / MS
+    return Finding(
+        part_ms=time,
+        evidence=f"the update launches {update.launches / device.steps:.0f} kernels per step, parameter by parameter",
+        change="optimizer",
+        without="launching the update parameter by parameter",
+        op=Op(update.name, 1, update.total_ps / device.steps),
+        rows=(Row("op-stats", update.name, round(time, 3)),),
+    )
+
+
+def _find_driver_calls(context: Context) -> Finding | None:
+    """Driver calls that allocate or free memory.  They stop the device; caching allocators make few."""
+    device = context.device
+    calls = [call for call in device.calls if name_has(call.name, CallTrait.TAKES_MEMORY)] if device else []
+    if device is None or not calls:
+        return None
+    idle = sum(call.total_ps for call in calls) / device.steps / MS
+    return Finding(
+        part_ms=idle,
+        evidence=f"the device is idle for {context.percent(idle):.1f} % of each step during"
+        f" {sum(call.calls for call in calls) / device.steps:.0f} calls such as {calls[0].name}",
+        change="driver_calls",
+        without="memory calls to the driver",
+        op=op_of(calls[0], device.steps),
+        rows=rows_of("op-stats", calls, device.steps),
+        intervals=context.work_places(calls),
+    )
+
+
+# If the host launches too slowly, a device with less work only waits longer.  Precision yields to nothing: its gain
+# comes from the replay, where a device that waits for launches gains nothing from speed.
+_LAUNCHING = ("eager_dispatch", "small_batch")
+
+RULES = (
+    Rule(
+        "layout.transposes", 4.0, kind="memory_churn", title="Keep data in the layout that the kernels need",
+        find=find_work("layout", "only change the order of data", "layout conversion"),
+        actions=_LAYOUT, tool="kernel-stats", confidence=0.75, yields_to=_LAUNCHING,
+    ),
+    Rule(
+        "memory.device-copies", 10.0, kind="memory_churn", title="Write in place instead of copying",
+        find=find_work("device_copies", "only copy or join data", "copying inside the device"),
+        actions=IN_PLACE, tool="kernel-stats", confidence=0.65, yields_to=_LAUNCHING,
+    ),
+    Rule(
+        "input.pageable", 3.0, kind="input_transfer",
+        title="Copy the next batch from pinned memory while the step runs",
+        find=_find_pageable, actions=_PINNED, tool="kernel-stats", confidence=0.7, yields_to=("input_transfer",),
+    ),
+    Rule(
+        "memory.driver-calls", 3.0, kind="memory_churn", title="Allocate memory from the driver once",
+        find=_find_driver_calls, actions=HOLES, tool="memory-profile", confidence=0.75,
+    ),
+    Rule(
+        "precision.low", 25.0, kind="low_precision", title="Compute in 16 bits",
+        find=find_work(
+            "wide_products", "multiply matrices or convolve in 32 bits", "half the time of 32-bit products",
+            detail=_describe_tensor_cores,
+        ),
+        actions=_NARROW, tool="kernel-stats", confidence=0.6,
+    ),
+    Rule(
+        "kernels.elementwise", 15.0, kind="memory_churn", title="Fuse chains of elementwise kernels",
+        find=find_work(
+            "elementwise",
+            "run single elementwise ops, each of which reads its operands from memory and writes its result there",
+            "a part of what the elementwise kernels take", least=_MANY,
+        ),
+        actions=_CHAINS, tool="kernel-stats", confidence=0.6, yields_to=_LAUNCHING,
+    ),
+    Rule(
+        "kernels.attention", 10.0, kind="memory_churn", title="Use a fused attention kernel",
+        find=find_work(
+            "attention", "compute attention in pieces: products, a softmax and whatever lies between",
+            "a part of what the attention kernels take", least=1.0,
+        ),
+        actions=_ATTENTION, tool="kernel-stats", confidence=0.6, yields_to=_LAUNCHING,
+    ),
+    Rule(
+        "optimizer.per-parameter", 5.0, kind="eager_dispatch", title="Update all parameters in a few kernels",
+        find=_find_update, actions=_UPDATE, tool="op-stats", confidence=0.75,
+    ),
+)  # fmt: skip

@@ -1,0 +1,142 @@
+"""Memory: large tensors that are copied or refilled in every step, and a device's memory that is full, torn or free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.items import Row
+from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
+from stepscope.analysis.advice.rules.device_work import HOLES, IN_PLACE
+from stepscope.analysis.facts.loop_events import Activity
+
+_HOLES_PERCENT = 50.0  # of the free memory
+_HOLES_MATTER = 75.0  # percent of the capacity in use: from here on fragmentation can make an allocation fail
+_FULL_PERCENT, _EMPTY_PERCENT = 95.0, 30.0  # of the capacity
+
+_ROOM: Actions = {
+    "tensorflow": (
+        "recompute activations: tf.recompute_grad around large blocks",
+        "keras.config.set_dtype_policy('mixed_bfloat16') halves activations",
+        "use a smaller batch",
+    ),
+    "jax": (
+        "recompute activations: jax.checkpoint (jax.remat) around large blocks",
+        "donate arrays that the step replaces: jax.jit(..., donate_argnums=...)",
+        "keep activations in jnp.bfloat16",
+    ),
+    "pytorch": (
+        "recompute activations: torch.utils.checkpoint.checkpoint around large blocks",
+        "torch.autocast('cuda', dtype=torch.bfloat16) halves most activations",
+        "use a smaller batch",
+    ),
+    "": ("recompute activations, use 16 bits, or a smaller batch",),
+}
+_FREE = (
+    "increase the batch size while the time of a step grows more slowly than the batch; adapt the learning rate to it",
+)
+_GROWTH = (
+    "to leave the rest to other programs: tf.config.experimental.set_memory_growth(gpu, True), before the first op",
+)
+_GROWS = "TF_FORCE_GPU_ALLOW_GROWTH"
+_NO_GAIN = "it says how full the memory is, which costs no time yet"
+
+
+def _find_churn(context: Context) -> Finding | None:
+    work, loop = context.work, context.loop
+    if work is None or loop is None or context.has_device or not work.steps or not work.moves:
+        return None
+    moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
+    moves *= work.critical_path_share
+    moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
+    moves += work.eager_moves_ps / work.steps / MS
+    top = work.moves[0]
+    return Finding(
+        part_ms=moves,
+        evidence=f"{context.percent(moves):.1f} % of each step only moves or fills data or allocates large tensors,"
+        f" mostly in {top.name}",
+        change="moving",
+        without="moving data and freeing memory",
+        parts=("moves",),
+        op=Op(top.name, top.calls / work.steps, top.self_ps / work.steps),
+        rows=tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3]),
+        intervals=context.intervals(Activity.OP) if context.framework == "pytorch" else (),
+    )
+
+
+def _find_capacity(context: Context) -> Finding | None:
+    report = context.read("memory-profile") if context.has_device else None
+    found = (_check_memory(context, memory) for memory in (report.memories if report else ()))
+    return next((each for each in found if each is not None), None)
+
+
+def _check_memory(context: Context, memory: Mapping[str, Any]) -> Finding | None:
+    share = _peak_percent(memory) or 0.0
+    holes = (memory.get("peak") or {}).get("fragmentation_percent") or 0.0
+    full, torn = share >= _FULL_PERCENT, holes >= _HOLES_PERCENT and share >= _HOLES_MATTER
+    if not full and not torn:
+        return None
+    evidence = f"{memory['id']} is {share:.0f} % full at its peak"
+    return Finding(
+        percent=100.0,
+        id="" if full else "memory.fragmented",
+        title="" if full else "Avoid memory fragmentation",
+        evidence=f"{evidence}, and {holes:.0f} % of its free memory is fragmented" if torn else evidence,
+        unknown=_NO_GAIN,
+        actions=(
+            *(actions_for(context.framework, _ROOM) if full else ()),
+            *(actions_for(context.framework, HOLES) if torn else ()),
+        ),
+        rows=(Row("memory-profile", str(memory["id"]), 0.0),),
+    )
+
+
+def _find_free_memory(context: Context) -> Finding | None:
+    """Memory that stays free at the peak: a larger batch fits, or another program."""
+    report = context.read("memory-profile") if context.has_device else None
+    shares = {str(memory["id"]): _peak_percent(memory) for memory in (report.memories if report else ())}
+    known = {memory: share for memory, share in shares.items() if share and not _is_host(memory)}
+    fullest = max(known, key=lambda memory: known[memory], default=None)
+    if fullest is None or known[fullest] >= _EMPTY_PERCENT:
+        return None
+    return Finding(
+        percent=100.0,
+        evidence=f"at its peak {fullest} is {known[fullest]:.2g} % full, and no other memory of a device is fuller",
+        unknown=_NO_GAIN,
+        actions=(*_FREE, *(_GROWTH if _takes_all_memory(context) else ())),
+        rows=(Row("memory-profile", fullest, 0.0),),
+    )
+
+
+def _takes_all_memory(context: Context) -> bool:
+    """Whether TensorFlow takes all memory at its start, as far as the capture shows."""
+    return context.framework == "tensorflow" and not any(_GROWS in host.settings for host in context.hosts)
+
+
+def _is_host(memory: str) -> bool:
+    return "cpu" in memory.lower() or "host" in memory.lower()
+
+
+def _peak_percent(memory: Mapping[str, Any]) -> float | None:
+    """How full a memory is at its peak; None if its capacity is unknown."""
+    capacity, peak = memory.get("capacity_bytes"), memory.get("peak") or {}
+    used = (peak.get("stack_bytes") or 0) + (peak.get("heap_bytes") or 0)
+    return 100.0 * used / capacity if capacity else None
+
+
+RULES = (
+    Rule(
+        "memory.churn", 20.0, kind="memory_churn", title="Write in place instead of copying",
+        find=_find_churn, actions=IN_PLACE, tool="memory-profile", confidence=0.85,
+        yields_to=("straggler", "recompilation", "eager_dispatch"),
+    ),
+    Rule(
+        "memory.nearly-full", _FULL_PERCENT, kind="memory_churn", title="Free memory before it runs out",
+        find=_find_capacity, tool="memory-profile", confidence=0.6,
+    ),
+    Rule(
+        "memory.free", _EMPTY_PERCENT, kind="small_batch", title="Use the free memory: a larger batch fits",
+        find=_find_free_memory, tool="memory-profile", confidence=0.4, is_practice=True,
+    ),
+)  # fmt: skip

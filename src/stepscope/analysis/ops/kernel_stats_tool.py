@@ -6,7 +6,6 @@ over hosts and devices. A figure that the trace lacks, or records as garbage, is
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -100,10 +99,12 @@ _PARTS = (
     ),
 )
 BY_KERNEL_FIELDS: tuple[Field, ...] = (
-    Field("kernel", "text", "the kernel's name; `others` for all kernels not listed", role=Role.NAME),
+    Field("kernel", "text", "the kernel's name; `others` for those left out of a very long list", role=Role.NAME),
     Field("occurrences", "count", "its runs, for any op", "int", label="Count"),
     Field("total_us", "us", "its time on the devices"),
     Field("percent", "percent", "share of the time of all kernels"),
+    Field("op", "text", "the op that it runs longest for; unknown if not recorded", role=Role.NAME),
+    *fields_named(FIELDS, "avg_us", "min_us", "max_us", "uses_tensor_core"),
 )
 TENSOR_CORE_FIELDS: tuple[Field, ...] = (
     Field("uses_percent", "percent", "share of kernel time on tensor cores", label="On tensor cores"),
@@ -116,7 +117,6 @@ TENSOR_CORE_FIELDS: tuple[Field, ...] = (
         label="Eligible, not used",
     ),
 )
-TOP_KERNELS = 10
 
 
 @dataclass(frozen=True)
@@ -323,19 +323,24 @@ def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
 def _sum_by_kernel(
     rows: Sequence[tuple[str, KernelRow]], partials: Sequence[Partial], total: int
 ) -> tuple[dict[str, Cell], ...]:
-    sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for name, row in rows:
-        sums[name][0] += row.count
-        sums[name][1] += row.total_ps
-    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
-    rest = [sum(item[1][at] for item in ranked[TOP_KERNELS:]) for at in range(2)]
-    rest[0] += sum(part.left_out_count for part in partials)
-    rest[1] += sum(part.left_out_ps for part in partials)
-    shown = ranked[:TOP_KERNELS] + ([("others", rest)] if rest[0] else [])
-    return tuple(
-        {"kernel": name, "occurrences": count, "total_us": round_us(ps), "percent": percent(ps, total)}
-        for name, (count, ps) in shown
-    )
+    """The kernels whichever op launches them; each with the op that it runs longest for."""
+    names = {row.kernel: name for name, row in rows}
+    summed = add_records(
+        (row for _, row in rows), lambda row: row.kernel, ("count", "total_ps", "min_ps", "max_ps")
+    )  # the longest come first
+    found = [
+        _by_kernel_cells(names[row.kernel], row.count, row.total_ps, total)
+        | {"op": row.op, "min_us": round_us(row.min_ps), "max_us": round_us(row.max_ps), "uses_tensor_core": row.uses}
+        for row in sorted(summed, key=lambda row: (-row.total_ps, names[row.kernel]))
+    ]
+    rest = sum(part.left_out_count for part in partials), sum(part.left_out_ps for part in partials)
+    return (*found, *([_by_kernel_cells("others", *rest, total)] if rest[0] else []))
+
+
+def _by_kernel_cells(name: str, count: int, ps: int, total: int) -> dict[str, Cell]:
+    known: dict[str, Cell] = {field.name: None for field in BY_KERNEL_FIELDS}
+    times = {"total_us": round_us(ps), "avg_us": round_us(ps / count)}
+    return known | times | {"kernel": name, "occurrences": count, "percent": percent(ps, total)}
 
 
 def _tensor_cores(rows: Sequence[KernelRow], total: int) -> dict[str, Cell]:

@@ -70,6 +70,10 @@ SITE_FIELDS: tuple[Field, ...] = (
     Field("call_site", "text", "the line of the program", role=Role.SOURCE),
     *_TIME_FIELDS,
 )
+LINE_FIELDS: tuple[Field, ...] = (
+    Field("call_site", "text", "the line of the program; unknown for ops without one", role=Role.SOURCE),
+    *fields_named(_TIME_FIELDS, "calls", "host_self_us", "device_self_us", "percent"),
+)
 _EMPTY = "no ops were recorded on the host: record with ProfilerOptions(host_tracer_level=2)"
 _NO_LINES = "no Python calls were recorded"
 
@@ -113,6 +117,7 @@ class OpShapesReport(Report):
 
     rows: Table = as_table("Ops by shape of their inputs", SHAPE_FIELDS, _EMPTY)
     call_sites: Table = as_table("Ops by line of the program", SITE_FIELDS, _NO_LINES)
+    lines: Table = as_table("Lines of the program", LINE_FIELDS, _NO_LINES)
 
 
 def _shapes_by_side(report: OpShapesReport) -> Iterator[dict[str, Cell]]:
@@ -235,7 +240,23 @@ def merge(partials: Sequence[Partial]) -> OpShapesReport:
         **header([part.origin for part in partials], _warnings(partials, shapes, sites)),
         rows=make_rows(SHAPE_FIELDS, shapes, **times, **_SHAPE_TEXTS),
         call_sites=make_rows(SITE_FIELDS, sites, **times, call_site=_FIRST),
+        lines=make_rows(
+            LINE_FIELDS,
+            _merge_lines(sites, sum(part.host_ps for part in partials), device),
+            **times,
+            call_site=lambda row: row.first or None,
+            calls=lambda row: row.calls or None,
+        ),
     )
+
+
+def _merge_lines(sites: Sequence[OpGroup], host_ps: int, device_ps: int) -> list[OpGroup]:
+    """All ops of a line as one; last what no line is known of, without calls."""
+    lines = _merge_groups(replace(row, name="") for row in sites)
+    host = host_ps - sum(row.host_self_ps for row in lines)
+    device = device_ps - sum(row.device_self_ps for row in lines)
+    rest = [OpGroup("", "", "", 0, 0, host, 0, device)] if lines and (host > 0 or device > 0) else []
+    return [*lines, *rest]
 
 
 def _merge_groups(rows: Iterable[OpGroup]) -> list[OpGroup]:

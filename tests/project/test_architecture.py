@@ -237,6 +237,44 @@ def test_the_table_has_no_circle(table):
     assert done == set(table)
 
 
+def files_in_circles(package: Path) -> set[str]:
+    """The modules that import each other, directly or through others, or import one that does.
+
+    A registry that names modules by text does not count, nor does `from stepscope import __version__`, a constant; a
+    native module belongs to the package that it lies in.
+    """
+    names = {module for module, _ in modules(package)}
+    below: dict[str, set[str]] = {}
+    for module, path in modules(package):
+        found = [each for each in imports_of(module, path) if not each.is_text]
+        targets = {each.target for each in found if each.target not in NAMED_ONLY}
+        parents = {module, module.rpartition(".")[0]}
+        below[module] = {name for each in targets if (name := _module_of(each, names))} - parents
+    done: set[str] = set()
+    while ready := {module for module, targets in below.items() if module not in done and targets <= done}:
+        done |= ready
+    return set(below) - done
+
+
+def _module_of(target: str, names: set[str]) -> str:
+    """The module that a dotted name lies in; empty for one of another package."""
+    while target and target not in names:
+        target = target.rpartition(".")[0]
+    return target
+
+
+def test_no_files_import_each_other():
+    assert files_in_circles(PACKAGE) == set()
+
+
+def test_the_check_finds_files_that_import_each_other(tmp_path):
+    package = package_with(tmp_path, "model/trace.py", "def f():\n    from stepscope.model.tables import Table")
+    package_with(tmp_path, "model/tables.py", "from stepscope.model.trace import Trace")
+    package_with(tmp_path, "model/kinds.py", "from stepscope.records import dataclass")
+
+    assert files_in_circles(package) == {"stepscope.model.trace", "stepscope.model.tables"}
+
+
 def test_every_module_of_the_analysis_lies_in_a_wing_of_the_table():
     folder = PACKAGE / "analysis"
 

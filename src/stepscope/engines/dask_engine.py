@@ -10,7 +10,7 @@ from typing import Any
 
 from stepscope.engines import worker
 from stepscope.engines.base import Done, EngineError, Lost, not_importable, refused
-from stepscope.engines.local import usable_cores
+from stepscope.engines.budget import usable_cores
 from stepscope.engines.task import own_versions
 
 CONNECT_SECONDS = 10

@@ -74,6 +74,8 @@ export interface OverviewReport extends Report {
     readonly host: string;
     readonly ms: number;
     readonly median_of: number;
+    /** Its causes in the order of time, each with how long it goes on in ms. */
+    readonly moments?: readonly (readonly [cause: string, ms: number])[];
   } | null;
   /** What the median step is spent on, the longest first. */
   readonly account?: readonly {

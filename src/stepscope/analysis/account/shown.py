@@ -78,10 +78,13 @@ def account_json(account: StepAccount | None) -> list[dict[str, object]]:
 
 
 def account_step_json(account: StepAccount | None) -> dict[str, object] | None:
-    """The step that the account is of: its number, its host, and its time to the start of the next step."""
+    """The step that the account is of: its number, its host, its time to the start of the next step, and its causes in
+    the order of time, each with how long it goes on."""
     if account is None:
         return None
-    return {"step": account.step, "host": account.host, "ms": round_ms(account.step_ps), "median_of": account.steps}
+    moments = [[cause, round_ms(ps)] for cause, ps in account.moments]
+    step = {"step": account.step, "host": account.host, "ms": round_ms(account.step_ps), "median_of": account.steps}
+    return step | {"moments": moments}
 
 
 def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:

@@ -22,7 +22,7 @@ help:
 	@echo "              in a terminal the page stays open until Ctrl-C, unless DEMO_ONCE=1"
 	@echo "make test     set up, check style and types, run every test, and those that fail once more"
 	@echo "make test-checked  the tests of reading, on loops that check every index, under sanitizers"
-	@echo "make fuzz     break files on purpose until Ctrl-C; FUZZ=trace_json, perfetto or riegeli for another format"
+	@echo "make fuzz     break files on purpose until Ctrl-C; FUZZ=trace_json, perfetto, riegeli, nsight or flight_recorder for another format"
 	@echo "make fuzz-nightly  damaged files through all readers and all tools; goes on where the last run ended"
 	@echo "make lint     style and types only"
 	@echo "make format   lay out the code"

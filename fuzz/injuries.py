@@ -19,6 +19,8 @@ NAMES = {
     "trace_json": "a.pt.trace.json",
     "perfetto": "a.pftrace",
     "riegeli": "a.xplane.riegeli",
+    "nsight": "a.sqlite",
+    "flight_recorder": "nccl_trace_rank_0",
 }
 """A file name of each format, by the name of its seeds."""
 

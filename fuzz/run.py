@@ -22,7 +22,8 @@ import seeds  # noqa: E402
 
 import native  # noqa: E402
 
-_DEFAULTS = ["-max_len=4096", "-timeout=20", "-rss_limit_mb=3000"]
+_SHORTEST_LIMIT = 4096  # bytes of an input
+_DEFAULTS = ["-timeout=20", "-rss_limit_mb=3000"]
 
 
 def main() -> int:
@@ -39,8 +40,10 @@ def main() -> int:
     copy, corpus = ROOT / "build" / f"native-fuzz-{name}", ROOT / "build" / "fuzz" / name
     native.build_copy(copy, "fuzz")
     corpus.mkdir(parents=True, exist_ok=True)
-    for number, seed in enumerate(seeds.MAKERS[name]()):
+    starts = list(seeds.MAKERS[name]())
+    for number, seed in enumerate(starts):
         (corpus / f"seed-{number}").write_bytes(seed)
+    longest = f"-max_len={max(_SHORTEST_LIMIT, *(2 * len(seed) for seed in starts))}"
     environment = dict(
         os.environ,
         PYTHONPATH=str(copy / "src"),
@@ -50,7 +53,7 @@ def main() -> int:
     )
     command = [sys.executable, str(ROOT / "fuzz" / "target.py"), name, str(corpus)]
     found = f"-artifact_prefix={corpus.parent}/{name}-"
-    return subprocess.run([*command, found, *_DEFAULTS, *options], env=environment).returncode
+    return subprocess.run([*command, found, longest, *_DEFAULTS, *options], env=environment).returncode
 
 
 def _runtime() -> Path | None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
+import sqlite3
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from stepscope.export import perfetto
@@ -16,6 +20,7 @@ from stepscope.model.builder import TraceBuilder
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "helpers"))
 
+from nsight_build import training
 from riegeli_build import riegeli_file, simple_chunk, transposed_chunk
 
 
@@ -126,9 +131,36 @@ def riegelis() -> Iterator[bytes]:
         yield riegeli_file([transposed_chunk(whole[:1], codec, messages)], padded=False)
 
 
+def databases() -> Iterator[bytes]:
+    """Nsight's export of a training, in small pages."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = training(2).write_sqlite(Path(folder) / "a.sqlite")
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA page_size = 512")
+            connection.execute("VACUUM")
+            yield connection.serialize()
+
+
+def dumps() -> Iterator[bytes]:
+    """Dumps of the flight recorder: pickles of several protocols, and JSON."""
+    frames = [{"name": "train", "filename": "train.py", "line": 7}]
+    calls = [
+        {"process_group": ("0", "default_pg"), "collective_seq_id": number, "profiling_name": "nccl:all_reduce",
+         "time_created_ns": 10**18 + 1000 * number, "time_discovered_completed_ns": 10**18 + 1000 * number + 500,
+         "input_sizes": [[4, 8]], "input_dtypes": ["Float"], "state": "completed", "frames": frames}
+        for number in range(3)
+    ]  # fmt: skip
+    groups = {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}
+    dump = {"version": "2.10", "pg_config": groups, "entries": calls}
+    yield from (pickle.dumps(dump, protocol) for protocol in (2, 4, 5))
+    yield json.dumps(dump).encode()
+
+
 MAKERS: dict[str, Callable[[], Iterator[bytes]]] = {
     "xspace": xspaces,
     "trace_json": traces,
     "perfetto": packets,
     "riegeli": riegelis,
+    "nsight": databases,
+    "flight_recorder": dumps,
 }

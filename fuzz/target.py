@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 import atheris
 import numpy as np
 
-with atheris.instrument_imports(
-    include=[f"stepscope.formats.{name}" for name in ("xspace", "kineto", "perfetto", "riegeli")]
-):
+_INSTRUMENTED = ("xspace", "kineto", "perfetto", "riegeli", "nsight", "flight_recorder", "plain_pickle")
+
+with atheris.instrument_imports(include=[f"stepscope.formats.{name}" for name in _INSTRUMENTED]):
     from stepscope.errors import UnreadableError
+    from stepscope.formats.flight_recorder import reader as flight_recorder
     from stepscope.formats.kineto import document, text
     from stepscope.formats.kineto import reader as kineto
     from stepscope.formats.kineto.scanning import PartScanner
+    from stepscope.formats.nsight import reader as nsight
     from stepscope.formats.perfetto import reader as perfetto
     from stepscope.formats.riegeli import blocks
     from stepscope.formats.riegeli import reader as riegeli
@@ -58,6 +60,16 @@ def read_riegeli(data: bytes) -> HostTrace:
     return riegeli.read(data, "a.xplane.riegeli", "")
 
 
+def read_nsight(data: bytes) -> HostTrace:
+    """Reads a database of Nsight Systems."""
+    return nsight.read_sqlite(data, "a.sqlite", "")
+
+
+def read_flight_recorder(data: bytes) -> HostTrace:
+    """Reads a dump of the flight recorder."""
+    return flight_recorder.read(data, "nccl_trace_rank_0", "")
+
+
 def _read_json(data: bytes, way: int) -> HostTrace:
     text._PIECE_BYTES, text._ROOM_BYTES = _PIECES[way], _ROOMS[way]
     document.PartScanner = _SCANNERS[way]  # type: ignore[misc]
@@ -80,6 +92,8 @@ TARGETS: dict[str, Callable[[bytes], HostTrace]] = {
     "trace_json": read_trace_json,
     "perfetto": read_perfetto,
     "riegeli": read_riegeli,
+    "nsight": read_nsight,
+    "flight_recorder": read_flight_recorder,
 }
 
 

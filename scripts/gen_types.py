@@ -7,17 +7,19 @@ With the types a wrong id of a section, or a wrong name of a column, does not pa
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
 from gen_docs import small_trace
 from schemas import all_schemas, refusals
 from stepscope.analysis.registry import TOOLS
-from stepscope.report import Field, Figures, Prose, Report, Role, Rows
+from stepscope.report import Field, Figures, Prose, Report, Role, Rows, palette
 
 ROOT = Path(__file__).resolve().parent.parent
+PALETTE = ROOT / "frontend" / "src" / "generated" / "palette.ts"
 TYPES = ROOT / "frontend" / "src" / "generated" / "reports.ts"
 NOTICE = "/** Made by scripts/gen_types.py; change the declarations in Python and run `make format`. */"
 
@@ -40,6 +42,30 @@ def types() -> str:
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def colours() -> str:
+    """The page's copy of the palette."""
+    causes = {
+        cause: {"colour": colour, "isWait": is_wait} for cause, (colour, is_wait) in palette.CAUSE_COLOURS.items()
+    }
+    tables: dict[str, Mapping[str, object]] = {
+        "CATEGORY_COLOUR": palette.CATEGORY_COLOURS,
+        "CATEGORY_LABEL": palette.CATEGORY_LABELS,
+        "KIND_CATEGORY": palette.KIND_CATEGORIES,
+        "CAUSE_COLOUR": causes,
+    }
+    lines = [NOTICE]
+    for name, table in tables.items():
+        lines += [f"export const {name} = {{", *(f"  {key}: {_literal(value)}," for key, value in table.items())]
+        lines += ["} as const;"]
+    return "\n".join(lines) + "\n"
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key}: {_literal(each)}' for key, each in value.items())} }}"
+    return json.dumps(value)
 
 
 def _union(name: str, members: Iterable[StrEnum]) -> list[str]:
@@ -84,7 +110,7 @@ def wanted_files() -> dict[Path, str]:
     """All that is made, by its file."""
     trace = small_trace()
     reports = {tool.name: tool.merge([tool.partial(trace)]) for tool in TOOLS}
-    return {TYPES: types(), **all_schemas(reports)}
+    return {TYPES: types(), PALETTE: colours(), **all_schemas(reports)}
 
 
 def main() -> int:
@@ -94,7 +120,7 @@ def main() -> int:
     is_check = parser.parse_args().check
     wanted = wanted_files()
     late = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
-    refused = refusals({path: wanted[path] for path in late if path != TYPES})
+    refused = refusals({path: wanted[path] for path in late if path not in (TYPES, PALETTE)})
     for sentence in refused:
         print(sentence, file=sys.stderr)
     if is_check or refused:

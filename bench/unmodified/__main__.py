@@ -3,7 +3,8 @@
     python -m bench.unmodified [--folder DIR] [NAME...]     prints a table in Markdown
 
 Each script notes the end of each of its steps by its own clock (`clock.py`).  The captured steps are compared with the
-same steps of that clock: their summed length, from the second one on, since the first holds the start of the profiler.
+same steps of that clock: their mean length, without the first and the last, which hold the start and the end of the
+profiler by the script's clock alone.
 """
 
 from __future__ import annotations
@@ -57,9 +58,10 @@ def run_script(name: str, folder: Path) -> Outcome:
     report = stepscope.load(str(folder / "logs")).overview()
     numbers = [int(str(row["step"])) for row in report.step_rows]
     lengths = [float(str(row["duration_ms"])) for row in report.step_rows]
-    moments = json.loads((folder / "clock-0.json").read_text("utf-8"))
-    clock = [(after - before) / 1e6 for before, after in itertools.pairwise(moments)]
-    both = [(length, clock[at]) for at, length in zip(numbers, lengths, strict=True) if at < len(clock)][1:]
+    ranks = [json.loads(path.read_text("utf-8")) for path in folder.glob("clock-*.json")]
+    lengths_of_ranks = [[(after - before) / 1e6 for before, after in itertools.pairwise(each)] for each in ranks]
+    clock = [max(each) for each in zip(*lengths_of_ranks, strict=True)]  # ours is that of the slowest rank, too
+    both = [(length, clock[at]) for at, length in zip(numbers, lengths, strict=True) if at < len(clock)][1:-1]
     mine, theirs = (statistics.fmean(each) if both else 0.0 for each in zip(*both, strict=True)) if both else (0.0, 0.0)
     return Outcome(name, unharmed, len(numbers), mine, theirs, _cost_text(report), report.verdict.sentence)
 

@@ -19,6 +19,8 @@ export interface View {
   readonly by?: string;
   /** Stands apart from the views that group the same times. */
   readonly isApart?: boolean;
+  /** Another form of a view that is on the switch, which leads to it. */
+  readonly isFold?: boolean;
 }
 
 export interface Question {
@@ -36,7 +38,7 @@ export const QUESTIONS: readonly Question[] = [
     views: [
       { path: "", tool: "overview", label: "Verdict", heading: "Summary" },
       { path: "advice", tool: "advice", label: "Advice", key: "a" },
-      { path: "steps", tool: "steps", label: "Steps", key: "e" },
+      { path: "steps", tool: "steps", label: "Steps", key: "e", isFold: true },
       { path: "latency", tool: "inference", label: "Latency" },
       { path: "trust", tool: "trust", label: "Trust", heading: "Can this recording be trusted?" },
       { path: "proofs", tool: "proofs", label: "Proofs", heading: "Measured in the running job" },
@@ -56,18 +58,18 @@ export const QUESTIONS: readonly Question[] = [
   {
     ...{ name: "compute", label: "Compute", key: "c", switchLabel: "Group by" },
     views: [
-      { path: "type", tool: "op-stats", label: "Type", heading: "Op types", by: "type" },
+      { path: "op", tool: "op-stats", label: "Op", heading: "Ops", key: "o" },
+      { path: "type", tool: "op-stats", label: "Type", heading: "Op types", by: "type", isFold: true },
       { path: "layer", tool: "modules", label: "Layer", heading: "Layers", key: "u" },
       { path: "annotation", tool: "annotations", label: "Annotation", heading: "Annotations" },
-      { path: "op", tool: "op-stats", label: "Op", heading: "Ops", key: "o" },
       { path: "kernel", tool: "kernel-stats", label: "Kernel", heading: "Kernels", key: "k" },
       { path: "line", tool: "op-shapes", label: "Line", heading: "Lines", by: "line" },
       { path: "shape", tool: "op-shapes", label: "Shape", heading: "Shapes", key: "x" },
       { path: "sequences", tool: "sequences", label: "Sequences", key: "q", isApart: true },
       { path: "roofline", tool: "roofline", label: "Roofline", key: "f", isApart: true },
       { path: "graph", tool: "graph-viewer", label: "XLA graph", key: "g", isApart: true },
-      { path: "hlo-profile", tool: "op-profile", label: "HLO profile", isApart: true },
-      { path: "hlo", tool: "hlo-stats", label: "HLO", heading: "HLO instructions", isApart: true },
+      { path: "hlo-profile", tool: "op-profile", label: "HLO", heading: "HLO profile", isApart: true },
+      { path: "hlo", tool: "hlo-stats", label: "Instructions", heading: "HLO instructions", isFold: true },
     ],
   },
   {

@@ -37,6 +37,11 @@ export function keepView(view: string): void {
   if (outer) outer.history.replaceState(outer.history.state, "", withView(outer.location.hash, view));
 }
 
+/** The address that shows this view to others: in TensorBoard its own, which holds the view. */
+export function addressToShare(): string {
+  return (board() ?? window).location.href;
+}
+
 /** TensorBoard's window; null where the page stands alone, or another site holds it. */
 function board(): Window | null {
   try {

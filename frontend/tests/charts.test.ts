@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { type MemoryEvent, memoryOverTime, momentsUpTo } from "../src/charts/memory";
-import { ring } from "../src/charts/pie";
 import { type Column, markCount, outliers, stackedColumns } from "../src/charts/steps";
 import { causeParts } from "../src/design/causes";
 import { PALETTES } from "../src/design/colours";
 import { type GraphNode, layout, NODE } from "../src/pages/input/graph";
+import { gradientOf } from "../src/pages/shared/Ring";
 
 const palette = PALETTES.light;
 const column = (label: string, parts: Record<string, number>): Column => ({ label, title: label, total_ms: 10, parts });
@@ -43,9 +43,11 @@ describe("outliers", () => {
 
 describe("rings", () => {
   it("hold what they were given", () => {
-    const slices = [{ name: "<b>", value: 3, percent: 75, colour: "#111111", text: "3 µs" }];
-    const [series] = ring(slices, palette).series as { data: unknown[] }[];
-    expect(series?.data).toEqual([{ name: "<b>", value: 3, itemStyle: { color: "#111111" } }]);
+    const slices = [
+      { value: 3, colour: "#111111" },
+      { value: 1, colour: "#222222" },
+    ];
+    expect(gradientOf(slices)).toBe("conic-gradient(#111111 0.00% 75.00%, #222222 75.00% 100.00%)");
   });
 });
 

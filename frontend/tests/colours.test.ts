@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   CATEGORIES,
   CATEGORY_COLOUR,
+  CAUSE_COLOUR,
   type CategoryRule,
   categoryOf,
   contrast,
@@ -75,18 +76,21 @@ const LEAST: Record<string, number> = {
   "blue-blind eyes": 0.06,
 };
 
+/** The colours of categories that no cause has. */
+const UNUSED = CATEGORIES.map((category) => CATEGORY_COLOUR[category]).filter(
+  (colour) => !Object.values(CAUSE_COLOUR).some((each) => each.colour === colour),
+);
+
 describe("the colours of the categories", () => {
   it.each(Object.keys(EYES))("stay apart for %s", (eyes) => {
-    const seen = CATEGORIES.map((category) =>
-      oklab(times(EYES[eyes] as readonly Triple[], linear(CATEGORY_COLOUR[category]))),
-    );
+    const colours = [...new Set(Object.values(CAUSE_COLOUR).map(({ colour }) => colour)), ...UNUSED];
+    const seen = colours.map((colour) => oklab(times(EYES[eyes] as readonly Triple[], linear(colour))));
     for (let a = 0; a < seen.length; a++) {
       for (let b = a + 1; b < seen.length; b++) {
         const [x, y] = [seen[a] as Triple, seen[b] as Triple];
-        expect(
-          Math.hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]),
-          `${CATEGORIES[a]} and ${CATEGORIES[b]}`,
-        ).toBeGreaterThan(LEAST[eyes] as number);
+        expect(Math.hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]), `${colours[a]} and ${colours[b]}`).toBeGreaterThan(
+          LEAST[eyes] as number,
+        );
       }
     }
   });
@@ -98,9 +102,9 @@ describe("the colours of the categories", () => {
   });
 
   it.each(["light", "dark"] as const)("stand out from the %s page, and can be written on", (theme) => {
-    for (const category of CATEGORIES) {
-      expect(contrast(CATEGORY_COLOUR[category], PALETTES[theme].surface), category).toBeGreaterThan(1.9);
-      expect(contrast(CATEGORY_COLOUR[category], inkOn(CATEGORY_COLOUR[category])), category).toBeGreaterThan(4.5);
+    for (const { colour } of Object.values(CAUSE_COLOUR)) {
+      expect(contrast(colour, PALETTES[theme].surface), colour).toBeGreaterThan(1.9);
+      expect(contrast(colour, inkOn(colour)), colour).toBeGreaterThan(4.5);
     }
   });
 });

@@ -35,7 +35,7 @@ describe("the address", () => {
   it.each([
     ["#/op-stats?session=s", "#/compute/op?session=s"],
     ["#/op-shapes?by=line", "#/compute/line"],
-    ["#/compute", "#/compute/type"],
+    ["#/compute", "#/compute/op"],
     ["#/idle", "#/waiting/idle"],
     ["#/pod-viewer?step=3", "#/ranks/steps?step=3"],
     ["#/overview", "#/summary"],

@@ -9,27 +9,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import StepscopeError
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Report, Role, Rows
+from stepscope.report import Field, Report, Role, Row, Rows, Section, Table, not_in_json
 
 if TYPE_CHECKING:
     from stepscope.api import LoadedProfile
 
-Row = dict[str, Cell]
-
 RUN_FIELDS: tuple[Field, ...] = (
-    Field("run", "text", "the session", "str", role=Role.LABEL),
+    Field("run", "text", "the session", role=Role.LABEL),
     Field("host_count", "count", "hosts in it", "int"),
-    Field("framework", "text", "the framework that it was recorded with", "str", role=Role.TERM),
+    Field("framework", "text", "the framework that it was recorded with", role=Role.TERM),
     Field("steps", "count", "whole steps in it", "int", role=Role.COUNT),
     Field("step_ms", "ms", "mean step time, as in the overview"),
-    Field("verdict", "text", "what limits the steps", "str", role=Role.TERM),
-    Field("cause", "text", "what the largest part of the median step is spent on", "str", role=Role.TERM),
+    Field("verdict", "text", "what limits the steps", role=Role.TERM),
+    Field("cause", "text", "what the largest part of the median step is spent on", role=Role.TERM),
     Field("cause_percent", "percent", "share of the step that this cause takes"),
-    Field("advice", "text", "what to change first", "str", role=Role.TEXT),
+    Field("advice", "text", "what to change first", role=Role.TEXT),
     Field("predicted_speedup", "ratio", "how many times as fast steps would be then; empty where it is unknown"),
     Field("mfu_percent", "percent", "model FLOPs utilization of the steps; empty where costs or peaks are unknown"),
     Field("memory_bytes", "bytes", "the most memory in use at once, of the fullest memory"),
-    Field("problem", "text", "why the session could not be read", "str", role=Role.TEXT),
+    Field("problem", "text", "why the session could not be read", role=Role.TEXT),
 )
 
 
@@ -44,20 +42,12 @@ class RunsReport(Report):
 
     TOOL: ClassVar[str] = "runs"
 
-    rows: tuple[Row, ...]
-    added: tuple[Field, ...] = ()
+    rows: Table
+    added: tuple[Field, ...] = not_in_json(())
 
-    def body(self) -> dict[str, Any]:
-        """The report's own part of the JSON object."""
-        return {"rows": list(self.rows)}
-
-    def sections(self) -> Sequence[Rows]:
-        """The one table."""
-        return (self.main_table(),)
-
-    def main_table(self) -> Rows:
-        """A row per session."""
-        return Rows("rows", "Sessions", (*RUN_FIELDS, *self.added), self.rows, "there is no session")
+    def sections(self) -> Sequence[Section]:
+        """The one table, with the columns that were asked for."""
+        return [Rows("rows", "Sessions", (*RUN_FIELDS, *self.added), self.rows, "there is no session")]
 
 
 def list_runs(

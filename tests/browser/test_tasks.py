@@ -134,15 +134,17 @@ def test_the_longest_kernel_by_keyboard(page, page_server, corpus, capsys):
 
 
 def test_the_line_behind_the_work_is_three_clicks_away(page, page_server, corpus, capsys):
-    lines = said(capsys, "op-shapes", page_server.logdir / TORCH)["call_sites"]
-    longest = max(lines, key=lambda row: row["device_self_us"])
+    lines = said(capsys, "op-shapes", page_server.logdir / TORCH)["lines"]
+    assert [row["call_site"] for row in lines][-1] is None  # gradients have no line
+    longest = max(lines[:-1], key=lambda row: row["device_self_us"])
     with few_clicks(page, page_server, TORCH):
         page.get_by_role("link", name="Compute").click()
         settle(page)
         page.get_by_role("link", name="Line", exact=True).click()
         settle(page)
         expect(page.locator(".verdict-line")).to_contain_text(longest["call_site"].rpartition("/")[2].split(":")[0])
-        expect(page.locator(".ranked li").first).to_contain_text(longest["name"])
+        expect(page.locator(".ranked li").first).to_contain_text(longest["call_site"].rpartition("/")[2])
+        expect(page.locator(".ranked li").last).to_contain_text("no line recorded")
 
 
 def test_the_line_behind_the_work_by_keyboard(page, page_server, corpus):

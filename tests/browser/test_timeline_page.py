@@ -217,9 +217,15 @@ def test_the_trace_is_exported_for_other_viewers(page, page_server):
 def test_hosts_are_chosen_here_where_there_are_several(page, page_server):
     show(page, page_server, "two-hosts")
 
-    page.locator(".tl-host select").select_option("two")
+    picker = page.get_by_role("button", name="Choose a host")
+    expect(picker).to_contain_text("one")  # the one that is shown
+    picker.click()
+    page.get_by_role("button", name="two", exact=True).click()
     until(page, lambda: param(page, "host") == "two")
     page.wait_for_selector(".tl-tracks")
+    picker.click()
+    page.get_by_role("button", name="All 2, one step").click()
+    expect(page.locator(".stacked-lanes .lane")).to_have_count(2)
 
 
 def test_hostile_names_are_shown_as_text(page, page_server):

@@ -685,6 +685,19 @@ def test_steps_that_compile_are_not_those_that_profiling_is_compared_with():
     assert (told["steps_before"], told["step_ms_before_high"]) == (3, 10)
 
 
+def test_steps_that_end_while_files_are_written_are_those_before_the_next_capture(logdir, monkeypatch):
+    monkeypatch.setattr(cost, "LENGTHS", cost.StepLengths())
+    cost.LENGTHS.compiling = cost._COMPILING
+    capture = session.start(logdir)
+    session.SESSION.end(capture, wait=False)
+
+    for _ in range(3):
+        cost.LENGTHS.note(10**7, recording=False)
+    assert capture.finished.wait(60)
+
+    assert cost.LENGTHS.facts()["steps_before"] == 3
+
+
 def test_a_first_step_of_unknown_length_counts_as_one_that_compiles():
     lengths = cost.StepLengths()
     lengths.note_unknown()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from stepscope.capture.auto.finders import Source
+from stepscope.capture.auto.finders import keras as keras_finder
 
 
 class Listener:
@@ -127,3 +130,38 @@ def test_nothing_is_reported_once_the_watch_has_ended(torch, make_optimizer):
     assert listener.ends == []
     assert torch.optim.Optimizer.profile_hook_step is hook
     assert type(before).step is step
+
+
+def test_an_update_of_keras_that_runs_at_once_ends_a_step_and_one_that_is_traced_does_not(monkeypatch):
+    class Base:
+        inner = None
+
+        def apply(self, slopes: str) -> str:
+            return self.inner.apply(slopes) if self.inner is not None else slopes
+
+    class Optimizer(Base): ...
+
+    class CallbackList:
+        def on_train_batch_begin(self, batch: int) -> None: ...
+        def on_train_batch_end(self, batch: int) -> None: ...
+
+    keras = SimpleNamespace(
+        callbacks=SimpleNamespace(CallbackList=CallbackList), optimizers=SimpleNamespace(Optimizer=Optimizer)
+    )
+    tensorflow = SimpleNamespace(executing_eagerly=lambda: eager)
+    monkeypatch.setitem(sys.modules, "tensorflow", tensorflow)
+    monkeypatch.setitem(
+        sys.modules, "keras.src.backend.common.stateless_scope", SimpleNamespace(in_stateless_scope=bool)
+    )
+    listener, optimizer, eager = Listener(), Optimizer(), True
+    optimizer.inner = Optimizer()
+    undo = keras_finder.install(keras, listener)
+
+    assert optimizer.apply("slopes") == "slopes"
+    eager = False
+    assert optimizer.apply("slopes") == "slopes"
+    eager = True
+    undo()
+    optimizer.apply("slopes")
+
+    assert listener.ends == ["one per update of Keras' optimizer"]

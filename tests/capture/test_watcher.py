@@ -105,6 +105,15 @@ def test_a_capture_of_a_small_function_is_replaced_by_that_of_the_step(watch, fa
     assert watcher.paths == [watcher.last]
 
 
+def test_a_step_after_each_episode_of_many_moves_is_not_given_up_during_the_next(watch, fake_session):
+    watcher = watch()
+
+    steps(watcher, *[*[SMALL] * 64, LARGE] * 5)
+
+    assert watcher.outcome == "captured steps 1-2 (large)"
+    assert fake_session.said().count("start") == 2  # of the moves of the first episode, and of the steps
+
+
 def test_the_lengths_of_a_small_function_are_not_those_of_the_step(watch, monkeypatch):
     monkeypatch.setattr(cost, "LENGTHS", cost.StepLengths())
     watcher = watch(skip=9)

@@ -29,6 +29,8 @@ from stepscope.formats.kineto import classify, document, text
 from stepscope.formats.kineto.reader import read
 from stepscope.formats.kineto.scanning import PartScanner
 from stepscope.formats.store import local
+from stepscope.formats.xspace.reader import read as read_xspace
+from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, Trait
 
 K = EventKind
@@ -1151,3 +1153,23 @@ def test_captures_of_pytorch_on_a_cpu(bottleneck_captures: Path) -> None:
         assert (trace.problems, trace.framework, trace.device_planes()) == ((), "pytorch", [])
         steps[path.name].add(int((trace.events.kind == K.STEP_MARK).sum()))
     assert all(counts == {10} for counts in steps.values())
+
+
+def test_work_of_mtia_is_work_of_a_device_of_its_kind():
+    """An op, the call that launches it, and its work on an accelerator that is no GPU."""
+    trace = load(
+        kineto(
+            event("ProfilerStep#1", 0, 90, "user_annotation"),
+            event("aten::mm", 10, 20, args={"External id": 5}),
+            event("launchKernel", 12, 4, "mtia_runtime", args={"correlation": 9, "External id": 5}),
+            event("fba_mm", 20, 30, "mtia_ccp_events", pid=0, tid=3, args={"correlation": 9}),
+        )
+    )
+
+    assert ("Stream #3(Compute)", "fba_mm", "KERNEL", 20.0, 30.0) in rows(trace)
+    assert kinds(trace)["launchKernel"] == "RUNTIME_CALL"
+    assert stats(trace, "fba_mm")["tf_op"] == "aten::mm"
+    (device,) = np.flatnonzero(trace.planes.kind == PlaneKind.GPU).tolist()
+    assert trace.plane_name(device) == "/device:MTIA:0"
+    back = read_xspace(write(trace), "a.xplane.pb", "h")
+    assert back.planes.kind.tolist() == trace.planes.kind.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,20 @@ def test_a_damaged_transposed_chunk_is_a_reason(seed: int):
         read_back(riegeli_file([(kind, bytes(broken), records, size), simple_chunk([PARTS[0]])]))
     except UnreadableError as error:
         pytest.fail(f"the other chunk is sound: {error}")
+
+
+def test_damaged_chunks_leave_no_memory_behind():
+    """Each has a broken block; what was set aside for it has to be given back."""
+    kind, data, records, size = transposed([space(2000)], "zstd")
+    broken = data[: len(data) // 2] + bytes(len(data) - len(data) // 2)
+    content = riegeli_file([(kind, broken, records, size), simple_chunk([PARTS[0]])])
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            assert read_back(content).partial
+        assert tracemalloc.get_traced_memory()[0] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_chunk_that_claims_to_be_endless_is_refused():

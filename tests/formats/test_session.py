@@ -170,6 +170,25 @@ def test_workers_of_a_torch_job_are_hosts_of_one_session(tmp_path: Path) -> None
     assert shown(find_sessions(tmp_path / "job")) == ["job: vm_7 vm_12"]
 
 
+def test_traces_of_captured_graphs_are_no_hosts_of_what_was_served(tmp_path: Path) -> None:
+    """A server writes one for each batch size as it starts, in a folder of their own."""
+    draw(
+        tmp_path,
+        """
+        vllm/rank0.1795239728212212491.pt.trace.json.gz
+        vllm/capture_traces/bs_1.pt.trace.json.gz
+        vllm/capture_traces/bs_8.pt.trace.json.gz
+        """,
+    )
+    (session,) = find_sessions(tmp_path)
+    assert session.hosts == ("rank0",)
+    assert [(problem.code, problem.path) for problem in session.problems] == [
+        ("left-out", str(tmp_path / "vllm/capture_traces"))
+    ]
+    assert "2 traces of graphs that are captured" in session.problems[0].reason
+    assert shown(find_sessions(tmp_path / "vllm/capture_traces")) == ["capture_traces: bs_1 bs_8"]
+
+
 def test_the_nth_spans_of_all_workers_are_a_session(tmp_path: Path) -> None:
     draw(
         tmp_path,

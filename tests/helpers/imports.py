@@ -18,11 +18,12 @@ _OURS_IN_TEXT = re.compile(r"stepscope(\.\w+)+(:\w+)?")
 
 @dataclass(frozen=True)
 class Import:
-    """One import: who, on which line, of what (dotted)."""
+    """One import: who, on which line, of what (dotted); `is_text` if a text names what is to be loaded later."""
 
     module: str
     line: int
     target: str
+    is_text: bool = False
 
 
 def modules(package: Path) -> Iterator[tuple[str, Path]]:
@@ -56,7 +57,7 @@ def _find_imports(module: str, package: str, text: str) -> Iterator[Import]:
             base = _base(package, node)
             yield from (Import(module, node.lineno, f"{base}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _OURS_IN_TEXT.fullmatch(node.value):
-            yield Import(module, node.lineno, node.value.partition(":")[0])
+            yield Import(module, node.lineno, node.value.partition(":")[0], is_text=True)
         elif isinstance(node, ast.Call) and (name := _imported_by_call(node)) and not _OURS_IN_TEXT.fullmatch(name):
             yield Import(module, node.lineno, name)
 

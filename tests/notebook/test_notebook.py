@@ -72,7 +72,7 @@ def test_a_line_shows_the_summary(executed: Any) -> None:
     [shown] = outputs(executed, 1)
 
     assert shown["text/plain"].startswith(
-        "verdict    host-bound: 58.3 % of each step is `metrics.py:12 confusion_matrix`"
+        "verdict    host-bound: 58.3 % of each step is Python of the loop, mostly `confusion_matrix`"
     )
     assert shown["text/html"].startswith("<pre")
 

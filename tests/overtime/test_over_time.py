@@ -14,7 +14,7 @@ from stepscope.cli.main import run as run_command
 from stepscope.errors import AccessError, NotFoundError, UsageError
 from stepscope.formats import series
 from stepscope.overtime import examine_run
-from stepscope.overtime.growth import measure_growth
+from stepscope.overtime.examine import measure_growth
 
 HOUR = 3600.0
 

@@ -64,7 +64,7 @@ def test_a_sheet_has_what_the_session_has(tmp_path: Path) -> None:
         "Steps in the timeline", "Top ops", "Not in this capture",
     ]  # fmt: skip
     assert page.open == []
-    assert "host-bound: 58.3 % of each step is `metrics.py:12 confusion_matrix`" in text
+    assert "host-bound: 58.3 % of each step is Python of the loop, mostly `confusion_matrix`" in text
     assert "about 1.9x faster" in text or "x faster" in text
     assert "Made by Stepscope 1.2 on 2026-01-02 03:04" in text
 

@@ -21,6 +21,7 @@ from framework_captures import (
 
 import stepscope
 from stepscope.analysis.steps.breakdown import CATEGORIES
+from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace, stat_names
 
@@ -227,9 +228,9 @@ def test_tensorflow_steps_are_the_loops_own(tf_slow_map_capture: FrameworkCaptur
 def test_a_slow_map_is_input_bound(tf_slow_map_capture: FrameworkCapture) -> None:
     body, xprof = overview_of(tf_slow_map_capture.logdir), oracle.overview(tf_slow_map_capture.paths)
 
-    assert (body["verdict"], body["verdict_threshold_percent"]) == ("input_bound", 20.0)
+    assert body["verdict"] == "input_bound"
     assert "HIGHLY input-bound" in xprof.input_conclusion
-    assert body["input_bound_percent"] > body["verdict_threshold_percent"]
+    assert body["input_bound_percent"] > HIGHLY_INPUT_BOUND
     assert body["advice"][0]["class"].startswith("input_")
 
 

@@ -1,5 +1,5 @@
 /** The parts of ECharts that the page uses; a chunk of its own, loaded with the first chart. */
-import { BarChart, LineChart, PieChart, ScatterChart } from "echarts/charts";
+import { BarChart, LineChart, ScatterChart } from "echarts/charts";
 import {
   AxisPointerComponent,
   DataZoomComponent,
@@ -13,7 +13,6 @@ import { CanvasRenderer } from "echarts/renderers";
 use([
   BarChart,
   LineChart,
-  PieChart,
   ScatterChart,
   AxisPointerComponent,
   DataZoomComponent,

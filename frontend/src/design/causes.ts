@@ -2,18 +2,18 @@
 import type { Part } from "../charts/steps";
 import type { BarPart } from "../pages/shared/Bars";
 import { termText } from "../terms";
-import { CATEGORY_COLOUR, CAUSE_CATEGORY, mix } from "./colours";
+import { CATEGORY_COLOUR, CAUSE_COLOUR, mix } from "./colours";
 
 const WAIT = 0.5;
 
 export function colourOfCause(cause: string, surface: string): string {
-  const { category, isWait } = CAUSE_CATEGORY[cause] ?? { category: "other" as const, isWait: false };
-  return isWait ? mix(CATEGORY_COLOUR[category], surface, WAIT) : CATEGORY_COLOUR[category];
+  const { colour, isWait } = CAUSE_COLOUR[cause] ?? { colour: CATEGORY_COLOUR.other, isWait: false };
+  return isWait ? mix(colour, surface, WAIT) : colour;
 }
 
 /** One part per cause, in the order in which steps are stacked. */
 export function causeParts(surface: string): Part[] {
-  return Object.keys(CAUSE_CATEGORY).map((cause) => ({
+  return Object.keys(CAUSE_COLOUR).map((cause) => ({
     key: cause,
     label: termText(cause),
     colour: colourOfCause(cause, surface),
@@ -23,7 +23,7 @@ export function causeParts(surface: string): Part[] {
 /** The time of each cause in a row, by name. */
 export function partsOfRow(row: Readonly<Record<string, unknown>>): Record<string, number> {
   const parts: Record<string, number> = {};
-  for (const cause of Object.keys(CAUSE_CATEGORY)) {
+  for (const cause of Object.keys(CAUSE_COLOUR)) {
     const value = row[`${cause}_ms`];
     if (typeof value === "number") parts[cause] = value;
   }

@@ -1,104 +1,19 @@
-/**
- * The one map of colours.  Charts, bars, legends and the timeline all read it.
- *
- * The colours of the categories are the same in both themes.  They were chosen so that any two stay apart for normal,
- * red-blind and green-blind eyes, neighbours in a stack differ in grey as well, and all stand out from a white and
- * from a dark page; `tests/colours.test.ts` measures it.  Red is not among them: red means trouble.
- */
-export const CATEGORIES = [
-  "compilation",
-  "output",
-  "input",
-  "kernel_launch",
-  "host_compute",
-  "device_collectives",
-  "device_to_device",
-  "device_compute",
-  "other",
-] as const;
+/** Colours: the categories' and causes' from the one declaration (see `generated/palette`), and those of the page. */
+import * as declared from "../generated/palette";
 
-export type Category = (typeof CATEGORIES)[number];
+export type Category = keyof typeof declared.CATEGORY_COLOUR;
 
-export const CATEGORY_COLOUR: Readonly<Record<Category, string>> = {
-  compilation: "#e5af02",
-  output: "#677303",
-  input: "#df8543",
-  kernel_launch: "#731cad",
-  host_compute: "#67bfb4",
-  device_collectives: "#ad4896",
-  device_to_device: "#8f3150",
-  device_compute: "#2f65ed",
-  other: "#908c85",
-};
-
-export const CATEGORY_LABEL: Readonly<Record<Category, string>> = {
-  compilation: "Compilation",
-  output: "Output",
-  input: "Input",
-  kernel_launch: "Kernel launch",
-  host_compute: "Host compute",
-  device_collectives: "Collectives",
-  device_to_device: "Device to device",
-  device_compute: "Device compute",
-  other: "Other",
-};
-
+export const CATEGORIES = Object.keys(declared.CATEGORY_COLOUR) as readonly Category[];
+export const CATEGORY_COLOUR: Readonly<Record<Category, string>> = declared.CATEGORY_COLOUR;
+export const CATEGORY_LABEL: Readonly<Record<Category, string>> = declared.CATEGORY_LABEL;
 /** The category of each kind of event, for the timeline. */
-export const KIND_CATEGORY: Readonly<Record<string, Category>> = {
-  op: "host_compute",
-  executor: "host_compute",
-  function_run: "host_compute",
-  eager_execute: "host_compute",
-  traced_function: "host_compute",
-  backward: "host_compute",
-  input_wait: "input",
-  iterator: "input",
-  input_handover: "input",
-  input_callback: "input",
-  copy_host_to_device_call: "device_to_device",
-  copy_host_to_device: "device_to_device",
-  infeed: "input",
-  runtime_call: "kernel_launch",
-  compile: "compilation",
-  checkpoint: "output",
-  copy_device_to_host: "device_to_device",
-  outfeed: "output",
-  collective_call: "device_collectives",
-  collective: "device_collectives",
-  kernel: "device_compute",
-  device_op: "device_compute",
-  graph_launch: "device_compute",
-  module: "device_compute",
-  memset: "device_to_device",
-  copy_device_to_device: "device_to_device",
-  copy_peer: "device_to_device",
-  copy_host_to_host: "device_to_device",
-  copy_other: "device_to_device",
-  sync: "output",
-  overhead: "other",
-  allocation: "other",
-  deallocation: "other",
-};
-
-/** The category of each cause in the account of a step, and of those that are waits, drawn lighter. */
-export const CAUSE_CATEGORY: Readonly<Record<string, { readonly category: Category; readonly isWait?: boolean }>> = {
-  input: { category: "input" },
-  python: { category: "other" },
-  host_compute: { category: "host_compute" },
-  launch: { category: "kernel_launch" },
-  device_compute: { category: "device_compute" },
-  device_gap: { category: "device_compute", isWait: true },
-  copy: { category: "device_to_device" },
-  communication: { category: "device_collectives" },
-  compile: { category: "compilation" },
-  sync: { category: "output" },
-  checkpoint: { category: "output", isWait: true },
-  contention: { category: "other", isWait: true },
-  unknown: { category: "other", isWait: true },
-};
+export const KIND_CATEGORY: Readonly<Record<string, Category>> = declared.KIND_CATEGORY;
+/** The colours of the causes in the account of a step; those of waits are drawn lighter. */
+export const CAUSE_COLOUR: Readonly<Record<string, { readonly colour: string; readonly isWait: boolean }>> =
+  declared.CAUSE_COLOUR;
 
 export function isCause(name: string): boolean {
-  return name in CAUSE_CATEGORY;
+  return name in CAUSE_COLOUR;
 }
 
 export function isCategory(name: string): name is Category {

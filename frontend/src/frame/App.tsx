@@ -1,5 +1,5 @@
 /** The frame around the page of the current tool. */
-import { useEffect, useLayoutEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { toggleTheme } from "../design/theme";
 import { PageOf } from "../pages/PageOf";
 import { CommandPalette } from "../palette/CommandPalette";
@@ -32,6 +32,10 @@ export function App() {
   const tool = route.value.tool;
   const title = currentView.value?.heading ?? currentView.value?.label ?? toolEntry(tool)?.heading ?? tool;
   const name = sessionInfo.value && titleOf(sessionInfo.value);
+  const main = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    if (main.current) main.current.scrollTop = 0;
+  }, [tool, route.value.params.by, route.value.params.session]);
   useEffect(() => {
     document.title = [title, name, "Stepscope"].filter(Boolean).join(" · ");
   }, [title, name]);
@@ -44,7 +48,7 @@ export function App() {
       </a>
       <Rail />
       <TopBar />
-      <main id="main" tabIndex={-1} class={`page page-${tool}`} data-route={formatHash(route.value)}>
+      <main ref={main} id="main" tabIndex={-1} class={`page page-${tool}`} data-route={formatHash(route.value)}>
         {startError.value ? (
           <Failed error={startError.value} retry={() => void start()} />
         ) : config.value ? (

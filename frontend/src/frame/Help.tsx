@@ -16,7 +16,11 @@ const CHART_KEYS: readonly Pick<Binding, "keys" | "does">[] = [
 
 export function Help({ onClose }: { onClose: () => void }) {
   const groups = new Map<string, Pick<Binding, "keys" | "does">[]>();
-  for (const binding of bindings.value) groups.set(binding.group, [...(groups.get(binding.group) ?? []), binding]);
+  for (const binding of bindings.value) {
+    const listed = groups.get(binding.group) ?? [];
+    // Of two ways to one place the first is enough.
+    if (!listed.some(({ does }) => does === binding.does)) groups.set(binding.group, [...listed, binding]);
+  }
   groups.set("Tables", [...(groups.get("Tables") ?? []), ...TABLE_KEYS]);
   groups.set("Charts", [...CHART_KEYS]);
   return (

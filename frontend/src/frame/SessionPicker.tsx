@@ -40,6 +40,7 @@ export function SessionPicker() {
   return (
     <Menu
       label="Choose a session"
+      isTelling
       align="left"
       buttonClass="picker session-picker"
       button={

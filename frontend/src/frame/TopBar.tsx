@@ -2,7 +2,7 @@
 import { theme, toggleTheme } from "../design/theme";
 import { copyLink } from "../palette/link";
 import { mayCapture } from "../people";
-import { setParams } from "../router";
+import { route, setParams } from "../router";
 import { config, host, session } from "../session";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
@@ -71,16 +71,21 @@ export function TopBar() {
 function HostPicker() {
   const hosts = session.value?.hosts ?? [];
   if (hosts.length < 2) return null;
-  const chosen = host.value;
+  // The timeline is of one host, or of a step of all.
+  const isTimeline = route.value.tool === "timeline";
+  const isOne = isTimeline && route.value.params.stack !== "ranks";
+  const chosen = host.value ?? (isOne ? (hosts.find((each) => !each.error)?.name ?? null) : null);
+  const all = isTimeline ? `All ${hosts.length}, one step` : `All ${hosts.length} hosts`;
   return (
     <Menu
       label="Choose a host"
+      isTelling
       align="left"
       buttonClass="picker"
       button={
         <>
           <Icon name="host" size={16} />
-          <span class="picker-main">{chosen ?? `All ${hosts.length} hosts`}</span>
+          <span class="picker-main">{chosen ?? all}</span>
           <Icon name="down" size={14} />
         </>
       }
@@ -94,11 +99,13 @@ function HostPicker() {
                 class="choice"
                 aria-pressed={(each?.name ?? null) === chosen}
                 onClick={() => {
-                  setParams({ host: each?.name ?? null }, "push");
+                  const stack = each ? null : "ranks";
+                  const afresh = { stack, selected: null, stretch: null, begin: null, end: null, region: null };
+                  setParams({ host: each?.name ?? null, ...(isTimeline ? afresh : {}) }, "push");
                   close();
                 }}
               >
-                <span class="choice-main">{each?.name ?? `All ${hosts.length} hosts`}</span>
+                <span class="choice-main">{each?.name ?? all}</span>
                 <span class="choice-note">
                   {each ? (each.error?.error ?? (each.partial ? "partial" : "")) : "analysed together"}
                 </span>

@@ -385,6 +385,11 @@ export interface Reports {
         occurrences: number | null;
         total_us: number | null;
         percent: number | null;
+        op: string | null;
+        avg_us: number | null;
+        min_us: number | null;
+        max_us: number | null;
+        uses_tensor_core: boolean | null;
       };
     };
     devices: {
@@ -1066,6 +1071,16 @@ export interface Reports {
         device_total_us: number | null;
         device_self_us: number | null;
         avg_device_us: number | null;
+        percent: number | null;
+      };
+    };
+    lines: {
+      kind: "table";
+      fields: {
+        call_site: string | null;
+        calls: number | null;
+        host_self_us: number | null;
+        device_self_us: number | null;
         percent: number | null;
       };
     };

@@ -5,13 +5,14 @@ import { makeLink } from "../people";
 import { formatHash, START } from "../router";
 import { sessionId } from "../session";
 import { copyText } from "../table/export";
+import { addressToShare } from "../tensorboard";
 import { say } from "../ui/toast";
 
 const DAY_S = 86_400;
 
-/** The address of the page; in a frame, such as TensorBoard's, that of the frame, which opens on its own. */
+/** The address of the page; in TensorBoard that of TensorBoard with the view in it. */
 export function copyLink(): void {
-  void copyText(window.location.href, "Link copied");
+  void copyText(addressToShare(), "Link copied");
 }
 
 /** Copies a link that ends: to what is shown if that is of this session, else to the session's summary. */

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { route } from "../router";
-import { isReady } from "../session";
+import { isReady, sessionError, startError } from "../session";
 import { remember, remembered } from "../storage";
 
 const STEPS = [
@@ -52,7 +52,7 @@ export function Tour() {
     return () => target?.classList.remove("tour-target");
   }, [at]);
   const shown = at === null ? undefined : STEPS[at];
-  if (at === null || !shown) return null;
+  if (at === null || !shown || !isReady.value || sessionError.value || startError.value) return null;
   const isLast = at === STEPS.length - 1;
   return (
     <aside class="tour" aria-label="Tour">

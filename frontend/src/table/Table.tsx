@@ -353,6 +353,7 @@ function Grid(props: GridProps) {
                     mark={column === marked ? (props.mark?.(row) ?? null) : null}
                     depth={column === marked ? depthOf(row) : 0}
                     tone={props.tone?.(row, field.name) ?? null}
+                    meaning={column === 0 ? meaningOf(data, row) : ""}
                   />
                 ))}
               </div>
@@ -363,6 +364,12 @@ function Grid(props: GridProps) {
       </div>
     </div>
   );
+}
+
+/** What a row's name means, where the report says so. */
+function meaningOf(data: TableData, row: number): string {
+  const field = data.fields.find((each) => each.role === "meaning");
+  return String((field && data.columns[field.name]?.[row]) ?? "");
 }
 
 /** Explains an empty table, which may be due to the chosen host or steps and not to the recording. */
@@ -442,9 +449,11 @@ interface BodyCellProps {
   mark: string | null;
   depth: number;
   tone: "good" | "bad" | null;
+  /** What the row's name means. */
+  meaning: string;
 }
 
-function BodyCell({ field, value, text, bar, room, mark, depth, tone }: BodyCellProps) {
+function BodyCell({ field, value, text, bar, room, mark, depth, tone, meaning }: BodyCellProps) {
   const number = typeof value === "number";
   const share = bar && number ? Math.max(0, Math.min(100, value)) : null;
   return (
@@ -452,7 +461,7 @@ function BodyCell({ field, value, text, bar, room, mark, depth, tone }: BodyCell
       class={`cell ${alignment(field)} ${isKnown(value) ? "" : "unknown"} ${share === null ? "" : "bar"} ${tone ?? ""}`}
       role="gridcell"
       {...(share === null ? {} : { style: { "--share": `${share}%` } as Record<string, string> })}
-      {...(number ? hint(field.label, field.doc, exact(value, field.unit)) : {})}
+      {...(number ? hint(field.label, field.doc, exact(value, field.unit)) : meaning ? hint(text, meaning) : {})}
     >
       {depth > 0 && <span class="indent" style={{ width: `${depth * INDENT}px` }} />}
       {mark && <span class="swatch" style={{ background: mark }} />}

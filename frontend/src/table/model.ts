@@ -75,7 +75,9 @@ export function shownFields(data: TableData, chosen: string | undefined): Field[
     const found = chosen.split(",").flatMap((name) => data.fields.filter((field) => field.name === name));
     if (found.length) return found;
   }
-  const known = data.fields.filter((field) => (data.columns[field.name] ?? []).some((value) => value !== null));
+  const isKnown = (field: Field) => (data.columns[field.name] ?? []).some((value) => value !== null);
+  // What explains a row is said where the reader points at its name.
+  const known = data.fields.filter((field) => field.role !== "meaning" && isKnown(field));
   return known.length ? known : [...data.fields];
 }
 

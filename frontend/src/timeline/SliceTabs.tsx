@@ -109,12 +109,17 @@ function Histogram({ answer }: { answer: SlicesAnswer }) {
           </li>
         ))}
       </ul>
+      <ol class="histogram-axis" aria-hidden="true">
+        {[0, 0.25, 0.5, 0.75, 1].map((share) => (
+          <li key={share}>{duration(edges[Math.round(share * counts.length)] as number)}</li>
+        ))}
+      </ol>
       <figcaption>
-        <span>{duration(edges[0] as number)}</span>
+        <span>{`up to ${most.toLocaleString("en-US")} events a bar`}</span>
         <strong role="status">
           {at === null ? `${answer.total.toLocaleString("en-US")} events, ${duration(answer.sum_ps)} in all` : said(at)}
         </strong>
-        <span>{duration(edges.at(-1) as number)}</span>
+        <span>duration, each bar wider than the one before</span>
       </figcaption>
     </figure>
   );

@@ -29,17 +29,7 @@ export const TOOL_TEXT: Readonly<Record<Tool, { label: string; does: string; ico
   },
 };
 
-export function Toolbar({
-  model,
-  hosts,
-  host,
-  search,
-}: {
-  model: Model;
-  hosts: readonly string[];
-  host: string | null;
-  search: { current: HTMLInputElement | null };
-}) {
+export function Toolbar({ model, search }: { model: Model; search: { current: HTMLInputElement | null } }) {
   const hidden = model.choices.value.hidden.size;
   const { begin, end } = model.span.value;
   return (
@@ -61,19 +51,6 @@ export function Toolbar({
           </button>
         ))}
       </div>
-      {hosts.length > 1 && (
-        <label class="tl-host">
-          <span class="muted">Host</span>
-          <select class="select" value={host ?? ""} onChange={(event) => chooseHost(event.currentTarget.value)}>
-            <option value={ALL}>{`All ${hosts.length}, one step`}</option>
-            {hosts.map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-      )}
       <SearchBox model={model} input={search} />
       {model.tracks.has_library_calls && <OwnCode isOwn={model.source.ownCode} />}
       <span class="tl-space" />
@@ -138,14 +115,6 @@ export function Toolbar({
       </Menu>
     </div>
   );
-}
-
-const ALL = "\u0001";
-
-/** One host's timeline, or a step of all of them. */
-function chooseHost(value: string): void {
-  if (value === ALL) setParams({ stack: "ranks" }, "push");
-  else setParams({ host: value, selected: null, begin: null, end: null, region: null }, "push");
 }
 
 /** Folds the Python calls of libraries, or shows them. */

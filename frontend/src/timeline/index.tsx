@@ -42,7 +42,7 @@ export function Timeline({ session, host }: TimelineProps) {
     return (
       <Stacked lanes={lanes} own={own} title={otherId.value ? "A step of each session" : `${hosts.length} ranks`} />
     );
-  return <OfHost key={`${session} ${shown} ${own}`} session={session} host={shown} hosts={hosts} own={own} />;
+  return <OfHost key={`${session} ${shown} ${own}`} session={session} host={shown} own={own} />;
 }
 
 /** Whether calls of libraries are folded: as the address says, else as the reader last chose, else yes. */
@@ -82,11 +82,10 @@ type State = { readonly model: Model } | { readonly error: ApiError } | null;
 interface OfHostProps {
   session: string;
   host: string | null;
-  hosts: readonly string[];
   own: boolean;
 }
 
-function OfHost({ session, host, hosts, own }: OfHostProps) {
+function OfHost({ session, host, own }: OfHostProps) {
   const [state, setState] = useState<State>(null);
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
@@ -109,17 +108,15 @@ function OfHost({ session, host, hosts, own }: OfHostProps) {
     return <Failed error={state.error} retry={again} />;
   }
   if (!state.model.tracks.groups.length) return <p class="state">This host recorded no events.</p>;
-  return <Ready model={state.model} session={session} hosts={hosts} host={host} />;
+  return <Ready model={state.model} session={session} />;
 }
 
 interface ReadyProps {
   model: Model;
   session: string;
-  hosts: readonly string[];
-  host: string | null;
 }
 
-function Ready({ model, session, hosts, host }: ReadyProps) {
+function Ready({ model, session }: ReadyProps) {
   const search = useRef<HTMLInputElement | null>(null);
   useAddress(model);
   model.unfold = (event) => setParams({ code: "all", selected: String(event) });
@@ -130,7 +127,7 @@ function Ready({ model, session, hosts, host }: ReadyProps) {
   return (
     <div class="timeline">
       <h1 class="offscreen">Timeline</h1>
-      <Toolbar model={model} hosts={hosts} host={host} search={search} />
+      <Toolbar model={model} search={search} />
       <Notices model={model} />
       <EvidenceNote model={model} />
       <Alone />

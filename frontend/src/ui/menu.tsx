@@ -6,15 +6,19 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 interface MenuProps {
+  /** What the button does; what it shows follows in its name. */
   label: string;
   button: ComponentChildren;
+  /** Whether what it shows is text of its own, such as the name of what is chosen. */
+  isTelling?: boolean;
   buttonClass?: string;
   align?: "left" | "right";
   /** Makes what is in the pane; called only while it is open. */
   children: (close: () => void) => ComponentChildren;
 }
 
-export function Menu({ label, button, buttonClass = "button quiet", align = "right", children }: MenuProps) {
+export function Menu(props: MenuProps) {
+  const { label, button, isTelling = false, buttonClass = "button quiet", align = "right", children } = props;
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
@@ -56,11 +60,12 @@ export function Menu({ label, button, buttonClass = "button quiet", align = "rig
         ref={opener}
         type="button"
         class={buttonClass}
-        aria-label={label}
+        {...(isTelling ? {} : { "aria-label": label })}
         aria-haspopup="true"
         aria-expanded={open}
         onClick={() => setOpen(!open)}
       >
+        {isTelling && <span class="offscreen">{label}: </span>}
         {button}
       </button>
       {open && (

@@ -86,6 +86,7 @@ class Capture:
         self._flushed_ns = self._start_ns = self._start_unix_ns = self._jump_ns = 0
         self._warned = self._warned_of_limit = False
         self._end_early: EndEarly | None = None
+        self._lengths: dict[str, StatValue] = {}
 
     # -- start -------------------------------------------------------------------------------------------------------
 
@@ -242,6 +243,7 @@ class Capture:
         """Ends Stepscope's own tracers, which takes almost no time."""
         ranges.end_open_step()
         ranges.route(None, released=self.released)
+        self._lengths = cost.LENGTHS.facts()  # before files are written: steps go on meanwhile
         clock_ns, unix_ns = read_two_clocks()
         self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
         for probe in self._probes:
@@ -282,7 +284,7 @@ class Capture:
             f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
         }
         lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
-        return cost.LENGTHS.facts() | collect_program_facts() | self.own_facts | pause | settings | lost
+        return self._lengths | collect_program_facts() | self.own_facts | pause | settings | lost
 
     def _collect_framework(self, host: str) -> Collected | None:
         if self._recording is None:

@@ -26,11 +26,6 @@ _REFRESHES = 4  # per second
 _LOUD = {"saved": "green", "failed": "red"}
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("capture")(capture)
-
-
 def capture(
     addresses: Annotated[str, typer.Argument(metavar="ADDR[,ADDR...]", help="host:port of each worker.")],
     logdir: Annotated[str, typer.Option("--logdir", help="The folder for the profiles; created if missing.")],

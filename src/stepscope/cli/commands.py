@@ -27,6 +27,7 @@ from stepscope.cli.options import (
     STEPS,
     TOP,
     WHERE,
+    WHY,
     OutputFormat,
     ToolRequest,
     stdout_if_dash,
@@ -75,10 +76,21 @@ def summary(
         OutputFormat, typer.Option("--format", help="table: the ten lines; any other format: the whole overview.")
     ] = OutputFormat.TABLE,
     output: Output = None,
+    why: Annotated[bool, parameter(WHY)] = False,
 ) -> None:
     """Shows ten lines: the verdict, where the step time goes, the top ops, the first advice."""
-    paths = tuple(more or ())
-    show(ToolRequest(tool=SUMMARY, path=path, more=paths, run=run, host=host, steps=steps, form=form, output=output))
+    request = ToolRequest(
+        tool=SUMMARY,
+        path=path,
+        more=tuple(more or ()),
+        run=run,
+        host=host,
+        steps=steps,
+        form=form,
+        output=output,
+        why=why,
+    )
+    show(request)
 
 
 def _register_tool(tool: Tool, app: typer.Typer) -> None:
@@ -173,12 +185,23 @@ def demo(
         serve(str(folder))
 
 
-def _register_own(command: Callable[..., None], app: typer.Typer) -> None:
-    app.command(command.__name__)(command)
+def _own(command: Callable[..., None]) -> Register:
+    return lambda app: app.command(command.__name__)(command)
 
 
-def _register_module(module: str, app: typer.Typer, function: str = "register") -> None:
-    getattr(importlib.import_module(module), function)(app)
+def _late(place: str, name: str = "") -> Register:
+    """Adds a function of a module of this folder as a command: `sql:sql`.  `SETTINGS` of the module are the library's.
+
+    Args:
+        name: of the command, if it is not the function's.
+    """
+    module_name, _, function = place.partition(":")
+
+    def register(app: typer.Typer) -> None:
+        module = importlib.import_module(f"stepscope.cli.{module_name}")
+        app.command(name or function.replace("_", "-"), **getattr(module, "SETTINGS", {}))(getattr(module, function))
+
+    return register
 
 
 def _register_added(name: str, app: typer.Typer) -> None:
@@ -193,33 +216,33 @@ _TOOLS: dict[str, Register] = {
 
 PANELS: dict[str, dict[str, Register]] = {
     "Start here": {
-        "summary": partial(_register_own, summary),
+        "summary": _own(summary),
         "advice": _TOOLS.pop("advice"),
-        "whatif": partial(_register_module, "stepscope.cli.whatif"),
-        "compare": partial(_register_module, "stepscope.cli.compare"),
-        "runs": partial(_register_module, "stepscope.cli.runs"),
-        "open": partial(_register_module, "stepscope.cli.open"),
-        "serve": partial(_register_module, "stepscope.cli.team"),
-        "tokens": partial(_register_module, "stepscope.cli.tokens"),
-        "doctor": partial(_register_own, doctor),
-        "demo": partial(_register_own, demo),
+        "whatif": _late("whatif:whatif"),
+        "compare": _late("compare:compare"),
+        "runs": _late("runs:runs"),
+        "open": _late("open:open_command", "open"),
+        "serve": _late("team:serve_team", "serve"),
+        "tokens": _late("tokens:list_tokens", "tokens"),
+        "doctor": _own(doctor),
+        "demo": _own(demo),
     },
     "Record a profile": {
-        "run": partial(_register_module, "stepscope.cli.run"),
-        "prove": partial(_register_module, "stepscope.cli.prove"),
-        "capture": partial(_register_module, "stepscope.cli.capture"),
-        "trigger": partial(_register_module, "stepscope.cli.over_time", function="register_trigger"),
-        "over-time": partial(_register_module, "stepscope.cli.over_time"),
+        "run": _late("run:run"),
+        "prove": _late("prove:prove"),
+        "capture": _late("capture:capture"),
+        "trigger": _late("over_time:trigger"),
+        "over-time": _late("over_time:over_time"),
     },
-    "Look closer": {**_TOOLS, "sql": partial(_register_module, "stepscope.cli.sql")},
+    "Look closer": {**_TOOLS, "sql": _late("sql:sql")},
     "Take it elsewhere": {
-        "report": partial(_register_module, "stepscope.cli.report"),
-        "gate": partial(_register_module, "stepscope.cli.gate"),
-        "mcp": partial(_register_module, "stepscope.cli.mcp"),
-        "trace": partial(_register_module, "stepscope.cli.trace"),
-        "hlo-graph": partial(_register_module, "stepscope.cli.hlo_graph"),
-        "schema": partial(_register_module, "stepscope.cli.schema"),
-        "man": partial(_register_module, "stepscope.cli.man"),
+        "report": _late("report:report"),
+        "gate": _late("gate:gate"),
+        "mcp": _late("mcp:serve", "mcp"),
+        "trace": _late("trace:trace"),
+        "hlo-graph": _late("hlo_graph:hlo_graph"),
+        "schema": _late("schema:print_schema", "schema"),
+        "man": _late("man:man"),
     },
 }
 """What registers each command, in the order of the help.  The module of a command is imported when it is called."""

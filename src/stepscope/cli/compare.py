@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 _PATH = "a profile file, a session folder, a logdir, or a parent of these."
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("compare")(compare)
-
-
 def compare(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help=f"The profile before the change: {_PATH}")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help=f"The profile after it: {_PATH}")],

@@ -48,11 +48,6 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "build", "dist", "venv", "s
 _MOST_FOLDERS = 20_000
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("gate")(gate)
-
-
 def gate(
     before: _Before,
     after: _After,

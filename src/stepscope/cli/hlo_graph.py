@@ -39,11 +39,6 @@ _Form = Annotated[
 _Host = Annotated[str | None, typer.Option("--host", metavar="NAME", help="The host to read (default: the first).")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("hlo-graph")(hlo_graph)
-
-
 def hlo_graph(
     path: ProfilePath,
     program: _Program = "",

@@ -11,11 +11,6 @@ import typer
 _MARKED = re.compile(r"`([^`]*)`")
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("man")(man)
-
-
 def man() -> None:
     """Prints the manual page, in the format of man: stepscope man > stepscope.1."""
     from stepscope.cli.commands import PANELS, app

@@ -20,11 +20,6 @@ TOKEN_VARIABLE = "STEPSCOPE_MCP_TOKEN"
 _SHORTEST_TOKEN = 16
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("mcp")(serve)
-
-
 def serve(
     logdirs: Annotated[
         list[str] | None,

@@ -19,11 +19,6 @@ from stepscope.cli.parameters import parameter
 from stepscope.cli.serve import open_page
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("open")(open_command)
-
-
 def open_command(
     logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help=LOGDIR_HELP)],
     port: Annotated[int | None, parameter(PORT, min=0, max=MOST_PORT)] = None,

@@ -96,6 +96,7 @@ WHERE = Option(
     "COLUMN=TEXT",
     repeatable=True,
 )
+WHY = Option("why", ("--why",), "Also show the evidence behind the verdict and the first advice.", is_flag=True)
 
 LOGDIR_HELP = "A logdir, a parent of logdirs, a session folder, or a profile file."
 PORT = Option("port", ("--port",), "The first port to try.", "PORT", _port)
@@ -112,7 +113,7 @@ ALLOWED_HOST = Option(
 )
 
 TOOL_OPTIONS = (RUN, HOST, STEPS, FORMAT, OUTPUT, TOP, SORT, WHERE)
-SUMMARY_OPTIONS = (RUN, HOST, STEPS, FORMAT, OUTPUT)
+SUMMARY_OPTIONS = (RUN, HOST, STEPS, FORMAT, OUTPUT, WHY)
 OPEN_OPTIONS = (PORT, ADDRESS, NO_BROWSER, ALLOWED_HOST)
 
 
@@ -134,6 +135,7 @@ class ToolRequest:
     top: int | None = None
     sort: str | None = None
     where: tuple[str, ...] = ()
+    why: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

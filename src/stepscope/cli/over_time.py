@@ -16,11 +16,6 @@ from stepscope.report.export import write_file
 from stepscope.report.sections import TABLE_ROWS
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("over-time")(over_time)
-
-
 def over_time(
     logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="The logdir of a job that is or was watched.")],
     run: Annotated[
@@ -48,11 +43,6 @@ def over_time(
         typer.echo(text, nl=False) if output is None else write_file(output, text.encode())
         return
     show_report(report.arranged(sort, where or ()), form, output, top)
-
-
-def register_trigger(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("trigger")(trigger)
 
 
 def trigger(

@@ -19,10 +19,9 @@ _AT_HELP = "Delay this place: FILE:FUNCTION, FILE:LINE, a dotted name, input, sy
 _ABLATE_HELP = "Leave this out: input, logging, checkpoint, sync or a function. Training results are then void."
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command; its own options end before the script's name."""
-    context = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-    app.command("prove", context_settings=context)(prove)
+SETTINGS = {
+    "context_settings": {"ignore_unknown_options": True, "allow_interspersed_args": False}
+}  # options of ours end before the script's name
 
 
 def prove(

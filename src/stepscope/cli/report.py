@@ -17,11 +17,6 @@ from stepscope.cli.tools import check_folder, load_profile
 from stepscope.report.export import write_file
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("report")(report)
-
-
 def report(
     path: ProfilePath,
     output: Annotated[

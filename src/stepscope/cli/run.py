@@ -62,10 +62,9 @@ AsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as in py
 AsCode = Annotated[bool, typer.Option("-c", help="SCRIPT is the text of a program, as in python -c.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command; its own options end before the script's name."""
-    context = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-    app.command("run", context_settings=context)(run)
+SETTINGS = {
+    "context_settings": {"ignore_unknown_options": True, "allow_interspersed_args": False}
+}  # options of ours end before the script's name
 
 
 def run(

@@ -12,11 +12,6 @@ from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output, written_to
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("runs")(runs)
-
-
 def runs(
     logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="A logdir, or a folder above several.")],
     figure: Annotated[

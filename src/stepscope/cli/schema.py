@@ -11,11 +11,6 @@ from stepscope.errors import UsageError
 from stepscope.report.schemas import FOLDER
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("schema")(print_schema)
-
-
 def print_schema(tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool, such as overview.")]) -> None:
     """Prints the JSON Schema of a tool's result, with the unit and the meaning of each field."""
     path = FOLDER / f"{tool_named(tool).name}.json"

@@ -93,14 +93,16 @@ def _render_wide(picture: RenderableType) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
-def show_summary(report: Report, output: Path | None = None, chosen: str = "") -> None:
+def show_summary(report: Report, output: Path | None = None, chosen: str = "", why: bool = False) -> None:
     """Writes the ten lines of a summary; a terminal wraps long ones under their text.
 
     Args:
         chosen: the session that was read, which the line on what was recorded names.
+        why: also write what stands behind the verdict and the first advice.
     """
     said = f"; from {chosen}" if chosen else ""
-    lines = [clean(line + said * line.startswith(_RECORDED)) for line in report.summary_lines()]
+    found = [*report.summary_lines(), *(_list_evidence(report) if why else ())]
+    lines = [clean(line + said * line.startswith(_RECORDED)) for line in found]
     if output is not None:
         write_file(output, "".join(f"{line}\n" for line in lines).encode())
         return
@@ -112,6 +114,14 @@ def show_summary(report: Report, output: Path | None = None, chosen: str = "") -
     from stepscope.report.terminal import wrap_line
 
     Console(highlight=False).print(Group(*map(wrap_line, lines)))
+
+
+def _list_evidence(report: Report) -> Iterator[str]:
+    whole = report.to_dict()
+    yield from (f"because    {sentence}" for sentence in whole["verdict_evidence"])
+    for first in whole["advice"][:1]:
+        yield f"advised    {first['evidence']}"
+        yield f"predicted  {first['reasoning']}"
 
 
 @contextmanager

@@ -34,9 +34,7 @@ stepscope sql logs shows the tables and their columns.
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("sql", epilog=_EPILOG)(sql)
+SETTINGS = {"epilog": _EPILOG}
 
 
 def sql(

@@ -68,11 +68,6 @@ _Links = Annotated[bool, typer.Option("--follow-links", help="Links may lead out
 _Log = Annotated[bool, typer.Option("--log/--no-log", help="One line of JSON per request on stderr.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("serve")(serve_team)
-
-
 def serve_team(
     logdirs: _Logdirs,
     host: _Host = "127.0.0.1",

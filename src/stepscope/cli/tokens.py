@@ -11,11 +11,6 @@ import typer
 from stepscope.report.looks import clean
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("tokens")(list_tokens)
-
-
 def list_tokens(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Tokens, one a line, as `serve --token-file` takes them.")

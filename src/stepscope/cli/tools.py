@@ -42,7 +42,7 @@ def _show_summary(request: ToolRequest) -> None:
         )
     with written_to(request.output) as output:
         if request.form == OutputFormat.TABLE:
-            show_summary(report, output, "stdin" if request.path == STDIN else profile.chosen)
+            show_summary(report, output, "stdin" if request.path == STDIN else profile.chosen, request.why)
         else:
             show_report(report, request.form, output, None)
 

@@ -18,11 +18,6 @@ from stepscope.export.registry import EXPORTS, export_named
 NAMES = [export.name for export in EXPORTS]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("trace")(trace)
-
-
 def trace(
     path: ProfilePath,
     output: Annotated[

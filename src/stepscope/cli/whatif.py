@@ -15,11 +15,6 @@ from stepscope.errors import UsageError
 _Parts = list[str] | None
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("whatif")(whatif)
-
-
 def whatif(
     path: ProfilePath,
     remove: Annotated[

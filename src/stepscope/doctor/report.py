@@ -9,19 +9,19 @@ from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section
 
 CHECK_FIELDS: tuple[Field, ...] = (
-    Field("check", "text", "what was looked at", "str", role=Role.LABEL),
-    Field("state", "text", "`ok`, `note` or `problem`", "str", role=Role.TERM),
-    Field("found", "text", "what was found", "str", role=Role.TEXT),
-    Field("remedy", "text", "what to do about it; empty if nothing", "str", role=Role.TEXT),
+    Field("check", "text", "what was looked at", role=Role.LABEL),
+    Field("state", "text", "`ok`, `note` or `problem`", role=Role.TERM),
+    Field("found", "text", "what was found", role=Role.TEXT),
+    Field("remedy", "text", "what to do about it; empty if nothing", role=Role.TEXT),
 )
 SESSION_FIELDS: tuple[Field, ...] = (
-    Field("run", "text", "the session's name", "str", role=Role.LABEL),
+    Field("run", "text", "the session's name", role=Role.LABEL),
     Field("hosts", "count", "hosts that recorded it", "int"),
     Field("size_mb", "MB", "size of its files together"),
-    Field("format", "text", "format of its files", "str", role=Role.TYPE),
-    Field("state", "text", "`ok`, `note` or `problem`", "str", role=Role.TERM),
+    Field("format", "text", "format of its files", role=Role.TYPE),
+    Field("state", "text", "`ok`, `note` or `problem`", role=Role.TERM),
     Field("steps", "count", "complete steps; unknown if the session cannot be read", "int"),
-    Field("steps_source", "text", "how the steps were found", "str", role=Role.TERM),
+    Field("steps_source", "text", "how the steps were found", role=Role.TERM),
 )
 _MOST_NAMED = 2
 

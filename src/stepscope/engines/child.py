@@ -30,8 +30,7 @@ class HostChild(Child):
 
     def do(self, content: bytes) -> bytes:
         """The answer to a packed task, within the limits of the task.  Raises ChildLostError."""
-        from stepscope.engines.budget import default_budget, memory_of
-        from stepscope.engines.local import usable_cores
+        from stepscope.engines.budget import default_budget, memory_of, usable_cores
         from stepscope.engines.spilling import is_possible, variables_for_spilling
         from stepscope.engines.task import unpack_task
 

@@ -19,7 +19,7 @@ from stepscope.engines.base import (
     not_importable,
     refused,
 )
-from stepscope.engines.local import usable_cores
+from stepscope.engines.budget import usable_cores
 from stepscope.engines.task import own_versions
 
 _ADDRESS_VARIABLE = "DASK_SCHEDULER_ADDRESS"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
@@ -11,12 +10,6 @@ from concurrent.futures import wait as wait_for
 from stepscope.children import ChildLostError
 from stepscope.engines.base import Done, Lost
 from stepscope.engines.child import HostChild
-
-
-def usable_cores() -> int:
-    """The cores that this process may use."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return count or 1
 
 
 class LocalEngine:

@@ -28,7 +28,7 @@ from glob import glob
 from pathlib import PurePath
 from typing import NamedTuple
 
-from stepscope.errors import InputError, NotFoundError, Problem, UsageError
+from stepscope.errors import InputError, NotFoundError, Problem, UsageError, counted
 from stepscope.formats import store
 from stepscope.formats.base import Format, format_of, format_with_ending
 from stepscope.formats.form import NO_STAMP, Companion, NameParts
@@ -40,6 +40,9 @@ _MOST_RUNS = 3  # that the name of a joined session lists
 
 LOCAL_HOST = "localhost"
 """The name of a host whose file does not name it."""
+
+GRAPH_CAPTURES = "capture_traces"
+"""The folder in which vLLM, SGLang, ATOM and xDiT keep traces of the capture of graphs, beside those of serving."""
 
 MAX_SNIFFED_FILES = 64
 MAX_BESIDE = 16
@@ -119,6 +122,7 @@ def find_sessions(path: str | os.PathLike[str], within: Sequence[str] | None = N
     walk = store.walk(root, within=within)
     problems = list(walk.problems)
     found = [candidate for folder in walk.folders for candidate in _folder_candidates(root, folder, problems)]
+    found = _drop_graph_captures(found, problems)
     problems += [*read_notes(walk), *_find_passed_over(walk, found)]
     found = found or _sniffed_candidates(root, walk, problems)
     if not found:
@@ -275,6 +279,17 @@ def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem])
         )
         for number, files in enumerate(groups, start=1)
     ]
+
+
+def _drop_graph_captures(found: list[_Candidate], problems: list[Problem]) -> list[_Candidate]:
+    """Leaves out the traces that servers write while they capture graphs, a file a batch size, if there are others."""
+    captures = [each for each in found if store.basename(each.path.rstrip("/")) == GRAPH_CAPTURES]
+    if len(captures) == len(found):
+        return found
+    for path, files in ((each.path, len(each.files)) for each in captures):
+        reason = f"left out: {counted(files, 'trace')} of graphs that are captured, not of work that ran"
+        problems.append(Problem("left-out", reason, path=path, hint="give the path of this folder to open them"))
+    return [each for each in found if each not in captures]
 
 
 def _describe_files(claimed: Iterable[tuple[store.Entry, Format]], problems: list[Problem]) -> list[_Found]:

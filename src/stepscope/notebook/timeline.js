@@ -4,16 +4,6 @@
 // that is zoomed to is asked for at the level of detail of its pixels.
 
 const ROW = 16, GAP = 5, GUTTER = 150, RULER = 30;
-const COLOURS = [
-  "#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#c9a227", "#9d755d", "#ff9da6", "#79706e",
-];
-
-function colourOf(name) {
-  let hash = 2166136261;
-  for (let at = 0; at < name.length; at++) hash = Math.imul(hash ^ name.charCodeAt(at), 16777619);
-  return COLOURS[(hash >>> 0) % COLOURS.length];
-}
-
 function timeText(ms) {
   if (ms >= 1000) return `${(ms / 1000).toFixed(3)} s`;
   return ms >= 1 ? `${ms.toFixed(3)} ms` : `${(1000 * ms).toFixed(2)} µs`;
@@ -185,12 +175,12 @@ class Timeline {
   }
 
   drawSlice(pen, at) {
-    const { start, end, lane, count, name, names } = this.slices;
+    const { start, end, lane, count, name, names, colours } = this.slices;
     const left = Math.max(this.xOf(start[at]), GUTTER - 1);
     const right = Math.min(this.xOf(end[at]), GUTTER + this.width + 1);
     if (right < GUTTER || left > GUTTER + this.width) return;
     const width = Math.max(right - left, 0.8), text = names[name[at]];
-    pen.fillStyle = colourOf(text);
+    pen.fillStyle = colours[name[at]];
     pen.fillRect(left, this.tops[lane[at]], width > 3 ? width - 0.5 : width, ROW - 1);
     if (count[at] > 1 || width < 24) return;
     pen.fillStyle = "#fff";

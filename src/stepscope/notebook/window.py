@@ -12,6 +12,7 @@ from stepscope.analysis.timeline.index import find_slices, index_of
 from stepscope.analysis.timeline.tracks import all_groups, groups_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
+from stepscope.pictures.timeline import event_colour
 
 _MS = 1e9  # in ps
 _DEEPEST = 12  # rows of one track
@@ -57,7 +58,8 @@ def _tracks(trace: HostTrace) -> list[dict[str, Any]]:
 def window_slices(trace: HostTrace, start_ms: float, end_ms: float, width: int) -> dict[str, Any]:
     """The slices of a window, for `width` pixels: columns of equal length, and the texts that `name` counts in.
 
-    `start` and `end` are in ms, `lane` is the row below the top of all tracks, `count` the events in a slice.
+    `start` and `end` are in ms, `lane` is the row below the top of all tracks, `count` the events in a slice, and
+    `colours` those of the names.
     """
     begin, end = trace.span_ps()
     first, last = max(int(start_ms * _MS), begin), min(int(end_ms * _MS), end)
@@ -74,9 +76,11 @@ def window_slices(trace: HostTrace, start_ms: float, end_ms: float, width: int) 
 
 def _columns(trace: HostTrace, rows: I64, first: int, last: int, width: int) -> dict[str, Any]:
     if not len(rows):
-        return {"lane": [], "start": [], "end": [], "busy": [], "count": [], "name": [], "names": []}
+        return {"lane": [], "start": [], "end": [], "busy": [], "count": [], "name": [], "names": [], "colours": []}
     found = find_slices(trace, first, last, rows, width, max(_MOST_SLICES, 4 * len(rows)))
-    types, name = np.unique(trace.events.type[found.event], return_inverse=True)
+    types, first_of, name = np.unique(trace.events.type[found.event], return_index=True, return_inverse=True)
+    kinds = trace.events.kind[found.event[first_of]].tolist()
+    names = [short_name(trace, kind) for kind in types.tolist()]
     return {
         "lane": np.repeat(np.arange(len(rows)), np.diff(found.row_begin)).tolist(),
         "start": (found.start_ps / _MS).tolist(),
@@ -84,5 +88,6 @@ def _columns(trace: HostTrace, rows: I64, first: int, last: int, width: int) -> 
         "busy": (found.busy_ps / _MS).tolist(),
         "count": found.count.tolist(),
         "name": name.tolist(),
-        "names": [short_name(trace, kind) for kind in types.tolist()],
+        "names": names,
+        "colours": [event_colour(kind, name) for kind, name in zip(kinds, names, strict=True)],
     }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
-from stepscope.overtime.report import OverTimeReport, Row
+from stepscope.overtime.report import OverTimeReport
 from stepscope.records import dataclass
+from stepscope.report import Row
 from stepscope.report.export import SHEETS
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 960, 150, 70, 18

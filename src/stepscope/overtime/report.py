@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section
-
-Row = dict[str, Cell]
+from stepscope.report import Field, Lines, Report, Role, Row, Table, as_figures, as_prose, as_table
 
 RUN_FIELDS: tuple[Field, ...] = (
-    Field("run", "text", "name of the run whose time series this is", "str", role=Role.LABEL),
+    Field("run", "text", "name of the run whose time series this is", role=Role.LABEL),
     Field("hours", "h", "time between the first row and the last", role=Role.MEASURE),
     Field("steps", "count", "steps that ended in this time", "int"),
     Field("step_ms_median", "ms", "median of the median step of each row"),
@@ -26,8 +23,8 @@ RUN_FIELDS: tuple[Field, ...] = (
 )  # fmt: skip
 ROW_FIELDS: tuple[Field, ...] = (
     Field("hour", "h", "time since the first row or trigger", role=Role.MEASURE),
-    Field("time", "text", "local time", "str", role=Role.LABEL),
-    Field("host", "text", "the host", "str", role=Role.HOST),
+    Field("time", "text", "local time", role=Role.LABEL),
+    Field("host", "text", "the host", role=Role.HOST),
     Field("steps", "count", "steps that ended", "int"),
     Field("step_ms_median", "ms", "median step"),
     Field("step_ms_p90", "ms", "nine in ten steps are shorter"),
@@ -46,20 +43,20 @@ ROW_FIELDS: tuple[Field, ...] = (
     Field("cpu_machine_percent", "percent", "how busy all processors of the machine were"),
     Field("resident_bytes", "bytes", "memory of the process that is in RAM"),
     Field("device_allocated_bytes", "bytes", "memory of the devices that the framework uses"),
-    Field("marks", "text", "triggers of this time, by kind", "str", role=Role.TEXT),
+    Field("marks", "text", "triggers of this time, by kind", role=Role.TEXT),
 )
 MARK_FIELDS: tuple[Field, ...] = (
     Field("hour", "h", "time since the first row or trigger", role=Role.MEASURE),
-    Field("time", "text", "local time", "str", role=Role.LABEL),
-    Field("host", "text", "the host", "str", role=Role.HOST),
-    Field("trigger", "text", "kind of trigger", "str", role=Role.TERM),
+    Field("time", "text", "local time", role=Role.LABEL),
+    Field("host", "text", "the host", role=Role.HOST),
+    Field("trigger", "text", "kind of trigger", role=Role.TERM),
     Field("step", "number", "the step at that moment", "int", role=Role.STEP),
-    Field("sentence", "text", "what happened, and why if that is known", "str", role=Role.TEXT),
-    Field("run", "text", "session with what came before; empty if it was only noticed", "str", role=Role.LABEL),
-    Field("window", "text", "session with the framework's record of the steps after", "str", role=Role.LABEL),
+    Field("sentence", "text", "what happened, and why if that is known", role=Role.TEXT),
+    Field("run", "text", "session with what came before; empty if it was only noticed", role=Role.LABEL),
+    Field("window", "text", "session with the framework's record of the steps after", role=Role.LABEL),
 )
 GROWTH_FIELDS: tuple[Field, ...] = (
-    Field("memory", "text", "kind of memory", "str", role=Role.LABEL),
+    Field("memory", "text", "kind of memory", role=Role.LABEL),
     Field("first_bytes", "bytes", "level after the warm-up"),
     Field("last_bytes", "bytes", "level at the end"),
     Field("bytes_per_hour", "bytes/h", "median slope between any two rows", role=Role.CHANGE),
@@ -70,11 +67,11 @@ GROWTH_FIELDS: tuple[Field, ...] = (
 )
 CAPTURE_FIELDS: tuple[Field, ...] = (
     Field("hour", "h", "time since the first row or trigger", role=Role.MEASURE),
-    Field("run", "text", "session", "str", role=Role.LABEL),
-    Field("trigger", "text", "why it was captured", "str", role=Role.TERM),
+    Field("run", "text", "session", role=Role.LABEL),
+    Field("trigger", "text", "why it was captured", role=Role.TERM),
     Field("step_ms", "ms", "median step in it"),
-    Field("verdict", "text", "what limits the steps in it", "str", role=Role.TERM),
-    Field("causes", "text", "the largest causes of the account of its median step, with their shares", "str",
+    Field("verdict", "text", "what limits the steps in it", role=Role.TERM),
+    Field("causes", "text", "the largest causes of the account of its median step, with their shares",
           role=Role.TEXT),
 )  # fmt: skip
 
@@ -90,42 +87,15 @@ class OverTimeReport(Report):
         marks: the triggers.
         growth: each kind of memory.
         captures: the parts of the account in the sessions that the watch has kept.
-        choices: the runs that have a time series.
+        runs: those that have a time series.
     """
 
     TOOL: ClassVar[str] = "over-time"
 
-    figures: Row
-    findings: tuple[str, ...]
-    rows: tuple[Row, ...]
-    marks: tuple[Row, ...]
-    growth: tuple[Row, ...]
-    captures: tuple[Row, ...]
-    choices: tuple[str, ...]
-
-    def body(self) -> dict[str, Any]:
-        """The report's own part of the JSON object."""
-        return {
-            "figures": self.figures,
-            "findings": list(self.findings),
-            "rows": list(self.rows),
-            "marks": list(self.marks),
-            "growth": list(self.growth),
-            "captures": list(self.captures),
-            "runs": list(self.choices),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """The findings, the figures, the triggers, memory, captures and the rows."""
-        return (
-            Prose("findings", "What stands out", self.findings),
-            Figures("figures", "The run", RUN_FIELDS, self.figures),
-            Rows("marks", "Triggers", MARK_FIELDS, self.marks, "nothing was triggered"),
-            Rows("growth", "Memory", GROWTH_FIELDS, self.growth, "too few rows to measure growth"),
-            Rows("captures", "Captures", CAPTURE_FIELDS, self.captures, "no capture was kept"),
-            Rows("rows", "Over time", ROW_FIELDS, self.rows, "no row has been written yet"),
-        )
-
-    def main_table(self) -> Rows:
-        """The time series."""
-        return Rows("rows", "Over time", ROW_FIELDS, self.rows, "no row has been written yet")
+    findings: Lines = as_prose("What stands out")
+    figures: Row = as_figures("The run", RUN_FIELDS)
+    marks: Table = as_table("Triggers", MARK_FIELDS, "nothing was triggered")
+    growth: Table = as_table("Memory", GROWTH_FIELDS, "too few rows to measure growth")
+    captures: Table = as_table("Captures", CAPTURE_FIELDS, "no capture was kept")
+    rows: Table = as_table("Over time", ROW_FIELDS, "no row has been written yet")
+    runs: tuple[str, ...]

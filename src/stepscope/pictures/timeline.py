@@ -12,10 +12,11 @@ from stepscope.analysis.timeline.details import short_name
 from stepscope.analysis.timeline.index import Window, find_slices, index_of
 from stepscope.analysis.timeline.tracks import Group, Track, all_groups, groups_of
 from stepscope.errors import UsageError
-from stepscope.model import HostTrace
+from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.report import duration_text
 from stepscope.report.drawing import Box, Drawing, Line, Word, colour_of, fit_text, ticks_between
+from stepscope.report.palette import CATEGORY_COLOURS, KIND_CATEGORIES
 
 WIDTH = 960
 _GUTTER = 170
@@ -183,7 +184,7 @@ def _slice_boxes(trace: HostTrace, window: Window, first: int, last: int, scale:
     row = np.repeat(np.arange(len(window.rows)), np.diff(window.row_begin))
     left = _GUTTER + (np.maximum(window.start_ps, first) - first) * scale
     right = _GUTTER + (np.minimum(window.end_ps, last) - first) * scale
-    types = trace.events.type[window.event]
+    types, kinds = trace.events.type[window.event], trace.events.kind[window.event]
     columns = (
         row.tolist(),
         left.tolist(),
@@ -191,14 +192,21 @@ def _slice_boxes(trace: HostTrace, window: Window, first: int, last: int, scale:
         types.tolist(),
         window.count.tolist(),
         window.busy_ps.tolist(),
+        kinds.tolist(),
     )
-    for at, low, high, kind, count, busy in zip(*columns, strict=True):
+    for at, low, high, type_row, count, busy, kind in zip(*columns, strict=True):
         if low >= right_end:  # it starts where the window ends
             continue
-        name, size = short_name(trace, kind), max(high - low, 0.7)
+        name, size = short_name(trace, type_row), max(high - low, 0.7)
         more = f" and {count - 1:,} more" if count > 1 else ""
         hint = f"{name}{more}: {duration_text(busy / _MS)}" if size >= _LEAST_HINT else ""
-        yield Box(low, y + at * _ROW, size, _ROW - 1, colour_of(name), "" if count > 1 else name, hint)
+        yield Box(low, y + at * _ROW, size, _ROW - 1, event_colour(kind, name), "" if count > 1 else name, hint)
+
+
+def event_colour(kind: int, name: str) -> str:
+    """The colour of an event: that of its kind's category, else one of its name's own."""
+    category = KIND_CATEGORIES.get(EventKind(kind).name.lower())
+    return CATEGORY_COLOURS[category] if category else colour_of(name)
 
 
 def _ruler(first: int, last: int, scale: float) -> list[tuple[float, str]]:

@@ -64,11 +64,6 @@ class Proof:
         return self.program, self.kind, self.place
 
     @property
-    def is_measured(self) -> bool:
-        """Whether there is a figure with an interval."""
-        return self.value is not None and self.least is not None and self.most is not None
-
-    @property
     def speedup(self) -> tuple[float, float, float] | None:
         """How many times as fast steps are without the place: the figure and its interval; None if unknown.
 

@@ -6,14 +6,13 @@ A report is data.  It describes itself by its sections; see `stepscope.report.se
 from __future__ import annotations
 
 import importlib.util
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepscope.errors import UsageError
 from stepscope.records import dataclass
-from stepscope.report import forms
+from stepscope.report import forms, tables
 from stepscope.report.fields import Field, csv_value
 from stepscope.report.sections import Prose, Rows, Section, split_for_screens
 
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(ABC):
-    """The base of all reports.
+class Report:
+    """The base of all reports; a report declares its attributes by the functions of `stepscope.report.tables`.
 
     Attributes:
         hosts: names of the hosts that the report covers.
@@ -42,16 +41,16 @@ class Report(ABC):
     partial: bool
     unmatched: str = ""
 
-    @abstractmethod
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
+        return tables.list_values(self, _SHARED)
 
-    @abstractmethod
     def sections(self) -> Sequence[Section]:
         """All sections of this tool's reports, in order, even without data: their ids never change.
 
         Tables are whole, with all columns and with the names of the trace.
         """
+        return tables.list_sections(self)
 
     def visible_sections(self) -> Sequence[Section]:
         """The sections to show: wide tables in parts, and no section without known values.
@@ -159,6 +158,9 @@ class Report(ABC):
     def _repr_html_(self) -> str:
         text: str = forms.make_form("html", self)
         return text
+
+
+_SHARED = frozenset(field.name for field in fields(Report))
 
 
 def arrange_rows(

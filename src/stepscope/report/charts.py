@@ -9,6 +9,7 @@ from stepscope.records import dataclass
 from stepscope.report.drawing import COLOURS, LETTER, Box, Drawing, Line, Word, colour_of, fit_text, ticks_between
 from stepscope.report.fields import Cell, Field, Role
 from stepscope.report.looks import clean, size_text, value_with_unit
+from stepscope.report.palette import cause_colour
 from stepscope.report.sections import Rows
 
 WIDTH = 960
@@ -87,8 +88,11 @@ def _size(value: Cell) -> float:
 
 
 def choose_colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each name, in their order, so that neighbours differ."""
-    return {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(dict.fromkeys(names))}
+    """A colour for each name: that of a cause, else by their order, so that neighbours differ."""
+    return {
+        name: cause_colour(name.lower().replace(" ", "_")) or COLOURS[at % len(COLOURS)]
+        for at, name in enumerate(dict.fromkeys(names))
+    }
 
 
 def draw_bars(title: str, bars: Sequence[Bar], width: int = WIDTH) -> Drawing:

@@ -13,8 +13,8 @@ from typing import Literal
 from stepscope.records import dataclass
 from stepscope.report.looks import clean
 
-COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#c9a227", "#9d755d", "#ff9da6", "#79706e")
-"""Of boxes; each can be told from its neighbours on white and on black."""
+COLOURS = ("#7a93b8", "#b89a7a", "#8fae8b", "#a98bb0", "#7fb0b0", "#b08b95", "#a9a77c", "#8b8fb0")
+"""Of boxes that no category has; muted, so that none is taken for one of `palette`."""
 
 LETTER = 6.2
 """The mean width of a letter in pixels, at the size of words."""

@@ -41,13 +41,7 @@ class Role(StrEnum):
 ROW_NUMBERS = frozenset({Role.STEP, Role.ORDINAL})
 """Roles of numbers that identify a row."""
 
-_OF_UNITS = {
-    "ms": Role.DURATION,
-    "us": Role.DURATION,
-    "percent": Role.SHARE,
-    "count": Role.COUNT,
-    "bytes": Role.SIZE,
-}
+_OF_UNITS = {"ms": Role.DURATION, "us": Role.DURATION, "percent": Role.SHARE, "count": Role.COUNT, "bytes": Role.SIZE}
 _OF_KINDS = {"bool": Role.FLAG, "ints": Role.SHAPE}
 _ALONE = {"ms": "Time", "us": "Time", "percent": "Share", "bytes": "Size"}
 """Labels of fields whose names are only a unit."""
@@ -64,7 +58,7 @@ class Field:
         name: the key in JSON, CSV and Arrow.
         unit: `ms`, `us`, `bytes`, `percent` (0-100), `count`, `text`, ...; empty if it has none.
         doc: what it means and how it is computed, in one or two sentences.
-        kind: how it is stored: `float`, `int`, `str`, `bool` or `ints`.
+        kind: how it is stored: `float`, `int`, `str`, `bool` or `ints`; by default `str` for a text, else `float`.
         role: what it means to a reader; for numbers, flags and dimensions it follows from the unit and the kind.
         label: a short heading; by default the name without its unit.
 
@@ -75,11 +69,13 @@ class Field:
     name: str
     unit: str
     doc: str
-    kind: str = "float"
+    kind: str = ""
     role: Role = Role.BY_UNIT
     label: str = ""
 
     def __post_init__(self) -> None:
+        if not self.kind:
+            object.__setattr__(self, "kind", "str" if self.unit == "text" else "float")
         if self.role is Role.BY_UNIT:
             object.__setattr__(self, "role", self._usual_role())
         if not self.label:

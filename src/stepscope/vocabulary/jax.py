@@ -51,7 +51,6 @@ _NOT_IN_NAMES = Pattern(r"[^\w.-]")  # XLA writes an underscore instead
 _ARGUMENT = Pattern(r"(\w+):")
 _OF_BACKWARD = Pattern(r"transpose\(jvp")
 _PRODUCTS = Pattern(r"dot_general|conv_general|ragged_dot|cholesky|triangular_solve|eigh|svd")
-_PRODUCT_PROGRAM = Pattern(r"(?i).*(?:dot|matmul|conv|einsum|cholesky|scatter|gather|sort)")
 
 
 def function_of_call(name: str) -> str:
@@ -88,8 +87,3 @@ def is_backward(op: str) -> bool:
 def is_product(op: str) -> bool:
     """True for an op that multiplies, by its name in JAX."""
     return _PRODUCTS.search(op) is not None
-
-
-def is_product_program(program: str) -> bool:
-    """True for a program of one product or something as heavy, by its name: JAX runs it outside of `jit`."""
-    return _PRODUCT_PROGRAM.match(program) is not None

@@ -78,8 +78,8 @@ def test_the_verdict_names_it_and_no_line_of_the_program():
     assert account is not None
     verdict = judge_account(account)
 
-    assert verdict.name == "contention_bound"
-    assert "62.5 % of each step is waiting for a processor" in verdict.sentence
+    assert (verdict.name, verdict.cause) == ("host_bound", "contention")
+    assert verdict.sentence == "machine busy: 62.5 % of each step is waiting for a free core"
     assert account.rows[0].culprit is None
 
 

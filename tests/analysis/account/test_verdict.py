@@ -1,14 +1,16 @@
-"""The verdict read from the account: which limit decides, the sentence, and when two cannot be told apart."""
+"""The verdict read from the account and the first change: which cause it names, and what the headline says."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 from draw import Sort, draw
 
-from stepscope.analysis.account.account import AccountRow, StepAccount, account_of
-from stepscope.analysis.account.verdict import judge_account
+from stepscope.analysis.account.account import AccountRow, Rival, StepAccount, account_of
+from stepscope.analysis.account.shown import SENTENCE_OF
+from stepscope.analysis.account.verdict import FirstChange, judge_account
 from stepscope.model import EventKind as K
 
 SYNC = Sort(K.SYNC, "cudaStreamSynchronize")
@@ -25,26 +27,25 @@ def account(shares: dict[str, float], *, devices: str | None = "the GPU", error:
 
 
 @pytest.mark.parametrize(
-    ("shares", "verdict", "threshold"),
+    ("shares", "verdict"),
     [
-        ({"device_compute": 80, "input": 20}, "input_bound", 20),
-        ({"device_compute": 85, "input": 15}, "input_bound", 5),
-        ({"device_compute": 96, "input": 4}, "compute_bound", None),
-        ({"device_compute": 80, "launch": 20}, "launch_bound", 15),
-        ({"device_compute": 60, "input": 15, "launch": 25}, "launch_bound", 15),
-        ({"device_compute": 70, "communication": 30}, "communication_bound", 15),
-        ({"device_compute": 70, "compile": 30}, "compile_bound", 15),
-        ({"device_compute": 84, "python": 6, "sync": 5, "checkpoint": 5}, "host_bound", 15),
-        ({"device_compute": 80, "host_compute": 20}, "host_bound", 15),
-        ({"device_compute": 60, "device_gap": 20, "copy": 20}, "compute_bound", None),
+        ({"input": 60, "device_compute": 40}, "input_bound"),
+        ({"launch": 60, "device_compute": 40}, "launch_bound"),
+        ({"communication": 60, "device_compute": 40}, "communication_bound"),
+        ({"compile": 60, "device_compute": 40}, "compile_bound"),
+        ({"python": 60, "device_compute": 40}, "host_bound"),
+        ({"checkpoint": 60, "device_compute": 40}, "host_bound"),
+        ({"host_compute": 60, "device_compute": 40}, "host_bound"),
+        ({"contention": 60, "device_compute": 40}, "host_bound"),
+        ({"copy": 60, "device_compute": 40}, "compute_bound"),
+        ({"device_gap": 60, "launch": 40}, "compute_bound"),
+        ({"unknown": 60, "device_compute": 40}, "unknown"),
     ],
 )
-def test_the_largest_limit_above_its_threshold_decides(
-    shares: dict[str, float], verdict: str, threshold: float | None
-) -> None:
+def test_without_a_change_the_longest_cause_is_the_limit(shares: dict[str, float], verdict: str) -> None:
     found = judge_account(account(shares))
 
-    assert (found.name, found.threshold_percent, found.between) == (verdict, threshold, ())
+    assert (found.name, found.cause, found.share_percent) == (verdict, next(iter(shares)), 60.0)
 
 
 def test_without_a_device_the_host_s_computation_is_the_computation() -> None:
@@ -52,26 +53,55 @@ def test_without_a_device_the_host_s_computation_is_the_computation() -> None:
 
 
 def test_copies_to_a_device_bring_the_input() -> None:
-    copies = replace(account({"device_compute": 60, "copy": 40}), to_devices_ps=30 * 10**9)
+    copies = replace(account({"device_compute": 40, "copy": 60}), to_devices_ps=45 * 10**9)
     found = judge_account(copies)
 
-    assert (found.name, found.share_percent) == ("input_bound", 30)
-    assert found.sentence == (
-        "highly input-bound: 30.0 % of each step is copies to the device; 60.0 % is computation on the device"
+    assert (found.name, found.share_percent) == ("input_bound", 60.0)
+    assert found.sentence == "input-bound: 60.0 % of each step is copies"
+
+
+COMPUTING = {"device_compute": 45.0, "input": 33.0, "launch": 22.0}
+
+
+def test_what_the_first_change_shortens_is_the_limit_and_one_sentence_says_that_another_cause_is_longer() -> None:
+    found = judge_account(account(COMPUTING), FirstChange(("input", "python"), 31.0))
+
+    assert (found.name, found.sentence) == ("input_bound", "input-bound: 33.0 % of each step is input")
+    assert found.evidence == (
+        "33.0 % of each step is input",
+        "computation on the device takes more, 45.0 %, but no change found here shortens that as much",
     )
 
 
-def test_a_share_within_the_noise_of_its_threshold_is_between_two_verdicts() -> None:
-    """15.1 % against 15 % flipped the verdict."""
-    over = judge_account(account({"device_compute": 84.9, "launch": 15.1}, error=0.5))
-    under = judge_account(account({"device_compute": 85.1, "launch": 14.9}, error=0.5))
+def test_a_change_that_gains_little_does_not_decide_and_one_sentence_says_what_it_is_about() -> None:
+    """A run that computes for 65 % of each step was called communication-bound."""
+    shares = {"device_compute": 65.0, "communication": 16.0, "python": 19.0}
+    found = judge_account(account(shares), FirstChange(("communication",), 9.0))
 
-    assert over.between == ("launch_bound", "compute_bound")
-    assert under.between == ("compute_bound", "launch_bound")
-    assert over.sentence == (
-        "between launch-bound and compute-bound, which is within the noise: 15.1 % of each step is dispatching work; "
-        "84.9 % is computation on the device"
+    assert (found.name, found.share_percent) == ("compute_bound", 65.0)
+    assert found.evidence[1] == (
+        "no change found here shortens that much; the next that can be shortened is communication, 16.0 %"
     )
+
+
+@pytest.mark.parametrize(("share", "cause"), [(16.0, "launch"), (14.0, "device_compute")])
+def test_a_change_of_unknown_gain_decides_if_its_cause_takes_a_large_share(share: float, cause: str) -> None:
+    shares = {"device_compute": 100.0 - share, "launch": share}
+
+    assert judge_account(account(shares), FirstChange(("launch", "python"), None)).cause == cause
+
+
+def test_of_the_causes_of_a_change_the_most_telling_one_with_a_large_share_is_named() -> None:
+    shares = {"python": 40.0, "checkpoint": 25.0, "host_compute": 35.0}
+
+    assert judge_account(account(shares), FirstChange(("checkpoint", "python"), 60.0)).cause == "checkpoint"
+    assert judge_account(account(shares), FirstChange(("launch", "python"), 60.0)).cause == "python"
+
+
+def test_two_causes_that_differ_by_less_than_the_noise_are_both_named() -> None:
+    found = judge_account(account({"input": 40.2, "launch": 39.8, "device_compute": 20}, error=1.0))
+
+    assert found.evidence[1] == "dispatching work is as long within the noise, 39.8 %"
 
 
 def test_one_step_that_differs_from_the_others_makes_no_noise() -> None:
@@ -82,22 +112,28 @@ def test_one_step_that_differs_from_the_others_makes_no_noise() -> None:
     assert found is not None
 
     assert found.mean_percent["input"] > 10
-    assert judge_account(found).between == ()
+    assert not any("noise" in sentence for sentence in judge_account(found).evidence)
 
 
-def test_a_share_between_the_two_thresholds_of_input_is_input_all_the_same() -> None:
-    found = judge_account(account({"device_compute": 79.5, "input": 20.5}, error=1.0))
+def test_a_cause_whose_place_another_one_takes_is_said_to_gain_little() -> None:
+    rival = replace(account({"launch": 60, "device_compute": 40}), rivals=[Rival("device_compute", 40, 10**11)])
+    rival.rows[0] = replace(rival.rows[0], gain_ps=5 * 10**9)
 
-    assert (found.name, found.between) == ("input_bound", ())
-
-
-def test_two_limits_that_differ_by_less_than_the_noise_are_both_named() -> None:
-    found = judge_account(account({"input": 40.2, "launch": 39.8, "device_compute": 20}, error=1.0))
-
-    assert found.between == ("input_bound", "launch_bound")
+    assert judge_account(rival).evidence[1] == (
+        "without it a step would be only 5.0 % shorter, as computation on the device then takes most of that time"
+    )
 
 
-def test_the_sentence_names_the_culprit_and_that_the_device_is_idle() -> None:
+@pytest.mark.parametrize("has_steps", [True, False])
+@pytest.mark.parametrize("cause", SENTENCE_OF)
+def test_a_headline_has_at_most_14_words_and_one_number(cause: str, has_steps: bool) -> None:
+    found = judge_account(replace(account({cause: 60, "copy": 40}), has_steps=has_steps)).sentence
+
+    assert len(found.split()) <= 14
+    assert len(re.findall(r"\d+(?:\.\d+)?", found)) == 1
+
+
+def test_the_headline_names_the_culprit_and_the_evidence_its_place_and_that_the_device_is_idle() -> None:
     trace = draw(
         """
         host main | Z------------------------------
@@ -113,8 +149,8 @@ def test_the_sentence_names_the_culprit_and_that_the_device_is_idle() -> None:
     assert found is not None
     verdict = judge_account(found)
 
-    assert verdict.name == "input_bound"
-    assert verdict.sentence == (
-        "highly input-bound: 58.3 % of each step is input, while the GPU is idle; most of it is "
+    assert verdict.sentence == "input-bound: 58.3 % of each step is input, mostly `__getitem__`"
+    assert verdict.evidence[0] == (
+        "58.3 % of each step is input, while the GPU is idle; most of it is "
         "`train.py:9 __getitem__` (1 call of 5.00 ms, 41.7 % of the step)"
     )

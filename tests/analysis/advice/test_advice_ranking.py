@@ -65,7 +65,7 @@ def test_a_rule_yields_to_what_explains_at_least_half_of_its_gain(rule: Rule, ki
 
 
 def test_good_practice_alone_is_no_bottleneck_and_comes_last() -> None:
-    context = replace(context_of(draw("host main | M0--------\nhost main | a---------")), verdict="compute_bound")
+    context = context_of(draw("host main | M0--------\nhost main | a---------"))
     practice = replace(rule_that_says("practice", "small_batch", 5.0), is_practice=True)
     other = rule_that_says("other", "straggler", 2.0)
 
@@ -119,7 +119,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | M0--------M1--------
         host main | a---------a---------
         """,
-        "compute-bound: 100.0 % of each step is computation on the host: `a` (1 call of 10.00 ms)",
+        "100.0 % of each step is computation on the host: `a` (1 call of 10.00 ms)",
         "make the computation itself cheaper",
     ),
     "computation of a device": (
@@ -128,24 +128,16 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | L1S-------L2S-------
         gpu0 s    | K1--------K2--------
         """,
-        "compute-bound: 100.0 % of each step is computation on the device",
+        "100.0 % of each step is computation on the device",
         "make the computation itself cheaper",
-    ),
-    "input": (
-        """
-        host main | M0------------------M1------------------
-        host main | Ia------------------Ia-----------------
-        """,
-        "moderately input-bound: 5.0 % of each step is input",
-        "watch the input",
     ),
     "communication": (
         """
         host main | M0--------M1--------
         host main | a-------G-a-------G-
         """,
-        "communication-bound: 20.0 % of each step is communication",
-        "overlap communication with more computation",
+        "80.0 % of each step is computation on the host",
+        "make the computation itself cheaper",
     ),
     "launches": (
         """
@@ -153,8 +145,8 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | L1--S-----L2--S-----
         gpu0 s    |   K1------  K2------
         """,
-        "launch-bound: 20.0 % of each step is dispatching work",
-        "larger batches",
+        "80.0 % of each step is computation on the device",
+        "make the computation itself cheaper",
     ),
 }
 
@@ -231,14 +223,13 @@ def test_slow_python_that_was_sampled_only_is_named_by_its_samples() -> None:
 
 @pytest.mark.parametrize(
     ("calls", "told"),
-    [("         ", "record with ProfilerOptions"), ("p        ", "look at report.py:7 rank")],
+    [("                   ", "record with ProfilerOptions"), ("p-------- p--------", "look at report.py:7 rank")],
     ids=["not recorded", "recorded"],
 )
 def test_python_calls_are_to_be_recorded_only_where_they_were_not(calls: str, told: str) -> None:
-    context = context_of(draw(f"host main | M0--------\nhost main | {calls}", SORTS))
-    bound = replace(context, verdict="host_bound", share_verdict="")
+    context = context_of(draw(f"host main | M0--------M1--------\nhost main | {calls}", SORTS))
 
-    assert told in advise(bound, rules=()).items[0].actions[0]
+    assert told in advise(context, rules=()).items[0].actions[0]
 
 
 def test_every_class_can_be_said_and_leads_into_the_documentation() -> None:

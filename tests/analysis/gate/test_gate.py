@@ -12,7 +12,7 @@ from stepscope.analysis.compare.sides import side_of
 from stepscope.analysis.gate.budgets import Amount, Budget, make_budgets, parse_budgets
 from stepscope.analysis.gate.figures import Session, figure_names, parse_figure, read_figure, step_samples
 from stepscope.analysis.gate.gate_report import GateReport, make_gate_report
-from stepscope.analysis.gate.noise import noise_of_difference, noise_of_mean
+from stepscope.analysis.gate.judge import noise_of_difference, noise_of_mean
 from stepscope.analysis.registry import tool_named
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.step_range import take_steps

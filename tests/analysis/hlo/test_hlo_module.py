@@ -96,7 +96,6 @@ def test_a_layout_with_tiles_and_a_memory_space() -> None:
     module = read(program(computation("main", parameter("x", array(11, 16, 256, layout=tiled)))))
 
     assert module.shapes.text(0, layout=True) == "f32[16,256]{1,0:T(8,128)S(5)}"
-    assert module.shapes.memory_space(0) == 5
 
 
 def test_where_an_instruction_comes_from() -> None:

@@ -82,6 +82,17 @@ def test_ops_by_line():
     ]
 
 
+def test_all_ops_of_a_line_are_one_row_and_what_has_no_line_is_another():
+    found = report(draw(PICTURE, SORTS))
+    assert table(found.lines, "call_site", "calls", "device_self_us", "percent") == [
+        ("net.py(3): forward", 3, 8000, round(100 * 8 / 15, 4)),
+        ("net.py(4): forward", 1, 7000, round(100 * 7 / 15, 4)),
+    ]
+    half = report(draw(PICTURE, SORTS), draw("host main | a---", host="b"))
+    assert table(half.lines, "call_site", "calls", "host_self_us")[-1] == (None, None, 4000)
+    assert report(draw("host main | a---")).lines == ()
+
+
 def test_without_devices_host_time_counts():
     found = report(draw("host main | a--- b-"))
     assert table(found.rows, "name", "percent", "avg_device_us") == [

@@ -63,7 +63,9 @@ def test_the_account_names_the_line_and_no_number_of_calls():
     account = account_of(sampled(("$train.py:9 report", 4, 20)))
 
     assert account is not None
-    assert account_sentence(account) == "80.0 % of each step is `train.py:9 report` (16.00 ms by samples of the stack)"
+    assert account_sentence(account) == (
+        "80.0 % of each step is Python of the loop: `train.py:9 report` (16.00 ms by samples of the stack)"
+    )
     culprit = account.rows[0].culprit
     assert culprit is not None
     assert (culprit.file, culprit.line, culprit.calls) == ("train.py", 9, None)

@@ -17,8 +17,8 @@ from stepscope.analysis.xla import peaks as device_table
 from stepscope.analysis.xla import roofline_tool
 from stepscope.analysis.xla.device_facts import DeviceFacts
 from stepscope.analysis.xla.framework_costs import Cost, tensorflow_cost, torch_cost
+from stepscope.analysis.xla.op_table import rates_of
 from stepscope.analysis.xla.peaks import peaks_of, table
-from stepscope.analysis.xla.rates import rates_of
 from stepscope.analysis.xla.roofline_tool import Partial, RooflineReport
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace

@@ -20,9 +20,19 @@ interface AdviceCardProps {
   rank?: number;
   /** The step as the page's head gives it, for an advice that counts another time. */
   recorded?: RecordedStep | null;
+  /** What the page has said above: the card leaves it out. */
+  said?: string;
 }
 
-export function AdviceCard({ advice, first = false, whole = false, rank, recorded = null }: AdviceCardProps) {
+export function AdviceCard({
+  advice,
+  first = false,
+  whole = false,
+  rank,
+  recorded = null,
+  said = "",
+}: AdviceCardProps) {
+  const evidence = unsaid(advice.evidence, said);
   return (
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
       <header>
@@ -33,9 +43,11 @@ export function AdviceCard({ advice, first = false, whole = false, rank, recorde
         <Gain advice={advice} />
       </header>
       {whole && <Badges advice={advice} />}
-      <p class="evidence">
-        <Code text={sentence(advice.evidence)} />
-      </p>
+      {evidence && (
+        <p class="evidence">
+          <Code text={sentence(evidence)} />
+        </p>
+      )}
       {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
       <Actions list={advice.actions} all={first || whole} />
       {whole && advice.reasoning && (
@@ -47,6 +59,15 @@ export function AdviceCard({ advice, first = false, whole = false, rank, recorde
       {whole ? <Evidence advice={advice} /> : <MainEvidence advice={advice} />}
     </article>
   );
+}
+
+/** The parts of a sentence that another one does not have. */
+export function unsaid(text: string, said: string): string {
+  const known = new Set(said.split(/: |; /));
+  return text
+    .split("; ")
+    .filter((part) => !known.has(part))
+    .join("; ");
 }
 
 /** Explains why an item of advice uses another step time than the head of the page. */

@@ -1,10 +1,9 @@
 /** The time of ops and of their types, on hosts and devices: the largest as bars, all of them as a table. */
 import { useCallback, useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
-import type { Slice } from "../../charts/pie";
 import { CATEGORY_COLOUR, categoryOfOp, mix, type Palette, shades } from "../../design/colours";
 import { palette } from "../../design/theme";
-import { duration } from "../../format";
+import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { formatHash, route, setParams, withParams } from "../../router";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -15,7 +14,8 @@ import { RankedBars, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { sharesSentence } from "../shared/names";
-import { Ring } from "../shared/Ring";
+import { ownRows } from "../shared/ownRows";
+import { Ring, type Slice } from "../shared/Ring";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
@@ -81,10 +81,12 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
   );
   const types = by === "op" ? typesOf(report.rows ?? [], where) : null;
   const colourOf = (name: string) => colourOfBar({ name, type: types?.get(name) ?? name }, where, look.surface);
+  const rest = slices.find(({ name }) => name === "others");
+  const ofTypes = useCallback((data: TableData) => ownRows(data, { where, by: "type" }), [where]);
   const of = `${where} time${idle ? ", idle time included" : ""}`;
   const shares = slices
     .filter(({ name }) => name !== "others")
-    .map(({ name, percent }) => ({ name, percent: percent ?? null }));
+    .map((slice) => ({ name: slice.name, percent: slice.percent ?? null }));
   return (
     <>
       <Findings
@@ -93,46 +95,74 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
       />
       <Card
         title={by === "type" ? "Self time by op type" : "Self time by op"}
-        note={`${of}; the largest ${slices.length}`}
+        note={of}
         actions={
-          places.length > 1 && (
+          <>
             <Segmented
-              label="Place"
-              value={where}
+              label="Fold"
+              value={by}
               options={[
-                { value: "device", label: "On devices" },
-                { value: "host", label: "On hosts" },
+                { value: "op", label: "Ops" },
+                { value: "type", label: "Types" },
               ]}
-              onChange={(value) => setParams({ where: value === "host" ? "host" : null })}
+              onChange={(value) => setParams({ by: value === "type" ? "type" : null }, "push")}
             />
-          )
+            {places.length > 1 && (
+              <Segmented
+                label="Place"
+                value={where}
+                options={[
+                  { value: "device", label: "On devices" },
+                  { value: "host", label: "On hosts" },
+                ]}
+                onChange={(value) => setParams({ where: value === "host" ? "host" : null })}
+              />
+            )}
+          </>
         }
       >
         <RankedBars
           label="Self time"
           field={fieldOf(tableOf(sections, "distributions"), "self_us")}
-          rows={slices.map((slice) => barOf(slice, where, by, colourOf(slice.name)))}
+          rows={slices
+            .filter(({ name }) => name !== "others")
+            .map((slice) => barOf(slice, where, by, colourOf(slice.name)))}
         />
+        {rest && <p class="muted">{`All others: ${percent(rest.percent ?? 0)}, in the table`}</p>}
       </Card>
-      <TableCard
-        section={tableOf(sections, "rows")}
-        tool="op-stats"
-        id="ops"
-        heading="All ops"
-        main
-        height="page"
-        columns={columns}
-        complete={complete}
-        mark={(row, data) =>
-          CATEGORY_COLOUR[
-            categoryOfOp(
-              String(data.columns.type?.[row] ?? ""),
-              String(data.columns.name?.[row] ?? ""),
-              data.columns.where?.[row] === "host" ? "host" : "device",
-            )
-          ]
-        }
-      />
+      {by === "type" ? (
+        <TableCard
+          key="types"
+          section={tableOf(sections, "distributions")}
+          tool="op-stats"
+          id="types"
+          heading={`Types ${where === "host" ? "on hosts" : "on devices"}`}
+          main
+          height="page"
+          complete={ofTypes}
+          columns={["name", "self_us", "percent"]}
+        />
+      ) : (
+        <TableCard
+          section={tableOf(sections, "rows")}
+          tool="op-stats"
+          id="ops"
+          heading="All ops"
+          main
+          height="page"
+          columns={columns}
+          complete={complete}
+          mark={(row, data) =>
+            CATEGORY_COLOUR[
+              categoryOfOp(
+                String(data.columns.type?.[row] ?? ""),
+                String(data.columns.name?.[row] ?? ""),
+                data.columns.where?.[row] === "host" ? "host" : "device",
+              )
+            ]
+          }
+        />
+      )}
       {(report.graphs ?? []).length > 0 && (
         <TableCard section={tableOf(sections, "graphs")} tool="op-stats" id="graphs" />
       )}

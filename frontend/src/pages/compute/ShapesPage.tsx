@@ -6,8 +6,9 @@ import { findInTimeline } from "../../links";
 import { route } from "../../router";
 import { type RowOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
-import { RankedBars, type RankedRow } from "../shared/Bars";
+import { RankedBars, type RankedRow, restOf } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
+import { More } from "../shared/More";
 import { shapesText, shortPath } from "../shared/names";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
@@ -15,7 +16,7 @@ import { ToolPage } from "../shared/ToolPage";
 
 interface ShapesReport extends Report {
   readonly rows?: readonly RowOf<"op-shapes", "rows">[];
-  readonly call_sites?: readonly RowOf<"op-shapes", "call_sites">[];
+  readonly lines?: readonly RowOf<"op-shapes", "lines">[];
 }
 
 const MOST_BARS = 10;
@@ -26,8 +27,8 @@ export default function ShapesPage() {
 }
 
 function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> & { by: "shape" | "line" }) {
-  const table = tableOf(sections, by === "shape" ? "rows" : "call_sites");
-  const rows = (by === "shape" ? report.rows : report.call_sites) ?? [];
+  const table = tableOf(sections, by === "shape" ? "rows" : "lines");
+  const rows: readonly Row[] = (by === "shape" ? report.rows : report.lines) ?? [];
   return (
     <>
       <Findings lines={[largestSentence(rows, by)]} />
@@ -42,16 +43,27 @@ function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> 
         columns={usual(table)}
         texts={TEXTS}
       />
+      {by === "line" && (
+        <More title="By op of each line" tables={["sites"]}>
+          <TableCard section={tableOf(sections, "call_sites")} tool="op-shapes" id="sites" texts={TEXTS} />
+        </More>
+      )}
     </>
   );
 }
 
 /** The largest share in one sentence; empty where nothing ran on a device. */
 function largestSentence(rows: readonly Row[], by: "shape" | "line"): string {
-  const largest = [...rows].sort((a, b) => Number(b.device_self_us) - Number(a.device_self_us))[0];
+  const named = rows.filter((row) => by === "shape" || row.call_site);
+  const largest = [...named].sort((a, b) => Number(b.device_self_us) - Number(a.device_self_us))[0];
   if (!largest || typeof largest.percent !== "number" || !(Number(largest.device_self_us) > 0)) return "";
-  const place = by === "shape" ? shapesText(String(largest.input_shapes ?? "")) : shortPath(String(largest.call_site));
-  const where = place && (by === "shape" ? ` on ${place.includes("×") ? place : `shape ${place}`}` : ` at ${place}`);
+  if (by === "line") {
+    const rest = rows.find((row) => !row.call_site);
+    const unknown = rest ? `; no line is recorded for ${percent(Number(rest.percent))}` : "";
+    return `\`${shortPath(String(largest.call_site))}\` takes ${percent(largest.percent)} of the device time${unknown}`;
+  }
+  const place = shapesText(String(largest.input_shapes ?? ""));
+  const where = place && ` on ${place.includes("×") ? place : `shape ${place}`}`;
   return `\`${largest.name}\`${where} takes ${percent(largest.percent)} of the device time`;
 }
 
@@ -76,27 +88,38 @@ function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSectio
   const onDevice = rows.some((row) => Number(row.device_self_us) > 0);
   const measure = onDevice ? "device_self_us" : "host_self_us";
   const field = table.fields.find((each) => each.name === measure);
-  const largest = [...rows].sort((a, b) => Number(b[measure]) - Number(a[measure])).slice(0, MOST_BARS);
+  // What has no line is the last row, however long it is.
+  const isNamed = (row: Row) => Number(by === "shape" || Boolean(row.call_site));
+  const ranked = [...rows].sort((a, b) => isNamed(b) - isNamed(a) || Number(b[measure]) - Number(a[measure]));
+  const unnamed = ranked.filter((row) => !isNamed(row));
+  const largest = [...ranked.filter(isNamed).slice(0, MOST_BARS), ...unnamed];
   if (!field || !largest.length) return null;
   return (
     <Card
       title={onDevice ? "Longest on devices" : "Longest on the host"}
       note="self time; each leads to its calls in the timeline"
     >
-      <RankedBars label="Longest ops" field={field} rows={largest.map((row, index) => bar(row, index, measure, by))} />
+      <RankedBars
+        label="Longest ops"
+        field={field}
+        rows={largest.map((row, index) => bar(row, index, measure, by))}
+        rest={restOf(rows as readonly { percent?: number }[], largest as readonly { percent?: number }[])}
+      />
     </Card>
   );
 }
 
 function bar(row: Row, index: number, measure: string, by: "shape" | "line"): RankedRow {
-  const name = String(row.name);
+  const onDevice = measure === "device_self_us";
+  const site = shortPath(String(row.call_site ?? ""));
+  const name = by === "shape" ? String(row.name) : site || "no line recorded";
   return {
     key: String(index),
     label: name,
-    note: by === "shape" ? shapesText(String(row.input_shapes ?? "")) : shortPath(String(row.call_site ?? "")),
+    note: by === "shape" ? shapesText(String(row.input_shapes ?? "")) : null,
     ms: Number(row[measure]) / 1e3,
-    percent: measure === "device_self_us" && typeof row.percent === "number" ? row.percent : null,
-    colour: CATEGORY_COLOUR[categoryOf(name, measure === "device_self_us" ? "device" : "host")],
-    href: findInTimeline(name),
+    percent: typeof row.percent === "number" ? row.percent : null,
+    colour: CATEGORY_COLOUR[by === "line" && !site ? "other" : categoryOf(name, onDevice ? "device" : "host")],
+    href: by === "shape" ? findInTimeline(name) : site ? findInTimeline(String(row.call_site)) : null,
   };
 }

@@ -130,8 +130,16 @@ export interface RankedRow {
   readonly href: string | null;
 }
 
+interface RankedBarsProps {
+  label: string;
+  rows: readonly RankedRow[];
+  field: Field;
+  /** How many rows of the table below have no bar, and their share. */
+  rest?: { readonly count: number; readonly percent: number };
+}
+
 /** Ranked bars, longest first; each links to its place in the timeline. */
-export function RankedBars({ label, rows, field }: { label: string; rows: readonly RankedRow[]; field: Field }) {
+export function RankedBars({ label, rows, field, rest }: RankedBarsProps) {
   const longest = Math.max(...rows.map((row) => row.ms));
   if (!(longest > 0)) return null;
   return (
@@ -165,6 +173,18 @@ export function RankedBars({ label, rows, field }: { label: string; rows: readon
           </li>
         );
       })}
+      {rest && rest.count > 0 && (
+        <li class="muted">{`and ${rest.count.toLocaleString("en-US")} more, ${percent(rest.percent)}: in the table`}</li>
+      )}
     </ul>
   );
+}
+
+/** What rows without a bar come to: shares of all rows add up to the whole. */
+export function restOf(
+  all: readonly { readonly percent?: number | null }[],
+  shown: readonly { readonly percent?: number | null }[],
+): { count: number; percent: number } {
+  const sum = (rows: typeof all) => rows.reduce((total, { percent: share }) => total + (share ?? 0), 0);
+  return { count: all.length - shown.length, percent: Math.max(0, sum(all) - sum(shown)) };
 }

@@ -30,7 +30,7 @@ export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) 
 /** The switch between the views of the question; nothing where there is only one. */
 function Views() {
   const question = currentQuestion.value;
-  const views = question?.views ?? [];
+  const views = (question?.views ?? []).filter((view) => !view.isFold || view === currentView.value);
   const nav = useRef<HTMLElement>(null);
   const current = currentView.value;
   // Reading sizes makes the browser lay out the page at once, so only where the switch may be too wide.

@@ -1,10 +1,15 @@
 /** A ring of shares with its legend; slices and legend entries lead to the table below. */
-import { useMemo } from "preact/hooks";
-import { Chart } from "../../charts/Chart";
-import { ring, type Slice } from "../../charts/pie";
-import { palette } from "../../design/theme";
 import { percent } from "../../format";
 import { LongName } from "../../ui/basics";
+
+export interface Slice {
+  readonly name: string;
+  readonly value: number;
+  /** As the API gave it; a slice of several has none. */
+  readonly percent: number | null;
+  readonly colour: string;
+  readonly text: string;
+}
 
 interface RingProps {
   size?: number;
@@ -18,21 +23,18 @@ interface RingProps {
 }
 
 export function Ring({ title, slices, onPick, short, size = 168, most = 12 }: RingProps) {
-  const look = palette.value;
-  const option = useMemo(() => ring(slices, look), [slices, look]);
   return (
     <figure class="ring">
       {title && <figcaption>{title}</figcaption>}
       <div class="ring-body" style={{ "--size": `${size}px` } as Record<string, string>}>
-        <Chart
-          label={`${title}: ${slices
+        <div
+          class="ring-picture"
+          role="img"
+          aria-label={`${title}: ${slices
             .slice(0, 5)
             .map((slice) => slice.name)
             .join(", ")}`}
-          option={option}
-          height={size}
-          marks={slices.filter((slice) => slice.value > 0).length}
-          {...(onPick ? { onPick: ({ name }) => onPick(name) } : {})}
+          style={{ background: gradientOf(slices) }}
         />
         <ul class="ring-legend">
           {slices.slice(0, most).map((slice) => (
@@ -54,4 +56,16 @@ export function Ring({ title, slices, onPick, short, size = 168, most = 12 }: Ri
       </div>
     </figure>
   );
+}
+
+/** The slices around a circle, the first from the top. */
+export function gradientOf(slices: readonly Pick<Slice, "value" | "colour">[]): string {
+  const whole = slices.reduce((sum, slice) => sum + slice.value, 0);
+  let at = 0;
+  const parts = slices.map(({ value, colour }) => {
+    const from = at;
+    at += (100 * value) / whole;
+    return `${colour} ${from.toFixed(2)}% ${at.toFixed(2)}%`;
+  });
+  return `conic-gradient(${parts.join(", ")})`;
 }

@@ -67,12 +67,15 @@ export interface OverviewReport extends Report {
   readonly input_bound_percent: number | null;
   readonly verdict: string;
   readonly verdict_text: string;
+  readonly verdict_evidence: readonly string[];
   /** The step that the account is of; null without steps. */
   readonly account_step: {
     readonly step: number;
     readonly host: string;
     readonly ms: number;
     readonly median_of: number;
+    /** Its causes in the order of time, each with how long it goes on in ms. */
+    readonly moments?: readonly (readonly [cause: string, ms: number])[];
   } | null;
   /** What the median step is spent on, the longest first. */
   readonly account?: readonly {

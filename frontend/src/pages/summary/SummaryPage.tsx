@@ -1,13 +1,14 @@
 /** The start page: why training is slow, what to change, the gain; then the evidence. */
 import { useMemo } from "preact/hooks";
 import type { Figures, ToolAnswer } from "../../api";
-import { partsOfCauses, partsOfRow } from "../../design/causes";
+import { colourOfCause as colourOfCauseName, partsOfCauses, partsOfRow } from "../../design/causes";
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
 import { frameworkName } from "../../frame/SessionPicker";
 import { linkTo } from "../../router";
 import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
+import { termText } from "../../terms";
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard } from "../advice/AdviceCard";
@@ -135,12 +136,44 @@ function AccountBar({ report, sections }: { report: OverviewReport; sections: Se
   const times = Object.fromEntries(parts.map((part, row) => [part.key, Number(columns?.ms?.[row] ?? 0)]));
   const link = useStepLinks();
   const step = report.account_step;
+  const href = step && link(step.step, step.host);
   return (
-    <StackedBars
-      label="Account of the median step"
-      parts={parts}
-      rows={[{ key: "median", ...accountName(report), parts: times, href: step && link(step.step, step.host) }]}
-    />
+    <>
+      <StackedBars
+        label="Account of the median step"
+        parts={parts}
+        rows={[{ key: "median", ...accountName(report), parts: times, href }]}
+      />
+      {step && <Moments step={step} href={href} />}
+    </>
+  );
+}
+
+/** The step as a tiny timeline: where in it each cause sits. */
+function Moments({ step, href }: { step: NonNullable<OverviewReport["account_step"]>; href: string | null }) {
+  const look = palette.value;
+  const moments = step.moments ?? [];
+  if (moments.length < 2) return null;
+  let at = 0;
+  const parts = moments.map(([cause, ms]) => {
+    const start = at;
+    at += ms;
+    return { cause, ms, start };
+  });
+  return (
+    <a class="moments" href={href ?? linkTo("timeline")} aria-label="The same step in the order of time">
+      <span class="muted">In order</span>
+      <span class="moments-track">
+        {parts.map(({ cause, ms, start }) => (
+          <span
+            key={start}
+            style={{ flexGrow: ms, background: colourOfCauseName(cause, look.surface) }}
+            {...hint(termText(cause), `${duration(start)} after the start of the step`, duration(ms))}
+          />
+        ))}
+      </span>
+      <span class="stacked-total" />
+    </a>
   );
 }
 
@@ -171,6 +204,16 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
           <Code text={sentence(rest)} />
         </p>
       )}
+      {report.verdict_evidence.length > 0 && (
+        <details class="skipped">
+          <summary>Why</summary>
+          {report.verdict_evidence.map((line) => (
+            <p key={line}>
+              <Code text={`${sentence(line)}.`} />
+            </p>
+          ))}
+        </details>
+      )}
       {report.account_step && <AccountBar report={report} sections={sections} />}
       <FigureRow
         section={figuresOf(sections, "step_time")}
@@ -190,7 +233,7 @@ function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", 
   return ["mean", "std", "min", "max", "count", "between_steps_percent", ...cost];
 }
 
-/** `highly input-bound: 33.4 % of ...` as its two halves. */
+/** `input-bound: 33.4 % of ...` as its two halves. */
 function splitVerdict(text: string): [string, string] {
   const cut = text.indexOf(": ");
   return cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 2)];
@@ -204,7 +247,7 @@ function AdviceCards({ report }: { report: OverviewReport }) {
   const [recorded = null, ...ofOthers] = toExplain(report.advice, recordedStep(report));
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard advice={first} first recorded={recorded} />
+      <AdviceCard advice={first} first recorded={recorded} said={report.verdict_text} />
       {others.length > 0 && (
         <div class="advice-others">
           {others.slice(0, SHOWN_BESIDE).map((advice, index) => (

@@ -1,5 +1,6 @@
 /** The instructions of XLA programs: which take the time, and where they come from. */
 import type { Report, ToolAnswer } from "../../api";
+import { linkTo } from "../../router";
 import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -37,7 +38,11 @@ function Hlo({ report, sections }: ToolAnswer<"hlo-stats", HloReport>) {
         lines={[workSentence(longest)]}
         meaning={hint("Share of the device time", fieldOf(rows, "self_percent").doc)}
       />
-      <Card title="Self time by instruction" note="each leads to its longest run">
+      <Card
+        title="Self time by instruction"
+        note="each leads to its longest run"
+        actions={<a href={linkTo("op-profile")}>As trees</a>}
+      >
         <RankedBars label="Self time by instruction" field={fieldOf(rows, "self_us")} rows={barsOf(longest)} />
       </Card>
       <TableCard section={rows} tool="hlo-stats" id="rows" main height="page" />

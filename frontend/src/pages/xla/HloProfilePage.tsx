@@ -1,5 +1,6 @@
 /** Device time as trees: by program, by category, by scope, by line. */
 import type { Report, ToolAnswer } from "../../api";
+import { linkTo } from "../../router";
 import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
@@ -44,7 +45,7 @@ function HloProfile({ report, sections }: ToolAnswer<"op-profile", ProfileReport
         meaning={hint("Share of the device time", fieldOf(section, "self_percent").doc)}
       />
       {longest.length > 0 && (
-        <Card title="Device time by category">
+        <Card title="Device time by category" actions={<a href={linkTo("hlo-stats")}>All instructions</a>}>
           <RankedBars label="Device time by category" field={fieldOf(section, "self_us")} rows={barsOf(longest)} />
         </Card>
       )}

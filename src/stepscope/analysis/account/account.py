@@ -21,6 +21,7 @@ from stepscope.analysis.account.pieces import OWN, Pieces, kinds_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
+from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, U8, percentiles
 from stepscope.records import dataclass
@@ -33,6 +34,7 @@ _OF_CODE = (
     Cause.CHECKPOINT,
 )  # a line of code stands behind
 _OF_NOTHING = (Cause.CONTENTION,)  # what runs elsewhere, not what the thread was about to do
+_MOMENTS = 200  # cells of the step's picture, each a few pixels wide
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
 
@@ -89,6 +91,8 @@ class StepAccount:
             saving, is in it.
         own_ps: the mean time of these steps without communication; the host with the largest sets the pace of a
             session.
+        moments: the causes in the order of time, each with how long it goes on; parts shorter than a 200th of the step
+            are taken for their neighbour.
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
             line stands behind that cause.
     """
@@ -110,6 +114,7 @@ class StepAccount:
     own_ps: int
     to_record: str | None = None
     has_steps: bool = True
+    moments: tuple[tuple[str, int], ...] = ()
 
     @property
     def each_step(self) -> str:
@@ -178,6 +183,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         noise_percent=_noise_percent(spent),
         mean_percent=_mean_percent(spent),
         own_ps=round(float(own_work_of_steps(spent).mean())),
+        moments=_moments(pieces, cause),
     )
 
 
@@ -195,6 +201,21 @@ def _rows(graph: Graph, pieces: Pieces, cause: U8) -> list[AccountRow]:
         )
         for each in order
     ]
+
+
+def _moments(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
+    """What takes most of each 200th of a step, in the order of time; equal neighbours are one."""
+    if not len(pieces):
+        return ()
+    edges = np.linspace(pieces.start_ps.min(), pieces.end_ps.max(), _MOMENTS + 1).astype(np.int64)
+    shares = []
+    for each in Cause:
+        spans = Spans.union(pieces.start_ps[cause == each], pieces.end_ps[cause == each])
+        shares.append(spans.overlap_ps(edges[:-1], edges[1:]))
+    most = np.argmax(np.stack(shares), axis=0)
+    first = np.flatnonzero(np.append(True, most[1:] != most[:-1]))
+    lengths = np.diff(np.append(edges[first], edges[-1])).tolist()
+    return tuple((Cause(at).name.lower(), ps) for at, ps in zip(most[first].tolist(), lengths, strict=True))
 
 
 def _copied_to_devices_ps(trace: HostTrace, found: EveryStep, pieces: Pieces, cause: U8) -> int:

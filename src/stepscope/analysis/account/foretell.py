@@ -52,19 +52,19 @@ class Foretold:
 def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | None:
     """What some changes give, all at once; None where the model does not carry a forecast (see `model.why_not`).
 
-    Where it is known how long steps take without a profiler, the forecast is about those: the work of threads is
-    shortened until the replay takes that long.  The range holds three doubts: the ends of each change's uncertain
-    numbers, what steps gain differently, and the replay error of the capture.
+    Where it is known how long steps take without a profiler, what is left of the step is that of those: the work of
+    threads is shortened until the replay takes that long.  The range holds three doubts: the ends of each change's
+    uncertain numbers, what steps gain differently, and the replay error of the capture.
     """
     if model.why_not is not None or model.error_percent is None:
         return None
-    (factor, now), steps = undisturbed(model), steady_steps(model)
+    factor, now, steps = share_undisturbed(model), recorded_ps(model), steady_steps(model)
     before = replay_after(model, [], host_factor=factor).step_ps[steps]
     usual = replay_after(model, changes, host_factor=factor)
     ends = [replay_after(model, changes, end, factor) if is_uncertain(changes) else usual for end in ENDS]
     fast, slow = (each.step_ps[steps] for each in ends)
     return Foretold(
-        round(now),
+        now,
         *range_after(now, model.error_percent, before, usual.step_ps[steps], fast, slow),
         causes_then(model, usual),
         (*_reasons(model, factor), *sources_of(changes)),
@@ -95,24 +95,28 @@ def steady_steps(model: StepModel) -> I64:
     return model.steps[1:] if first == 0 and others else model.steps
 
 
-def undisturbed(model: StepModel) -> tuple[float | F64, float]:
-    """Of the length of threads' work, what remains without a profiler, and the median step then in ps.
+def recorded_ps(model: StepModel) -> int:
+    """The step that every figure is about, as recorded: that of the account."""
+    return int(model.graph.recorded_step_ps[model.median])
 
-    Where nothing tells how long steps took before the capture, or the difference is in the noise, the step is the
-    recorded one; events cost what was measured of events of that kind.
+
+def share_undisturbed(model: StepModel) -> float | F64:
+    """Of the length of threads' work, what remains without a profiler.
+
+    Where nothing tells how long steps took before the capture, or the difference is in the noise, events cost what was
+    measured of events of that kind.
     """
-    recorded = median(model.graph.recorded_step_ps[model.steps])
     cost = profiling_cost(model.trace)
     if cost is None or not cost.is_clear or cost.percent <= 0:
         share = share_without_recording(model.trace, model.graph)
-        return 1.0 if share is None else share, recorded
+        return 1.0 if share is None else share
     wanted = median(model.now.step_ps[model.steps]) * cost.ms_before / cost.ms_inside
     low, high = _LEAST_HOST_FACTOR, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         longer = median(replay_after(model, [], host_factor=middle).step_ps[model.steps]) > wanted
         low, high = (low, middle) if longer else (middle, high)
-    return high, recorded * cost.ms_before / cost.ms_inside
+    return high
 
 
 def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
@@ -123,7 +127,7 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
     graph, lag, pause = model.graph, *waiting_of_cause(model, cause)
     own = graph.own_ps - model.shares.own_ps.column(cause).astype(np.int64)
     after = replay(graph, own, None, graph.edges.lag_ps - lag, graph.pause_ps - pause)
-    now, steps = median(graph.recorded_step_ps[model.steps]), steady_steps(model)
+    now, steps = recorded_ps(model), steady_steps(model)
     return max(round(now * (1.0 - _mean_ratio(model.now.step_ps[steps], after.step_ps[steps]))), 0)
 
 

@@ -35,21 +35,29 @@ _COPIES_OF_CATEGORY: dict[str, tuple[EventKind, ...]] = {
     "output": (K.COPY_DEVICE_TO_HOST,),
     "device_to_device": (K.COPY_DEVICE_TO_DEVICE, K.COPY_PEER),
 }
-CAUSE_OF_CLASS: dict[str, Cause] = {
-    "input_preprocessing": Cause.INPUT,
-    "input_file_read": Cause.INPUT,
-    "input_no_prefetch": Cause.INPUT,
-    "input_python": Cause.INPUT,
-    "input_transfer": Cause.COPY,
-    "small_batch": Cause.LAUNCH,
-    "eager_dispatch": Cause.LAUNCH,
-    "recompilation": Cause.COMPILE,
-    "host_sync": Cause.SYNC,
-    "python_overhead": Cause.PYTHON,
-    "checkpoint_stall": Cause.CHECKPOINT,
-    "communication_bound": Cause.COMMUNICATION,
-    "straggler": Cause.COMMUNICATION,
+_COMPUTING = (Cause.DEVICE_COMPUTE, Cause.HOST_COMPUTE, Cause.COPY)
+_INPUT = (Cause.INPUT, Cause.PYTHON, Cause.COPY)
+_DISPATCH = (Cause.LAUNCH, Cause.PYTHON, Cause.DEVICE_GAP)
+# The causes that the advice of a class shortens, the most telling one first.
+CAUSES_OF_CLASS: dict[str, tuple[Cause, ...]] = {
+    **dict.fromkeys(("input_preprocessing", "input_file_read", "input_no_prefetch", "input_python"), _INPUT),
+    "input_transfer": (Cause.COPY, Cause.INPUT),
+    **dict.fromkeys(("small_batch", "eager_dispatch"), _DISPATCH),
+    "recompilation": (Cause.COMPILE, Cause.LAUNCH, Cause.PYTHON),
+    "host_sync": (Cause.SYNC, *_DISPATCH),
+    "python_overhead": (Cause.PYTHON,),
+    "checkpoint_stall": (Cause.CHECKPOINT, Cause.PYTHON, Cause.COPY),
+    "communication_bound": (Cause.COMMUNICATION,),
+    "straggler": (Cause.COMMUNICATION, *Cause),
 }
+
+
+def causes_of_class(kind: str) -> tuple[str, ...]:
+    """The causes that the advice of a class shortens, the most telling one first; those of computing for a class that
+    changes what is computed."""
+    return tuple(cause.name.lower() for cause in CAUSES_OF_CLASS.get(kind, _COMPUTING))
+
+
 _NAMED = (
     K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.INPUT_CALLBACK, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.FUNCTION_RUN,
     K.COLLECTIVE_CALL, K.CHECKPOINT, K.ANNOTATION, K.RUNTIME_CALL, K.SYNC, K.COMPILE, K.EXECUTOR, K.KERNEL,
@@ -81,7 +89,7 @@ def select_part(model: StepModel, name: str, ops_of_class: Iterable[str] = ()) -
         ops_of_class: if the name is a class of advice, the ops that the advice names.
     """
     plain = name.replace(" ", "_")  # as the summary writes categories
-    cause = CAUSES.get(plain, _CAUSE_OF_CATEGORY.get(plain, CAUSE_OF_CLASS.get(plain)))
+    cause = CAUSES.get(plain, _CAUSE_OF_CATEGORY.get(plain, next(iter(CAUSES_OF_CLASS.get(plain, ())), None)))
     if cause is not None:
         return Selection(name, f"all time in which {MEANING[cause]}", part_of_cause(model, cause))
     ops = list(ops_of_class)

@@ -13,9 +13,6 @@ _LONGEST_NAME = 80
 _WORTH_NAMING = 0.05  # of a cause's time
 _NEARLY_ALL = 0.9  # of a cause's time: the rest is not worth a word
 
-# What the culprit makes others do, or what its name need not say: the cause is named, too.
-_NOT_OF_THE_CULPRIT = ("device_compute", "communication", "copy", "device_gap", "sync", "launch", "checkpoint")
-
 FIELDS: tuple[Field, ...] = (
     Field(
         "cause",
@@ -50,15 +47,18 @@ SENTENCE_OF: dict[str, str] = {
     "compile": "compiling",
     "sync": "waiting for a device that is done",
     "checkpoint": "saving or restoring state",
-    "contention": "waiting for a processor that other threads or processes use",
+    "contention": "waiting for a free core",
 }
 
 
 def account_shown(accounts: Sequence[StepAccount | None]) -> StepAccount | None:
     """The account that stands for a session: that of the host that sets the pace, which is busy longest, communication
-    not counted, since there it waits for others; None without any account."""
+    not counted, since there it waits for others; None without any account.
+
+    Hosts on which no steps were found count only where there are no others.
+    """
     known = [account for account in accounts if account is not None and account.step_ps > 0]
-    return max(known, key=lambda account: (account.own_ps, account.step_ps), default=None)
+    return max(known, key=lambda account: (account.has_steps, account.own_ps, account.step_ps), default=None)
 
 
 def account_json(account: StepAccount | None) -> list[dict[str, object]]:
@@ -78,10 +78,13 @@ def account_json(account: StepAccount | None) -> list[dict[str, object]]:
 
 
 def account_step_json(account: StepAccount | None) -> dict[str, object] | None:
-    """The step that the account is of: its number, its host, and its time to the start of the next step."""
+    """The step that the account is of: its number, its host, its time to the start of the next step, and its causes in
+    the order of time, each with how long it goes on."""
     if account is None:
         return None
-    return {"step": account.step, "host": account.host, "ms": round_ms(account.step_ps), "median_of": account.steps}
+    moments = [[cause, round_ms(ps)] for cause, ps in account.moments]
+    step = {"step": account.step, "host": account.host, "ms": round_ms(account.step_ps), "median_of": account.steps}
+    return step | {"moments": moments}
 
 
 def account_rows(account: StepAccount | None) -> tuple[dict[str, Cell], ...]:
@@ -117,27 +120,20 @@ def account_sentence(account: StepAccount | None) -> str | None:
     return cause_sentence(account, account.rows[0])
 
 
-def cause_sentence(account: StepAccount, row: AccountRow, step_ps: float = 0) -> str:
-    """What one cause of an account is spent on: `87.0 % of each step is ... (16 calls of 1.3 ms), which runs while the
-    GPU is idle`.
-
-    Args:
-        step_ps: how long a step takes; 0 for the step of the account.
+def cause_sentence(account: StepAccount, row: AccountRow) -> str:
+    """What one cause of an account is spent on: `87.0 % of each step is input: ... (16 calls of 1.3 ms), while the GPU
+    is idle`.
     """
-    culprit, percent_of_step = row.culprit, 100.0 / (step_ps or account.step_ps)
-    if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
-        share = f"{percent_of_step * row.ps:.1f} % of {account.each_step} is"
-        return f"{share} {cause_words(row.cause)}{_while_idle(account, row, ',')}"
-    if culprit.ps >= _NEARLY_ALL * row.ps:
-        is_its_own = culprit.file is not None and row.cause not in _NOT_OF_THE_CULPRIT
-        work = "" if is_its_own else f"{cause_words(row.cause)}: "
-        share = f"{percent_of_step * culprit.ps:.1f} % of {account.each_step} is {work}"
-        idle = _while_idle(account, row, ", which runs" if is_its_own else ",")
-        return f"{share}{describe_culprit(culprit)}{idle}"
-    part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
+    culprit, percent_of_step = row.culprit, 100.0 / account.step_ps
     share = f"{percent_of_step * row.ps:.1f} % of {account.each_step} is {cause_words(row.cause)}"
+    idle = _while_idle(account, row)
+    if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
+        return f"{share}{idle}"
+    if culprit.ps >= _NEARLY_ALL * row.ps:
+        return f"{share}: {describe_culprit(culprit)}{idle}"
+    part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
     part_share = f"{percent_of_step * culprit.ps:.1f} % of {account.the_step}"
-    return f"{share}{_while_idle(account, row, ',')}; {part} {describe_culprit(culprit, part_share)}"
+    return f"{share}{idle}; {part} {describe_culprit(culprit, part_share)}"
 
 
 def cause_words(cause: str) -> str:
@@ -147,10 +143,14 @@ def cause_words(cause: str) -> str:
 
 def describe_culprit(culprit: Culprit, share: str = "") -> str:
     """A culprit in words: `` `train.py:9 __getitem__` (16 calls of 1.3 ms, SHARE), inside it `queue.py:5 get```."""
-    name = shorten_name(clean(culprit.name), _LONGEST_NAME)
-    where = f"{_place(culprit)} {name}" if culprit.file else name
     inside = f", inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else ""
-    return f"`{where}` ({_calls_text(culprit)}{f', {share}' if share else ''}){inside}"
+    return f"`{culprit_name(culprit)}` ({_calls_text(culprit)}{f', {share}' if share else ''}){inside}"
+
+
+def culprit_name(culprit: Culprit) -> str:
+    """`train.py:9 __getitem__`; without a place where none is known."""
+    name = shorten_name(clean(culprit.name), _LONGEST_NAME)
+    return f"{_place(culprit)} {name}" if culprit.file else name
 
 
 def _calls_text(culprit: Culprit) -> str:
@@ -160,11 +160,11 @@ def _calls_text(culprit: Culprit) -> str:
     return f"{culprit.calls} calls of {each}" if culprit.calls != 1 else f"1 call of {each}"
 
 
-def _while_idle(account: StepAccount, row: AccountRow, words: str) -> str:
+def _while_idle(account: StepAccount, row: AccountRow) -> str:
     """That no device works meanwhile, if that is so nearly all the time."""
     if row.idle_ps is None or row.idle_ps < _NEARLY_ALL * row.ps or account.devices is None:
         return ""
-    return f"{words} while {account.devices} {'are' if account.devices.startswith('all') else 'is'} idle"
+    return f", while {account.devices} {'are' if account.devices.startswith('all') else 'is'} idle"
 
 
 def _place(culprit: Culprit | None) -> str | None:

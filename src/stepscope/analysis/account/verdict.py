@@ -1,97 +1,83 @@
-"""What limits a run, read from the account of its median step.
+"""What limits a run: the part of its median step that the first change shortens, else the longest part.
 
-Causes that the same changes shorten are one limit. Thresholds are XProf's, and so is their order: a limit above its
-threshold decides, the longest first; without one the run is bound by its computation. No limit is named alone within
-the noise: then the sentence says which two the verdict is between.
+Verdict, bar and advice speak of one cause of the account, so that they name one limit, one share and one step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from stepscope.analysis.account.account import AccountRow, Rival, StepAccount
 from stepscope.analysis.account.shown import cause_sentence, cause_words
-from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, LARGE_SHARE, MODERATELY_INPUT_BOUND, Verdict
+from stepscope.analysis.steps.verdict import LARGE_SHARE, Verdict
 from stepscope.records import dataclass
 
-COMPUTE, INPUT = "compute_bound", "input_bound"
+COMPUTE, INPUT, HOST = "compute_bound", "input_bound", "host_bound"
 VERDICT_OF_CAUSE: Mapping[str, str] = {
     "input": INPUT,
     "launch": "launch_bound",
     "communication": "communication_bound",
     "compile": "compile_bound",
-    "python": "host_bound",
-    "sync": "host_bound",
-    "checkpoint": "host_bound",
-    "contention": "contention_bound",
-    "unknown": "host_bound",
-    "host_compute": "host_bound",  # where a device takes part; else it is the computation
+    "python": HOST,
+    "sync": HOST,
+    "checkpoint": HOST,
+    "contention": HOST,
+    "unknown": "unknown",
+    "host_compute": HOST,  # where a device takes part; else it is the computation
     "device_compute": COMPUTE,
     "device_gap": COMPUTE,
     "copy": COMPUTE,  # but for copies to a device, which bring the input
 }
-_WORTH_SAYING = 1.0  # percent of the step
+_LABELS = {"contention": "machine busy"}
+_MOST_WORDS = 14  # of a headline
 
 
 @dataclass(frozen=True)
-class _Limit:
-    """Causes that mean the same verdict, the longest first, with the part of each that does, in ps."""
+class FirstChange:
+    """What the first advice would change.
 
-    verdict: str
-    parts: list[tuple[AccountRow, int]]
-    percent: float
-    noise: float
+    Attributes:
+        causes: of the account, that it shortens: the most telling one first.
+        gain_percent: of the step; None if unknown.
+    """
 
-    @property
-    def longest(self) -> AccountRow:
-        """The cause that most of it is."""
-        return max(self.parts, key=lambda part: part[1])[0]
-
-    @property
-    def threshold(self) -> float | None:
-        """The share from which it decides; None for computation."""
-        if self.verdict == COMPUTE:
-            return None
-        if self.verdict != INPUT:
-            return LARGE_SHARE
-        return HIGHLY_INPUT_BOUND if self.percent >= HIGHLY_INPUT_BOUND else MODERATELY_INPUT_BOUND
-
-    @property
-    def is_passed(self) -> bool:
-        """Whether it is long enough to decide."""
-        return self.threshold is None or self.percent >= self.threshold
-
-    @property
-    def rank(self) -> tuple[int, float]:
-        """The limits above their thresholds come first, then input above its lower one, then computation."""
-        if not self.is_passed:
-            return 3, -self.percent
-        if self.verdict == COMPUTE:
-            return 2, 0.0
-        return 1 if self.threshold == MODERATELY_INPUT_BOUND else 0, -self.percent
+    causes: tuple[str, ...]
+    gain_percent: float | None
 
 
-def judge_account(account: StepAccount) -> Verdict:
-    """The verdict on a run by the account of its median step."""
-    limits = sorted(_limits(account), key=lambda limit: limit.rank)
-    first = limits[0]
-    sentence = _limit_sentence(first, account)
-    share, threshold = round(first.percent, 4), first.threshold
-    if near := _close_second(limits):
-        also = f"{_share(near.longest, account)} is {cause_words(near.longest.cause)}"
-        words = f"between {_label(first)} and {_label(near)}, which is within the noise: {sentence}; {also}"
-        return Verdict(first.verdict, share, threshold, words, (first.verdict, near.verdict))
-    if rival := _rival(first, account):
-        verdict = _verdict_of(rival.cause, account)
-        label = f"between {_label(first)} and {verdict.replace('_', '-')}"
-        gain = f"without it a step would be {_gain_text(first, account)}"
-        words = f"{label}: {sentence}; {gain}, as {cause_words(rival.cause)} then takes most of that time"
-        return Verdict(first.verdict, share, threshold, words, (first.verdict, verdict))
-    words = (
-        f"{_label(first)}{_describe_whole_share(first, account)}: {sentence}{_describe_longer_cause(first, account)}"
+def judge_account(account: StepAccount, change: FirstChange | None = None) -> Verdict:
+    """The verdict on a run by the account of its median step.
+
+    The first change decides if it gains, or where that is unknown if its cause takes, the share from which XProf calls
+    such a cause a limit; else the longest cause does, and the evidence says what the change is about.
+    """
+    longest, changed = account.rows[0], None if change is None else row_of_change(account, change.causes)
+    gain = 0.0 if change is None else change.gain_percent
+    if changed is not None and (_percent(changed, account) if gain is None else gain) >= LARGE_SHARE:
+        limit = changed
+    else:
+        limit = longest
+    return Verdict(
+        _verdict_of(limit, account),
+        round(_percent(limit, account), 4),
+        _headline(limit, account),
+        limit.cause,
+        (cause_sentence(account, limit), *_list_others(account, limit, changed)),
     )
-    return Verdict(first.verdict, share, threshold, words)
+
+
+def row_of_change(account: StepAccount, causes: Sequence[str]) -> AccountRow | None:
+    """The row of an account that stands for what a change shortens: the first of its causes that takes a large share of
+    the step, else the longest of them; None if none takes any."""
+    rows = {row.cause: row for row in account.rows}
+    found = [rows[cause] for cause in causes if cause in rows]
+    large = (row for row in found if _percent(row, account) >= LARGE_SHARE)
+    return next(large, max(found, key=lambda row: row.ps, default=None))
+
+
+def share_sentence(account: StepAccount, row: AccountRow) -> str:
+    """`32.6 % of each step is input`."""
+    return f"{_percent(row, account):.1f} % of {account.each_step} is {cause_words(row.cause)}"
 
 
 def input_percent(account: StepAccount) -> float:
@@ -100,106 +86,68 @@ def input_percent(account: StepAccount) -> float:
     return 100.0 * (waits + account.to_devices_ps) / account.step_ps
 
 
-def _rival(first: _Limit, account: StepAccount) -> Rival | None:
+def _percent(row: AccountRow, account: StepAccount) -> float:
+    return 100.0 * row.ps / account.step_ps
+
+
+def _verdict_of(row: AccountRow, account: StepAccount) -> str:
+    if row.cause == "copy" and 2 * account.to_devices_ps >= row.ps:
+        return INPUT
+    return COMPUTE if row.cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[row.cause]
+
+
+def _headline(row: AccountRow, account: StepAccount) -> str:
+    """At most 14 words and one number; with the culprit, if it is most of the cause and its name fits."""
+    label = _LABELS.get(row.cause, _verdict_of(row, account).replace("_", "-"))
+    said = f"{label}: {share_sentence(account, row)}"
+    culprit = row.culprit
+    if culprit is None or 2 * culprit.ps <= row.ps or any(letter.isdigit() for letter in culprit.name):
+        return said
+    longer = f"{said}, mostly `{culprit.name}`"
+    return longer if len(longer.split()) <= _MOST_WORDS else said
+
+
+def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | None) -> Iterator[str]:
+    """What a reader would ask next: why not the longest cause, what the first advice is about, what comes then."""
+    longest = account.rows[0]
+    if limit is not longest:
+        yield (
+            f"{cause_words(longest.cause)} takes more, {_percent(longest, account):.1f} %, but no change found here"
+            " shortens that as much"
+        )
+    elif changed is not None and changed is not limit:
+        yield (
+            f"no change found here shortens that much; the next that can be shortened is {cause_words(changed.cause)},"
+            f" {_percent(changed, account):.1f} %"
+        )
+    if limit is longest and (near := _close_second(account, limit)):
+        yield f"{cause_words(near.cause)} is as long within the noise, {_percent(near, account):.1f} %"
+    if limit is longest and (rival := _rival(account)):
+        gain = 100.0 * (limit.gain_ps or 0) / account.step_ps
+        shorter = "no shorter" if gain < _LEAST_SHOWN else f"only {gain:.1f} % shorter"
+        yield f"without it a step would be {shorter}, as {cause_words(rival.cause)} then takes most of that time"
+
+
+_LEAST_SHOWN = 0.05  # percent: what rounds to 0.0
+
+
+def _close_second(account: StepAccount, limit: AccountRow) -> AccountRow | None:
+    """The other cause of another verdict that takes as long as the limit, within how far the replay is off and steps
+    differ."""
+    names = account.noise_percent
+    others = [row for row in account.rows if _verdict_of(row, account) != _verdict_of(limit, account)]
+    for row in others:
+        noise = max(account.replay_error_percent or 0.0, names.get(row.cause, 0.0), names.get(limit.cause, 0.0))
+        if abs(_percent(row, account) - _percent(limit, account)) <= noise:
+            return row
+    return None
+
+
+def _rival(account: StepAccount) -> Rival | None:
     """Another limit that takes over at least half of the longest cause's time once that is removed, so that removing it
     gains less than the other half."""
-    row = first.longest
-    if row is not account.rows[0] or row.gain_ps is None or 2 * row.gain_ps >= row.ps:
+    row = account.rows[0]
+    if row.gain_ps is None or 2 * row.gain_ps >= row.ps:
         return None
-    return next(
-        (
-            rival
-            for rival in account.rivals
-            if _verdict_of(rival.cause, account) != first.verdict and 2 * (rival.then_ps - rival.now_ps) >= row.ps
-        ),
-        None,
-    )
-
-
-def _gain_text(limit: _Limit, account: StepAccount) -> str:
-    percent = f"{100.0 * (limit.longest.gain_ps or 0) / account.step_ps:.1f}"
-    return "no shorter" if percent == "0.0" else f"only {percent} % shorter"
-
-
-def _limit_sentence(limit: _Limit, account: StepAccount) -> str:
-    """The sentence of its longest cause."""
-    row, ps = max(limit.parts, key=lambda part: part[1])
-    if limit.verdict == INPUT and row.cause == "copy":
-        return f"{100.0 * ps / account.step_ps:.1f} % of {account.each_step} is copies to the device"
-    return cause_sentence(account, row)
-
-
-def _limits(account: StepAccount) -> Iterator[_Limit]:
-    parts: dict[str, list[tuple[AccountRow, int]]] = {COMPUTE: []}
-    for row in account.rows:
-        for verdict, ps in _verdicts_of(row, account):
-            parts.setdefault(verdict, []).append((row, ps))
-    for verdict, own in parts.items():
-        if own:
-            share = 100.0 * sum(ps for _, ps in own) / account.step_ps
-            yield _Limit(verdict, own, share, _noise_percent(account, [row.cause for row, _ in own]))
-
-
-def _verdicts_of(row: AccountRow, account: StepAccount) -> Iterator[tuple[str, int]]:
-    """The limits that a cause belongs to, each with its part of the time: copies to a device bring the input."""
-    if row.cause == "copy" and account.to_devices_ps:
-        yield INPUT, account.to_devices_ps
-        yield COMPUTE, row.ps - account.to_devices_ps
-    else:
-        yield _verdict_of(row.cause, account), row.ps
-
-
-def _verdict_of(cause: str, account: StepAccount) -> str:
-    return COMPUTE if cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[cause]
-
-
-def _noise_percent(account: StepAccount, causes: Sequence[str]) -> float:
-    """How far the share of some causes may be off, in percent of the step: as far as the replay is, and as far as steps
-    differ."""
-    return max([account.replay_error_percent or 0.0, *(account.noise_percent.get(cause, 0.0) for cause in causes)])
-
-
-def _close_second(limits: Sequence[_Limit]) -> _Limit | None:
-    """Another limit that would decide if the first one's share, or its own, were off by its noise; None if the verdict
-    would be the same."""
-    first, others = limits[0], limits[1:]
-    lowered = replace(first, percent=first.percent - first.noise)
-    near = [
-        other
-        for other in others
-        if other.rank < lowered.rank or replace(other, percent=other.percent + other.noise).rank < first.rank
-    ]
-    return max(near, key=lambda limit: limit.percent, default=None)
-
-
-def _label(limit: _Limit) -> str:
-    name = limit.verdict.replace("_", "-")
-    if limit.verdict != INPUT:
-        return name
-    return f"{'highly' if limit.threshold == HIGHLY_INPUT_BOUND else 'moderately'} {name}"
-
-
-def _describe_whole_share(limit: _Limit, account: StepAccount) -> str:
-    """The share of all its causes, and which these are, if the longest is not nearly all of it."""
-    parts = sorted(limit.parts, key=lambda part: -part[1])
-    if limit.percent - 100.0 * parts[0][1] / account.step_ps < _WORTH_SAYING:
-        return ""
-    *most, last = [_part_words(limit, row) for row, ps in parts if 100.0 * ps / account.step_ps >= _WORTH_SAYING]
-    causes = f"{', '.join(most)} and {last}" if most else last
-    return f" ({limit.percent:.1f} % of {account.each_step}, {causes})"
-
-
-def _part_words(limit: _Limit, row: AccountRow) -> str:
-    return "copies to the device" if limit.verdict == INPUT and row.cause == "copy" else cause_words(row.cause)
-
-
-def _describe_longer_cause(first: _Limit, account: StepAccount) -> str:
-    """The longest cause of all, if it is another one."""
-    longest = account.rows[0]
-    if any(row is longest for row, _ in first.parts):
-        return ""
-    return f"; {_share(longest, account)} is {cause_words(longest.cause)}"
-
-
-def _share(row: AccountRow, account: StepAccount) -> str:
-    return f"{100.0 * row.ps / account.step_ps:.1f} %"
+    grown = (rival for rival in account.rivals if VERDICT_OF_CAUSE[rival.cause] != VERDICT_OF_CAUSE[row.cause])
+    return next((rival for rival in grown if 2 * (rival.then_ps - rival.now_ps) >= row.ps), None)

@@ -51,8 +51,6 @@ class Context:
         hosts: the facts of every host.
         shares: percent of the step time by category, as in the overview.
         step_ms: mean step time; 0 if there are no steps.
-        verdict: what bounds the run if no rule finds a cause; `verdict_text` is its sentence.
-        share_verdict: the verdict by the shares alone; empty if it is the same.
         has_device: an accelerator took part.
         top_ops: the overview's list.
         python_recorded: some host recorded Python function calls.
@@ -65,13 +63,10 @@ class Context:
     hosts: Sequence[HostFacts]
     shares: Mapping[str, float]
     step_ms: float
-    verdict: str
-    verdict_text: str
     has_device: bool
     framework: str
     between_percent: float | None
     top_ops: Sequence[Mapping[str, Any]] = ()
-    share_verdict: str = ""
     python_recorded: bool = False
     device_type: str = ""
     profiling: ProfilingCost | None = None
@@ -114,7 +109,7 @@ class Context:
     @property
     def account(self) -> StepAccount | None:
         """The account of the host that sets the pace."""
-        return self.pace.account if self.pace else None
+        return account_shown([host.account for host in self.hosts])
 
     @property
     def is_disturbed(self) -> bool:

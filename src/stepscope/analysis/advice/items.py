@@ -81,7 +81,7 @@ class Advice:
         actions: what to do, most effective first.
         tool: the tool that shows the details.
         confidence: 0 to 1, how sure the rule is of the class.
-        step_time_ms: time from step to step now, without recording cost where that is known.
+        step_time_ms: the step now, as the account has it.
         predicted_step_time_ms: the same without the cause; None if nothing can be foretold.
         least_step_time_ms, most_step_time_ms: its range; None to estimate it.
         part_ms: time per step that the advice is about, which ranks it if no gain is known.

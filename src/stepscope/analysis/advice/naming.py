@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import AccountRow
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.account.shown import cause_sentence, describe_culprit
+from stepscope.analysis.account.shown import cause_sentence, cause_words, describe_culprit
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.facts.device_facts import Share
@@ -36,7 +36,10 @@ def name_culprit(
         return replace(advice, actions=(*advice.actions, *_recording_action(context, advice, None, parts)))
     is_most, of_account = row.culprit.ps >= _MOST_OF * row.ps, row in facts.account.rows
     if is_most and (share or of_account):
-        sentence = cause_sentence(facts.account, row, 0.0 if of_account else context.period_ms * 1e9)
+        percent = 100.0 * row.culprit.ps / (context.period_ms * 1e9)
+        counted = f"{percent:.1f} % of {facts.account.each_step} is {cause_words(row.cause)}: "
+        counted += describe_culprit(row.culprit)
+        sentence = cause_sentence(facts.account, row) if of_account else counted
         evidence = _join("; ", sentence, advice.evidence)
     else:
         part = "most of it is" if is_most else "the largest part is"

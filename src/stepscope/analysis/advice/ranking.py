@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from stepscope.analysis.account.account import AccountRow
-from stepscope.analysis.advice.context import Context
+from stepscope.analysis.account.account import StepAccount
+from stepscope.analysis.account.selection import causes_of_class
+from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change, share_sentence
+from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.first_calls import FirstCalls
+from stepscope.analysis.steps.verdict import UNKNOWN, Verdict, judge_first_calls
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
@@ -23,16 +27,20 @@ Candidate = tuple[Rule, Advice]
 
 @dataclass(frozen=True)
 class Advised:
-    """Advice, largest predicted gain first, and warnings about rules that failed."""
+    """Advice, largest predicted gain first, warnings about rules that failed, and the verdict: the first item said as
+    a state."""
 
     items: tuple[Advice, ...]
     warnings: tuple[str, ...]
+    verdict: Verdict
 
 
 def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     """All advice that applies.  A rule that raises is named in a warning; the others still run."""
     if context.first_calls is not None:
-        return Advised((_advise_later_capture(context, context.first_calls),), ())
+        first = context.first_calls
+        verdict = judge_first_calls(first.percent, context.has_steps, not first.later_calls)
+        return Advised((_advise_later_capture(context, first),), (), verdict)
     chosen, warnings = (tuple(rules), ()) if rules is not None else all_rules()
     candidates: list[Candidate] = []
     failed = []
@@ -46,12 +54,52 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
             candidates.append((rule, advice))
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
-    if all(_is_doubtful(context, advice) for advice in kept) and context.verdict != "unknown":
-        kept = [_advise_nothing(context, kept)]
+    doubtful = all(_is_doubtful(context, advice) for advice in kept)
+    verdict, account = _judge(context, None if doubtful else kept[0]), context.account
+    if doubtful and account is not None:
+        kept = [_advise_nothing(context, account, verdict, kept)]
+    elif kept and account is not None:
+        kept[0] = _say_share(kept[0], account)
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
     if context.is_disturbed:
         kept = [replace(advice, confidence=min(advice.confidence, _DISTURBED_CONFIDENCE)) for advice in kept]
-    return Advised(tuple(kept), (*warnings, *failed, *_contention(context)))
+    if account is not None:
+        kept = [_scale_to_step(advice, account.step_ps / MS) for advice in kept]
+    return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
+
+
+def _judge(context: Context, first: Advice | None) -> Verdict:
+    if context.account is None:
+        return UNKNOWN
+    change = None if first is None else FirstChange(causes_of_class(first.kind), first.gain_percent)
+    return judge_account(context.account, change)
+
+
+def _say_share(first: Advice, account: StepAccount) -> Advice:
+    """The first advice with the share that the account gives the cause which it is about."""
+    row = row_of_change(account, causes_of_class(first.kind))
+    if row is None:
+        return first
+    sentence = share_sentence(account, row)
+    share, words = sentence.split(" ", 1)
+    counted = re.compile(rf"^[\d.]+ {re.escape(words)}\b")  # the same, as a rule counted it
+    found = counted.sub(f"{share} {words}", first.evidence)
+    return replace(first, evidence=found if counted.match(first.evidence) else f"{sentence}; {found}")
+
+
+def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
+    """The advice with the step time that the account shows: a prediction is a ratio."""
+    if not advice.step_time_ms or advice.step_time_ms == step_ms:
+        return advice
+    times = (advice.predicted_step_time_ms, advice.least_step_time_ms, advice.most_step_time_ms)
+    then, least, most = (None if each is None else round(each * step_ms / advice.step_time_ms, 6) for each in times)
+    return replace(
+        advice,
+        step_time_ms=round(step_ms, 6),
+        predicted_step_time_ms=then,
+        least_step_time_ms=least,
+        most_step_time_ms=most,
+    )
 
 
 def _contention(context: Context) -> tuple[str, ...]:
@@ -113,23 +161,22 @@ def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
     return -_certain_ms(advice), -_gain_ms(advice), -advice.confidence, advice.id
 
 
-# What to do next if nothing stands out, by what bounds the run.
+# What to do next if nothing stands out, by the cause that takes most of the step.
 _NEXT = {
-    "input_bound": "watch the input: it is close to slowing the step down (stepscope input-pipeline)",
-    "launch_bound": "use larger batches, so that each launch computes more (stepscope idle)",
-    "communication_bound": "overlap communication with more computation, or use a faster network",
-    "compile_bound": "record later in the run, when everything is compiled",
-    "contention_bound": "give the job processors of its own (taskset, CPU limits of the container, fewer threads for"
-    " each process), or record on a quiet machine: the program itself did nothing in that time",
+    "input": "watch the input: it is close to slowing the step down (stepscope input-pipeline)",
+    "launch": "use larger batches, so that each launch computes more (stepscope idle)",
+    "communication": "overlap communication with more computation, or use a faster network",
+    "compile": "record later in the run, when everything is compiled",
+    "contention": "use fewer threads or a quieter machine (taskset, OMP_NUM_THREADS)",
 }
 MARK_STEPS = "put `with stepscope.step(i):` around the body of the training loop, and record five to ten steps"
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 
-def _suggest_next(context: Context, limit: str) -> str:
+def _suggest_next(context: Context, verdict: Verdict) -> str:
     """What to do next if a limit has no single cause."""
-    if limit != "host_bound":
-        return _NEXT.get(limit, _CHEAPER)
+    if verdict.cause in _NEXT or verdict.name == "compute_bound":
+        return _NEXT.get(verdict.cause or "", _CHEAPER)
     if not context.python_recorded:
         return f"to see what the host does in that time, {remedy(PYTHON_CALLS, context.framework)}"
     name = context.hottest_python
@@ -166,41 +213,59 @@ def _describe_later_calls(first: FirstCalls) -> str:
     return f"only {counted(first.later_calls, 'later call')} {'was' if first.later_calls == 1 else 'were'} recorded"
 
 
-def _advise_nothing(context: Context, doubtful: Sequence[Advice]) -> Advice:
-    """The item for a run in which nothing stands out: it names what bounds the run, and what may gain nothing."""
+# How sure it is that a run has nothing to change, if the recording shows all of it: with and without a limit.
+_SURE, _OPEN = 0.8, 0.5
+
+
+def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, doubtful: Sequence[Advice]) -> Advice:
+    """The item for a run in which nothing stands out: what limits the run, what may gain nothing, and what the
+    recording does not show, by which it is less sure."""
     top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
-    largest = f"; the largest op is {top['name']} ({top['self_percent']:.1f} % of all op time)" if top else ""
-    rows = (Row("op-stats", str(top["name"]), 0.0),) if top else ()
-    advised = Advice(
+    largest = (f"the largest op is {top['name']} ({top['self_percent']:.1f} % of all op time)",) if top else ()
+    is_busy, hidden = verdict.name == "compute_bound", _list_hidden(account, context.python_recorded)
+    visible = 1.0 - sum(hidden.values()) / 100.0
+    return Advice(
         id="none",
         kind="none",
-        title=_nothing_title(context),
-        evidence="; ".join((f"{context.verdict_text}{largest}", *map(_describe_doubtful, doubtful[:1]))),
+        title=_nothing_title(context, is_busy),
+        evidence="; ".join((*verdict.evidence, *largest, *map(_describe_doubtful, doubtful[:1]), *hidden)),
         predicted_speedup=None,
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
-            *(_suggest_next(context, limit) for limit in (context.verdict, context.share_verdict) if limit),
+            _suggest_next(context, verdict),
             *(advice.actions[0] for advice in doubtful[:1] if advice.actions),
         ),
         tool="op-stats",
-        confidence=0.8 if context.verdict == "compute_bound" else 0.5,
+        confidence=round(max((_SURE if is_busy else _OPEN) * visible, 0.0), 2),
         step_time_ms=round(context.period_ms, 3),
         reasoning="no removable part of the step exceeds its threshold",
-        rows=rows,
+        rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
+        culprit=next((row.culprit for row in account.rows), None),
     )
-    return replace(advised, culprit=next((row.culprit for row in _account_rows(context)), None))
+
+
+def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float]:
+    """What the recording does not show, a sentence each, with its share of the step in percent."""
+    found = {}
+    for row in account.rows:
+        if row.cause == "unknown":
+            why = "is unexplained"
+        elif row.cause == "python" and not python_recorded:
+            why = "is Python whose calls were not recorded"
+        else:
+            continue
+        share = 100.0 * row.ps / account.step_ps
+        if share >= LEAST_PERCENT:
+            found[f"{share:.1f} % of {account.each_step} {why}"] = share
+    return found
 
 
 def _describe_doubtful(advice: Advice) -> str:
     most = advice.speedup_range[1] if advice.speedup_range else 1.0
-    return f'"{advice.title}" could make steps up to {most:.2f} times as fast, or gain nothing: that is not certain'
+    return f'perhaps "{advice.title}" (up to {most:.2f}x)'
 
 
-def _nothing_title(context: Context) -> str:
+def _nothing_title(context: Context, is_busy: bool) -> str:
     if not context.has_steps:
         return "Record several steps: the capture shows none"
-    return "Nothing stands out" if context.verdict == "compute_bound" else "No single cause stands out"
-
-
-def _account_rows(context: Context) -> list[AccountRow]:
-    return context.account.rows if context.account else []
+    return "Nothing stands out" if is_busy else "No single cause stands out"

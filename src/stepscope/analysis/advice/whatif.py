@@ -16,7 +16,7 @@ from stepscope.analysis.account.every_step import CausesOfStep
 from stepscope.analysis.account.foretell import Foretold, foretell
 from stepscope.analysis.account.interventions import Intervention, Move, Overlap, Scale
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.selection import CAUSE_OF_CLASS, CAUSES, Selection, select_part, similar_names
+from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, Selection, select_part, similar_names
 from stepscope.analysis.account.shown import SENTENCE_OF
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import CLASSES, Advice
@@ -154,7 +154,7 @@ def what_if(
             f"the recorded steps cannot be replayed well enough to predict a change: {models[0].why_not}",
             hint="`stepscope overview` shows where the time goes all the same",
         )
-    without_cause = {change.part for change in changes} & set(CLASSES) - set(CAUSE_OF_CLASS)
+    without_cause = {change.part for change in changes} & set(CLASSES) - set(CAUSES_OF_CLASS)
     ops = {kind: ops_of_class(kind) for kind in without_cause}
     found = [(model, _select(model, changes, ops)) for model in carrying]
     joint, why_alone = join_models(carrying) if len(carrying) > 1 else (None, "")

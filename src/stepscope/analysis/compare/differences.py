@@ -20,7 +20,6 @@ _STATUS = Field(
     "status",
     "text",
     "`both`, `added` if only the session after has it, `removed` if only the session before has it",
-    "str",
     role=Role.TERM,
 )
 _VERDICT = Field(
@@ -29,7 +28,6 @@ _VERDICT = Field(
     "`better` or `worse`; `within_noise` if the difference is no larger than its uncertainty; `negligible` if it is at "
     f"most {100 * NEGLIGIBLE_SHARE:g} % of the total before; `unknown` if a total changed while the step time stayed "
     "within its noise",
-    "str",
     role=Role.TERM,
 )
 _UNCERTAINTY = (
@@ -218,12 +216,6 @@ def percent_of(change: float, whole: float) -> float | None:
 def amount(value: Cell) -> float:
     """A figure as a summand; unknown counts as 0."""
     return float(value) if isinstance(value, int | float) else 0.0
-
-
-def mean_of(values: Iterable[float]) -> float:
-    """The mean; 0 without values."""
-    listed = list(values)
-    return math.fsum(listed) / len(listed) if listed else 0.0
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from stepscope.analysis.compare.sides import Side
 from stepscope.report import Cell, Field, Role, Rows
 
 FIELDS: tuple[Field, ...] = (
-    Field("class", "text", "the class of an advice on the session before", "str", role=Role.TERM),
-    Field("title", "text", "what it said to do", "str", role=Role.TEXT),
+    Field("class", "text", "the class of an advice on the session before", role=Role.TERM),
+    Field("title", "text", "what it said to do", role=Role.TEXT),
     Field("predicted_speedup", "ratio", "the gain that it predicted; unknown if it named none"),
     Field("predicted_speedup_least", "ratio", "the lower end of the predicted range"),
     Field("predicted_speedup_most", "ratio", "the upper end of the predicted range"),

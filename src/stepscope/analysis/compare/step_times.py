@@ -9,13 +9,7 @@ import numpy as np
 
 from stepscope.analysis.account.causes import MEANING
 from stepscope.analysis.account.shown import account_rows
-from stepscope.analysis.compare.differences import (
-    DifferenceTable,
-    amount,
-    change_cells,
-    find_differences,
-    make_table,
-)
+from stepscope.analysis.compare.differences import DifferenceTable, amount, change_cells, find_differences, make_table
 from stepscope.analysis.compare.sides import Side
 from stepscope.analysis.compare.welch import sample_of
 from stepscope.report import Comparable, Field, Role
@@ -56,7 +50,6 @@ _BREAKDOWN = Comparable(
             "cause",
             "text",
             "what the step waits for; the differences add up to that of the median steps",
-            "str",
             role=Role.TERM,
         ),
     ),
@@ -64,13 +57,13 @@ _BREAKDOWN = Comparable(
     rows=_causes,
     samples="samples",
     is_ordered=True,
-    carried=(Field("meaning", "text", "when a moment has that cause", "str", role=Role.MEANING),),
+    carried=(Field("meaning", "text", "when a moment has that cause", role=Role.MEANING),),
     empty=_NO_STEPS,
 )
 _SPREAD = Comparable(
     id="spread",
     title="Times from step to step",
-    keys=(Field("step_time", "text", "which of the times from step to step", "str", role=Role.LABEL),),
+    keys=(Field("step_time", "text", "which of the times from step to step", role=Role.LABEL),),
     measure=Field("ms", "ms", "the time"),
     is_neutral=True,
     is_ordered=True,

@@ -28,21 +28,15 @@ from stepscope.report import Cell, Field, Part, Prose, Report, Role, Rows, Secti
 from stepscope.report.findings import Case, Finding, Level
 
 FIELDS: tuple[Field, ...] = (
-    Field("figure", "text", "the figure, as the budget names it", "str", role=Role.LABEL),
-    Field(
-        "state",
-        "text",
-        "; ".join(f"`{name}`: {meaning}" for name, meaning in STATES.items()),
-        "str",
-        role=Role.TERM,
-    ),
+    Field("figure", "text", "the figure, as the budget names it", role=Role.LABEL),
+    Field("state", "text", "; ".join(f"`{name}`: {meaning}" for name, meaning in STATES.items()), role=Role.TERM),
     Field("before", "by unit", "mean of the figure over the sessions before"),
     Field("after", "by unit", "mean of the figure over the sessions after"),
     Field("limit", "by unit", "the largest value allowed, or the smallest if `is_least`"),
     Field("noise", "by unit", "half of the 95 % interval; empty where the limit is kept and where it is unknown"),
-    Field("unit", "text", "the unit of these four", "str", role=Role.TYPE),
+    Field("unit", "text", "the unit of these four", role=Role.TYPE),
     Field("is_least", "", "whether the limit is a lower one", "bool", label="Lower limit"),
-    Field("reason", "text", "the check in a sentence", "str", role=Role.TEXT),
+    Field("reason", "text", "the check in a sentence", role=Role.TEXT),
 )
 _ON_SCREEN = ("figure", "state", "before", "after", "limit", "noise", "unit")  # the verdict has the reasons
 _LEVELS: dict[str, Level] = {BROKEN: "error", UNKNOWN: "error", WITHIN_NOISE: "warning"}

@@ -22,11 +22,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.account.account import StepAccount, account_without_culprits
-from stepscope.analysis.account.every_step import accounted_steps
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.every_step import accounted_steps, every_step
 from stepscope.analysis.account.shown import CAUSE_FIELDS, account_shown, cause_cells
 from stepscope.analysis.account.verdict import input_percent, judge_account
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
-from stepscope.analysis.input.input_waits import CoreWait, core_waits
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
 from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.input.worker_processes import FIELDS as WORKER_FIELDS
@@ -40,6 +40,8 @@ from stepscope.analysis.input.worker_processes import (
     worker_rows,
     workers_of,
 )
+from stepscope.analysis.steps.device_steps import device_name
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.session_steps import (
     STEP_TIME_FIELDS,
     Aligned,
@@ -53,21 +55,28 @@ from stepscope.analysis.steps.session_steps import (
     usual_of,
 )
 from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, UNKNOWN
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
+from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
+    Lines,
     Part,
-    Prose,
     Report,
     Role,
-    Rows,
-    Section,
+    Row,
+    Table,
+    as_figures,
+    as_prose,
+    as_table,
     fields_named,
+    make_rows,
+    not_in_json,
     percent,
     round_ms,
 )
@@ -75,23 +84,61 @@ from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import InputTrait
 
+# ---- How long each device waits for input in each step ---------------------------------------------------------------
+
+
+_TAKES_INPUT = (EventKind.COPY_HOST_TO_DEVICE, EventKind.INFEED)
+
+
+@dataclass(frozen=True)
+class CoreWait:
+    """One device, or the host if there is none, and its waiting time in ps in each step of the host."""
+
+    core: str
+    per_step_ps: list[int]
+
+
+def core_waits(trace: HostTrace) -> list[CoreWait]:
+    """The waiting time of every device that computed; of the host if none did.
+
+    A device waits for input while the step waits for its next batch or data is copied to the device, and the device
+    does nothing else.
+    """
+    work = np.flatnonzero(is_device_work(trace))
+    kind, plane = trace.events.kind[work], trace.lines.plane[trace.events.line[work]]
+    computing = np.bincount(plane[is_any_kind(kind, COMPUTING)])
+    if not computing.any():
+        account = every_step(trace)
+        return [CoreWait("host", account.causes_ps()[:, Cause.INPUT].tolist() if account else [])]
+    steps = steps_of(trace)
+    waits = events_of_kind(trace, EventKind.INPUT_WAIT)
+    waiting = spans_of(trace, waits[is_thread_event(trace)[waits] & (steps.label[waits] >= 0)])
+    takes = is_any_kind(kind, _TAKES_INPUT)
+    found = []
+    for row in np.flatnonzero(computing).tolist():
+        here = plane == row
+        busy = spans_of(trace, work[here & ~takes])
+        either = waiting | spans_of(trace, work[here])
+        waited = either.overlap_ps(steps.start_ps, steps.until_ps) - busy.overlap_ps(steps.start_ps, steps.until_ps)
+        found.append(CoreWait(device_name(trace, row), waited.tolist()))
+    return found
+
+
 SUMMARY_FIELDS: tuple[Field, ...] = (
     Field(
         "verdict", "text",
-        "input_bound from 5 % of the median step; otherwise what limits the run",
-        "str", role=Role.TERM,
+        "input_bound from 5 % of the median step; otherwise what limits the run", role=Role.TERM,
     ),
     Field(
         "level", "text",
-        "highly from 20 %, moderately from 5 %, otherwise not; unknown without steps",
-        "str", role=Role.TERM,
+        "highly from 20 %, moderately from 5 %, otherwise not; unknown without steps", role=Role.TERM,
     ),
     Field(
         "input_percent", "percent",
         "share of the median step that its account puts down to input and to copies to a device",
     ),
     Field("input_time_ms", "ms", "work of all input ops on all hosts over the whole capture, overlapped or not"),
-    Field("largest", "text", "the category with the most input work", "str", role=Role.TERM),
+    Field("largest", "text", "the category with the most input work", role=Role.TERM),
 )  # fmt: skip
 WAITING_FIELDS: tuple[Field, ...] = (
     Field("mean", "ms", "time that a device waits for input in a step, mean over steps and devices"),
@@ -102,7 +149,7 @@ WAITING_FIELDS: tuple[Field, ...] = (
 )
 STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
-    Field("name", "text", "the name of the step", "str", role=Role.NAME),
+    Field("name", "text", "the name of the step", role=Role.NAME),
     Field("duration_ms", "ms", "its duration on its slowest host"),
     Field("fetch_ms", "ms", "time in calls that wait for a batch, on the slowest host; see the loaders"),
     Field(
@@ -112,7 +159,7 @@ STEP_FIELDS: tuple[Field, ...] = (
     ),
     Field("waiting_min_ms", "ms", "the same for the device that waits least"),
     Field("waiting_max_ms", "ms", "the same for the device that waits most"),
-    Field("waiting_most", "text", "the device that waits most, with its host", "str", role=Role.PLACE),
+    Field("waiting_most", "text", "the device that waits most, with its host", role=Role.PLACE),
     *CAUSE_FIELDS,
     Field(
         "complete",
@@ -133,16 +180,17 @@ _STEP_PARTS = (
     Part("Device side: what each step waits for", ("step", *(field.name for field in CAUSE_FIELDS), "complete")),
 )
 HOST_FIELDS: tuple[Field, ...] = (
-    Field("category", "text", "the kind of input work", "str", role=Role.TERM),
+    Field("category", "text", "the kind of input work", role=Role.TERM),
     Field("time_ms", "ms", "work of the ops of this category on all hosts; see work_ms"),
     Field("percent", "percent", "share of the work of all input ops"),
-    Field("meaning", "text", "what belongs to the category", "str", role=Role.MEANING),
+    Field("meaning", "text", "what belongs to the category", role=Role.MEANING),
 )
 LOADER_FIELDS: tuple[Field, ...] = (
     Field(
         "loader", "text",
         "the call in which the loop waits for its next batch; loaders below 1 % of the first are left out",
-        "str", role=Role.LABEL,),
+        role=Role.LABEL,
+    ),
     Field("calls", "count", "calls on all hosts; the last one of an epoch may return no batch", "int"),
     Field("total_ms", "ms", "time in these calls"),
     Field("avg_ms", "ms", "time per call"),
@@ -157,17 +205,13 @@ LOADER_FIELDS: tuple[Field, ...] = (
         "recorded while the loader started",
         "int",
     ),
-    Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", "str", role=Role.TYPE),
+    Field("pinning", "text", "where batches are copied to pinned memory, if that was recorded", role=Role.TYPE),
     Field("pins", "count", "copies to pinned memory there", "int"),
     Field("pin_ms", "ms", "time of these copies"),
 )  # fmt: skip
 COPY_FIELDS: tuple[Field, ...] = (
     Field(
-        "memory",
-        "text",
-        "the source memory on the host, pinned or pageable; unknown if not recorded",
-        "str",
-        role=Role.PLACE,
+        "memory", "text", "the source memory on the host, pinned or pageable; unknown if not recorded", role=Role.PLACE
     ),
     Field("count", "count", "copies to all devices during the capture", "int"),
     Field("bytes", "bytes", "size of all copies; unknown if a copy does not record its size", "int"),
@@ -181,15 +225,14 @@ COPY_FIELDS: tuple[Field, ...] = (
 OP_FIELDS: tuple[Field, ...] = (
     Field(
         "op", "text",
-        "the input op; for tf.data iterators the long name without the numbers of opened inputs",
-        "str", role=Role.NAME,
+        "the input op; for tf.data iterators the long name without the numbers of opened inputs", role=Role.NAME,
     ),
     Field("count", "count", "runs during the capture", "int"),
     Field("total_ms", "ms", "total duration of its runs"),
     Field("total_percent", "percent", "`total_ms` as a share of the self time of all input ops; may exceed 100"),
     Field("self_ms", "ms", "duration without ops nested in it on the same thread"),
     Field("self_percent", "percent", "`self_ms` as a share of the self time of all input ops"),
-    Field("category", "text", "its kind of input work; see the breakdown", "str", role=Role.TERM),
+    Field("category", "text", "its kind of input work; see the breakdown", role=Role.TERM),
     Field(
         "work_ms", "ms",
         "duration without waiting for other input ops on any thread; the breakdown sums these, so that no wait counts "
@@ -230,73 +273,13 @@ class Partial:
     workers: WorkersOfHost
 
 
-@dataclass(frozen=True, kw_only=True)
-class InputPipelineReport(Report):
-    """The input pipeline of a session; the FIELDS tables of this module explain its parts."""
-
-    TOOL: ClassVar[str] = "input-pipeline"
-    SCHEMA_VERSION: ClassVar[int] = 2
-
-    figures: dict[str, Cell]
-    summary: tuple[str, ...]
-    steps_source: str
-    step_time_ms: dict[str, Cell]
-    waiting_ms: dict[str, Cell]
-    steps: tuple[dict[str, Cell], ...]
-    host_breakdown_ms: dict[str, float]
-    loaders: tuple[dict[str, Cell], ...]
-    queue: dict[str, Cell]
-    queue_summary: str
-    workers: tuple[dict[str, Cell], ...]
-    copies: tuple[dict[str, Cell], ...]
-    rows: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            **self.figures,
-            "summary": list(self.summary),
-            "steps_source": self.steps_source,
-            "step_time_ms": self.step_time_ms,
-            "waiting_ms": self.waiting_ms,
-            "host_breakdown_ms": self.host_breakdown_ms,
-            "loaders": list(self.loaders),
-            "queue": self.queue,
-            "workers": list(self.workers),
-            "copies": list(self.copies),
-            "rows": list(self.rows),
-            "steps": list(self.steps),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Summary, device side, host side, copies between them."""
-        return [
-            Prose("summary", "Summary", self.summary),
-            Figures("input", "Input", SUMMARY_FIELDS, self.figures),
-            Figures("step_time", "Device side: step time", STEP_TIME_FIELDS, self.step_time_ms),
-            Figures("waiting", "Device side: waiting for input", WAITING_FIELDS, self.waiting_ms),
-            Rows("steps", "Device side: waiting in each step", STEP_FIELDS, self.steps, "no steps", _STEP_PARTS),
-            Rows(
-                "host_breakdown",
-                "Host side: where the input's time goes",
-                HOST_FIELDS,
-                self._host_rows(),
-                empty="no input ops",
-            ),
-            Rows("loaders", "Host side: loaders", LOADER_FIELDS, self.loaders, empty="no calls that wait for a batch"),
-            Figures("queue", "Host side: the queue of the worker processes", QUEUE_FIELDS, self.queue),
-            Rows("workers", "Host side: worker processes", WORKER_FIELDS, self.workers, empty=_NO_WORKERS),
-            Rows("copies", "Copies to the devices", COPY_FIELDS, self.copies, empty="nothing was copied to a device"),
-            Rows("rows", "Host side: input ops", OP_FIELDS, self.rows, empty=_EMPTY),
-        ]
-
-    def _host_rows(self) -> tuple[dict[str, Cell], ...]:
-        whole = sum(self.host_breakdown_ms.values())
-        return tuple(
-            {"category": key, "time_ms": time, "percent": percent(time, whole), "meaning": MEANING[key]}
-            for key, time in self.host_breakdown_ms.items()
-            if self.rows
-        )
+def _host_rows(report: InputPipelineReport) -> Table:
+    breakdown = report.host_breakdown_ms if report.rows else {}
+    whole = sum(breakdown.values())
+    return tuple(
+        {"category": key, "time_ms": time, "percent": percent(time, whole), "meaning": MEANING[key]}
+        for key, time in breakdown.items()
+    )
 
 
 _NO_WORKERS = (
@@ -307,6 +290,35 @@ _EMPTY = (
     "no input ops in the capture: the data is in memory, or the host was not recorded; record with "
     "ProfilerOptions(host_tracer_level=2); for PyTorch, record code that takes batches from a DataLoader"
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputPipelineReport(Report):
+    """The input pipeline of a session; the FIELDS tables of this module explain its parts."""
+
+    TOOL: ClassVar[str] = "input-pipeline"
+    SCHEMA_VERSION: ClassVar[int] = 2
+
+    summary: Lines = as_prose("Summary")
+    figures: Row = as_figures("Input", SUMMARY_FIELDS, id="input")
+    steps_source: str
+    step_time_ms: Row = as_figures("Device side: step time", STEP_TIME_FIELDS, id="step_time")
+    waiting_ms: Row = as_figures("Device side: waiting for input", WAITING_FIELDS, id="waiting")
+    steps: Table = as_table("Device side: waiting in each step", STEP_FIELDS, "no steps", _STEP_PARTS)
+    host_breakdown_ms: dict[str, float] = as_table(
+        "Host side: where the input's time goes", HOST_FIELDS, "no input ops", id="host_breakdown", rows=_host_rows
+    )
+    loaders: Table = as_table("Host side: loaders", LOADER_FIELDS, "no calls that wait for a batch")
+    queue: Row = as_figures("Host side: the queue of the worker processes", QUEUE_FIELDS)
+    workers: Table = as_table("Host side: worker processes", WORKER_FIELDS, _NO_WORKERS)
+    copies: Table = as_table("Copies to the devices", COPY_FIELDS, "nothing was copied to a device")
+    rows: Table = as_table("Host side: input ops", OP_FIELDS, _EMPTY)
+    queue_summary: str = not_in_json()
+
+    def body(self) -> dict[str, Any]:
+        """The tool's own part of the JSON object, with the figures beside the tables."""
+        values = super().body()
+        return {**values.pop("figures"), **values}
 
 
 COMPARABLES = (
@@ -320,9 +332,6 @@ COMPARABLES = (
         empty="neither side has input ops",
     ),
 )
-
-
-# -- one host ----------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -339,9 +348,6 @@ def partial(trace: HostTrace) -> Partial:
         copies=host_copies(trace),
         workers=workers_of(trace),
     )
-
-
-# -- all hosts ---------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> InputPipelineReport:
@@ -445,24 +451,17 @@ def _level(share: float) -> str:
     return "moderately" if share >= MODERATELY_INPUT_BOUND else "not"
 
 
-def _op_rows(ops: Sequence[InputOp]) -> tuple[dict[str, Cell], ...]:
+def _op_rows(ops: Sequence[InputOp]) -> Table:
     whole = sum(op.self_ps for op in ops)
-    return tuple(
-        {
-            "op": op.op,
-            "count": op.count,
-            "total_ms": round_ms(op.total_ps),
-            "total_percent": percent(op.total_ps, whole),
-            "self_ms": round_ms(op.self_ps),
-            "self_percent": percent(op.self_ps, whole),
-            "category": op.category,
-            "work_ms": round_ms(op.work_ps),
-        }
-        for op in ops
+    return make_rows(
+        OP_FIELDS,
+        ops,
+        total_percent=lambda op: percent(op.total_ps, whole),
+        self_percent=lambda op: percent(op.self_ps, whole),
     )
 
 
-def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> tuple[dict[str, Cell], ...]:
+def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> Table:
     whole = sum(row.duration_ps for host in taking for row in host.rows)
     stepping = {host.host for host in taking}
     loaders = (
@@ -470,36 +469,20 @@ def _loader_rows(partials: Sequence[Partial], taking: Sequence[StepsOfHost]) -> 
         for part in partials
         for loader in part.loaders
     )
-    return tuple(
-        {
-            "loader": loader.name,
-            "calls": loader.calls,
-            "total_ms": round_ms(loader.total_ps),
-            "avg_ms": round_ms(loader.total_ps / loader.calls),
-            "max_ms": round_ms(loader.max_ps),
-            "step_percent": percent(loader.in_steps_ps, whole),
-            "workers": loader.workers,
-            "pinning": loader.pinning or None,
-            "pins": loader.pins if loader.pinning else None,
-            "pin_ms": round_ms(loader.pin_ps) if loader.pinning else None,
-        }
-        for loader in add_loaders(loaders)
+    return make_rows(
+        LOADER_FIELDS,
+        list(add_loaders(loaders)),
+        loader=lambda loader: loader.name,
+        avg_ms=lambda loader: round_ms(loader.total_ps / loader.calls),
+        step_percent=lambda loader: percent(loader.in_steps_ps, whole),
+        pins=lambda loader: loader.pins if loader.pinning else None,
+        pin_ms=lambda loader: round_ms(loader.pin_ps) if loader.pinning else None,
     )
 
 
-def _copy_rows(partials: Sequence[Partial]) -> tuple[dict[str, Cell], ...]:
-    return tuple(
-        {
-            "memory": copy.memory or None,
-            "count": copy.count,
-            "bytes": copy.size,
-            "total_ms": round_ms(copy.total_ps),
-            "gigabytes_per_s": _gigabytes_per_s(copy),
-            "exposed_ms": round_ms(copy.exposed_ps),
-            "call_ms": round_ms(copy.call_ps),
-        }
-        for copy in add_copies(copy for part in partials for copy in part.copies)
-    )
+def _copy_rows(partials: Sequence[Partial]) -> Table:
+    copies = list(add_copies(copy for part in partials for copy in part.copies))
+    return make_rows(COPY_FIELDS, copies, bytes=lambda copy: copy.size, gigabytes_per_s=_gigabytes_per_s)
 
 
 def _gigabytes_per_s(copy: HostCopy) -> float | None:

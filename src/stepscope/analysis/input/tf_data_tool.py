@@ -47,7 +47,9 @@ from stepscope.report import (
     Row,
     Rows,
     Section,
+    Table,
     duration_text,
+    make_row,
     round_ms,
     round_us,
 )
@@ -56,11 +58,12 @@ from stepscope.vocabulary.tf_data import last_part, parent_name
 from stepscope.vocabulary.traits import OpTrait
 
 PIPELINE_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host that runs the pipeline", "str", role=Role.HOST),
+    Field("host", "text", "the host that runs the pipeline", role=Role.HOST),
     Field(
         "name", "text",
         "Host:n runs the program's tf.data code; Device:n fetches from it for one device (distribution strategies)",
-        "str", role=Role.NAME,),
+        role=Role.NAME,
+    ),
     Field("calls", "count", "requests for an element from the pipeline", "int"),
     Field("slow_calls", "count", "calls that took longer than 50 us", "int"),
     Field("min_us", "us", "shortest call"),
@@ -69,23 +72,16 @@ PIPELINE_FIELDS: tuple[Field, ...] = (
     Field("total_ms", "ms", "total time of all calls"),
     Field(
         "bottleneck", "text",
-        "the iterator that delays its slow calls most; unknown without slow calls",
-        "str", role=Role.NAME,
+        "the iterator that delays its slow calls most; unknown without slow calls", role=Role.NAME,
     ),
     Field("iterators", "count", "iterators over the dataset, one per epoch or `iter()`", "int"),
 )  # fmt: skip
 BOTTLENECK_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the most input-bound host", "str", role=Role.HOST),
-    Field("pipeline", "text", "its slowest pipeline", "str", role=Role.LABEL),
-    Field(
-        "iterator",
-        "text",
-        "type of the iterator with the longest self time on the critical path",
-        "str",
-        role=Role.NAME,
-    ),
-    Field("long_name", "text", "its long name: its readers, then the iterator itself", "str", role=Role.NAME),
-    Field("dataset_op", "text", "its dataset op; unknown in older TensorFlow", "str", role=Role.LABEL),
+    Field("host", "text", "the most input-bound host", role=Role.HOST),
+    Field("pipeline", "text", "its slowest pipeline", role=Role.LABEL),
+    Field("iterator", "text", "type of the iterator with the longest self time on the critical path", role=Role.NAME),
+    Field("long_name", "text", "its long name: its readers, then the iterator itself", role=Role.NAME),
+    Field("dataset_op", "text", "its dataset op; unknown in older TensorFlow", role=Role.LABEL),
     Field("self_us", "us", "its self time in the execution shown in the graph"),
     Field(
         "slow_self_percent",
@@ -93,10 +89,10 @@ BOTTLENECK_FIELDS: tuple[Field, ...] = (
         "its self time in the slow calls that count, as a share of that of all critical iterators",
     ),
     Field("execution_us", "us", "duration of the execution shown in the graph"),
-    Field("suggestion", "text", "what to change", "str", role=Role.TEXT),
+    Field("suggestion", "text", "what to change", role=Role.TEXT),
 )
 GRAPH_FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the iterator's type", "str", role=Role.NAME),
+    Field("name", "text", "the iterator's type", role=Role.NAME),
     Field(
         "start_ms",
         "ms",
@@ -110,18 +106,12 @@ GRAPH_FIELDS: tuple[Field, ...] = (
     Field("bottleneck", "", "yes for the bottleneck", "bool"),
 )
 EXECUTION_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host that runs the pipeline", "str", role=Role.HOST),
-    Field("pipeline", "text", "the pipeline's name", "str", role=Role.LABEL),
+    Field("host", "text", "the host that runs the pipeline", role=Role.HOST),
+    Field("pipeline", "text", "the pipeline's name", role=Role.LABEL),
     Field("rank", "number", "1 for the pipeline's slowest execution", "int", role=Role.ORDINAL),
     Field("start_ms", "ms", "its start, from the start of the host's session", role=Role.INSTANT),
     Field("duration_us", "us", "its duration"),
-    Field(
-        "bottleneck",
-        "text",
-        "the critical iterator with the longest self time in this execution",
-        "str",
-        role=Role.NAME,
-    ),
+    Field("bottleneck", "text", "the critical iterator with the longest self time in this execution", role=Role.NAME),
 )
 
 
@@ -237,7 +227,7 @@ COMPARABLES = (
     Comparable(
         id="tf_data_iterators",
         title="Iterators of the slow call",
-        keys=(Field("iterator", "text", "the iterator's type", "str", role=Role.NAME),),
+        keys=(Field("iterator", "text", "the iterator's type", role=Role.NAME),),
         measure=Field("self_us", "us", "self time of the iterator in the slow call that the graph shows"),
         rows=_iterator_rows,
         sentences=_compare_bottlenecks,
@@ -246,7 +236,7 @@ COMPARABLES = (
     Comparable(
         id="tf_data_pipelines",
         title="Input pipelines",
-        keys=(Field("pipeline", "text", "the pipeline's name", "str", role=Role.LABEL),),
+        keys=(Field("pipeline", "text", "the pipeline's name", role=Role.LABEL),),
         measure=Field("total_ms", "ms", "time of all calls of the pipeline, over all hosts"),
         rows=_pipeline_rows,
         count="calls",
@@ -254,9 +244,6 @@ COMPARABLES = (
         empty="neither side has a tf.data pipeline",
     ),
 )
-
-
-# -- one host ----------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -276,9 +263,6 @@ def _runs_python(trace: HostTrace) -> bool:
     """Whether a graph called a Python function during the capture."""
     ops = events_of_kind(trace, EventKind.OP)
     return bool(has_trait(trace, trace.events.type[ops], OpTrait.CALLS_PYTHON).any())
-
-
-# -- all hosts ---------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> TfDataReport:
@@ -327,7 +311,7 @@ def _find_bottleneck(
     return bottleneck, _graph_rows(shown, node.long_name)
 
 
-def _graph_rows(execution: Execution, bottleneck: str | None) -> tuple[dict[str, Cell], ...]:
+def _graph_rows(execution: Execution, bottleneck: str | None) -> Table:
     number = {node.long_name: at for at, node in enumerate(execution.nodes)}
     return tuple(
         {
@@ -348,33 +332,21 @@ def _graph_rows(execution: Execution, bottleneck: str | None) -> tuple[dict[str,
     )
 
 
-def _pipeline_row(host: str, pipeline: Pipeline) -> dict[str, Cell]:
-    return {
-        "host": host,
-        "name": pipeline.name,
-        "calls": pipeline.calls,
-        "slow_calls": pipeline.slow_calls,
-        "min_us": round_us(pipeline.min_ps),
-        "mean_us": round_us(pipeline.total_ps / pipeline.calls),
-        "max_us": round_us(pipeline.max_ps),
-        "total_ms": round_ms(pipeline.total_ps),
-        "bottleneck": last_part(pipeline.bottleneck) or None,
-        "iterators": pipeline.iterators,
-    }
+def _pipeline_row(host: str, pipeline: Pipeline) -> Row:
+    return make_row(
+        PIPELINE_FIELDS,
+        pipeline,
+        host=host,
+        mean_us=round_us(pipeline.total_ps / pipeline.calls),
+        bottleneck=last_part(pipeline.bottleneck) or None,
+    )
 
 
 def _execution_row(host: str, pipeline: Pipeline, execution: Execution) -> dict[str, Any]:
-    slow = execution.duration_ps > SLOW_PS
-    name = execution.nodes[execution.bottleneck].long_name if slow else None
-    return {
-        "host": host,
-        "pipeline": pipeline.name,
-        "rank": execution.rank,
-        "start_ms": round_ms(execution.start_ps),
-        "duration_us": round_us(execution.duration_ps),
-        "bottleneck": last_part(name) if name else None,
-        "graph": list(_graph_rows(execution, name)),
-    }
+    name = execution.nodes[execution.bottleneck].long_name if execution.duration_ps > SLOW_PS else None
+    last = last_part(name) if name else None
+    row = make_row(EXECUTION_FIELDS, execution, host=host, pipeline=pipeline.name, bottleneck=last)
+    return {**row, "graph": list(_graph_rows(execution, name))}
 
 
 def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] | None, n_hosts: int) -> Iterator[str]:

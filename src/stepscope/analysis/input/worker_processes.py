@@ -33,23 +33,22 @@ PREPARE = "prepare"
 _IDLE = 50.0  # percent: workers that are busy for less are ahead of the loop
 
 FIELDS: tuple[Field, ...] = (
-    Field("worker", "text", "the process, with its number", "str", role=Role.LABEL),
-    Field("host", "text", "the host that it runs on", "str", role=Role.HOST),
+    Field("worker", "text", "the process, with its number", role=Role.LABEL),
+    Field("host", "text", "the host that it runs on", role=Role.HOST),
     Field("batches", "count", "the batches or tasks that it prepared while it was recorded", "int"),
     Field("prepare_ms", "ms", "mean time to prepare one: from taking it up to handing it over"),
     Field("max_ms", "ms", "the longest of them"),
     Field("send_ms", "ms", "mean time to hand one over to the queue"),
     Field("busy_percent", "percent", "share of the time that it prepares or sends; the rest it waits for work"),
-    Field("function", "text", "the function that most of that time is in, by samples of the stack", "str", Role.NAME),
-    Field("place", "text", "file and line of the function", "str", role=Role.SOURCE),
+    Field("function", "text", "the function that most of that time is in, by samples of the stack", role=Role.NAME),
+    Field("place", "text", "file and line of the function", role=Role.SOURCE),
     Field("function_percent", "percent", "the function's share of the time to prepare"),
 )
 QUEUE_FIELDS: tuple[Field, ...] = (
     Field(
         "state", "text",
         "starved: the loop waits for its workers for 5 % of the time or more; ahead: it does not, and the workers wait "
-        "for work for half of the time; else balanced; unknown if no workers were recorded",
-        "str", role=Role.TERM,
+        "for work for half of the time; else balanced; unknown if no workers were recorded", role=Role.TERM,
     ),
     Field("workers", "count", "worker processes that were recorded", "int"),
     Field("prepare_ms", "ms", "mean time of a worker for a batch, sending included"),

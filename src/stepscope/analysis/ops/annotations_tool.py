@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,15 +27,26 @@ from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Report, Role, Rows, Section, fields_named, percent, round_ms
+from stepscope.report import (
+    Comparable,
+    Field,
+    Report,
+    Role,
+    Table,
+    as_table,
+    fields_named,
+    make_rows,
+    percent,
+    round_ms,
+)
 
 MOST_ROWS = 500  # kept per host, the longest
 _NUMBER = re.compile(r"#?\d+$")  # of a step, at the end of its mark
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host", "str", role=Role.HOST),
-    Field("name", "text", "the range, as the program named it; a step mark without its number", "str", role=Role.NAME),
-    Field("thread", "text", "the thread that ran it", "str", role=Role.PLACE),
+    Field("host", "text", "the host", role=Role.HOST),
+    Field("name", "text", "the range, as the program named it; a step mark without its number", role=Role.NAME),
+    Field("thread", "text", "the thread that ran it", role=Role.PLACE),
     Field("is_step", "yes or no", "whether these ranges mark the steps", "bool", label="Step"),
     Field("occurrences", "count", "how often it ran", "int"),
     Field("total_ms", "ms", "time from its starts to its ends"),
@@ -81,15 +92,7 @@ class AnnotationsReport(Report):
 
     TOOL: ClassVar[str] = "annotations"
 
-    rows: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"rows": list(self.rows)}
-
-    def sections(self) -> Sequence[Section]:
-        """One table."""
-        return [Rows("rows", "Ranges of the program", FIELDS, self.rows, _EMPTY)]
+    rows: Table = as_table("Ranges of the program", FIELDS, _EMPTY)
 
 
 COMPARABLES = (
@@ -186,22 +189,12 @@ def merge(partials: Sequence[Partial]) -> AnnotationsReport:
     ]
     ordered = sorted(((row, part) for part in partials for row in part.rows), key=lambda pair: -pair[0].total_ps)
     return AnnotationsReport(
-        **header([part.origin for part in partials], lost), rows=tuple(_cells(row, part) for row, part in ordered)
+        **header([part.origin for part in partials], lost),
+        rows=make_rows(
+            FIELDS,
+            [row for row, _ in ordered],
+            host=[part.origin.host for _, part in ordered],
+            avg_ms=lambda row: round_ms(row.total_ps / row.occurrences),
+            step_percent=[percent(row.in_steps_ps, part.steps_ps) for row, part in ordered],
+        ),
     )
-
-
-def _cells(row: RangeRow, part: Partial) -> dict[str, Cell]:
-    return {
-        "host": part.origin.host,
-        "name": row.name,
-        "thread": row.thread,
-        "is_step": row.is_step,
-        "occurrences": row.occurrences,
-        "total_ms": round_ms(row.total_ps),
-        "self_ms": round_ms(row.self_ps),
-        "avg_ms": round_ms(row.total_ps / row.occurrences),
-        "min_ms": round_ms(row.min_ps),
-        "max_ms": round_ms(row.max_ps),
-        "device_ms": round_ms(row.device_ps),
-        "step_percent": percent(row.in_steps_ps, part.steps_ps),
-    }

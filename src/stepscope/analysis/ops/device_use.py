@@ -16,14 +16,14 @@ from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Role, round_ms
+from stepscope.report import Field, Role, Row, make_row
 
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 _MOST_BLOCKS = 1e9  # on a multiprocessor; more is garbage
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host whose device it is", "str", role=Role.HOST),
-    Field("device", "text", "the device", "str", role=Role.PLACE),
+    Field("host", "text", "the host whose device it is", role=Role.HOST),
+    Field("device", "text", "the device", role=Role.PLACE),
     Field("window_ms", "ms", "time from the start of the first step to the end of the last"),
     Field("utilization_percent", "percent", "time with at least one kernel or collective; copies do not count"),
     Field(
@@ -103,17 +103,9 @@ def _weighted(values: F64, weights: I64) -> float | None:
     return float((values[known] * weights[known]).sum()) / total if total else None
 
 
-def row(host: str, use: DeviceUse) -> dict[str, Cell]:
+def row(host: str, use: DeviceUse) -> Row:
     """One device, keyed as in FIELDS."""
-
-    def share(value: float | None) -> float | None:
-        return None if value is None else round(100 * value, 4)
-
-    return {
-        "host": host,
-        "device": use.device,
-        "window_ms": round_ms(use.window_ps),
-        "utilization_percent": share(use.utilization),
-        "sm_efficiency_percent": share(use.sm_efficiency),
-        "occupancy_percent": share(use.occupancy),
-    }
+    shares = ("utilization", "sm_efficiency", "occupancy")
+    known = {f"{name}_percent": getattr(use, name) for name in shares}
+    percents = {name: None if share is None else round(100 * share, 4) for name, share in known.items()}
+    return make_row(FIELDS, use, host=host, **percents)

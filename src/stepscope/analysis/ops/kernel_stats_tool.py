@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.ops import device_use, launches
 from stepscope.analysis.ops.device_use import DeviceUse
-from stepscope.analysis.ops.launches import StreamLaunches, launches_of_streams
+from stepscope.analysis.ops.launches import STREAM_FIELDS, StreamLaunches, launches_of_streams
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, attribute, event_name_rows, shares
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of
@@ -27,14 +27,16 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
     Part,
     Report,
     Role,
     Row,
-    Rows,
-    Section,
+    Table,
+    add_records,
+    as_figures,
+    as_table,
     fields_named,
+    not_in_json,
     percent,
     round_us,
 )
@@ -47,19 +49,9 @@ _FIRST_TENSOR_CORES = 7  # NVIDIA's compute capability
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "rank by total time, longest first", "int", role=Role.ORDINAL),
+    Field("kernel", "text", "the kernel's name; shortened on screens, complete in files", role=Role.NAME),
     Field(
-        "kernel",
-        "text",
-        "the kernel's name; shortened on screens, complete in files",
-        "str",
-        role=Role.NAME,
-    ),
-    Field(
-        "op",
-        "text",
-        "the op that launched it; unknown if the trace does not link the kernel to an op",
-        "str",
-        role=Role.NAME,
+        "op", "text", "the op that launched it; unknown if the trace does not link the kernel to an op", role=Role.NAME
     ),
     Field("registers_per_thread", "count", "registers per thread of the kernel", "int", label="Registers"),
     Field("shared_memory_bytes", "bytes", "static and dynamic shared memory per block", "int", label="Shared"),
@@ -107,10 +99,12 @@ _PARTS = (
     ),
 )
 BY_KERNEL_FIELDS: tuple[Field, ...] = (
-    Field("kernel", "text", "the kernel's name; `others` for all kernels not listed", "str", role=Role.NAME),
+    Field("kernel", "text", "the kernel's name; `others` for those left out of a very long list", role=Role.NAME),
     Field("occurrences", "count", "its runs, for any op", "int", label="Count"),
     Field("total_us", "us", "its time on the devices"),
     Field("percent", "percent", "share of the time of all kernels"),
+    Field("op", "text", "the op that it runs longest for; unknown if not recorded", role=Role.NAME),
+    *fields_named(FIELDS, "avg_us", "min_us", "max_us", "uses_tensor_core"),
 )
 TENSOR_CORE_FIELDS: tuple[Field, ...] = (
     Field("uses_percent", "percent", "share of kernel time on tensor cores", label="On tensor cores"),
@@ -123,7 +117,6 @@ TENSOR_CORE_FIELDS: tuple[Field, ...] = (
         label="Eligible, not used",
     ),
 )
-TOP_KERNELS = 10
 
 
 @dataclass(frozen=True)
@@ -165,57 +158,25 @@ class Partial:
     uses: list[DeviceUse]
 
 
+def _shorten_name(row: Row) -> Row:
+    """The row with a kernel name that fits on a screen."""
+    return row | {"kernel": brief(str(row["kernel"]))}
+
+
 @dataclass(frozen=True, kw_only=True)
 class KernelStatsReport(Report):
     """Kernels and launches; the FIELDS tables of this module explain its parts."""
 
     TOOL: ClassVar[str] = "kernel-stats"
 
-    rows: tuple[dict[str, Cell], ...]
-    by_kernel: tuple[dict[str, Cell], ...]
-    tensor_cores: dict[str, Cell]
-    attribution: dict[str, Cell]
-    launches: dict[str, Cell]
-    streams: tuple[dict[str, Cell], ...]
-    devices: tuple[dict[str, Cell], ...]
-    empty: str
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "by_kernel": list(self.by_kernel),
-            "tensor_cores": self.tensor_cores,
-            "attribution": self.attribution,
-            "launches": self.launches,
-            "streams": list(self.streams),
-            "devices": list(self.devices),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Kernels by time, their launches, then figures over all kernels."""
-        return [
-            Rows("rows", "Kernels", FIELDS, self.rows, self.empty, _PARTS, _shorten_name),
-            Rows(
-                "by_kernel", "Kernels of all ops", BY_KERNEL_FIELDS, self.by_kernel, "no kernels", brief=_shorten_name
-            ),
-            Rows(
-                "devices",
-                "How well kernels fill their devices",
-                device_use.FIELDS,
-                self.devices,
-                "no steps with kernels",
-            ),
-            Figures("tensor_cores", "Tensor cores", TENSOR_CORE_FIELDS, self.tensor_cores),
-            Figures("launches", "Launches", launches.FIELDS, self.launches),
-            Rows("streams", "Launches by stream", launches.STREAM_FIELDS, self.streams, "no kernels"),
-            Figures("attribution", "How the ops of kernels are known", attribution.FIELDS, self.attribution),
-        ]
-
-
-def _shorten_name(row: Row) -> Row:
-    """The row with a kernel name that fits on a screen."""
-    return row | {"kernel": brief(str(row["kernel"]))}
+    rows: Table = as_table("Kernels", FIELDS, lambda report: report.empty, _PARTS, _shorten_name)
+    by_kernel: Table = as_table("Kernels of all ops", BY_KERNEL_FIELDS, "no kernels", brief=_shorten_name)
+    devices: Table = as_table("How well kernels fill their devices", device_use.FIELDS, "no steps with kernels")
+    tensor_cores: Row = as_figures("Tensor cores", TENSOR_CORE_FIELDS)
+    launches: Row = as_figures("Launches", launches.FIELDS)
+    streams: Table = as_table("Launches by stream", STREAM_FIELDS, "no kernels")
+    attribution: Row = as_figures("How the ops of kernels are known", attribution.FIELDS)
+    empty: str = not_in_json()
 
 
 COMPARABLES = (
@@ -229,9 +190,6 @@ COMPARABLES = (
         empty="neither side has kernels",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -295,12 +253,9 @@ def _may_use_tensor_cores(trace: HostTrace, events: I64) -> I64:
     return may[trace.lines.plane[trace.events.line[events]]]
 
 
-# -- all hosts -----------------------------------------------------------------------------------------------------
-
-
 def condense(partials: Sequence[Partial]) -> list[Partial]:
     """The partials with the kernels of all hosts in the first."""
-    rows = _sum_rows(partials).values()
+    rows = _sum_rows(partials)
     names = {name: at for at, name in enumerate(dict.fromkeys(name for name, _ in rows))}
     first, *others = partials
     summed = replace(first, names=[*names], rows=[replace(row, kernel=names[name]) for name, row in rows])
@@ -328,33 +283,20 @@ def merge(partials: Sequence[Partial]) -> KernelStatsReport:
 
 def _merge_rows(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
     """Merges equal rows of all hosts, longest first; returns them with their names."""
-    merged = _sum_rows(partials).values()
-    return sorted(merged, key=lambda item: (-item[1].total_ps, item[0], item[1].op or ""))
+    return sorted(_sum_rows(partials), key=lambda item: (-item[1].total_ps, item[0], item[1].op or ""))
 
 
-def _sum_rows(partials: Sequence[Partial]) -> dict[tuple[object, ...], tuple[str, KernelRow]]:
+def _sum_rows(partials: Sequence[Partial]) -> list[tuple[str, KernelRow]]:
     """Equal rows added up, with their names, in the order in which they first appear."""
-    merged: dict[tuple[object, ...], tuple[str, KernelRow]] = {}
-    for part in partials:
-        for row in part.rows:
-            name = part.names[row.kernel]
-            key = (name, row.op, row.launch, row.eligible, row.uses)
-            merged[key] = (name, _sum(merged[key][1], row) if key in merged else row)
-    return merged
-
-
-def _sum(one: KernelRow, other: KernelRow) -> KernelRow:
-    return replace(
-        one,
-        count=one.count + other.count,
-        total_ps=one.total_ps + other.total_ps,
-        min_ps=min(one.min_ps, other.min_ps),
-        max_ps=max(one.max_ps, other.max_ps),
+    names = [*dict.fromkeys(name for part in partials for name in part.names)]
+    place = {name: at for at, name in enumerate(names)}
+    rows = [replace(row, kernel=place[part.names[row.kernel]]) for part in partials for row in part.rows]
+    summed = add_records(
+        rows,
+        lambda row: (row.kernel, row.op, row.launch, row.eligible, row.uses),
+        ("count", "total_ps", "min_ps", "max_ps"),
     )
-
-
-def _listed(dimensions: tuple[int, int, int] | None) -> list[int] | None:
-    return None if dimensions is None else list(dimensions)
+    return [(names[row.kernel], row) for row in summed]
 
 
 def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
@@ -364,8 +306,8 @@ def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
         "op": row.op,
         "registers_per_thread": row.launch.registers,
         "shared_memory_bytes": row.launch.shared_bytes,
-        "block_dim": _listed(row.launch.block),
-        "grid_dim": _listed(row.launch.grid),
+        "block_dim": row.launch.block and list(row.launch.block),
+        "grid_dim": row.launch.grid and list(row.launch.grid),
         "occupancy_percent": row.launch.occupancy_percent,
         "tensor_core_eligible": row.eligible,
         "uses_tensor_core": row.uses,
@@ -381,20 +323,24 @@ def _cells(rank: int, name: str, row: KernelRow, total: int) -> dict[str, Cell]:
 def _sum_by_kernel(
     rows: Sequence[tuple[str, KernelRow]], partials: Sequence[Partial], total: int
 ) -> tuple[dict[str, Cell], ...]:
-    sums: dict[str, list[int]] = {}
-    for name, row in rows:
-        entry = sums.setdefault(name, [0, 0])
-        entry[0] += row.count
-        entry[1] += row.total_ps
-    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))
-    rest = [sum(item[1][at] for item in ranked[TOP_KERNELS:]) for at in range(2)]
-    rest[0] += sum(part.left_out_count for part in partials)
-    rest[1] += sum(part.left_out_ps for part in partials)
-    shown = ranked[:TOP_KERNELS] + ([("others", rest)] if rest[0] else [])
-    return tuple(
-        {"kernel": name, "occurrences": count, "total_us": round_us(ps), "percent": percent(ps, total)}
-        for name, (count, ps) in shown
-    )
+    """The kernels whichever op launches them; each with the op that it runs longest for."""
+    names = {row.kernel: name for name, row in rows}
+    summed = add_records(
+        (row for _, row in rows), lambda row: row.kernel, ("count", "total_ps", "min_ps", "max_ps")
+    )  # the longest come first
+    found = [
+        _by_kernel_cells(names[row.kernel], row.count, row.total_ps, total)
+        | {"op": row.op, "min_us": round_us(row.min_ps), "max_us": round_us(row.max_ps), "uses_tensor_core": row.uses}
+        for row in sorted(summed, key=lambda row: (-row.total_ps, names[row.kernel]))
+    ]
+    rest = sum(part.left_out_count for part in partials), sum(part.left_out_ps for part in partials)
+    return (*found, *([_by_kernel_cells("others", *rest, total)] if rest[0] else []))
+
+
+def _by_kernel_cells(name: str, count: int, ps: int, total: int) -> dict[str, Cell]:
+    known: dict[str, Cell] = {field.name: None for field in BY_KERNEL_FIELDS}
+    times = {"total_us": round_us(ps), "avg_us": round_us(ps / count)}
+    return known | times | {"kernel": name, "occurrences": count, "percent": percent(ps, total)}
 
 
 def _tensor_cores(rows: Sequence[KernelRow], total: int) -> dict[str, Cell]:

@@ -13,7 +13,7 @@ from stepscope.analysis.trace.attribution import attribute
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Role, percent, round_us
+from stepscope.report import Cell, Field, Role, Row, make_row, percent, round_us
 
 SHORT_US = 10.0
 LONG_DELAY_US = 100.0
@@ -137,9 +137,9 @@ def _gaps(start: I64, end: I64, call_start: I64) -> tuple[I64, I64]:
 # -- for reports ---------------------------------------------------------------------------------------------------
 
 STREAM_FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host whose device it is", "str", role=Role.HOST),
-    Field("device", "text", "the device", "str", role=Role.PLACE),
-    Field("stream", "text", "the stream, as the trace names it", "str", role=Role.PLACE),
+    Field("host", "text", "the host whose device it is", role=Role.HOST),
+    Field("device", "text", "the device", role=Role.PLACE),
+    Field("stream", "text", "the stream, as the trace names it", role=Role.PLACE),
     Field("kernels", "count", "kernels and collectives that ran on the stream", "int"),
     Field("busy_percent", "percent", "share of the time from the stream's first to its last work in which it has work"),
     Field("short_percent", "percent", f"share of kernels shorter than {SHORT_US:g} us, by number"),
@@ -181,9 +181,7 @@ FIELDS: tuple[Field, ...] = (
     Field("gaps", "count", "times without work between two pieces of work of a stream", "int"),
     Field("mean_gap_us", "us", "mean duration of a gap"),
     Field(
-        "time_in_gaps_percent",
-        "percent",
-        "gaps as a share of the time from first to last work, summed over streams",
+        "time_in_gaps_percent", "percent", "gaps as a share of the time from first to last work, summed over streams"
     ),
     Field(
         "gaps_late_percent",
@@ -194,10 +192,6 @@ FIELDS: tuple[Field, ...] = (
 )
 
 
-def _us(ps: float | None) -> float | None:
-    return None if ps is None else round_us(ps)
-
-
 def figures(streams: list[StreamLaunches]) -> dict[str, Cell]:
     """All streams together, keyed as in FIELDS."""
 
@@ -205,7 +199,7 @@ def figures(streams: list[StreamLaunches]) -> dict[str, Cell]:
         return sum(getattr(stream, name) for stream in streams)
 
     def mean_us(sum_name: str, count_name: str) -> float | None:
-        return _us(total(sum_name) / total(count_name)) if total(count_name) else None
+        return round_us(total(sum_name) / total(count_name)) if total(count_name) else None
 
     return {
         "kernels": total("kernels"),
@@ -223,20 +217,14 @@ def figures(streams: list[StreamLaunches]) -> dict[str, Cell]:
     }
 
 
-def stream_row(host: str, stream: StreamLaunches) -> dict[str, Cell]:
+def stream_row(host: str, stream: StreamLaunches) -> Row:
     """One stream, keyed as in STREAM_FIELDS."""
-    return {
-        "host": host,
-        "device": stream.device,
-        "stream": stream.stream,
-        "kernels": stream.kernels,
-        "busy_percent": percent(stream.busy_ps, stream.span_ps),
-        "short_percent": percent(stream.short, stream.kernels),
-        "delay_median_us": _us(stream.delay_median_ps),
-        "delay_p90_us": _us(stream.delay_p90_ps),
-        "delay_max_us": _us(stream.delay_max_ps),
-        "gaps": stream.gaps,
-        "gaps_us": _us(stream.gaps_ps),
-        "longest_gap_us": _us(stream.gap_max_ps),
-        "gaps_late_percent": percent(stream.late_ps, stream.known_gaps_ps),
-    }
+    return make_row(
+        STREAM_FIELDS,
+        stream,
+        host=host,
+        busy_percent=percent(stream.busy_ps, stream.span_ps),
+        short_percent=percent(stream.short, stream.kernels),
+        longest_gap_us=round_us(stream.gap_max_ps),
+        gaps_late_percent=percent(stream.late_ps, stream.known_gaps_ps),
+    )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,16 +27,17 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
-    Cell,
     Comparable,
     Field,
     Part,
     Report,
     Role,
     Row,
-    Rows,
-    Section,
+    Table,
+    as_table,
     fields_named,
+    make_rows,
+    not_in_json,
     percent,
     round_us,
 )
@@ -50,7 +51,7 @@ FIELDS: tuple[Field, ...] = (
         "parent", "number", "the row of the module that calls it; unknown for the outermost", "int", role=Role.ORDINAL
     ),
     Field("depth", "number", "number of enclosing modules", "int", role=Role.ORDINAL),
-    Field("module", "text", "its class, with the profiler's number of the instance", "str", role=Role.LABEL),
+    Field("module", "text", "its class, with the profiler's number of the instance", role=Role.LABEL),
     Field("calls", "count", "calls along this path", "int"),
     Field("host_us", "us", "time on the host, with inner modules"),
     Field("host_self_us", "us", "time on the host, without inner modules"),
@@ -90,30 +91,22 @@ class Partial:
     unassigned_ps: int
 
 
+_PARTS = (Part("Modules", tuple(field.name for field in FIELDS[3:])),)  # indentation shows the tree
+
+
+def _indent_name(row: Row) -> Row:
+    return row | {"module": "  " * int(str(row["depth"])) + str(row["module"])}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModulesReport(Report):
     """The modules, depth first; see FIELDS."""
 
     TOOL: ClassVar[str] = "modules"
 
-    rows: tuple[dict[str, Cell], ...]
     unassigned_device_us: float
-    framework: str = ""
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"unassigned_device_us": self.unassigned_device_us, "rows": list(self.rows)}
-
-    def sections(self) -> Sequence[Section]:
-        """The tree, drawn by indentation."""
-        return [Rows("rows", "Modules", FIELDS, self.rows, _empty(self.framework), _PARTS, _indent_name)]
-
-
-_PARTS = (Part("Modules", tuple(field.name for field in FIELDS[3:])),)  # indentation shows the tree
-
-
-def _indent_name(row: Row) -> Row:
-    return row | {"module": "  " * int(str(row["depth"])) + str(row["module"])}
+    rows: Table = as_table("Modules", FIELDS, lambda report: _empty(report.framework), _PARTS, _indent_name)
+    framework: str = not_in_json("")
 
 
 COMPARABLES = (
@@ -127,9 +120,6 @@ COMPARABLES = (
         empty="neither side has modules with device work",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -245,8 +235,6 @@ def _select_longest(nodes: list[Node]) -> tuple[list[Node], int]:
     return found, len(nodes) - len(kept)
 
 
-# -- all hosts -----------------------------------------------------------------------------------------------------
-
 _Path = tuple[str, ...]
 
 
@@ -286,7 +274,7 @@ def merge(partials: Sequence[Partial]) -> ModulesReport:
     warnings += [f"{left_out:,} modules are not listed"] if left_out else []
     return ModulesReport(
         **header([part.origin for part in partials], warnings),
-        rows=tuple(_module_rows(own, whole)),
+        rows=_module_rows(own, whole),
         unassigned_device_us=round_us(sum(part.unassigned_ps for part in partials)),
         framework=framework,
     )
@@ -306,7 +294,7 @@ def _sum_paths(partials: Sequence[Partial]) -> dict[_Path, _Sums]:
     return sums
 
 
-def _module_rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> list[dict[str, Cell]]:
+def _module_rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> Table:
     """Rows in depth-first order; siblings by time, longest first."""
     on_device = any(part.device_ps + part.backward_ps for part in own.values())
 
@@ -317,33 +305,20 @@ def _module_rows(own: dict[_Path, _Sums], whole: dict[_Path, _Sums]) -> list[dic
     for path in sorted(own, key=weight):  # popped from the end: the longest first
         inside.setdefault(path[:-1], []).append(path)
     everything = sum(weight(path) for path in inside.get((), []))
-    rows: list[dict[str, Cell]] = []
     places: dict[_Path, int] = {}
     stack = list(inside.get((), []))
     while stack:
         path = stack.pop()
-        places[path] = len(rows)
-        share = percent(weight(path), everything)
-        rows.append(_row(len(rows), places.get(path[:-1]), path, own[path], whole[path], share))
+        places[path] = len(places)
         stack += inside.get(path, [])
-    return rows
-
-
-def _row(
-    number: int, parent: int | None, path: _Path, own: _Sums, whole: _Sums, share: float | None
-) -> dict[str, Cell]:
-    return {
-        "id": number,
-        "parent": parent,
-        "depth": len(path) - 1,
-        "module": path[-1],
-        "calls": own.calls,
-        "host_us": round_us(own.host_ps),
-        "host_self_us": round_us(own.host_self_ps),
-        "device_us": round_us(whole.device_ps),
-        "device_self_us": round_us(own.device_ps),
-        "backward_us": round_us(whole.backward_ps),
-        "backward_self_us": round_us(own.backward_ps),
-        "kernels": whole.kernels,
-        "percent": share,
-    }
+    return make_rows(
+        FIELDS,
+        [whole[path] for path in places],
+        id=[*places.values()],
+        parent=[places.get(path[:-1]) for path in places],
+        depth=[len(path) - 1 for path in places],
+        module=[path[-1] for path in places],
+        device_self_us=[round_us(own[path].device_ps) for path in places],
+        backward_self_us=[round_us(own[path].backward_ps) for path in places],
+        percent=[percent(weight(path), everything) for path in places],
+    )

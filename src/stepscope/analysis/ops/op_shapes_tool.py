@@ -10,9 +10,10 @@ Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,14 +27,27 @@ from stepscope.analysis.trace.remedies import CALL_SITES, SHAPES, remedy
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Report, Role, Rows, Section, fields_named, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Report,
+    Role,
+    Table,
+    add_records,
+    as_table,
+    fields_named,
+    make_rows,
+    percent,
+    round_us,
+)
 
 K = EventKind
 
 MOST_ROWS = 4000  # kept per host and table, those with most time
 _OPS = (K.OP, K.BACKWARD, K.COLLECTIVE_CALL)
 
-_NAME = Field("name", "text", "the op", "str", role=Role.NAME)
+_NAME = Field("name", "text", "the op", role=Role.NAME)
 _TIME_FIELDS: tuple[Field, ...] = (
     Field("calls", "count", "number of runs", "int"),
     Field("host_total_us", "us", "time on the host, with nested ops"),
@@ -46,19 +60,19 @@ _TIME_FIELDS: tuple[Field, ...] = (
 SHAPE_FIELDS: tuple[Field, ...] = (
     _NAME,
     Field(
-        "input_shapes",
-        "text",
-        "the shapes of its inputs, as in the trace; unknown if not recorded",
-        "str",
-        role=Role.SHAPE,
+        "input_shapes", "text", "the shapes of its inputs, as in the trace; unknown if not recorded", role=Role.SHAPE
     ),
-    Field("input_types", "text", "the types of its inputs; unknown if not recorded", "str", role=Role.TYPE),
+    Field("input_types", "text", "the types of its inputs; unknown if not recorded", role=Role.TYPE),
     *_TIME_FIELDS,
 )
 SITE_FIELDS: tuple[Field, ...] = (
     _NAME,
-    Field("call_site", "text", "the line of the program", "str", role=Role.SOURCE),
+    Field("call_site", "text", "the line of the program", role=Role.SOURCE),
     *_TIME_FIELDS,
+)
+LINE_FIELDS: tuple[Field, ...] = (
+    Field("call_site", "text", "the line of the program; unknown for ops without one", role=Role.SOURCE),
+    *fields_named(_TIME_FIELDS, "calls", "host_self_us", "device_self_us", "percent"),
 )
 _EMPTY = "no ops were recorded on the host: record with ProfilerOptions(host_tracer_level=2)"
 _NO_LINES = "no Python calls were recorded"
@@ -72,9 +86,9 @@ class OpGroup:
     first: str
     second: str
     calls: int
-    host_ps: int
+    host_total_ps: int
     host_self_ps: int
-    device_ps: int
+    device_total_ps: int
     device_self_ps: int
 
     @property
@@ -101,19 +115,9 @@ class OpShapesReport(Report):
 
     TOOL: ClassVar[str] = "op-shapes"
 
-    rows: tuple[dict[str, Cell], ...]
-    call_sites: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"rows": list(self.rows), "call_sites": list(self.call_sites)}
-
-    def sections(self) -> Sequence[Section]:
-        """By shape, then by line."""
-        return [
-            Rows("rows", "Ops by shape of their inputs", SHAPE_FIELDS, self.rows, _EMPTY),
-            Rows("call_sites", "Ops by line of the program", SITE_FIELDS, self.call_sites, _NO_LINES),
-        ]
+    rows: Table = as_table("Ops by shape of their inputs", SHAPE_FIELDS, _EMPTY)
+    call_sites: Table = as_table("Ops by line of the program", SITE_FIELDS, _NO_LINES)
+    lines: Table = as_table("Lines of the program", LINE_FIELDS, _NO_LINES)
 
 
 def _shapes_by_side(report: OpShapesReport) -> Iterator[dict[str, Cell]]:
@@ -129,7 +133,7 @@ COMPARABLES = (
         id="op_shapes",
         title="Ops by shape of their inputs",
         keys=(
-            Field("where", "text", "`host` or `device`", "str", role=Role.PLACE),
+            Field("where", "text", "`host` or `device`", role=Role.PLACE),
             *fields_named(SHAPE_FIELDS, "name", "input_shapes"),
         ),
         measure=Field("self_us", "us", "self time of the op with inputs of these shapes"),
@@ -139,9 +143,6 @@ COMPARABLES = (
         empty="neither side has ops on the host",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -213,69 +214,58 @@ def _rank(row: OpGroup) -> tuple[object, ...]:
     return -row.device_self_ps, -row.host_self_ps, row.key
 
 
-# -- all hosts -----------------------------------------------------------------------------------------------------
-
-
 def condense(partials: Sequence[Partial]) -> list[Partial]:
     """The partials with the ops of all hosts in the first."""
-    shapes = _sum_groups([row for part in partials for row in part.shapes])
-    sites = _sum_groups([row for part in partials for row in part.sites])
+    shapes = _sum_groups(row for part in partials for row in part.shapes)
+    sites = _sum_groups(row for part in partials for row in part.sites)
     first, *others = partials
-    return [
-        replace(first, shapes=[*shapes.values()], sites=[*sites.values()]),
-        *(replace(part, shapes=[], sites=[]) for part in others),
-    ]
+    return [replace(first, shapes=shapes, sites=sites), *(replace(part, shapes=[], sites=[]) for part in others)]
+
+
+_FIRST = attrgetter("first")
+_SHAPE_TEXTS = {"input_shapes": lambda row: row.first or None, "input_types": lambda row: row.second or None}
 
 
 def merge(partials: Sequence[Partial]) -> OpShapesReport:
     """The ops of all hosts; equal ops are merged."""
     device = sum(part.device_ps for part in partials)
     whole = device or sum(part.host_ps for part in partials)
-    shapes = _merge_groups([row for part in partials for row in part.shapes])
-    sites = _merge_groups([row for part in partials for row in part.sites])
+    shapes = _merge_groups(row for part in partials for row in part.shapes)
+    sites = _merge_groups(row for part in partials for row in part.sites)
+    times: dict[str, Callable[[OpGroup], Cell]] = {
+        "avg_device_us": lambda row: round_us(row.device_total_ps / row.calls) if device else None,
+        "percent": lambda row: percent(row.device_self_ps if device else row.host_self_ps, whole),
+    }
     return OpShapesReport(
         **header([part.origin for part in partials], _warnings(partials, shapes, sites)),
-        rows=tuple(_shape_row(row, whole, bool(device)) for row in shapes),
-        call_sites=tuple(_site_row(row, whole, bool(device)) for row in sites),
+        rows=make_rows(SHAPE_FIELDS, shapes, **times, **_SHAPE_TEXTS),
+        call_sites=make_rows(SITE_FIELDS, sites, **times, call_site=_FIRST),
+        lines=make_rows(
+            LINE_FIELDS,
+            _merge_lines(sites, sum(part.host_ps for part in partials), device),
+            **times,
+            call_site=lambda row: row.first or None,
+            calls=lambda row: row.calls or None,
+        ),
     )
 
 
-def _merge_groups(rows: Sequence[OpGroup]) -> list[OpGroup]:
-    return sorted(_sum_groups(rows).values(), key=_rank)
+def _merge_lines(sites: Sequence[OpGroup], host_ps: int, device_ps: int) -> list[OpGroup]:
+    """All ops of a line as one; last what no line is known of, without calls."""
+    lines = _merge_groups(replace(row, name="") for row in sites)
+    host = host_ps - sum(row.host_self_ps for row in lines)
+    device = device_ps - sum(row.device_self_ps for row in lines)
+    rest = [OpGroup("", "", "", 0, 0, host, 0, device)] if lines and (host > 0 or device > 0) else []
+    return [*lines, *rest]
 
 
-def _sum_groups(rows: Sequence[OpGroup]) -> dict[tuple[str, str, str], OpGroup]:
-    """Equal ops added up, in the order in which they first appear."""
-    merged: dict[tuple[str, str, str], OpGroup] = {}
-    for row in rows:
-        merged[row.key] = _sum(merged[row.key], row) if row.key in merged else row
-    return merged
+def _merge_groups(rows: Iterable[OpGroup]) -> list[OpGroup]:
+    return sorted(_sum_groups(rows), key=_rank)
 
 
-def _sum(one: OpGroup, other: OpGroup) -> OpGroup:
-    figures = ("calls", "host_ps", "host_self_ps", "device_ps", "device_self_ps")
-    return OpGroup(*one.key, *(getattr(one, name) + getattr(other, name) for name in figures))
-
-
-def _shape_row(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
-    texts = {"name": row.name, "input_shapes": row.first or None, "input_types": row.second or None}
-    return {**texts, **_cells(row, whole, on_device)}
-
-
-def _site_row(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
-    return {"name": row.name, "call_site": row.first, **_cells(row, whole, on_device)}
-
-
-def _cells(row: OpGroup, whole: int, on_device: bool) -> dict[str, Cell]:
-    return {
-        "calls": row.calls,
-        "host_total_us": round_us(row.host_ps),
-        "host_self_us": round_us(row.host_self_ps),
-        "device_total_us": round_us(row.device_ps),
-        "device_self_us": round_us(row.device_self_ps),
-        "avg_device_us": round_us(row.device_ps / row.calls) if on_device else None,
-        "percent": percent(row.device_self_ps if on_device else row.host_self_ps, whole),
-    }
+def _sum_groups(rows: Iterable[OpGroup]) -> list[OpGroup]:
+    figures = ("calls", "host_total_ps", "host_self_ps", "device_total_ps", "device_self_ps")
+    return add_records(rows, lambda row: row.key, figures)
 
 
 def _warnings(partials: Sequence[Partial], shapes: Sequence[OpGroup], sites: Sequence[OpGroup]) -> list[str]:

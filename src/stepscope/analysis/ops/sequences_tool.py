@@ -8,8 +8,8 @@ and step time if a device waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +21,21 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, number_pairs
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Report, Role, Row, Rows, Section, fields_named, percent, round_us
+from stepscope.report import (
+    Cell,
+    Comparable,
+    Field,
+    Report,
+    Role,
+    Row,
+    Table,
+    add_records,
+    as_table,
+    fields_named,
+    make_rows,
+    percent,
+    round_us,
+)
 from stepscope.vocabulary.kernel_names import brief
 
 K = EventKind
@@ -40,10 +54,10 @@ _FIGURES: tuple[Field, ...] = (
     Field("avg_device_us", "us", "time of its kernels per run"),
     Field("percent", "percent", "share of the time of all kernels"),
     Field("launches_saved", "count", "launches saved if it were one kernel: count times (length - 1)", "int"),
-    Field("kernels", "text", "the kernels in order", "str", role=Role.LABEL),
+    Field("kernels", "text", "the kernels in order", role=Role.LABEL),
 )
 OP_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the outermost op that launches them, else the launch call", "str", role=Role.NAME),
+    Field("op", "text", "the outermost op that launches them, else the launch call", role=Role.NAME),
     Field("host_us", "us", "time of these ops on the host"),
     *_FIGURES,
 )
@@ -76,32 +90,21 @@ class Partial:
     kernels_ps: int
 
 
+_ARROW = " -> "
+
+
+def _shorten_names(row: Row) -> Row:
+    return row | {"kernels": _ARROW.join(map(brief, str(row["kernels"]).split(_ARROW)))}
+
+
 @dataclass(frozen=True, kw_only=True)
 class SequencesReport(Report):
     """Repeated sequences of kernels; see the FIELDS tables of this module."""
 
     TOOL: ClassVar[str] = "sequences"
 
-    rows: tuple[dict[str, Cell], ...]
-    ops: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"rows": list(self.rows), "ops": list(self.ops)}
-
-    def sections(self) -> Sequence[Section]:
-        """By op, then on streams."""
-        return [
-            Rows("ops", "Kernels of one op", OP_FIELDS, self.ops, _EMPTY, brief=_shorten_names),
-            Rows("rows", "Sequences on streams", STREAM_FIELDS, self.rows, _NONE, brief=_shorten_names),
-        ]
-
-
-_ARROW = " -> "
-
-
-def _shorten_names(row: Row) -> Row:
-    return row | {"kernels": _ARROW.join(map(brief, str(row["kernels"]).split(_ARROW)))}
+    ops: Table = as_table("Kernels of one op", OP_FIELDS, _EMPTY, brief=_shorten_names)
+    rows: Table = as_table("Sequences on streams", STREAM_FIELDS, _NONE, brief=_shorten_names)
 
 
 COMPARABLES = (
@@ -115,9 +118,6 @@ COMPARABLES = (
         empty="no kernel sequence repeats on either side",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -240,42 +240,30 @@ def _drop_overlapping(places: I64, length: int) -> I64:
     return np.array(kept, np.int64)
 
 
-# -- all hosts -----------------------------------------------------------------------------------------------------
-
-
 def merge(partials: Sequence[Partial]) -> SequencesReport:
     """The sequences of all hosts; equal sequences are merged."""
     total = sum(part.kernels_ps for part in partials)
     ops = _merge_runs(run for part in partials for run in part.ops)
     streams = _merge_runs(run for part in partials for run in part.streams)
     streams.sort(key=_saving)
+    cells: dict[str, Callable[[Run], Cell]] = {
+        "avg_device_us": lambda run: round_us(run.device_ps / run.count),
+        "percent": lambda run: percent(run.device_ps, total),
+        "launches_saved": lambda run: run.count * (run.length - 1),
+        "kernels": _list_kernels,
+    }
     return SequencesReport(
         **header([part.origin for part in partials]),
-        rows=tuple(_cells(run, total) for run in streams),
-        ops=tuple({"op": run.op, "host_us": round_us(run.host_ps), **_cells(run, total)} for run in ops),
+        rows=make_rows(STREAM_FIELDS, streams, **cells),
+        ops=make_rows(OP_FIELDS, ops, **cells),
     )
 
 
 def _merge_runs(runs: Iterable[Run]) -> list[Run]:
-    merged: dict[tuple[Any, ...], Run] = {}
-    for run in runs:
-        key = (run.op, run.length, *run.kernels)
-        known = merged.get(key, Run(run.op, run.kernels, run.length, 0, 0, 0))
-        merged[key] = Run(
-            run.op, run.kernels, run.length, known.count + run.count, known.host_ps + run.host_ps,
-            known.device_ps + run.device_ps,
-        )  # fmt: skip
-    return sorted(merged.values(), key=_rank)
+    summed = add_records(runs, lambda run: (run.op, run.length, *run.kernels), ("count", "host_ps", "device_ps"))
+    return sorted(summed, key=_rank)
 
 
-def _cells(run: Run, total: int) -> dict[str, Cell]:
+def _list_kernels(run: Run) -> str:
     more = run.length - len(run.kernels)
-    return {
-        "length": run.length,
-        "count": run.count,
-        "device_us": round_us(run.device_ps),
-        "avg_device_us": round_us(run.device_ps / run.count),
-        "percent": percent(run.device_ps, total),
-        "launches_saved": run.count * (run.length - 1),
-        "kernels": _ARROW.join([*run.kernels, *([f"{more} more"] if more else [])]),
-    }
+    return _ARROW.join([*run.kernels, *([f"{more} more"] if more else [])])

@@ -35,8 +35,8 @@ FIELDS: tuple[Field, ...] = (
         "str",
         Role.NAME,
     ),
-    Field("step_time_ms", "ms", "time from step to step, without recording cost where that is known"),
-    Field("predicted_step_time_ms", "ms", "time from step to step without the cause"),
+    Field("step_time_ms", "ms", "the median step, from its start to the start of the next: that of the account"),
+    Field("predicted_step_time_ms", "ms", "the same step without the cause"),
     Field("predicted_speedup", "ratio", "`step_time_ms` over `predicted_step_time_ms`; empty if unknown"),
     Field(
         "predicted_speedup_least",
@@ -155,7 +155,8 @@ def finish(report: AdviceReport, read: Read) -> AdviceReport:
     """The report with details from other tools; `read` returns a tool's report."""
     advised = advise(replace(report.context, read=read))
     warnings = tuple(dict.fromkeys((*report.warnings, *advised.warnings)))
-    return replace(report, rows=_rank_items(advised.items), items=advised.items, warnings=warnings)
+    verdict, items = advised.verdict.sentence, advised.items
+    return replace(report, rows=_rank_items(items), items=items, verdict=verdict, warnings=warnings)
 
 
 def _rank_items(items: Sequence[Advice]) -> tuple[dict[str, Any], ...]:

@@ -23,7 +23,14 @@ def list_findings(
     what it does not have is None or empty.  `percent` is a share of the step: of advice, the one that it saves.
     """
     return [
-        _finding(VERDICT, verdict.name, verdict.sentence, tool="overview"),
+        _finding(
+            VERDICT,
+            verdict.name,
+            verdict.sentence,
+            evidence="; ".join(verdict.evidence) or None,
+            percent=verdict.share_percent,
+            tool="overview",
+        ),
         *_advice_findings(advice),
         *_cause_findings(account),
         *_missing_findings(missing),

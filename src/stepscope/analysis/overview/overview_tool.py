@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
-from stepscope.analysis.account.verdict import input_percent, judge_account
+from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
@@ -32,7 +32,7 @@ from stepscope.analysis.steps.session_steps import (
     step_time_statistics,
     step_warnings,
 )
-from stepscope.analysis.steps.verdict import UNKNOWN, Verdict, judge_first_calls
+from stepscope.analysis.steps.verdict import Verdict
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import median
@@ -175,7 +175,7 @@ class OverviewReport(Report):
     """
 
     TOOL: ClassVar[str] = "overview"
-    SCHEMA_VERSION: ClassVar[int] = 2
+    SCHEMA_VERSION: ClassVar[int] = 3
     MAIN_LIST: ClassVar[str] = "top_ops"
 
     step_time_ms: dict[str, Cell]
@@ -212,8 +212,9 @@ class OverviewReport(Report):
             "input_bound_percent": self.input_bound_percent,
             "verdict": self.verdict.name,
             "verdict_text": self.verdict.sentence,
-            "verdict_threshold_percent": self.verdict.threshold_percent,
-            "verdict_between": list(self.verdict.between) or None,
+            "verdict_cause": self.verdict.cause,
+            "verdict_percent": self.verdict.share_percent,
+            "verdict_evidence": list(self.verdict.evidence),
             "device_compute_precision_percent": {
                 "16bit": self.placement["compute_16bit_percent"],
                 "32bit": self.placement["compute_32bit_percent"],
@@ -238,7 +239,11 @@ class OverviewReport(Report):
     def sections(self) -> Sequence[Section]:
         """Verdict, figures, breakdown, top ops, environment, advice, and what is missing."""
         return [
-            Prose("verdict", "Verdict", (self.verdict.sentence, *self._how_lines(), *self._cost_lines())),
+            Prose(
+                "verdict",
+                "Verdict",
+                (self.verdict.sentence, *self.verdict.evidence, *self._how_lines(), *self._cost_lines()),
+            ),
             Prose("account_summary", "What the median step waits for", self._account_lines()),
             Rows(
                 "step_account",
@@ -338,13 +343,14 @@ class OverviewReport(Report):
         if time["mean"] is None:
             return f"unknown: {self.steps_how}"
         mean, std, least, most = (number_text(_number_value(time[key])) for key in ("mean", "std", "min", "max"))
+        middle = f"{number_text(round_ms(self.account.step_ps))} ms, mean " if self.account and time["std"] else ""
         spread = f" ± {std}" if time["std"] is not None else ""
         limits = f", {least} to {most} ms" if time["count"] != 1 else ""
         source = _SOURCES.get(self.steps_source, self.steps_source)
         steps = f"{_count_text(time['count'], 'step')} ({source}){self._cost_in_short()}"
         outliers = self._outliers()
         apart = f"; {_outlier_text(outliers)}" if outliers else ""
-        return f"{mean}{spread} ms{limits}, {steps}{apart}"
+        return f"{middle}{mean}{spread} ms{limits}, {steps}{apart}"
 
     def _ops_lines(self) -> list[str]:
         spread = bool(self.top_ops) and _number_value(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
@@ -367,10 +373,9 @@ class OverviewReport(Report):
             how = [f"           - {item.what}: {item.remedy}" for item in self.missing[:MOST_REMEDIES]]
             return ["do first   record again, with the missing data", *how]
         first = self.advice[0]
-        gain = f"; removing it makes steps {_gain_text(first)}" if first.predicted_speedup or first.measured else ""
-        actions = (f"           - {action}" for action in first.actions[:2])
-        why = f"{_drop_repetition(first.evidence, self.verdict.sentence)}{gain}".removeprefix("; ")
-        return [f"do first   {first.title}{f' ({why})' if why else ''}", *actions]
+        gain = f": makes steps {_gain_text(first)}" if first.predicted_speedup or first.measured else ""
+        where = f", such as in `{shown.culprit_name(first.culprit)}`" if first.culprit and first.kind != "none" else ""
+        return [f"do first   {first.title}{where}{gain}", *(f"           - {action}" for action in first.actions[:2])]
 
     def _limit_figures(self) -> dict[str, Cell]:
         cost = None if self.profiling is None else self.profiling.percent
@@ -396,14 +401,6 @@ class OverviewReport(Report):
         return Rows(
             "figures", "Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items())
         )
-
-
-def _drop_repetition(evidence: str, verdict: str) -> str:
-    """The evidence without the words at its start that the verdict says too."""
-    parts = evidence.split("; ")
-    while parts and parts[0] in verdict:
-        parts.pop(0)
-    return "; ".join(parts)
 
 
 def _number_value(value: Cell) -> float:
@@ -499,10 +496,8 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
     session = SessionFigures.combine(partials)
     hosts, aligned = session.hosts, session.aligned
     found = finding_of(session.taking or hosts)
-    account = shown.account_shown([part.account for part in partials if part.steps.host in session.aligned.hosts])
-    verdict = _verdict(partials, account, found.source != "none")
-    context = _rule_context(partials, session, verdict)
-    advised = advise(context)
+    context = _rule_context(partials, session)
+    account, advised = context.account, advise(context)
     counted = set(session.counted)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
@@ -522,7 +517,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         outside_steps_percent=session.outside_steps_percent,
         breakdown_ms=mean_breakdown(session.usual),
         input_bound_percent=None if account is None else round(input_percent(account), 4),
-        verdict=verdict,
+        verdict=advised.verdict,
         placement=session.placement,
         top_ops=session.top_ops,
         top_op_types=session.top_op_types,
@@ -534,19 +529,6 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         profiling=highest_cost([part.profiling for part in partials]),
         account=account,
     )
-
-
-def _verdict(partials: Sequence[Partial], account: StepAccount | None, has_steps: bool) -> Verdict:
-    """By the account.
-
-    A capture of first calls only has no verdict: what limits later steps is not in it.
-    """
-    first = [part.facts.first_calls for part in partials]
-    if first and all(first):
-        known = list(filter(None, first))
-        only = not any(each.later_calls for each in known)
-        return judge_first_calls(max(each.percent for each in known), has_steps, only)
-    return UNKNOWN if account is None else judge_account(account)
 
 
 def finish(report: OverviewReport, read: Read) -> OverviewReport:
@@ -561,7 +543,8 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
         return report
     knows = report.advice[0].tool
     context = replace(report.context, read=cast(Read, lambda tool: read(tool) if tool == knows else None))
-    return replace(report, advice=advise(context).items)
+    advised = advise(context)
+    return replace(report, advice=advised.items, verdict=advised.verdict)
 
 
 def _step_row(session: SessionFigures, at: int, row: StepRow, is_usual: bool) -> dict[str, Cell]:
@@ -605,14 +588,12 @@ def _missing(partials: Sequence[Partial]) -> tuple[Missing, ...]:
     return tuple(dict.fromkeys(item for part in partials for item in part.environment.missing))
 
 
-def _rule_context(partials: Sequence[Partial], session: SessionFigures, verdict: Verdict) -> Context:
+def _rule_context(partials: Sequence[Partial], session: SessionFigures) -> Context:
     """The input of the rules."""
     return Context(
         hosts=tuple(part.facts for part in partials),
         shares=session.shares,
         step_ms=_number_value(session.step_time["mean"]),
-        verdict=verdict.name,
-        verdict_text=verdict.sentence,
         has_device=session.has_device,
         framework=str(session.environment["framework"] or ""),
         between_percent=session.gap,

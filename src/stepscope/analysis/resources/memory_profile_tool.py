@@ -31,9 +31,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.resources.allocations import allocations_of
-from stepscope.analysis.resources.memory_growth import Growth, Staying
-from stepscope.analysis.resources.memory_usage import MOST_POINTS, Alive, MemoryOfHost, Points, profile_memory, thin_out
-from stepscope.analysis.resources.process_memory import process_growth
+from stepscope.analysis.resources.counters import line_counters
+from stepscope.analysis.resources.memory_growth import Growth, Staying, growth_of_values
+from stepscope.analysis.resources.memory_usage import MOST_POINTS, MemoryOfHost, Points, profile_memory, thin_out
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.remedies import ALLOCATIONS, remedy
 from stepscope.model import HostTrace
@@ -46,13 +47,33 @@ from stepscope.report import (
     Prose,
     Report,
     Role,
+    Row,
     Rows,
     Section,
+    Table,
     fields_named,
+    make_row,
+    make_rows,
     percent,
     round_ms,
     size_text,
 )
+from stepscope.vocabulary.counters import is_process_memory
+
+# ---- How the memory of the process grows from step to step, by the system's counter ----------------------------------
+
+
+PROCESS = "process (resident)"
+_GB = 1e9
+_MATTERS = 0.05  # libraries take more pages now and then
+
+
+def process_growth(trace: HostTrace) -> list[Growth]:
+    """How the process's memory on the host grows; nothing where that was not sampled, or with too few steps."""
+    wanted = [each for each in line_counters(trace) if is_process_memory(each.name)]
+    found = [growth_of_values(steps_of(trace), PROCESS, each.time_ps, each.value * _GB, _MATTERS) for each in wanted]
+    return [each for each in found if each is not None]
+
 
 MOST_SENTENCES = 8
 _BLOCKS, _CURVE_WIDTH = " ▁▂▃▄▅▆▇█", 48
@@ -62,21 +83,11 @@ _NOTHING_STAYS = "no allocation of several steps stays"
 _POINTS_OF_ALL, _LEAST_POINTS = 64 * MOST_POINTS, 50  # of the timelines of many hosts together; of each at least
 
 _MEMORY = Field(
-    "memory",
-    "text",
-    "the memory: the allocator's name, or the number of the device on its host",
-    "str",
-    role=Role.PLACE,
+    "memory", "text", "the memory: the allocator's name, or the number of the device on its host", role=Role.PLACE
 )
-_HOST = Field("host", "text", "the host that recorded this row", "str", role=Role.HOST)
+_HOST = Field("host", "text", "the host that recorded this row", role=Role.HOST)
 MEMORY_FIELDS: tuple[Field, ...] = (
-    Field(
-        "id",
-        "text",
-        "the memory: the allocator's name, or the number of the device on its host",
-        "str",
-        role=Role.LABEL,
-    ),
+    Field("id", "text", "the memory: the allocator's name, or the number of the device on its host", role=Role.LABEL),
     _HOST,
     Field("allocations", "count", "allocations during the capture", "int"),
     Field("deallocations", "count", "deallocations during the capture", "int"),
@@ -118,7 +129,6 @@ BREAKDOWN_FIELDS: tuple[Field, ...] = (
         "op",
         "text",
         "the op that requested the memory; or the stack, or memory allocated before the capture",
-        "str",
         role=Role.NAME,
     ),
     Field("allocated_bytes", "bytes", "total memory allocated", "int"),
@@ -128,11 +138,10 @@ BREAKDOWN_FIELDS: tuple[Field, ...] = (
         "region",
         "text",
         "purpose: `temp`, `output` (activations, gradients), `persist`/`dynamic` (weights)",
-        "str",
         role=Role.TYPE,
     ),
-    Field("dtype", "text", "element type of the tensors", "str", role=Role.TYPE),
-    Field("shape", "text", "shape of the tensors", "str", role=Role.SHAPE),
+    Field("dtype", "text", "element type of the tensors", role=Role.TYPE),
+    Field("shape", "text", "shape of the tensors", role=Role.SHAPE),
     _MEMORY,
     _HOST,
 )
@@ -143,11 +152,10 @@ PURPOSE_FIELDS: tuple[Field, ...] = (
         "`parameters`, `gradients`, `optimizer_state`, `activations` (results of the forward pass), `input_batches`, "
         "`temporary` (freed in the op or the pass that made it, and the stack of programs), `compiled_programs` "
         "(results and temporary memory of JAX's programs), `before_the_capture` (or before its first step), `unknown`",
-        "str",
         role=Role.TERM,
     ),
-    Field("layer", "text", "the layer or module that allocated it; unknown if not recorded", "str", role=Role.LABEL),
-    Field("line", "text", "the line of the program; unknown unless stacks were recorded", "str", role=Role.SOURCE),
+    Field("layer", "text", "the layer or module that allocated it; unknown if not recorded", role=Role.LABEL),
+    Field("line", "text", "the line of the program; unknown unless stacks were recorded", role=Role.SOURCE),
     Field("allocated_bytes", "bytes", "memory that it holds at the peak", "int"),
     Field("percent", "percent", "its share of the memory in use at the peak"),
     Field("occurrences", "count", "allocations alive at the peak", "int"),
@@ -158,20 +166,16 @@ TIMELINE_FIELDS: tuple[Field, ...] = (
     _MEMORY,
     _HOST,
     Field("time_ms", "ms", "time of the event, from the start of the host's session", role=Role.INSTANT),
-    Field("event", "text", "`allocation` or `deallocation`", "str", role=Role.TYPE),
+    Field("event", "text", "`allocation` or `deallocation`", role=Role.TYPE),
     Field("requested_bytes", "bytes", "memory requested, negative for deallocations; unknown if not recorded", "int"),
     Field("allocated_bytes", "bytes", "memory allocated, negative for deallocations", "int"),
     Field(
-        "op",
-        "text",
-        "the op that requested the memory; for a deallocation, the memory that it frees",
-        "str",
-        role=Role.NAME,
+        "op", "text", "the op that requested the memory; for a deallocation, the memory that it frees", role=Role.NAME
     ),
     Field("step", "number", "the step that it belongs to, else the step at that time", "int", role=Role.STEP),
-    Field("region", "text", "purpose: `temp`, `output`, `persist`, `dynamic`", "str", role=Role.TYPE),
-    Field("dtype", "text", "element type of the tensor", "str", role=Role.TYPE),
-    Field("shape", "text", "shape of the tensor", "str", role=Role.SHAPE),
+    Field("region", "text", "purpose: `temp`, `output`, `persist`, `dynamic`", role=Role.TYPE),
+    Field("dtype", "text", "element type of the tensor", role=Role.TYPE),
+    Field("shape", "text", "shape of the tensor", role=Role.SHAPE),
     *(replace(field, doc=f"{field.doc}, after the event") for field in _STATE_FIELDS),
 )
 GROWTH_FIELDS: tuple[Field, ...] = (
@@ -184,8 +188,8 @@ GROWTH_FIELDS: tuple[Field, ...] = (
     Field("last_bytes", "bytes", "in use at the end of the last", "int"),
 )
 STAYING_FIELDS: tuple[Field, ...] = (
-    Field("op", "text", "the op that requested the memory", "str", role=Role.NAME),
-    Field("place", "text", "the line of the program around it, where Python calls were recorded", "str", Role.SOURCE),
+    Field("op", "text", "the op that requested the memory", role=Role.NAME),
+    Field("place", "text", "the line of the program around it, where Python calls were recorded", role=Role.SOURCE),
     Field("bytes_per_step", "bytes", "what stays of each step"),
     Field("allocated_bytes", "bytes", "what stayed of all steps together", "int"),
     Field("allocations", "count", "allocations that stayed", "int"),
@@ -413,9 +417,6 @@ COMPARABLES = (
 )
 
 
-# -- one host ----------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
     return Partial(
@@ -424,9 +425,6 @@ def partial(trace: HostTrace) -> Partial:
         memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
         process=process_growth(trace),
     )
-
-
-# -- all hosts ---------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> MemoryProfileReport:
@@ -454,32 +452,13 @@ def _list_growth(partials: Sequence[Partial]) -> list[tuple[str, Growth]]:
     return sorted(found, key=lambda each: (not each[1].grows, -each[1].slope, each[0], each[1].memory))
 
 
-def _growth_cells(host: str, growth: Growth) -> dict[str, Cell]:
-    return {
-        "memory": growth.memory,
-        "host": host,
-        "grows": growth.grows,
-        "bytes_per_step": round(growth.slope, 3),
-        "steps": growth.steps,
-        "first_bytes": growth.first,
-        "last_bytes": growth.last,
-    }
+def _growth_cells(host: str, growth: Growth) -> Row:
+    return make_row(GROWTH_FIELDS, growth, host=host, bytes_per_step=round(growth.slope, 3))
 
 
-def _staying_cells(host: str, memory: str, row: Staying) -> dict[str, Cell]:
-    return {
-        "op": row.op,
-        "place": row.place,
-        "bytes_per_step": round(row.per_step, 3),
-        "allocated_bytes": row.allocated,
-        "allocations": row.allocations,
-        "steps": row.steps,
-        "region": row.region,
-        "dtype": row.data_type,
-        "shape": row.shape,
-        "memory": memory,
-        "host": host,
-    }
+def _staying_cells(host: str, memory: str, row: Staying) -> Row:
+    own = {"bytes_per_step": round(row.per_step, 3), "dtype": row.data_type}
+    return make_row(STAYING_FIELDS, row, memory=memory, host=host, **own)
 
 
 def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
@@ -494,24 +473,15 @@ def _memory_json(host: str, memory: MemoryOfHost, most: int) -> dict[str, Any]:
         "peak_heap_bytes": memory.peak_heap,
         "peak": _peak_cells(memory.peak),
         "timeline": _timeline_cells(timeline, thin_out(level, most).tolist()),
-        "breakdown": [_alive_cells(row) for row in memory.breakdown],
-        "purposes": _purpose_rows(memory),
+        "breakdown": list(make_rows(BREAKDOWN_FIELDS[:-2], memory.breakdown, dtype=lambda row: row.data_type)),
+        "purposes": list(_purpose_rows(memory)),
     }
 
 
-def _purpose_rows(memory: MemoryOfHost) -> list[dict[str, Cell]]:
-    in_use = memory.peak.in_use_at(0) if memory.peak.time_ps else None
-    return [
-        {
-            "purpose": row.purpose,
-            "layer": row.layer,
-            "line": row.line,
-            "allocated_bytes": row.allocated,
-            "percent": percent(row.allocated, in_use or 0),
-            "occurrences": row.occurrences,
-        }
-        for row in memory.held
-    ]
+def _purpose_rows(memory: MemoryOfHost) -> Table:
+    in_use = (memory.peak.in_use_at(0) or 0) if memory.peak.time_ps else 0
+    fields = PURPOSE_FIELDS[:-2]  # all but the memory and its host
+    return make_rows(fields, memory.held, percent=lambda row: percent(row.allocated, in_use))
 
 
 def _peak_cells(peak: Points) -> dict[str, Cell]:
@@ -550,18 +520,6 @@ def _state_columns(points: Points, rows: list[int]) -> dict[str, list[Cell]]:
         "free_bytes": [points.free[row] for row in rows],
         "reserved_bytes": [points.pool[row] for row in rows],
         "fragmentation_percent": [None if share is None else round(100.0 * share, 4) for share in fragmentation],
-    }
-
-
-def _alive_cells(row: Alive) -> dict[str, Cell]:
-    return {
-        "op": row.op,
-        "allocated_bytes": row.allocated,
-        "requested_bytes": row.requested,
-        "occurrences": row.occurrences,
-        "region": row.region,
-        "dtype": row.data_type,
-        "shape": row.shape,
     }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from stepscope.analysis.resources.counters import Counter, counters_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section, fields_named
+from stepscope.report import Cell, Comparable, Field, Lines, Report, Role, Table, as_prose, as_table, fields_named
 
 MOST_ROWS = 500  # kept per host
 _UNITS = ("%", "GB", "MB/s", "W")  # that a counter's name may end with
@@ -31,10 +31,10 @@ _SCARCE_GB = 1.0
 _FEWEST = 3  # samples that a finding needs
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host", "str", role=Role.HOST),
-    Field("place", "text", "where the counter was recorded: a device, or what recorded it", "str", role=Role.PLACE),
-    Field("counter", "text", "the counter's name", "str", role=Role.LABEL),
-    Field("unit", "text", "the unit of the values; unknown if not recorded", "str", role=Role.TYPE),
+    Field("host", "text", "the host", role=Role.HOST),
+    Field("place", "text", "where the counter was recorded: a device, or what recorded it", role=Role.PLACE),
+    Field("counter", "text", "the counter's name", role=Role.LABEL),
+    Field("unit", "text", "the unit of the values; unknown if not recorded", role=Role.TYPE),
     Field("samples", "count", "number of samples", "int"),
     Field("mean", "", "mean of the samples"),
     Field("min", "", "the smallest sample"),
@@ -73,19 +73,8 @@ class SystemReport(Report):
 
     TOOL: ClassVar[str] = "system"
 
-    findings: tuple[str, ...]
-    rows: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"findings": list(self.findings), "rows": list(self.rows)}
-
-    def sections(self) -> Sequence[Section]:
-        """Findings and counters."""
-        return [
-            Prose("findings", "What stands out", self.findings),
-            Rows("rows", "Counters of the system", FIELDS, self.rows, _EMPTY),
-        ]
+    findings: Lines = as_prose("What stands out")
+    rows: Table = as_table("Counters of the system", FIELDS, _EMPTY)
 
 
 COMPARABLES = (

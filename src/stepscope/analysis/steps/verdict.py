@@ -17,20 +17,20 @@ class Verdict:
 
     Attributes:
         name: one of the contract's verdicts.
-        share_percent: the share of the time that decided the verdict; None for "unknown".
-        threshold_percent: the threshold that the share exceeded; None without one.
-        sentence: the verdict in words.
-        between: the two verdicts that cannot be told apart, if the shares are within the noise; else empty.
+        share_percent: the share of the step that the limit takes; None for an unknown one without a share.
+        sentence: the headline: at most 14 words and one number.
+        cause: the cause of the account that it is; None where no account was made.
+        evidence: what stands behind the headline, a sentence each.
     """
 
     name: str
     share_percent: float | None
-    threshold_percent: float | None
     sentence: str
-    between: tuple[str, ...] = ()
+    cause: str | None = None
+    evidence: tuple[str, ...] = ()
 
 
-UNKNOWN = Verdict("unknown", None, None, "unknown: the profile holds no steps that take time")
+UNKNOWN = Verdict("unknown", None, "unknown: no steps in this profile take time")
 
 
 def judge_first_calls(percent: float, has_steps: bool, only: bool) -> Verdict:
@@ -40,12 +40,12 @@ def judge_first_calls(percent: float, has_steps: bool, only: bool) -> Verdict:
         has_steps: they are a marked step; else the whole capture.
         only: no later call was recorded.
     """
-    where = "the only step" if has_steps else "the capture"
+    where = "the step" if has_steps else "the capture"
     return Verdict(
         "unknown",
         round(percent, 4),
-        None,
-        f"unknown: {'only first calls were captured' if only else 'hardly more than first calls was captured'}, and"
-        f" {percent:.1f} % of {where} is tracing and compiling, which happens once; what limits later steps was not"
-        " recorded",
+        f"unknown: {'only first calls were' if only else 'hardly more than first calls was'} captured; {percent:.1f} %"
+        f" of {where} compiles",
+        "compile",
+        ("tracing and compiling happen once, so what limits later steps was not recorded",),
     )

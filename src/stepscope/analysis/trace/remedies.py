@@ -17,7 +17,12 @@ DEVICE_ACTIVITY: Mapping[str, str] = {
     f"ProfilerOptions(device_tracer_level=1), {_CUPTI}",
     "": f"record with ProfilerOptions(device_tracer_level=1) {_CUPTI}",
 }
+_OURS = (
+    "record with `stepscope run --python-tracer-level 1`, or stepscope.Profile and its"
+    " ProfilerOptions(python_tracer_level=1): TensorFlow's own profiler takes that option and records no Python"
+)
 PYTHON_CALLS: Mapping[str, str] = {
+    "tensorflow": _OURS,  # 2.21; only TensorFlow's profiler server records them
     "pytorch": "record with torch.profiler.profile(with_stack=True), or with ProfilerOptions(python_tracer_level=1)",
     "": "record with ProfilerOptions(python_tracer_level=1)",
 }
@@ -40,7 +45,8 @@ SHAPES: Mapping[str, str] = {
     "": "record with torch.profiler.profile(record_shapes=True)",
 }
 CALL_SITES: Mapping[str, str] = {
-    **dict.fromkeys(("tensorflow", "jax"), "record with ProfilerOptions(python_tracer_level=1) to see lines"),
+    "tensorflow": _OURS,
+    "jax": "record with ProfilerOptions(python_tracer_level=1) to see lines",
     "": "record with torch.profiler.profile(with_stack=True) to see lines",
 }
 

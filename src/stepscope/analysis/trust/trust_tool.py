@@ -7,14 +7,14 @@ figures that are wrong is wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trust.checks import CHECKS, Doubt, doubts_of
 from stepscope.errors import counted
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Prose, Report, Role, Rows, Section
+from stepscope.report import Field, Prose, Report, Role, Section, Table, as_table, make_rows, not_in_json
 
 SOUND = f"All {len(CHECKS)} checks of the recording passed"
 NOT_COMPARABLE = "the doubts about two recordings are about these recordings, not about what changed"
@@ -22,14 +22,14 @@ NOT_COMPARABLE = "the doubts about two recordings are about these recordings, no
 _SAID_BY_STEPS = {"steps_cut"}  # pages of steps say it where it counts
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host whose recording it is", "str", role=Role.HOST),
-    Field("check", "text", "the rule that was broken", "str", role=Role.TERM),
+    Field("host", "text", "the host whose recording it is", role=Role.HOST),
+    Field("check", "text", "the rule that was broken", role=Role.TERM),
     Field("count", "count", "how many events or steps break it", "int"),
     Field("percent", "percent", "their share, of such events or of their time; of a slowed step, by how much"),
-    Field("found", "text", "what was found", "str", role=Role.TEXT),
-    Field("doubtful", "text", "what may be wrong because of it", "str", role=Role.TEXT),
-    Field("fix", "text", "how to record without it", "str", role=Role.TEXT),
-    Field("grave", "text", "`yes` if verdict and advice rest on figures that are wrong", "str", role=Role.TERM),
+    Field("found", "text", "what was found", role=Role.TEXT),
+    Field("doubtful", "text", "what may be wrong because of it", role=Role.TEXT),
+    Field("fix", "text", "how to record without it", role=Role.TEXT),
+    Field("grave", "text", "`yes` if verdict and advice rest on figures that are wrong", role=Role.TERM),
 )
 
 
@@ -52,23 +52,16 @@ class TrustReport(Report):
 
     TOOL: ClassVar[str] = "trust"
 
-    rows: tuple[dict[str, Cell], ...]
     line: str
-    first: str
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"line": self.line, "rows": list(self.rows)}
+    rows: Table = as_table("Doubts", FIELDS, SOUND)
+    first: str = not_in_json()
 
     def why_empty(self) -> None:
         """Nothing is missing where there are no doubts."""
 
     def sections(self) -> Sequence[Section]:
         """The worst doubt, and all of them."""
-        return [
-            Prose("summary", "Can this recording be trusted?", (self.line or f"{SOUND}.",)),
-            Rows("rows", "Doubts", FIELDS, self.rows, empty=SOUND),
-        ]
+        return [Prose("summary", "Can this recording be trusted?", (self.line or f"{SOUND}.",)), *super().sections()]
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -82,7 +75,12 @@ def merge(partials: Sequence[Partial]) -> TrustReport:
     found.sort(key=lambda each: (not each[1].is_grave, -(each[1].percent or 0.0) if each[1].is_grave else 0))
     return TrustReport(
         **header([part.origin for part in partials]),
-        rows=tuple(_row(host, doubt) for host, doubt in found),
+        rows=make_rows(
+            FIELDS,
+            [doubt for _, doubt in found],
+            host=[host for host, _ in found],
+            grave=lambda doubt: "yes" if doubt.is_grave else "no",
+        ),
         line=_line(found, len(partials)),
         first=next((doubt.fix for _, doubt in found if doubt.is_grave), ""),
     )
@@ -98,16 +96,3 @@ def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
     others = len({doubt.check for _, doubt in found} - {worst.check})
     more = f"; {counted(others, 'other doubt')}: stepscope trust" if others else ""
     return f"{where}{worst.found}; doubtful: {worst.doubtful}{more}"
-
-
-def _row(host: str, doubt: Doubt) -> dict[str, Cell]:
-    return {
-        "host": host,
-        "check": doubt.check,
-        "count": doubt.count,
-        "percent": doubt.percent,
-        "found": doubt.found,
-        "doubtful": doubt.doubtful,
-        "fix": doubt.fix,
-        "grave": "yes" if doubt.is_grave else "no",
-    }

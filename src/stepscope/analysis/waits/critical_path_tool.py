@@ -34,13 +34,16 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Prose,
+    Lines,
     Report,
     Role,
     Row,
-    Rows,
-    Section,
+    Table,
+    as_prose,
+    as_table,
     fields_named,
+    make_rows,
+    not_in_json,
     percent,
     round_ms,
 )
@@ -51,14 +54,14 @@ _MOST_SAID = 3
 
 _OF_KERNELS = ("device_compute", "communication")
 PART_FIELDS: tuple[Field, ...] = (
-    Field("part", "text", "what the step waits for: a cause of the account", "str", role=Role.TERM),
+    Field("part", "text", "what the step waits for: a cause of the account", role=Role.TERM),
     Field("ms", "ms", "time on the path of the median step"),
     Field("percent", "percent", "time on the path as a share of that step; the parts add up to 100"),
-    Field("meaning", "text", "when a moment has that cause", "str", role=Role.MEANING),
+    Field("meaning", "text", "when a moment has that cause", role=Role.MEANING),
 )
 ROW_FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the kernel, op or call", "str", role=Role.NAME),
-    Field("part", "text", "the part that its time on the path belongs to", "str", role=Role.TERM),
+    Field("name", "text", "the kernel, op or call", role=Role.NAME),
+    Field("part", "text", "the part that its time on the path belongs to", role=Role.TERM),
     Field("count", "count", "how often it is on the path of the median step", "int"),
     Field("ms", "ms", "its time on that path"),
     Field("percent", "percent", "time on the path as a share of the step"),
@@ -66,7 +69,7 @@ ROW_FIELDS: tuple[Field, ...] = (
 )
 STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
-    Field("host", "text", "the host", "str", role=Role.HOST),
+    Field("host", "text", "the host", role=Role.HOST),
     Field("duration_ms", "ms", "from its start to the start of the next step; the following parts add up to it"),
     *(Field(f"{cause.name.lower()}_ms", "ms", f"time on the path in which {MEANING[cause]}") for cause in MEANING),
     Field("is_median", "", "whether the parts and the events above are those of this step", "bool", label="Median"),
@@ -101,6 +104,15 @@ class Partial:
         return next((step for step in self.steps if step.is_median), None)
 
 
+def _shorten_name(row: Row) -> Row:
+    return row | {"name": brief(str(row["name"]))} if row["part"] in _OF_KERNELS else row
+
+
+_EMPTY = (
+    "no work in any step: record with ProfilerOptions(host_tracer_level=2) and, on a GPU or TPU, device_tracer_level=1"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CriticalPathReport(Report):
     """The critical path of the median step, and its parts in every step; see the FIELDS tables of this module.
@@ -110,38 +122,11 @@ class CriticalPathReport(Report):
 
     TOOL: ClassVar[str] = "critical-path"
 
-    findings: tuple[str, ...]
-    parts: tuple[dict[str, Cell], ...]
-    rows: tuple[dict[str, Cell], ...]
-    steps: tuple[dict[str, Cell], ...]
-    usual_steps: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "findings": list(self.findings),
-            "parts": list(self.parts),
-            "rows": list(self.rows),
-            "steps": list(self.steps),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Findings, parts, events on the path, and every step."""
-        return [
-            Prose("findings", "Critical path", self.findings),
-            Rows("parts", "What the median step waits for", PART_FIELDS, self.parts, _EMPTY),
-            Rows("rows", "On the path of the median step", ROW_FIELDS, self.rows, _EMPTY, brief=_shorten_name),
-            Rows("steps", "Paths by step", STEP_FIELDS, self.steps, _EMPTY),
-        ]
-
-
-def _shorten_name(row: Row) -> Row:
-    return row | {"name": brief(str(row["name"]))} if row["part"] in _OF_KERNELS else row
-
-
-_EMPTY = (
-    "no work in any step: record with ProfilerOptions(host_tracer_level=2) and, on a GPU or TPU, device_tracer_level=1"
-)
+    findings: Lines = as_prose("Critical path")
+    parts: Table = as_table("What the median step waits for", PART_FIELDS, _EMPTY)
+    rows: Table = as_table("On the path of the median step", ROW_FIELDS, _EMPTY, brief=_shorten_name)
+    steps: Table = as_table("Paths by step", STEP_FIELDS, _EMPTY)
+    usual_steps: tuple[dict[str, Cell], ...] = not_in_json()
 
 
 def _parts_with_samples(report: CriticalPathReport) -> Iterator[dict[str, Any]]:
@@ -162,9 +147,6 @@ COMPARABLES = (
         empty="neither side has a critical path",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -218,9 +200,6 @@ def _count_events(group: I32, event: I64, groups: int) -> I64:
     return np.bincount(group[order[fresh]], minlength=groups)
 
 
-# -- all hosts -----------------------------------------------------------------------------------------------------
-
-
 def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     """The path of the median step of the host that stands for the session."""
     hosts = [part.stepping for part in partials]
@@ -235,12 +214,18 @@ def merge(partials: Sequence[Partial]) -> CriticalPathReport:
     if chosen is None or chosen.median is None:
         return CriticalPathReport(**head, findings=(), parts=(), rows=(), steps=rows, usual_steps=())
     usual = [step for step in chosen.steps if step.complete] or chosen.steps
-    parts = _part_rows(chosen.median)
+    parts, step_ps = _part_rows(chosen.median), chosen.median.step_ps
     return CriticalPathReport(
         **head,
         findings=tuple(_findings(chosen, parts)),
         parts=parts,
-        rows=tuple(_path_row(row, chosen.median.step_ps) for row in chosen.rows),
+        rows=make_rows(
+            ROW_FIELDS,
+            chosen.rows,
+            part=lambda row: Cause(row.cause).name.lower(),
+            ms=lambda row: round_ms(row.time_ps),
+            percent=lambda row: percent(row.time_ps, step_ps),
+        ),
         steps=rows,
         usual_steps=tuple(_step_row(chosen.origin.host, step, chosen) for step in usual),
     )
@@ -264,17 +249,6 @@ def _part_rows(step: CausesOfStep) -> tuple[dict[str, Cell], ...]:
         }
         for cause in sorted(MEANING, key=lambda cause: -step.causes_ps[cause])
     )
-
-
-def _path_row(row: PathRow, step_ps: int) -> dict[str, Cell]:
-    return {
-        "name": row.name,
-        "part": Cause(row.cause).name.lower(),
-        "count": row.count,
-        "ms": round_ms(row.time_ps),
-        "percent": percent(row.time_ps, step_ps),
-        "delay_ms": round_ms(row.delay_ps),
-    }
 
 
 def _step_row(host: str, step: CausesOfStep, chosen: Partial | None) -> dict[str, Cell]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,13 +43,16 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
-    Prose,
+    Lines,
     Report,
     Role,
-    Rows,
-    Section,
+    Row,
+    Table,
+    as_figures,
+    as_prose,
+    as_table,
     fields_named,
+    make_row,
     percent,
     round_ms,
 )
@@ -66,23 +69,21 @@ _ALL_IN_STEPS_PERCENT = 90.0  # from here on, steps get no sentence of their own
 
 CAUSES = ("host wait", "kernel wait", "other")
 
-_HOST = Field("host", "text", "the host whose device it is", "str", role=Role.HOST)
-_DEVICE = Field("device", "text", "the device", "str", role=Role.PLACE)
+_HOST = Field("host", "text", "the host whose device it is", role=Role.HOST)
+_DEVICE = Field("device", "text", "the device", role=Role.PLACE)
 CAUSE_FIELDS: tuple[Field, ...] = (
     _HOST,
-    Field(
-        "device", "text", "the device; those that do nothing in the median step are left out", "str", role=Role.PLACE
-    ),
-    Field("cause", "text", "what the median step waits for: a cause of its account", "str", role=Role.TERM),
+    Field("device", "text", "the device; those that do nothing in the median step are left out", role=Role.PLACE),
+    Field("cause", "text", "what the median step waits for: a cause of its account", role=Role.TERM),
     Field("ms", "ms", "time of the median step with that cause, as in the account"),
     Field("idle_ms", "ms", "the part of it in which the device has no work"),
     Field("idle_percent", "percent", "that part as a share of the device's idle time in the median step"),
-    Field("meaning", "text", "when a moment has that cause", "str", role=Role.MEANING),
+    Field("meaning", "text", "when a moment has that cause", role=Role.MEANING),
 )
 STREAM_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("stream", "text", "the stream, as the trace names it", "str", role=Role.PLACE),
+    Field("stream", "text", "the stream, as the trace names it", role=Role.PLACE),
     Field("busy_ms", "ms", "time with work on the stream"),
     Field("idle_ms", "ms", "all gaps between the first and the last work of the stream"),
     Field("host_wait_ms", "ms", "gaps in which the host had not started to launch the next work"),
@@ -95,21 +96,18 @@ STREAM_FIELDS: tuple[Field, ...] = (
 GAP_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("stream", "text", "the stream", "str", role=Role.PLACE),
+    Field("stream", "text", "the stream", role=Role.PLACE),
     Field("start_ms", "ms", "start of the gap, from the start of the capture", role=Role.INSTANT),
     Field("duration_ms", "ms", "duration of the gap"),
-    Field(
-        "cause", "text", "host wait, kernel wait or other, as the idle time of streams is split", "str", role=Role.TERM
-    ),
+    Field("cause", "text", "host wait, kernel wait or other, as the idle time of streams is split", role=Role.TERM),
     Field(
         "waits_for",
         "text",
         "what the step waits for during most of the gap: a cause of the account; unknown outside of steps",
-        "str",
         role=Role.TERM,
     ),
-    Field("before", "text", "the work before the gap", "str", role=Role.LABEL),
-    Field("after", "text", "the work after the gap", "str", role=Role.LABEL),
+    Field("before", "text", "the work before the gap", role=Role.LABEL),
+    Field("after", "text", "the work after the gap", role=Role.LABEL),
 )
 DEVICE_FIELDS: tuple[Field, ...] = (
     _HOST,
@@ -123,7 +121,7 @@ DEVICE_FIELDS: tuple[Field, ...] = (
 QUEUE_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
-    Field("stream", "text", "the stream", "str", role=Role.PLACE),
+    Field("stream", "text", "the stream", role=Role.PLACE),
     Field("launched", "count", "pieces of work with a recorded launch call", "int"),
     Field("queue_mean", "count", "launched pieces that have not started, averaged over time"),
     Field("queue_max", "count", "the most of them at once", "int"),
@@ -207,50 +205,26 @@ class Partial:
     causes: list[DeviceCauses]
 
 
+_EMPTY = (
+    "no device work, so nothing could be idle: if a device took part, record it with "
+    "ProfilerOptions(device_tracer_level=1)"
+)
+_NO_CAUSES = "no steps with device work, so there is no account of what devices idle for"
+
+
 @dataclass(frozen=True, kw_only=True)
 class IdleReport(Report):
     """Idle time by cause, queues and launches; see the FIELDS tables of this module."""
 
     TOOL: ClassVar[str] = "idle"
 
-    findings: tuple[str, ...]
-    causes: tuple[dict[str, Cell], ...]
-    rows: tuple[dict[str, Cell], ...]
-    gaps: tuple[dict[str, Cell], ...]
-    devices: tuple[dict[str, Cell], ...]
-    queues: tuple[dict[str, Cell], ...]
-    launches: dict[str, Cell]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "findings": list(self.findings),
-            "causes": list(self.causes),
-            "rows": list(self.rows),
-            "gaps": list(self.gaps),
-            "devices": list(self.devices),
-            "queues": list(self.queues),
-            "launches": self.launches,
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Findings, what devices idle for, streams by idle time, the longest gaps, devices, queues, launches."""
-        return [
-            Prose("findings", "Idle time", self.findings),
-            Rows("causes", "What the median step waits for while devices idle", CAUSE_FIELDS, self.causes, _NO_CAUSES),
-            Rows("rows", "Idle time of streams by cause", STREAM_FIELDS, self.rows, _EMPTY),
-            Rows("gaps", f"Longest gaps, at most {MOST_GAPS}", GAP_FIELDS, self.gaps, "no gap on any stream"),
-            Rows("devices", "Idle time of devices", DEVICE_FIELDS, self.devices, _EMPTY),
-            Rows("queues", "Queues", QUEUE_FIELDS, self.queues, "no launches are recorded"),
-            Figures("launches", "Launches", launches.FIELDS, self.launches),
-        ]
-
-
-_EMPTY = (
-    "no device work, so nothing could be idle: if a device took part, record it with "
-    "ProfilerOptions(device_tracer_level=1)"
-)
-_NO_CAUSES = "no steps with device work, so there is no account of what devices idle for"
+    findings: Lines = as_prose("Idle time")
+    causes: Table = as_table("What the median step waits for while devices idle", CAUSE_FIELDS, _NO_CAUSES)
+    rows: Table = as_table("Idle time of streams by cause", STREAM_FIELDS, _EMPTY)
+    gaps: Table = as_table(f"Longest gaps, at most {MOST_GAPS}", GAP_FIELDS, "no gap on any stream")
+    devices: Table = as_table("Idle time of devices", DEVICE_FIELDS, _EMPTY)
+    queues: Table = as_table("Queues", QUEUE_FIELDS, "no launches are recorded")
+    launches: Row = as_figures("Launches", launches.FIELDS)
 
 
 def _idle_by_reason(report: IdleReport) -> Iterator[dict[str, Cell]]:
@@ -272,9 +246,6 @@ COMPARABLES = (
         empty="neither side has device work",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -388,9 +359,6 @@ def _queue(called: I64, started: I64) -> tuple[int, float, int, int, int, int]:
     return len(called), area, int(length.max()), int(moment[-1] - moment[0]), int(empty), int(full)
 
 
-# -- all hosts -----------------------------------------------------------------------------------------------------
-
-
 def merge(partials: Sequence[Partial]) -> IdleReport:
     """The streams of all hosts, those with most idle time first."""
     streams = [(part.origin.host, stream) for part in partials for stream in part.streams]
@@ -409,7 +377,7 @@ def merge(partials: Sequence[Partial]) -> IdleReport:
             row for part in partials for device in part.causes for row in _cause_rows(part.origin.host, device)
         ),
         rows=tuple(_stream_row(host, stream) for host, stream in streams),
-        gaps=tuple(_gap_row(host, gap) for host, gap in gaps[:MOST_GAPS]),
+        gaps=tuple(make_row(GAP_FIELDS, gap, host=host) for host, gap in gaps[:MOST_GAPS]),
         devices=tuple(_device_row(host, device) for host, device in devices),
         queues=tuple(_queue_row(host, stream) for host, stream in streams if stream.launched),
         launches=launches.figures(launched),
@@ -422,17 +390,10 @@ def _warn_of_unlisted(partials: Sequence[Partial]) -> list[str]:
     return [f"{few} not listed: only the device figures include it"] if left_out else []
 
 
-def _stream_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
+def _stream_row(host: str, stream: StreamIdle) -> Row:
     causes = {"host_wait": stream.host_wait_ps, "kernel_wait": stream.kernel_wait_ps, "other": stream.other_ps}
-    return {
-        "host": host,
-        "device": stream.device,
-        "stream": stream.stream,
-        "busy_ms": round_ms(stream.busy_ps),
-        "idle_ms": round_ms(stream.idle_ps),
-        **{f"{cause}_ms": round_ms(ps) for cause, ps in causes.items()},
-        **{f"{cause}_percent": percent(ps, stream.idle_ps) for cause, ps in causes.items()},
-    }
+    shares = {f"{cause}_percent": percent(ps, stream.idle_ps) for cause, ps in causes.items()}
+    return make_row(STREAM_FIELDS, stream, host=host, **shares)
 
 
 def _cause_rows(host: str, device: DeviceCauses) -> Iterator[dict[str, Cell]]:
@@ -465,45 +426,23 @@ def _describe_causes(devices: Sequence[DeviceCauses]) -> Iterator[str]:
     yield f"in the median step {noun} idle for {share:.1f} %; of that time the step waits for: {parts}"
 
 
-def _gap_row(host: str, gap: Gap) -> dict[str, Cell]:
-    return {
-        "host": host,
-        "device": gap.device,
-        "stream": gap.stream,
-        "start_ms": round_ms(gap.start_ps),
-        "duration_ms": round_ms(gap.duration_ps),
-        "cause": gap.cause,
-        "waits_for": gap.waits_for,
-        "before": gap.before,
-        "after": gap.after,
-    }
-
-
-def _device_row(host: str, device: DeviceIdle) -> dict[str, Cell]:
+def _device_row(host: str, device: DeviceIdle) -> Row:
     idle = device.span_ps - device.busy_ps
-    return {
-        "host": host,
-        "device": device.device,
-        "span_ms": round_ms(device.span_ps),
-        "busy_ms": round_ms(device.busy_ps),
-        "idle_ms": round_ms(idle),
-        "idle_percent": percent(idle, device.span_ps),
-        "computes": device.computes,
-    }
+    return make_row(
+        DEVICE_FIELDS, device, host=host, idle_ms=round_ms(idle), idle_percent=percent(idle, device.span_ps)
+    )
 
 
-def _queue_row(host: str, stream: StreamIdle) -> dict[str, Cell]:
+def _queue_row(host: str, stream: StreamIdle) -> Row:
     span = stream.queue_span_ps
-    return {
-        "host": host,
-        "device": stream.device,
-        "stream": stream.stream,
-        "launched": stream.launched,
-        "queue_mean": round(stream.queue_area / span, 4) if span else None,
-        "queue_max": stream.queue_max,
-        "empty_percent": percent(stream.empty_ps, span),
-        "full_percent": percent(stream.full_ps, span),
-    }
+    return make_row(
+        QUEUE_FIELDS,
+        stream,
+        host=host,
+        queue_mean=round(stream.queue_area / span, 4) if span else None,
+        empty_percent=percent(stream.empty_ps, span),
+        full_percent=percent(stream.full_ps, span),
+    )
 
 
 def _describe_steps(devices: Sequence[DeviceIdle], span_ps: int) -> Iterable[str]:

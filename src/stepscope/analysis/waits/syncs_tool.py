@@ -14,10 +14,9 @@ the middle of a step keeps the host from running ahead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
 from enum import IntFlag
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,16 +34,18 @@ from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
-    Cell,
     Comparable,
     Field,
-    Prose,
+    Lines,
     Report,
     Role,
-    Rows,
-    Section,
+    Table,
+    add_records,
+    as_prose,
+    as_table,
     duration_text,
     fields_named,
+    make_rows,
     percent,
     round_us,
 )
@@ -62,10 +63,10 @@ _REASONS: tuple[tuple[str, tuple[IntFlag, ...]], ...] = (
 )
 
 FIELDS: tuple[Field, ...] = (
-    Field("call", "text", "the call that waits", "str", role=Role.NAME),
-    Field("op", "text", "the outermost op around it; unknown if the program itself waits", "str", role=Role.NAME),
-    Field("reason", "text", "why such an op waits; `explicit` without an op", "str", role=Role.TERM),
-    Field("call_site", "text", "the line of the program, if Python calls were recorded", "str", role=Role.SOURCE),
+    Field("call", "text", "the call that waits", role=Role.NAME),
+    Field("op", "text", "the outermost op around it; unknown if the program itself waits", role=Role.NAME),
+    Field("reason", "text", "why such an op waits; `explicit` without an op", role=Role.TERM),
+    Field("call_site", "text", "the line of the program, if Python calls were recorded", role=Role.SOURCE),
     Field("count", "count", "number of calls", "int"),
     Field("per_step", "count", "calls per step, on average; unknown without steps"),
     Field("total_us", "us", "time in the call"),
@@ -79,14 +80,8 @@ FIELDS: tuple[Field, ...] = (
     ),
 )
 READ_FIELDS: tuple[Field, ...] = (
-    Field(
-        "op",
-        "text",
-        "the op that reads a value from a tensor: `.item()`, `float(x)`, `if x > 1`",
-        "str",
-        role=Role.NAME,
-    ),
-    Field("call_site", "text", "the line of the program, if Python calls were recorded", "str", role=Role.SOURCE),
+    Field("op", "text", "the op that reads a value from a tensor: `.item()`, `float(x)`, `if x > 1`", role=Role.NAME),
+    Field("call_site", "text", "the line of the program, if Python calls were recorded", role=Role.SOURCE),
     Field("count", "count", "number of calls", "int"),
     Field("per_step", "count", "calls per step, on average; unknown without steps"),
     Field("waits", "count", "calls that wait for a device", "int"),
@@ -130,9 +125,6 @@ class ReadRow:
     max_ps: int
 
 
-Row = TypeVar("Row", SyncRow, ReadRow)
-
-
 @dataclass(frozen=True)
 class Partial:
     """The part of one host, with its `steps`, their time, that in which any call waits, and whether any device works.
@@ -158,21 +150,9 @@ class SyncsReport(Report):
 
     TOOL: ClassVar[str] = "syncs"
 
-    findings: tuple[str, ...]
-    rows: tuple[dict[str, Cell], ...]
-    reads: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {"findings": list(self.findings), "rows": list(self.rows), "reads": list(self.reads)}
-
-    def sections(self) -> Sequence[Section]:
-        """Findings, the calls, and the ops that read values."""
-        return [
-            Prose("findings", "Waiting for devices", self.findings),
-            Rows("rows", "Calls that wait for a device", FIELDS, self.rows, _EMPTY),
-            Rows("reads", "Ops that read a value", READ_FIELDS, self.reads, _NO_READS),
-        ]
+    findings: Lines = as_prose("Waiting for devices")
+    rows: Table = as_table("Calls that wait for a device", FIELDS, _EMPTY)
+    reads: Table = as_table("Ops that read a value", READ_FIELDS, _NO_READS)
 
 
 COMPARABLES = (
@@ -186,9 +166,6 @@ COMPARABLES = (
         empty="the host waits for a device on neither side",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -270,17 +247,26 @@ def _outer_ops(trace: HostTrace, rows: I64) -> I64:
     return enclosing_events(trace, is_any_kind(trace.events.kind, _OPS))[rows].astype(np.int64)
 
 
-# -- all hosts -----------------------------------------------------------------------------------------------------
-
-
 def merge(partials: Sequence[Partial]) -> SyncsReport:
     """The calls of all hosts; equal calls are merged."""
-    rows = _merge_rows([row for part in partials for row in part.rows], lambda row: (row.call, row.op, row.site))
+    rows = add_records(
+        (row for part in partials for row in part.rows),
+        lambda row: (row.call, row.op, row.site),
+        ("count", "in_steps", "total_ps", "max_ps", "in_steps_ps"),
+    )
     rows.sort(key=lambda row: (-row.total_ps, row.call, row.op, row.site))
-    reads = _merge_rows([row for part in partials for row in part.reads], lambda row: (row.op, row.site))
+    reads = add_records(
+        (row for part in partials for row in part.reads),
+        lambda row: (row.op, row.site),
+        ("count", "in_steps", "waits", "total_ps", "max_ps"),
+    )
     reads.sort(key=lambda row: (-row.count, row.op, row.site))
     steps, steps_ps = sum(part.steps for part in partials), sum(part.steps_ps for part in partials)
     waits_ps = sum(part.waits_ps for part in partials)
+
+    def per_step(row: SyncRow | ReadRow) -> float | None:
+        return round(row.in_steps / steps, 3) if steps else None
+
     return SyncsReport(
         **header([part.origin for part in partials], _warnings(partials, rows)),
         findings=(
@@ -288,51 +274,17 @@ def merge(partials: Sequence[Partial]) -> SyncsReport:
             *_describe_account(partials),
             *_read_findings(reads, steps),
         ),
-        rows=tuple(_cells(row, steps, steps_ps) for row in rows),
-        reads=tuple(_read_cells(row, steps) for row in reads),
+        rows=make_rows(
+            FIELDS,
+            rows,
+            call_site=lambda row: row.site or None,
+            per_step=per_step,
+            reason=lambda row: _reason(row.op),
+            avg_us=lambda row: round_us(row.total_ps / row.count),
+            step_percent=lambda row: percent(row.in_steps_ps, steps_ps),
+        ),
+        reads=make_rows(READ_FIELDS, reads, call_site=lambda row: row.site or None, per_step=per_step),
     )
-
-
-def _merge_rows(rows: Sequence[Row], key_of: Callable[[Row], tuple[str, ...]]) -> list[Row]:
-    """Merges rows of equal key: sums of all numbers but the longest time."""
-    merged: dict[tuple[str, ...], Row] = {}
-    for row in rows:
-        key = key_of(row)
-        merged[key] = _add_rows(merged[key], row) if key in merged else row
-    return list(merged.values())
-
-
-def _add_rows(one: Row, other: Row) -> Row:
-    mine, theirs = asdict(one), asdict(other)
-    numbers = {name: value + theirs[name] for name, value in mine.items() if isinstance(value, int)}
-    return replace(one, **(numbers | {"max_ps": max(one.max_ps, other.max_ps)}))
-
-
-def _cells(row: SyncRow, steps: int, steps_ps: int) -> dict[str, Cell]:
-    return {
-        "call": row.call,
-        "op": row.op or None,
-        "reason": _reason(row.op),
-        "call_site": row.site or None,
-        "count": row.count,
-        "per_step": round(row.in_steps / steps, 3) if steps else None,
-        "total_us": round_us(row.total_ps),
-        "avg_us": round_us(row.total_ps / row.count),
-        "max_us": round_us(row.max_ps),
-        "step_percent": percent(row.in_steps_ps, steps_ps),
-    }
-
-
-def _read_cells(row: ReadRow, steps: int) -> dict[str, Cell]:
-    return {
-        "op": row.op,
-        "call_site": row.site or None,
-        "count": row.count,
-        "per_step": round(row.in_steps / steps, 3) if steps else None,
-        "waits": row.waits,
-        "total_us": round_us(row.total_ps),
-        "max_us": round_us(row.max_ps),
-    }
 
 
 def _reason(op: str) -> str:

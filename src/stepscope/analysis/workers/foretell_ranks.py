@@ -17,9 +17,10 @@ from stepscope.analysis.account.foretell import (
     describe_factor,
     is_uncertain,
     range_after,
+    recorded_ps,
+    share_undisturbed,
     sources_of,
     steady_steps,
-    undisturbed,
 )
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.interventions import Changed, End, Intervention, Lengths, change_lengths
@@ -112,18 +113,17 @@ def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]])
         [replace(each, part=_shorten_part(each.part, share)) for each in mine]
         for mine, share in zip(changes, joint.shares, strict=True)
     ]
-    now = [undisturbed(model) for model in joint.models]
-    factors = [factor for factor, _ in now]
+    factors = [share_undisturbed(model) for model in joint.models]
     before = _play(joint, [[] for _ in changes], End.USUAL, factors)
     usual = _play(joint, changes, End.USUAL, factors)
     uncertain = any(is_uncertain(mine) for mine in changes)
     ends = [_play(joint, changes, end, factors) if uncertain else usual for end in ENDS]
     sources = [*dict.fromkeys(source for mine in changes for source in sources_of(mine))]
     at = min(range(len(changes)), key=lambda rank: _wait_ps(joint, usual, rank))
-    model, now_ps = joint.models[at], now[at][1]
+    model, now_ps = joint.models[at], recorded_ps(joint.models[at])
     first, then, fast, slow = (each.step_ps[at][steady_steps(model)] for each in (before, usual, *ends))
     return at, Foretold(
-        round(now_ps),
+        now_ps,
         *range_after(now_ps, joint.error_percent[at], first, then, fast, slow),
         causes_then(model, _expand(joint, usual, at)),
         (*_reasons(joint, at, factors[at]), *sources),

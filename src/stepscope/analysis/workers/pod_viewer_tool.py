@@ -62,11 +62,12 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Prose,
+    Lines,
     Report,
     Role,
-    Rows,
-    Section,
+    Table,
+    as_prose,
+    as_table,
     duration_text,
     number_text,
     percent,
@@ -83,11 +84,7 @@ _STEP = Field(
 )
 _HOST = Field("host", "text", "the host", "str", role=Role.HOST)
 _DEVICE = Field(
-    "device",
-    "text",
-    "the device; `CPU` without one, `all` for a host with several devices",
-    "str",
-    role=Role.PLACE,
+    "device", "text", "the device; `CPU` without one, `all` for a host with several devices", "str", role=Role.PLACE
 )
 ROW_FIELDS: tuple[Field, ...] = (
     _STEP,
@@ -99,13 +96,7 @@ ROW_FIELDS: tuple[Field, ...] = (
         "duration of the step there, to the start of the next; on one of several devices to the end of its work for it",
     ),
     *CAUSE_FIELDS,
-    Field(
-        "bottleneck",
-        "text",
-        "the longest cause in the account of the step there",
-        "str",
-        role=Role.TERM,
-    ),
+    Field("bottleneck", "text", "the longest cause in the account of the step there", "str", role=Role.TERM),
     Field(
         "complete",
         "",
@@ -172,47 +163,6 @@ class Partial:
         return None if self.graph is None else RankModel(self.steps, self.collectives, self.graph)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PodViewerReport(Report):
-    """Every step on every worker.
-
-    Attributes:
-        steps_source: "markers", "inferred" or "none"; of several hosts the least certain.
-        rows: one a step, host and device; keys as in ROW_FIELDS.
-        slowest: one a step: the slowest worker; keys as in SLOWEST_FIELDS.
-        workers: one a host and device; keys as in WORKER_FIELDS.
-        findings: what the comparison says, as sentences.
-    """
-
-    TOOL: ClassVar[str] = "pod-viewer"
-    SCHEMA_VERSION: ClassVar[int] = 2
-
-    steps_source: str
-    rows: tuple[dict[str, Cell], ...]
-    slowest: tuple[dict[str, Cell], ...]
-    workers: tuple[dict[str, Cell], ...]
-    findings: tuple[str, ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "steps_source": self.steps_source,
-            "findings": list(self.findings),
-            "slowest": list(self.slowest),
-            "workers": list(self.workers),
-            "rows": list(self.rows),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Findings, the workers, the slowest worker of each step, and every step on every worker."""
-        return [
-            Prose("findings", "Workers compared", self.findings),
-            Rows("workers", "Workers", WORKER_FIELDS, self.workers, _EMPTY),
-            Rows("slowest", "Slowest worker of each step", SLOWEST_FIELDS, self.slowest, _EMPTY),
-            Rows("rows", "Steps by worker", ROW_FIELDS, self.rows, _EMPTY),
-        ]
-
-
 def _workers_with_samples(report: PodViewerReport) -> Iterator[dict[str, Any]]:
     """The workers, each with the durations of its complete steps."""
     complete = [row for row in report.rows if row["complete"]] or report.rows
@@ -237,6 +187,28 @@ COMPARABLES = (
 
 
 _EMPTY = "no steps: the profile contains no events that take time"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodViewerReport(Report):
+    """Every step on every worker.
+
+    Attributes:
+        steps_source: "markers", "inferred" or "none"; of several hosts the least certain.
+        rows: one a step, host and device; keys as in ROW_FIELDS.
+        slowest: one a step: the slowest worker; keys as in SLOWEST_FIELDS.
+        workers: one a host and device; keys as in WORKER_FIELDS.
+        findings: what the comparison says, as sentences.
+    """
+
+    TOOL: ClassVar[str] = "pod-viewer"
+    SCHEMA_VERSION: ClassVar[int] = 2
+
+    steps_source: str
+    findings: Lines = as_prose("Workers compared")
+    workers: Table = as_table("Workers", WORKER_FIELDS, _EMPTY)
+    slowest: Table = as_table("Slowest worker of each step", SLOWEST_FIELDS, _EMPTY)
+    rows: Table = as_table("Steps by worker", ROW_FIELDS, _EMPTY)
 
 
 # -- one host ----------------------------------------------------------------------------------------------------
@@ -281,11 +253,7 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
         rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
         slowest=tuple(_slowest(each) for each in steps),
         workers=tuple(_workers(counted, _median_causes(taking), offsets)),
-        findings=(
-            *_findings(counted),
-            *_gain_of_balance(taking),
-            *_describe_correction(corrected_ps),
-        ),
+        findings=(*_findings(counted), *_gain_of_balance(taking), *_describe_correction(corrected_ps)),
     )
 
 

@@ -12,7 +12,7 @@ from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.compilations import HIT, MISS, Compilation, compilations_of
 from stepscope.analysis.trace.noted_compilations import AGAIN, Change
 from stepscope.model import HostTrace
-from stepscope.report import Cell, Field, Role, round_ms
+from stepscope.report import Cell, Field, Role, Row, make_rows, round_ms
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.python import place_of
 
@@ -21,38 +21,28 @@ _MOST_SHAPES = 4
 _SHAPED = Pattern(r"\w+\[[\d,?.]*\]$")
 
 FUNCTION_FIELDS: tuple[Field, ...] = (
-    Field("function", "text", "the function that was compiled", "str", role=Role.NAME),
+    Field("function", "text", "the function that was compiled", role=Role.NAME),
     Field("compilations", "count", "how many of its programs were compiled or loaded during the capture", "int"),
     Field("total_ms", "ms", "time of the calls that needed them: tracing, lowering, compiling or loading, launching"),
     Field("compile_ms", "ms", "of that, compiling"),
     Field("cache_hits", "count", "programs loaded from the cache on disk; unknown without a cache", "int"),
     Field("cache_misses", "count", "programs that were not in the cache on disk; unknown without a cache", "int"),
-    Field("argument", "text", "the argument that changed most often", "str", role=Role.LABEL),
-    Field(
-        "shapes",
-        "text",
-        "shapes and types, or values, that this argument had, in order of time",
-        "str",
-        role=Role.SHAPE,
-    ),
-    Field("place", "text", "the line of the program that defines the function, or that calls it", "str", Role.SOURCE),
+    Field("argument", "text", "the argument that changed most often", role=Role.LABEL),
+    Field("shapes", "text", "shapes and types, or values, that this argument had, in order of time", role=Role.SHAPE),
+    Field("place", "text", "the line of the program that defines the function, or that calls it", role=Role.SOURCE),
 )
 COMPILATION_FIELDS: tuple[Field, ...] = (
-    Field("function", "text", "the function that was compiled", "str", role=Role.NAME),
+    Field("function", "text", "the function that was compiled", role=Role.NAME),
     Field(
-        "program",
-        "text",
-        "the program and its number; unknown if the numbers do not show which it is",
-        "str",
-        role=Role.LABEL,
+        "program", "text", "the program and its number; unknown if the numbers do not show which it is", role=Role.LABEL
     ),
-    Field("host", "text", "the host", "str", role=Role.HOST),
+    Field("host", "text", "the host", role=Role.HOST),
     Field("step", "number", "the step in which it was compiled", "int", role=Role.ORDINAL),
     Field("start_ms", "ms", "when the call started that needed it", role=Role.INSTANT),
     Field("total_ms", "ms", "time of that call: tracing, lowering, compiling or loading, launching"),
     Field("lower_ms", "ms", "of that, lowering; tracing for TensorFlow and PyTorch"),
     Field("compile_ms", "ms", "of that, compiling"),
-    Field("cache", "text", "`hit` or `miss` of the cache on disk; unknown without a cache", "str", role=Role.TERM),
+    Field("cache", "text", "`hit` or `miss` of the cache on disk; unknown without a cache", role=Role.TERM),
     Field(
         "changed",
         "text",
@@ -60,13 +50,12 @@ COMPILATION_FIELDS: tuple[Field, ...] = (
         "and type`, `value` of a Python argument, `arguments` if it takes another number of them, `function` if the "
         "same code was made a new function, `variables` for TensorFlow's second tracing of a function that made "
         "variables, `other` for another condition of PyTorch, `nothing` if these are equal",
-        "str",
         role=Role.TERM,
     ),
-    Field("argument", "text", "the argument that changed", "str", role=Role.LABEL),
-    Field("before", "text", "its shape and type before, or its value", "str", role=Role.SHAPE),
-    Field("after", "text", "its shape and type now, or its value", "str", role=Role.SHAPE),
-    Field("place", "text", "the line of the program that defines the function, or that calls it", "str", Role.SOURCE),
+    Field("argument", "text", "the argument that changed", role=Role.LABEL),
+    Field("before", "text", "its shape and type before, or its value", role=Role.SHAPE),
+    Field("after", "text", "its shape and type now, or its value", role=Role.SHAPE),
+    Field("place", "text", "the line of the program that defines the function, or that calls it", role=Role.SOURCE),
 )
 
 
@@ -162,19 +151,9 @@ def _kind_of_change(changed: Sequence[Change]) -> str:
     return " and ".join(kinds)
 
 
-def compilation_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[dict[str, Cell]]:
+def compilation_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[Row]:
     """One row for each compilation of all hosts."""
-    return [
-        {
-            "function": each.function, "program": each.program or None, "host": host, "step": each.step,
-            "start_ms": round_ms(each.start_ps), "total_ms": round_ms(each.total_ps),
-            "lower_ms": round_ms(each.lower_ps), "compile_ms": round_ms(each.compile_ps),
-            "cache": each.cache or None, "changed": each.changed or None, "argument": each.argument or None,
-            "before": each.before or None, "after": each.after or None, "place": each.place or None,
-        }
-        for host, compiled in hosts
-        for each in compiled
-    ]  # fmt: skip
+    return [row for host, compiled in hosts for row in make_rows(COMPILATION_FIELDS, compiled, host=host)]
 
 
 def function_cells(hosts: Sequence[tuple[str, Sequence[Compiled]]]) -> list[dict[str, Cell]]:

@@ -12,7 +12,7 @@ text: for each instruction its result, opcode, operands and what it calls.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,53 +27,44 @@ from stepscope.errors import UsageError
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.report import (
-    Cell,
-    Field,
-    Report,
-    Role,
-    Rows,
-    Section,
-    percent,
-    round_us,
-)
+from stepscope.report import Cell, Field, Report, Role, Table, as_table, percent, round_us
 
 HOPS = 3
 MOST_PROGRAMS = 10  # of which the report draws graphs; hlo-graph draws any
 _MOST_NODES, _MOST_PATH = 60, 200
 
 FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     Field("id", "number", "number of the node in its program", "int", role=Role.ORDINAL),
-    Field("name", "text", "the instruction", "str", role=Role.NAME),
-    Field("category", "text", "the opcode; of fusions their kind", "str", role=Role.TYPE),
-    Field("shape", "text", "the shape of its result with layout", "str", role=Role.SHAPE),
+    Field("name", "text", "the instruction", role=Role.NAME),
+    Field("category", "text", "the opcode; of fusions their kind", role=Role.TYPE),
+    Field("shape", "text", "the shape of its result with layout", role=Role.SHAPE),
     Field("hops", "number", "how far from the node in the middle", "int", role=Role.ORDINAL),
     Field("occurrences", "count", "how often it ran", "int", label="Count"),
     Field("self_us", "us", "its time, all occurrences together"),
     Field("on_path", "", "whether it lies on the longest path", "bool"),
-    Field("opens", "text", "the computation inside, of a fusion, loop or call", "str", role=Role.LABEL),
-    Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
-    Field("source", "text", "the line of the program that asked for it", "str", role=Role.SOURCE),
+    Field("opens", "text", "the computation inside, of a fusion, loop or call", role=Role.LABEL),
+    Field("framework_op", "text", "the op of the framework that it was made from", role=Role.LABEL),
+    Field("source", "text", "the line of the program that asked for it", role=Role.SOURCE),
     Field("flops", "FLOP", "operations of one run"),
     Field("bytes", "bytes", "bytes that one run moves"),
 )
 EDGE_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     Field("from_id", "number", "the node whose result is taken", "int", role=Role.ORDINAL),
     Field("to_id", "number", "the node that takes it", "int", role=Role.ORDINAL),
     Field("bytes", "bytes", "size of the result"),
 )
 PATH_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     Field("place", "number", "place on the path", "int", role=Role.ORDINAL),
-    Field("name", "text", "the instruction", "str", role=Role.NAME),
-    Field("category", "text", "the opcode; of fusions their kind", "str", role=Role.TYPE),
+    Field("name", "text", "the instruction", role=Role.NAME),
+    Field("category", "text", "the opcode; of fusions their kind", role=Role.TYPE),
     Field("self_us", "us", "its time, all occurrences together"),
     Field("percent", "percent", "share of the time of its program"),
 )
 PROGRAM_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     Field("instructions", "count", "instructions, those inside fusions too", "int"),
     Field("computations", "count", "computations", "int"),
     Field("edges", "count", "results that are taken", "int"),
@@ -124,47 +115,22 @@ class Partial:
     graphs: list[Graph]
 
 
+_EMPTY = f"no instructions of an XLA program that ran: {WHY_NONE}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class GraphViewerReport(Report):
     """Parts of graphs; see the FIELDS tables of this module for the meaning of its parts."""
 
     TOOL: ClassVar[str] = "graph-viewer"
 
-    rows: tuple[dict[str, Cell], ...]
-    edges: tuple[dict[str, Cell], ...]
-    path: tuple[dict[str, Cell], ...]
-    programs: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "edges": list(self.edges),
-            "path": list(self.path),
-            "programs": list(self.programs),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Nodes, the longest paths, programs, and edges."""
-        return [
-            self.main_table(),
-            Rows("path", "Longest path", PATH_FIELDS, self.path, _EMPTY),
-            Rows("programs", "Programs as graphs", PROGRAM_FIELDS, self.programs, _EMPTY),
-            Rows("edges", "Edges", EDGE_FIELDS, self.edges, _EMPTY),
-        ]
-
-    def main_table(self) -> Rows:
-        """The nodes."""
-        return Rows("rows", "Around the slowest instruction", FIELDS, self.rows, _EMPTY)
-
-
-_EMPTY = f"no instructions of an XLA program that ran: {WHY_NONE}"
+    rows: Table = as_table("Around the slowest instruction", FIELDS, _EMPTY)
+    path: Table = as_table("Longest path", PATH_FIELDS, _EMPTY)
+    programs: Table = as_table("Programs as graphs", PROGRAM_FIELDS, _EMPTY)
+    edges: Table = as_table("Edges", EDGE_FIELDS, _EMPTY)
 
 
 NOT_COMPARABLE = "it shows how a program is put together; hlo-stats compares the time of its instructions"
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -317,9 +283,6 @@ def nodes_of(trace: HostTrace, place: int, rows: Sequence[int], hops: Sequence[i
         )
         for row, hop, source in zip(rows, hops, sources, strict=True)
     ]  # fmt: skip
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> GraphViewerReport:

@@ -18,41 +18,43 @@ host's own threads, as on a CPU, each thread's time counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stepscope.analysis.trace.origin import header
-from stepscope.analysis.xla.compiled import (
-    COMPILATION_FIELDS,
-    FUNCTION_FIELDS,
-    compilation_cells,
-    function_cells,
-)
-from stepscope.analysis.xla.merged import (
+from stepscope.analysis.xla.compiled import COMPILATION_FIELDS, FUNCTION_FIELDS, compilation_cells, function_cells
+from stepscope.analysis.xla.op_table import (
+    DEVICE_FIELDS,
+    OP_FIELDS,
     PROGRAM_FIELDS,
     STEP_FIELDS,
     TOTAL_FIELDS,
-    HostOp,
+    UsedOp,
+    device_rows,
     host_ops,
+    op_cells,
     program_rows,
+    rates_of_op,
     step_figures,
     totals,
     warnings_of,
     why_empty,
 )
 from stepscope.analysis.xla.ops import Partial, partial
-from stepscope.analysis.xla.rates import DEVICE_FIELDS, OP_FIELDS, device_rows, op_cells, rates_of_op
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
     Part,
     Report,
     Role,
-    Rows,
-    Section,
+    Row,
+    Table,
+    as_figures,
+    as_table,
     fields_named,
+    make_row,
+    not_in_json,
     percent,
     round_us,
 )
@@ -61,34 +63,25 @@ __all__ = ["HloStatsReport", "Partial", "merge", "partial"]
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in the list, by self time", "int", role=Role.ORDINAL),
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     *fields_named(OP_FIELDS, "category"),
-    Field(
-        "name",
-        "text",
-        "the instruction; `others` for those of a category that are not listed",
-        "str",
-        role=Role.NAME,
-    ),
+    Field("name", "text", "the instruction; `others` for those of a category that are not listed", role=Role.NAME),
     *fields_named(OP_FIELDS, "occurrences", "self_us", "self_percent"),
-    Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
+    Field("framework_op", "text", "the op of the framework that it was made from", role=Role.LABEL),
     Field("total_us", "us", "time with what runs inside it"),
     Field("avg_us", "us", "total time by occurrences"),
     Field("avg_self_us", "us", "self time by occurrences"),
     Field("cumulative_self_percent", "percent", "self_percent added up to this row"),
     *fields_named(OP_FIELDS, "flops", "bytes", "gflop_per_s", "gib_per_s", "flop_per_byte"),
     *fields_named(OP_FIELDS, "compute_percent", "memory_percent", "bound_by"),
-    Field("source", "text", "the line of the program that asked for it", "str", role=Role.SOURCE),
+    Field("source", "text", "the line of the program that asked for it", role=Role.SOURCE),
     *fields_named(OP_FIELDS, "precision"),
     Field("rematerialized", "", "whether it computes again what was dropped to save memory", "bool"),
     Field("outside_compilation", "", "whether it hands data to or from the host in the middle of a program", "bool"),
-    Field("text", "text", "the instruction as XLA writes it", "str", role=Role.TEXT),
+    Field("text", "text", "the instruction as XLA writes it", role=Role.TEXT),
 )
 _PARTS = (
-    Part(
-        "HLO ops",
-        ("rank", "program", "category", "name", "occurrences", "self_us", "self_percent", "framework_op"),
-    ),
+    Part("HLO ops", ("rank", "program", "category", "name", "occurrences", "self_us", "self_percent", "framework_op")),
     Part(
         "Times of HLO ops",
         ("rank", "name", "total_us", "avg_us", "avg_self_us", "cumulative_self_percent", "flops", "bytes"),
@@ -107,47 +100,23 @@ _PARTS = (
 )
 
 
+_NONE_COMPILED = "nothing was compiled during the capture"
+
+
 @dataclass(frozen=True, kw_only=True)
 class HloStatsReport(Report):
     """Instructions and their times; see the FIELDS tables of this module for the meaning of its parts."""
 
     TOOL: ClassVar[str] = "hlo-stats"
 
-    rows: tuple[dict[str, Cell], ...]
-    totals: dict[str, Cell]
-    programs: tuple[dict[str, Cell], ...]
-    steps: dict[str, Cell]
-    devices: tuple[dict[str, Cell], ...]
-    compiled: tuple[dict[str, Cell], ...]
-    compilations: tuple[dict[str, Cell], ...]
-    empty: str
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "totals": self.totals,
-            "programs": list(self.programs),
-            "steps": self.steps,
-            "devices": list(self.devices),
-            "compiled": list(self.compiled),
-            "compilations": list(self.compilations),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Instructions with their rates and where they come from, then programs, steps and devices."""
-        return [
-            Rows("rows", "HLO ops", FIELDS, self.rows, self.empty, _PARTS),
-            Rows("programs", "Programs", PROGRAM_FIELDS, self.programs, self.empty),
-            Figures("steps", "Use of the hardware by steps", STEP_FIELDS, self.steps),
-            Rows("compiled", "Functions compiled during the capture", FUNCTION_FIELDS, self.compiled, _NONE_COMPILED),
-            Rows("compilations", "Why they were compiled", COMPILATION_FIELDS, self.compilations, _NONE_COMPILED),
-            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
-            Figures("totals", "How device work is matched to instructions", TOTAL_FIELDS, self.totals),
-        ]
-
-
-_NONE_COMPILED = "nothing was compiled during the capture"
+    rows: Table = as_table("HLO ops", FIELDS, lambda report: report.empty, _PARTS)
+    programs: Table = as_table("Programs", PROGRAM_FIELDS, lambda report: report.empty)
+    steps: Row = as_figures("Use of the hardware by steps", STEP_FIELDS)
+    compiled: Table = as_table("Functions compiled during the capture", FUNCTION_FIELDS, _NONE_COMPILED)
+    compilations: Table = as_table("Why they were compiled", COMPILATION_FIELDS, _NONE_COMPILED)
+    devices: Table = as_table("Devices", DEVICE_FIELDS, "no device worked")
+    totals: Row = as_figures("How device work is matched to instructions", TOTAL_FIELDS)
+    empty: str = not_in_json()
 
 
 def merge(partials: Sequence[Partial]) -> HloStatsReport:
@@ -167,29 +136,19 @@ def merge(partials: Sequence[Partial]) -> HloStatsReport:
     )
 
 
-def _list_ops(ops: Sequence[HostOp], busy: int) -> list[dict[str, Cell]]:
+def _list_ops(ops: Sequence[UsedOp], busy: int) -> list[dict[str, Cell]]:
     rows, so_far = [], 0
     for rank, each in enumerate(ops, 1):
         so_far += each.op.self_ps
-        rows.append({"rank": rank} | _cells(each, busy) | {"cumulative_self_percent": percent(so_far, busy)})
+        rows.append(_cells(each, busy) | {"rank": rank, "cumulative_self_percent": percent(so_far, busy)})
     return rows
 
 
-def _cells(each: HostOp, busy: int) -> dict[str, Cell]:
+def _cells(each: UsedOp, busy: int) -> Row:
     op, runs = each.op, max(each.op.runs, 1)
-    return {
-        "program": each.program,
-        "name": op.name,
-        "total_us": round_us(op.total_ps),
-        "avg_us": round_us(op.total_ps / runs),
-        "avg_self_us": round_us(op.self_ps / runs),
-        "framework_op": op.framework_op or None,
-        **op_cells(op, rates_of_op(op, each.peaks), busy),
-        "source": op.source or None,
-        "rematerialized": op.rematerialized,
-        "outside_compilation": op.outside_compilation,
-        "text": op.text or None,
-    }
+    times = {"avg_us": round_us(op.total_ps / runs), "avg_self_us": round_us(op.self_ps / runs)}
+    rates = op_cells(op, rates_of_op(op, each.peaks), busy)
+    return make_row(FIELDS, op, rank=None, program=each.program, cumulative_self_percent=None, **times, **rates)
 
 
 COMPARABLES = (

@@ -23,18 +23,7 @@ from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.buffers import MAIN_MEMORY, Memory, memory_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import (
-    Cell,
-    Comparable,
-    Field,
-    Part,
-    Report,
-    Role,
-    Rows,
-    Section,
-    fields_named,
-    percent,
-)
+from stepscope.report import Cell, Comparable, Field, Part, Report, Role, Table, as_table, fields_named, percent
 from stepscope.vocabulary.scopes import phase_of
 
 MOST_BUFFERS = 500  # of a program that are listed one by one
@@ -43,25 +32,19 @@ OTHERS = "others"
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in its program's list, largest first", "int", role=Role.ORDINAL),
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
-    Field("buffer", "text", "the instruction that makes it, and which part of its result", "str", role=Role.NAME),
-    Field(
-        "kind",
-        "text",
-        "`parameter`, `output`, `constant`, `thread-local` or `temporary`",
-        "str",
-        role=Role.TERM,
-    ),
-    Field("shape", "text", "its shape with layout", "str", role=Role.SHAPE),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
+    Field("buffer", "text", "the instruction that makes it, and which part of its result", role=Role.NAME),
+    Field("kind", "text", "`parameter`, `output`, `constant`, `thread-local` or `temporary`", role=Role.TERM),
+    Field("shape", "text", "its shape with layout", role=Role.SHAPE),
     Field("bytes", "bytes", "memory it takes at the peak"),
     Field("percent", "percent", "share of the program's peak"),
     Field("padding_bytes", "bytes", "of that, what its elements do not need; unknown without a shape"),
-    Field("opcode", "text", "what the instruction does", "str", role=Role.TYPE),
-    Field("framework_op", "text", "the op of the framework that it was made from", "str", role=Role.LABEL),
-    Field("source", "text", "the line of the program that asked for it", "str", role=Role.SOURCE),
+    Field("opcode", "text", "what the instruction does", role=Role.TYPE),
+    Field("framework_op", "text", "the op of the framework that it was made from", role=Role.LABEL),
+    Field("source", "text", "the line of the program that asked for it", role=Role.SOURCE),
     Field("alive_from", "number", "place in the program's order from which it is alive", "int", role=Role.ORDINAL),
     Field("alive_to", "number", "place in the program's order to which it is alive", "int", role=Role.ORDINAL),
-    Field("would_free", "text", "`donation` or `rematerialization`, where that would free it", "str", role=Role.TERM),
+    Field("would_free", "text", "`donation` or `rematerialization`, where that would free it", role=Role.TERM),
 )
 _PARTS = (
     Part(
@@ -74,7 +57,7 @@ _PARTS = (
     ),
 )
 PROGRAM_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     Field("peak_bytes", "bytes", "main memory in use at the peak"),
     Field("parameter_bytes", "bytes", "arguments, those included whose memory a result takes"),
     Field("output_bytes", "bytes", "results with memory of their own"),
@@ -86,18 +69,18 @@ PROGRAM_FIELDS: tuple[Field, ...] = (
     Field("padding_bytes", "bytes", "padding of what is listed at the peak"),
     Field("aliased_bytes", "bytes", "arguments whose memory a result takes"),
     Field("donation_bytes", "bytes", "arguments that a result could take the place of"),
-    Field("peak_at", "text", "the instruction at which the peak is reached", "str", role=Role.LABEL),
+    Field("peak_at", "text", "the instruction at which the peak is reached", role=Role.LABEL),
     Field("other_spaces_bytes", "bytes", "memory elsewhere, such as the host's"),
 )
 POINT_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
     Field("position", "number", "place in the program's order", "int", role=Role.ORDINAL),
     Field("bytes", "bytes", "memory in use; where places are drawn together, the most"),
 )
 GROUP_FIELDS: tuple[Field, ...] = (
-    Field("program", "text", "the program and its number", "str", role=Role.LABEL),
-    Field("by", "text", "`shape`, `op` or `source`", "str", role=Role.TERM),
-    Field("name", "text", "the shape, the op of the framework, or the line", "str", role=Role.LABEL),
+    Field("program", "text", "the program and its number", role=Role.LABEL),
+    Field("by", "text", "`shape`, `op` or `source`", role=Role.TERM),
+    Field("name", "text", "the shape, the op of the framework, or the line", role=Role.LABEL),
     Field("buffers", "count", "how many buffers", "int"),
     Field("bytes", "bytes", "memory they take at the peak"),
     Field("percent", "percent", "share of the program's peak"),
@@ -142,41 +125,19 @@ class Partial:
     damaged: list[str]
 
 
+_EMPTY = f"no buffer assignment of an XLA program: {WHY_NONE}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class MemoryViewerReport(Report):
     """The memory of programs; see the FIELDS tables of this module for the meaning of its parts."""
 
     TOOL: ClassVar[str] = "memory-viewer"
 
-    rows: tuple[dict[str, Cell], ...]
-    programs: tuple[dict[str, Cell], ...]
-    groups: tuple[dict[str, Cell], ...]
-    timeline: tuple[dict[str, Cell], ...]
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "programs": list(self.programs),
-            "groups": list(self.groups),
-            "timeline": list(self.timeline),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Programs, what fills each at its peak, and memory in use over its order."""
-        return [
-            self.main_table(),
-            Rows("programs", "Memory of programs", PROGRAM_FIELDS, self.programs, _EMPTY),
-            Rows("groups", "Memory at the peak by shape, op and line", GROUP_FIELDS, self.groups, _EMPTY),
-            Rows("timeline", "Memory in use over the program's order", POINT_FIELDS, self.timeline, _EMPTY),
-        ]
-
-    def main_table(self) -> Rows:
-        """The buffers at the peak of each program."""
-        return Rows("rows", "Memory at the peak", FIELDS, self.rows, _EMPTY, _PARTS)
-
-
-_EMPTY = f"no buffer assignment of an XLA program: {WHY_NONE}"
+    rows: Table = as_table("Memory at the peak", FIELDS, _EMPTY, _PARTS)
+    programs: Table = as_table("Memory of programs", PROGRAM_FIELDS, _EMPTY)
+    groups: Table = as_table("Memory at the peak by shape, op and line", GROUP_FIELDS, _EMPTY)
+    timeline: Table = as_table("Memory in use over the program's order", POINT_FIELDS, _EMPTY)
 
 
 def _program_peaks(report: MemoryViewerReport) -> list[dict[str, Cell]]:
@@ -195,9 +156,6 @@ COMPARABLES = (
         empty="neither side has the buffer assignment of an XLA program",
     ),
 )
-
-
-# -- one host ------------------------------------------------------------------------------------------------------
 
 
 def partial(trace: HostTrace) -> Partial:
@@ -369,9 +327,6 @@ def _points(memory: Memory) -> tuple[list[int], list[int]]:
     live = memory.heap.live + memory.lasting_bytes
     bounds = np.unique(np.linspace(0, len(live), min(MOST_POINTS, len(live)) + 1).astype(np.int64))[:-1]
     return bounds.tolist(), np.maximum.reduceat(live, bounds).tolist()
-
-
-# -- all hosts -----------------------------------------------------------------------------------------------------
 
 
 def merge(partials: Sequence[Partial]) -> MemoryViewerReport:

@@ -11,43 +11,116 @@ Wasted time is self time above the least that the device's peaks allow, for oper
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 from typing import Any, ClassVar
 
 from stepscope.analysis.trace.origin import header
-from stepscope.analysis.xla.merged import (
+from stepscope.analysis.xla.op_table import (
+    DEVICE_FIELDS,
     PROGRAM_FIELDS,
     TOTAL_FIELDS,
-    HostOp,
+    UsedOp,
+    device_rows,
     host_ops,
     program_rows,
+    rates_of_op,
     totals,
     warnings_of,
     why_empty,
 )
 from stepscope.analysis.xla.ops import Inside, Partial, partial
-from stepscope.analysis.xla.rates import DEVICE_FIELDS, device_rows, rates_of_op
-from stepscope.analysis.xla.trees import TREES, Node, tree_of
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Field,
-    Figures,
     Part,
     Report,
     Role,
     Row,
-    Rows,
-    Section,
+    Table,
+    as_figures,
+    as_table,
+    not_in_json,
     percent,
     round_us,
 )
+from stepscope.vocabulary.scopes import UNKNOWN, is_gradient, is_in_package, phase_of, scopes_of
+
+# ---- The time of XLA ops as trees ------------------------------------------------------------------------------------
+# by program, by category, by scope of the framework, and by line of the program.
+
+
+TREES = ("program", "category", "scope", "source")
+
+
+@dataclass
+class Node:
+    """A node of a tree under construction.
+
+    Attributes:
+        kind: `program`, `category`, `phase`, `scope`, `file`, `line` or `op`.
+        ops: the ops below it, itself if it is one.
+    """
+
+    name: str
+    kind: str
+    ops: list[UsedOp] = field(default_factory=list)
+    children: dict[tuple[str, str], Node] = field(default_factory=dict)
+
+    def child(self, name: str, kind: str) -> Node:
+        """The child of that name, made on first use."""
+        return self.children.setdefault((kind, name), Node(name, kind))
+
+    @property
+    def self_ps(self) -> int:
+        """Time of all ops below."""
+        return sum(each.op.self_ps for each in self.ops)
+
+
+def tree_of(tree: str, ops: Sequence[UsedOp]) -> Node:
+    """One of TREES; its root is called by the tree's name."""
+    root = Node(tree, "root")
+    trained = frozenset(each.program for each in ops if is_gradient(each.op.framework_op))
+    for each in ops:
+        node = root
+        node.ops.append(each)
+        for name, kind in _path(tree, each, trained):
+            node = node.child(name, kind)
+            node.ops.append(each)
+    return root
+
+
+def _path(tree: str, each: UsedOp, trained: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """The nodes from the root to an op."""
+    op = each.op
+    if tree == "program":
+        yield each.program, "program"
+    if tree in ("program", "category"):
+        yield op.category, "category"
+    elif tree == "scope":
+        yield phase_of(op.framework_op, each.program in trained, bool(trained)), "phase"
+        for part in scopes_of(op.framework_op)[:-1]:
+            yield part, "scope"
+    else:
+        file, _, line = _user_line(each).rpartition(":")
+        yield file or UNKNOWN, "file"
+        if file:
+            yield f"line {line}", "line"
+    yield op.name, "op"
+
+
+def _user_line(each: UsedOp) -> str:
+    """The innermost call that is not in an installed package, else the innermost."""
+    frames = [frame.partition(" ")[0] for frame in each.op.stack]
+    return next((frame for frame in frames if not is_in_package(frame)), each.op.source)
+
 
 __all__ = ["OpProfileReport", "Partial", "merge", "partial"]
 
 MOST_CHILDREN = 100  # of a node; the rest are one row
 
 FIELDS: tuple[Field, ...] = (
-    Field("tree", "text", "which tree: `program`, `category`, `scope` or `source`", "str", role=Role.TERM),
+    Field("tree", "text", "which tree: `program`, `category`, `scope` or `source`", role=Role.TERM),
     Field("id", "number", "number of the node", "int", role=Role.ORDINAL),
     Field("parent", "number", "number of the node above, unknown for the first of a tree", "int", role=Role.ORDINAL),
     Field("depth", "number", "how far below the first node of its tree it is", "int", role=Role.ORDINAL),
@@ -55,10 +128,9 @@ FIELDS: tuple[Field, ...] = (
         "kind",
         "text",
         "`root`, `program`, `category`, `phase`, `scope`, `file`, `line`, `op`, or `instruction` inside a fusion",
-        "str",
         role=Role.TERM,
     ),
-    Field("name", "text", "the node", "str", role=Role.NAME),
+    Field("name", "text", "the node", role=Role.NAME),
     Field("occurrences", "count", "how often its ops ran", "int"),
     Field("self_us", "us", "self time of all ops below"),
     Field("self_percent", "percent", "share of the time of all work of the devices"),
@@ -69,37 +141,6 @@ FIELDS: tuple[Field, ...] = (
     Field("gib_per_s", "GiB/s", "bytes that ops read and write, by the time of these", label="Bandwidth"),
     Field("memory_percent", "percent", "share of the device's memory bandwidth"),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpProfileReport(Report):
-    """Trees of ops; see the FIELDS tables of this module for the meaning of its parts."""
-
-    TOOL: ClassVar[str] = "op-profile"
-
-    rows: tuple[dict[str, Cell], ...]
-    programs: tuple[dict[str, Cell], ...]
-    totals: dict[str, Cell]
-    devices: tuple[dict[str, Cell], ...]
-    empty: str
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "programs": list(self.programs),
-            "totals": self.totals,
-            "devices": list(self.devices),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """The trees, then programs and devices."""
-        return [
-            Rows("rows", "Nodes", FIELDS, self.rows, self.empty, _PARTS, _indented),
-            Rows("programs", "Programs", PROGRAM_FIELDS, self.programs, self.empty),
-            Figures("totals", "How device work is matched to instructions", TOTAL_FIELDS, self.totals),
-            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
-        ]
 
 
 _PARTS = (
@@ -115,6 +156,19 @@ _PARTS = (
 
 def _indented(row: Row) -> Row:
     return row | {"name": f"{'  ' * int(str(row['depth']))}{row['name']}"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpProfileReport(Report):
+    """Trees of ops; see the FIELDS tables of this module for the meaning of its parts."""
+
+    TOOL: ClassVar[str] = "op-profile"
+
+    rows: Table = as_table("Nodes", FIELDS, lambda report: report.empty, _PARTS, _indented)
+    programs: Table = as_table("Programs", PROGRAM_FIELDS, lambda report: report.empty)
+    totals: Row = as_figures("How device work is matched to instructions", TOTAL_FIELDS)
+    devices: Table = as_table("Devices", DEVICE_FIELDS, "no device worked")
+    empty: str = not_in_json()
 
 
 def merge(partials: Sequence[Partial]) -> OpProfileReport:
@@ -155,7 +209,7 @@ class _Writer:
         self.rows.append(head | {"kind": kind, "name": name} | figures)
         return len(self.rows) - 1
 
-    def _figures(self, ops: Sequence[HostOp]) -> dict[str, Cell]:
+    def _figures(self, ops: Sequence[UsedOp]) -> dict[str, Cell]:
         rates = [(each.op, rates_of_op(each.op, each.peaks)) for each in ops]
         self_ps = sum(op.self_ps for op, _ in rates)
         wasted = [max(op.self_ps - rate.least_ps, 0) for op, rate in rates if rate.least_ps is not None]

@@ -25,40 +25,172 @@ operations than are counted, and small data stays in caches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import ClassVar, NamedTuple
 
-from stepscope.analysis.trace.attribution import attribute
+import numpy as np
+
+from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.origin import header
 from stepscope.analysis.xla import ops
 from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
-from stepscope.analysis.xla.framework_ops import FrameworkOp, framework_ops
-from stepscope.analysis.xla.merged import STEP_FIELDS, host_ops, warnings_of
+from stepscope.analysis.xla.framework_costs import UNKNOWN, Cost, tensorflow_cost, torch_cost
+from stepscope.analysis.xla.op_table import (
+    DEVICE_FIELDS,
+    OP_FIELDS,
+    STEP_FIELDS,
+    Rates,
+    UsedOp,
+    add_ops,
+    device_rows,
+    host_ops,
+    list_programs,
+    op_cells,
+    ops_of_host,
+    peak_warnings,
+    peaks_of_host,
+    rates_of,
+    step_use,
+    use_of,
+    warnings_of,
+)
+from stepscope.analysis.xla.op_time import op_time
 from stepscope.analysis.xla.ops import OpRow
 from stepscope.analysis.xla.peaks import Peaks, peaks_of
-from stepscope.analysis.xla.rates import DEVICE_FIELDS, OP_FIELDS, Rates, device_rows, op_cells, peak_warnings, rates_of
-from stepscope.analysis.xla.use import UsedOp, step_use, use_of
-from stepscope.model import HostTrace
+from stepscope.analysis.xla.step_time import share_in_steps
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
     Comparable,
     Field,
-    Figures,
     Part,
     Report,
     Role,
-    Rows,
-    Section,
+    Row,
+    Table,
+    as_figures,
+    as_table,
     fields_named,
+    not_in_json,
 )
+from stepscope.vocabulary.op_names import op_name
+
+# ---- Ops of PyTorch and TensorFlow on a device, by the shapes of their inputs, with what they cost -------------------
+
+
+MOST_OPS = 2000
+_CONCRETE = ("Concrete Inputs",)
+_SHAPE = ("shape",)
+
+
+class FrameworkOp(NamedTuple):
+    """Runs of an op with inputs of equal shapes; times in ps, costs of all runs, unknown is None."""
+
+    name: str
+    type: str
+    shapes: str
+    runs: int
+    time_ps: int
+    flops: float | None
+    bytes: float | None
+    in_steps: float
+    precision: str
+    matrix: bool
+
+
+def framework_ops(trace: HostTrace) -> list[FrameworkOp]:
+    """The ops that launched device work which belongs to no XLA instruction, longest first."""
+    found, xla = attribute(trace), op_time(trace)
+    free = ~np.isin(found.rows, xla.rows)
+    annotated = (trace.stat_strings(_SHAPE, rows=found.rows) > 0) | (found.run < 0)
+    launched = _find_launched_ops(trace, np.flatnonzero(free & ~annotated))
+    named = _find_annotated_ops(trace, np.flatnonzero(free & annotated))
+    return sorted([*launched, *named], key=lambda op: (-op.time_ps, op.name, op.shapes))[:MOST_OPS]
+
+
+def _find_launched_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
+    """Ops whose run on the host is in the trace, as in PyTorch's: the run has the shapes."""
+    found = attribute(trace)
+    run = found.run[pieces]
+    names = (stat_names.INPUT_DIMS, stat_names.INPUT_TYPES, _CONCRETE)
+    dims, types, concrete = (trace.stat_strings(each, rows=run) for each in names)
+    op = event_name_rows(trace, run)
+    group, first = number_pairs(op, dims)
+    for column in (types, concrete):
+        group, first = number_pairs(group, column)
+    stated = trace.stat_ints(stat_names.FLOPS, rows=run)
+    costs, labels = [], []
+    for at in first.tolist():
+        texts = [trace.strings[column[at]] if column[at] > 0 else "" for column in (dims, types, concrete)]
+        name = trace.strings[op[at]]
+        cost = torch_cost(name, *texts)
+        costs.append(cost if stated[at] <= 0 else cost._replace(flops=float(stated[at])))
+        labels.append((name, op_name(name, EventKind.OP)[1], texts[0]))
+    return _sum_ops(trace, pieces, group.astype(np.int64), run, labels, costs)
+
+
+def _find_annotated_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
+    """Ops that kernels name themselves, as TensorFlow's do; some give the shapes of their inputs."""
+    found = attribute(trace)
+    pieces = pieces[found.op[pieces] >= 0]
+    shapes = trace.stat_strings(_SHAPE, rows=found.rows[pieces])
+    group, first = number_pairs(found.op[pieces], shapes)
+    costs, labels = [], []
+    for at in first.tolist():
+        name, op_type = found.ops[found.op[pieces[at]]]
+        text = trace.strings[shapes[at]] if shapes[at] > 0 else ""
+        costs.append(tensorflow_cost(op_type, text) if text else UNKNOWN)
+        labels.append((name, op_type, text))
+    return _sum_ops(trace, pieces, group.astype(np.int64), None, labels, costs)
+
+
+def _sum_ops(
+    trace: HostTrace, pieces: I64, group: I64, run: I64 | None, labels: list[tuple[str, str, str]], costs: list[Cost]
+) -> list[FrameworkOp]:
+    found, size = attribute(trace), len(labels)
+    time = np.zeros(size, np.int64)
+    np.add.at(time, group, found.time_ps[pieces])
+    runs = (
+        _count_distinct(group, run, size)
+        if run is not None
+        else _count_rarest_kernel(trace, found.rows[pieces], group, size)
+    )
+    inside = share_in_steps(trace, found.rows[pieces], group, size)
+    return [
+        FrameworkOp(
+            *label, int(count), int(ps), _scale(cost.flops, count), _scale(cost.bytes, count), float(share),
+            cost.precision, cost.matrix,
+        )
+        for label, count, ps, share, cost in zip(labels, runs, time, inside, costs, strict=True)
+    ]  # fmt: skip
+
+
+def _count_distinct(group: I64, run: I64, size: int) -> I64:
+    _, first = number_pairs(group, run)
+    return np.bincount(group[first], minlength=size)
+
+
+def _count_rarest_kernel(trace: HostTrace, rows: I64, group: I64, size: int) -> I64:
+    """An op launches the same kernels whenever it runs with the same shapes."""
+    kernel, first = number_pairs(group, event_name_rows(trace, rows))
+    runs = np.full(size, np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(runs, group[first], np.bincount(kernel, minlength=len(first)))
+    return runs
+
+
+def _scale(amount: float | None, count: int) -> float | None:
+    return None if amount is None else amount * int(count)
+
 
 FIELDS: tuple[Field, ...] = (
     Field("rank", "number", "place in the list: programs, then ops, each by time", "int", role=Role.ORDINAL),
-    Field("kind", "text", "`program` or `op`", "str", role=Role.TERM),
-    Field("program", "text", "the XLA program; unknown for ops of PyTorch and TensorFlow", "str", role=Role.LABEL),
+    Field("kind", "text", "`program` or `op`", role=Role.TERM),
+    Field("program", "text", "the XLA program; unknown for ops of PyTorch and TensorFlow", role=Role.LABEL),
     *fields_named(OP_FIELDS, "category"),
-    Field("name", "text", "the op; of XLA the instruction", "str", role=Role.NAME),
-    Field("shapes", "text", "the shapes of its inputs, where the framework recorded them", "str", role=Role.SHAPE),
+    Field("name", "text", "the op; of XLA the instruction", role=Role.NAME),
+    Field("shapes", "text", "the shapes of its inputs, where the framework recorded them", role=Role.SHAPE),
     *fields_named(OP_FIELDS, "occurrences", "self_us", "self_percent", "flops", "bytes", "gflop_per_s", "gib_per_s"),
     *fields_named(OP_FIELDS, "flop_per_byte", "precision", "bound_by", "compute_percent", "memory_percent"),
     Field("roof_gflop_per_s", "GFLOP/s", "the most that its intensity allows", label="Roof"),
@@ -74,9 +206,9 @@ _PARTS = (
     ),
 )
 ROOF_FIELDS: tuple[Field, ...] = (
-    Field("device", "text", "the device", "str", role=Role.PLACE),
-    Field("kind", "text", "`compute` or `memory`", "str", role=Role.TERM),
-    Field("name", "text", "precision and units, or the memory", "str", role=Role.LABEL),
+    Field("device", "text", "the device", role=Role.PLACE),
+    Field("kind", "text", "`compute` or `memory`", role=Role.TERM),
+    Field("name", "text", "precision and units, or the memory", role=Role.LABEL),
     Field("tflop_per_s", "TFLOP/s", "height of a compute roof", label="Peak"),
     Field("gb_per_s", "GB/s", "slope of a memory roof", label="Bandwidth"),
     Field("ridge_flop_per_byte", "FLOP/byte", "intensity where a compute roof meets main memory's", label="Ridge"),
@@ -99,29 +231,11 @@ class RooflineReport(Report):
 
     TOOL: ClassVar[str] = "roofline"
 
-    rows: tuple[dict[str, Cell], ...]
-    roofs: tuple[dict[str, Cell], ...]
-    steps: dict[str, Cell]
-    devices: tuple[dict[str, Cell], ...]
-    empty: str
-
-    def body(self) -> dict[str, Any]:
-        """The tool's own part of the JSON object."""
-        return {
-            "rows": list(self.rows),
-            "roofs": list(self.roofs),
-            "steps": self.steps,
-            "devices": list(self.devices),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Programs and ops against their roofs, then the roofs, steps and devices."""
-        return [
-            Rows("rows", "Ops and their roofs", FIELDS, self.rows, self.empty, _PARTS),
-            Rows("roofs", "Roofs", ROOF_FIELDS, self.roofs, "no device whose peaks are known"),
-            Figures("steps", "Use of the hardware by steps", STEP_FIELDS, self.steps),
-            Rows("devices", "Devices", DEVICE_FIELDS, self.devices, "no device worked"),
-        ]
+    rows: Table = as_table("Ops and their roofs", FIELDS, lambda report: report.empty, _PARTS)
+    roofs: Table = as_table("Roofs", ROOF_FIELDS, "no device whose peaks are known")
+    steps: Row = as_figures("Use of the hardware by steps", STEP_FIELDS)
+    devices: Table = as_table("Devices", DEVICE_FIELDS, "no device worked")
+    empty: str = not_in_json()
 
 
 COMPARABLES = (
@@ -137,9 +251,6 @@ COMPARABLES = (
 )
 
 
-# -- one host ------------------------------------------------------------------------------------------------------
-
-
 def partial(trace: HostTrace) -> Partial:
     """What one host contributes."""
     xla, found = ops.partial(trace), attribute(trace)
@@ -147,16 +258,16 @@ def partial(trace: HostTrace) -> Partial:
     return Partial(xla, framework_ops(trace), devices, xla.busy_ps or int(found.time_ps.sum()))
 
 
-# -- all hosts -----------------------------------------------------------------------------------------------------
-
 _EMPTY = "no device work with a known cost: XLA programs state it, PyTorch records shapes with record_shapes=True"
 
 
 def merge(partials: Sequence[Partial]) -> RooflineReport:
     """The ops of all hosts together."""
     busy = sum(part.busy_ps for part in partials)
-    programs, single = _xla(partials), _framework(partials)
-    single += [used for used in _xla_ops(partials) if used.op.self_ps]
+    xla = host_ops([part.xla for part in partials])
+    programs = [use_of(label, ops, runs) for label, runs, ops in list_programs([part.xla for part in partials], xla)]
+    single = add_ops(used for part in partials for used in _framework_ops(part))
+    single += [used for used in xla if used.op.self_ps]
     single.sort(key=lambda used: (-used.op.self_ps, used.op.name))
     ranked = [*sorted(programs, key=lambda used: -used.op.self_ps), *single]
     hosts = [(part.xla.origin.host, part.devices) for part in partials]
@@ -177,16 +288,17 @@ def _warnings(partials: Sequence[Partial], known: bool) -> list[str]:
     return found if known else [_EMPTY, *found]
 
 
-def _peaks(part: Partial) -> Peaks | None:
-    kinds = [peaks_of(facts) for facts in part.devices]
-    return kinds[0] if kinds and all(each == kinds[0] for each in kinds) else None
+def _framework_ops(part: Partial) -> list[UsedOp]:
+    peaks = peaks_of_host(part.devices)
+    return [UsedOp(_make_row(op), "", peaks, op.shapes) for op in part.framework]
 
 
 def _all_ops(part: Partial) -> list[UsedOp]:
     """All ops of a host, with the share of them that lies in steps."""
-    peaks = _peaks(part)
-    xla = [UsedOp(op, part.xla.programs[op.program].label, "", peaks) for op in part.xla.ops]
-    return [*xla, *(UsedOp(_make_row(op), None, op.shapes, peaks) for op in part.framework)]
+    return [
+        *(replace(used, peaks=peaks_of_host(part.devices)) for used in ops_of_host(part.xla)),
+        *_framework_ops(part),
+    ]
 
 
 def _make_row(op: FrameworkOp) -> OpRow:
@@ -194,32 +306,6 @@ def _make_row(op: FrameworkOp) -> OpRow:
         -1, op.name, op.type, op.runs, op.time_ps, op.time_ps, op.flops, op.bytes, op.in_steps, op.precision, op.matrix,
         "", "", [], "", False, False, [],
     )  # fmt: skip
-
-
-def _framework(partials: Sequence[Partial]) -> list[UsedOp]:
-    """Ops of the frameworks, those of equal shapes on all hosts added up."""
-    found: dict[tuple[str, str], UsedOp] = {}
-    for part in partials:
-        for used in _all_ops(part):
-            if used.program is None:
-                key = (used.op.name, used.shapes)
-                found[key] = used if key not in found else found[key].plus(used.op)
-    return list(found.values())
-
-
-def _xla_ops(partials: Sequence[Partial]) -> list[UsedOp]:
-    return [UsedOp(each.op, each.program, "", each.peaks) for each in host_ops([part.xla for part in partials])]
-
-
-def _xla(partials: Sequence[Partial]) -> list[UsedOp]:
-    """The programs, each as the sum of its ops whose costs are known."""
-    groups: dict[str, list[UsedOp]] = {}
-    for used in _xla_ops(partials):
-        groups.setdefault(used.program or "", []).append(used)
-    runs: dict[str, int] = {}
-    for program in (each for part in partials for each in part.xla.programs):
-        runs[program.label] = runs.get(program.label, 0) + program.runs
-    return [use_of(label, group, runs[label]) for label, group in groups.items()]
 
 
 def _row(rank: int, used: UsedOp, busy: int) -> dict[str, Cell]:
@@ -232,7 +318,7 @@ def _row(rank: int, used: UsedOp, busy: int) -> dict[str, Cell]:
     return {
         "rank": rank,
         "kind": "program" if used.is_program else "op",
-        "program": used.program,
+        "program": used.program or None,
         "name": op.name,
         "shapes": used.shapes or None,
         **op_cells(op, rates, busy),

@@ -13,7 +13,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from stepscope.capture.files import resolve_logdir
+from stepscope.capture.files import drop_if_empty, resolve_logdir
 from stepscope.capture.report import Wall
 from stepscope.formats.store import is_remote
 from stepscope.records import dataclass
@@ -92,6 +92,7 @@ class Ledger:
         if self.folder is not None:
             with suppress(OSError):
                 shutil.rmtree(self.folder)
+            drop_if_empty(self.folder.parent)
 
 
 def _parse_entry(line: str) -> Entry | None:

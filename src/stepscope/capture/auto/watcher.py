@@ -93,6 +93,7 @@ class Watcher:
         self._counts: dict[Source, int] = {}
         self._best: Source | None = None
         self._others = 0  # steps of other sources since the last step of the best
+        self._patience = _STALE_STEPS  # after so many the best is given up
         self._doubtful_until = 0.0  # until then a better source is looked for after the capture, on the monotonic clock
         self._supersedes = False  # what was captured before is not of the loop
         self._conductor = Conductor(
@@ -295,7 +296,7 @@ class Watcher:
 
     def _is_better(self, source: Source, best: Source) -> bool:
         """True if a source is more certain than the best so far, or if that one has not come back."""
-        was_one_time = self._counts.get(best, 0) <= _ONE_TIME and self._others > _STALE_STEPS
+        was_one_time = self._counts.get(best, 0) <= _ONE_TIME and self._others > self._patience
         if source.rank == best.rank and was_one_time:
             self._counts[source] = 1  # its steps until now were not those of the loop
             return True
@@ -306,6 +307,8 @@ class Watcher:
     def _follow_source(self, source: Source) -> None:
         """Counts the steps of another source from now on, and discards what was captured of the previous one."""
         self._best, self._others = source, 0
+        before = sum(count for other, count in self._counts.items() if other != source)
+        self._patience = max(_STALE_STEPS, 2 * before)  # it may come again after as many as came before it
         self._conductor.cancel()
         cost.LENGTHS.forget()
         self._supersedes |= self.has_steps and not self._requested and not self._is_child

@@ -9,10 +9,11 @@ JAX needs no note: its programs are in its profiles, with their arguments.
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Protocol
 
@@ -110,27 +111,22 @@ class CompilesTracer:
             module = sys.modules.get(name)
             if module is not None and name not in self._watched:
                 try:
-                    self._watched[name] = watch()(module, self._clock)
+                    self._watched[name] = _find_watch(watch)(module, self._clock)
                 except AttributeError:  # another release of the framework, which compiles elsewhere
                     self._watched[name] = None
 
 
-def _watch_tensorflow() -> type[Watched]:
-    from stepscope.capture.tracers.tf_tracings import TensorFlowTracings
-
-    return TensorFlowTracings
-
-
-def _watch_torch() -> type[Watched]:
-    from stepscope.capture.tracers.dynamo import DynamoCompilations
-
-    return DynamoCompilations
-
-
-_FRAMEWORKS: Mapping[str, Callable[[], type[Watched]]] = {
-    "tensorflow.python.eager.polymorphic_function.tracing_compilation": _watch_tensorflow,
-    "torch._dynamo.convert_frame": _watch_torch,
+_FRAMEWORKS = {
+    "tensorflow.python.eager.polymorphic_function.tracing_compilation": "tf_tracings:TensorFlowTracings",
+    "torch._dynamo.convert_frame": "dynamo:DynamoCompilations",
 }
+"""What watches each framework, by the module of its compiler; imported when the framework is there."""
+
+
+def _find_watch(place: str) -> type[Watched]:
+    module, _, name = place.partition(":")
+    found: type[Watched] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+    return found
 
 
 def _make_chunk(framework: str, notes: Iterable[CompileNote]) -> Chunk:

@@ -13,7 +13,6 @@ import threading
 import time
 from array import array
 from collections.abc import Iterable
-from dataclasses import field
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -23,6 +22,7 @@ from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import Chunk
+from stepscope.kernels.calls import CallLog
 from stepscope.records import dataclass
 
 PLANE = "/host:python-tracer"
@@ -31,18 +31,14 @@ _OWN_FOLDER = str(Path(__file__).parents[2]) + os.sep
 _THREADING = threading.Thread.run.__code__.co_filename
 _MOST_DEPTH = sys.maxsize
 
-Call = tuple[CodeType, int, int]
-
 
 @dataclass(slots=True)
 class Thread:
-    """One thread: its calls that have ended, and those that are open with their start, innermost last."""
+    """One thread, and the log of its calls."""
 
     name: str
     number: int
-    calls: list[Call] = field(default_factory=list)
-    open: list[tuple[CodeType, int]] = field(default_factory=list)
-    is_ours: bool = False
+    log: CallLog
 
 
 class PythonTracer:
@@ -69,6 +65,8 @@ class PythonTracer:
     def stop(self) -> None:
         """Ends the recording."""
         self._recording = False
+        for thread in self._threads:
+            thread.log.recording = False
         if self._hook is not None:
             self._hook.remove()
 
@@ -78,73 +76,52 @@ class PythonTracer:
 
     def waiting_bytes(self) -> int:
         """About how much memory the calls take."""
-        return _BYTES_OF_CALL * sum(len(thread.calls) for thread in self._threads)
+        return _BYTES_OF_CALL * sum(len(thread.log) for thread in self._threads)
 
     def drain(self) -> list[Chunk]:
         """The calls that have ended, a chunk for each thread that has any."""
-        chunks = []
-        for thread in list(self._threads):
-            taken = thread.calls[:]
-            del thread.calls[: len(taken)]
-            if taken:
-                chunks.append(_chunk(thread, taken))
-        return chunks
+        chunks = [_chunk(thread, *thread.log.take()) for thread in list(self._threads)]
+        return [chunk for chunk in chunks if len(chunk.name)]
 
     def enter(self, code: CodeType, _offset: int = 0, _value: object = None) -> None:
         """A call starts on this thread, or goes on."""
-        if code.co_filename.startswith(_OWN_FOLDER):
-            return
-        try:
-            thread = self._local.thread
-        except AttributeError:
-            thread = self._new_thread(code)
-            if thread is None:
-                return
-        thread.open.append((code, self._clock()))
+        log = self.log_of_thread(code)
+        if log is not None:
+            log.enter(code)
 
     def leave(self, code: CodeType, _offset: int = 0, _value: object = None) -> None:
         """A call ends on this thread, or pauses."""
-        end = self._clock()
-        try:
-            thread = self._local.thread
-        except AttributeError:
-            return
-        open_calls = thread.open
-        is_innermost = open_calls and open_calls[-1][0] is code
-        if not is_innermost and (code.co_filename.startswith(_OWN_FOLDER) or not _unwind_to(open_calls, code)):
-            return
-        begin = open_calls.pop()[1]
-        long_enough = end - begin >= self._min_ns and len(open_calls) < self._max_depth
-        if long_enough and self._recording and not thread.is_ours:
-            thread.calls.append((code, begin, end))
+        log: CallLog | None = getattr(self._local, "log", None)
+        if log is not None:
+            log.leave(code)
 
-    def _new_thread(self, code: CodeType) -> Thread | None:
-        """This thread, at its first call; None while Python is still creating it, since its name is not known yet.
+    def log_of_thread(self, code: CodeType) -> CallLog | None:
+        """The log of this thread, made at its first call; None while Python is still creating the thread, since its
+        name is not known yet.
 
         `threading.current_thread` would add a thread that it does not know to the program's threads, permanently.
         """
+        known: CallLog | None = getattr(self._local, "log", None)
+        if known is not None:
+            return known
         ident, number = threading.get_ident(), threading.get_native_id()
         name = next((known.name for known in threading.enumerate() if known.ident == ident), None)
         if name is None and code.co_filename == _THREADING:
             return None
-        thread = Thread(name or f"thread {number}", number, is_ours=(name or "").startswith(THREAD_PREFIX))
-        self._local.thread = thread
-        self._threads.append(thread)
-        return thread
+        made = CallLog(self._clock, self._min_ns, self._max_depth)
+        made.recording = self._recording and not (name or "").startswith(THREAD_PREFIX)
+        self._local.log = made
+        self._threads.append(Thread(name or f"thread {number}", number, made))
+        return made
 
 
-def _unwind_to(open_calls: list[tuple[CodeType, int]], code: CodeType) -> bool:
-    """Drops the open calls above that of `code`: their ends were missed while a hook was off for a moment.  Drops all
-    if there is no such call; returns whether there is one."""
-    while open_calls and open_calls[-1][0] is not code:
-        open_calls.pop()
-    return bool(open_calls)
-
-
-def _chunk(thread: Thread, calls: list[Call]) -> Chunk:
-    names, name = name_codes(code for code, _, _ in calls)
-    begin, end = array("q", [call[1] for call in calls]), array("q", [call[2] for call in calls])
-    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", names, name, begin, end)
+def _chunk(thread: Thread, codes: list[CodeType], begin: list[int], end: list[int]) -> Chunk:
+    """The calls of the program: Stepscope's own are left out."""
+    own: dict[int, bool] = {id(code): code.co_filename.startswith(_OWN_FOLDER) for code in codes}
+    kept = [row for row, code in enumerate(codes) if not own[id(code)]]
+    names, name = name_codes(codes[row] for row in kept)
+    begin, end = [begin[row] for row in kept], [end[row] for row in kept]
+    return Chunk(PLANE, thread.name, thread.number, "PYTHON_CALL", names, name, array("q", begin), array("q", end))
 
 
 def name_codes(codes: Iterable[CodeType]) -> tuple[list[str], array[int]]:
@@ -213,16 +190,19 @@ class _SetProfile:
         """Removes the hook from this thread; other threads remove it at their next call."""
         if threading.getprofile() == self._event:
             threading.setprofile(None)
-        if sys.getprofile() == self._event:
+        if sys.getprofile() == self._event or isinstance(sys.getprofile(), CallLog):
             sys.setprofile(None)
 
     def _event(self, frame: FrameType, event: str, argument: object) -> None:
-        if not self._tracer._recording:
-            sys.setprofile(None)
-        elif event == "call":
-            self._tracer.enter(frame.f_code)
-        elif event == "return":
-            self._tracer.leave(frame.f_code)
+        """The first event of a thread, whose log then takes this hook's place."""
+        log = self._tracer.log_of_thread(frame.f_code) if self._tracer._recording else None
+        if log is None:
+            if not self._tracer._recording:
+                sys.setprofile(None)
+            return
+        if event == "call":
+            log.enter(frame.f_code)
+        log.install()
 
 
 class _Monitoring:

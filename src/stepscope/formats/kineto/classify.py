@@ -56,7 +56,7 @@ _CATEGORIES: dict[str, tuple[Place, _Rules]] = {
     **dict.fromkeys(("cpu_op", "operator"), (Place.THREAD, _OP_RULES)),
     "user_annotation": (Place.THREAD, _ANNOTATION_RULES),
     **dict.fromkeys(("python_function", "python"), (Place.THREAD, _PYTHON_RULES)),
-    "kernel": (Place.STREAM, _KERNEL_RULES),
+    **dict.fromkeys(("kernel", "mtia_ccp_events"), (Place.STREAM, _KERNEL_RULES)),
     **dict.fromkeys(("gpu_memcpy", "memcpy"), (Place.STREAM, _COPY_RULES)),
     **dict.fromkeys(("gpu_memset", "memset"), (Place.STREAM, _MEMSET_RULES)),
     "gpu_user_annotation": (Place.SCOPE, _SCOPE_RULES),
@@ -80,6 +80,11 @@ _LONGEST_NAME = 16_384
 def is_pytorch(category: str) -> bool:
     """True for a category that only PyTorch's profiler writes."""
     return category.lower() in ("cpu_op", "cpu_instant_event", "python_function", "gpu_user_annotation", "cuda_runtime")
+
+
+def device_of(category: str) -> str:
+    """What the device is called whose work has this category, as in the names of planes."""
+    return "MTIA" if category.lower().startswith("mtia_") else "GPU"
 
 
 def is_op(category: str, kind: int) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import field
 
 import numpy as np
 
-from stepscope.formats.kineto.classify import Place
+from stepscope.formats.kineto.classify import Place, device_of
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, is_phase
 from stepscope.formats.xspace import schema
@@ -145,8 +145,8 @@ class _Planes:
         self._labels = labels
         self._one_host = one_host
 
-    def gpu_plane(self, ordinal: int) -> Plane:
-        return self._get_plane(f"/device:GPU:{ordinal}", PlaneKind.GPU, ordinal)
+    def gpu_plane(self, ordinal: int, device: str = "GPU") -> Plane:
+        return self._get_plane(f"/device:{device}:{ordinal}", PlaneKind.GPU, ordinal)
 
     def process_plane(self, pid: int) -> Plane:
         """The plane of a process: its own if it is named like a plane, otherwise the host's."""
@@ -174,7 +174,8 @@ def _make_line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int
         name = f"Stream #{stream}" + {Place.SCOPE: " annotations", Place.WAIT: " waits"}.get(place, "")
         if place == Place.WAIT and stream == _ALL_STREAMS:
             name = "waits for all streams"
-        gpu = planes.gpu_plane(min(max(_number(pid_text), 0), _MOST_ORDINAL))
+        device = device_of(raw.texts[int(raw.cat[row])])
+        gpu = planes.gpu_plane(min(max(_number(pid_text), 0), _MOST_ORDINAL), device)
         return Line(gpu, place, name, stream, _LINE_KIND[place], first)
     counters = re.fullmatch(r"GPU (\d{1,9}) Counters", pid_text) if place == Place.COUNTER else None
     plane = planes.gpu_plane(int(counters[1])) if counters else planes.process_plane(pid)

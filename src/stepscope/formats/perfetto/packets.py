@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,7 +76,6 @@ class Decoded:
     raw: Raw
     tracks: Sequence[Track]
     losses: Losses
-    is_paired: bool
 
 
 def decode(content: bytes | memoryview, source: str) -> Decoded:
@@ -87,10 +86,8 @@ def decode(content: bytes | memoryview, source: str) -> Decoded:
         content, damage = _unpack_file(bytes(content), source)
     data = np.frombuffer(content, np.uint8)
     data.flags.writeable = False
-    reading = _Reading(data, size_limit(len(data)), pairs=True)
-    if not reading.run():
-        reading = _Reading(data, size_limit(len(data)), pairs=False)
-        reading.run()
+    reading = _Reading(data, size_limit(len(data)))
+    reading.run()
     if not reading.decoder.packets or reading.decoder.packets == reading.decoder.damaged:
         raise _unreadable_error(data, damage, source)
     if damage and reading.cut_at is None:
@@ -109,30 +106,26 @@ def _unpack_file(content: bytes, source: str) -> tuple[bytes | memoryview, str]:
 class _Reading:
     """One walk through the packets of a file."""
 
-    def __init__(self, data: U8, most_bytes: int, pairs: bool) -> None:
+    def __init__(self, data: U8, most_bytes: int) -> None:
         self.data = data
-        self.pairs = pairs
         self.scanner = trace_json.Scanner()
-        self.decoder = wire.PacketDecoder(self.scanner, int.from_bytes(os.urandom(8), "little"), pairs, _TEXT_KEYS)
+        self.decoder = wire.PacketDecoder(self.scanner, int.from_bytes(os.urandom(8), "little"), _TEXT_KEYS)
         self.cut_at: int | None = None
         self.cut_because = ""
         self.locked = 0
         self.locked_because = ""
         self._left = most_bytes  # that compressed packets may still unpack to
 
-    def run(self) -> bool:
-        """Reads all packets.  False if a track is not in the order of time, so that slices cannot be paired."""
+    def run(self) -> None:
+        """Reads all packets."""
         at = 0
         while True:
             why = self.decoder.decode(self.data, at)
             at = self.decoder.at
-            if why == wire.DISORDERED:
-                return False
             if why == wire.DONE:
                 break
             if why == wire.COMPRESSED:
-                if not self._read_compressed():
-                    return False
+                self._read_compressed()
                 continue
             next_packet = int(wire.find_packet(self.data, at + 1))
             if next_packet < 0:
@@ -144,10 +137,9 @@ class _Reading:
             self.decoder.note_damage(at)
             at = next_packet
         self.decoder.finish()
-        return True
 
-    def _read_compressed(self) -> bool:
-        """Reads the packets in a compressed one.  False if a track is not in the order of time."""
+    def _read_compressed(self) -> None:
+        """Reads the packets in a compressed one."""
         begin, end = self.decoder.inner_begin, self.decoder.inner_end
         unpacked, damage = _unpack_packets(self.data[begin:end].tobytes(), self.decoder.inner_method, self._left)
         self._left -= len(unpacked)
@@ -158,7 +150,6 @@ class _Reading:
         why = self.decoder.decode(inner, 0)
         if why in (wire.COMPRESSED, wire.BROKEN, wire.CUT) and not damage:
             self.decoder.note_damage(begin)
-        return bool(why != wire.DISORDERED)
 
     def result(self, packed: bool, damage: str) -> Decoded:
         """The rows that were read."""
@@ -192,7 +183,7 @@ class _Reading:
             unnamed=decoder.unnamed,
             unknown_clocks=decoder.unknown_clocks,
         )
-        return Decoded(raw, [Track(*track) for track in decoder.tracks()], losses, self.pairs)
+        return Decoded(raw, [Track(*track) for track in decoder.tracks()], losses)
 
 
 # -- compression -------------------------------------------------------------------------------------------------------
@@ -227,10 +218,10 @@ def _inflate(content: bytes) -> Iterator[bytes]:
 def _expand_zstd(content: bytes) -> Iterator[bytes]:
     import pyarrow as pa
 
+    piece = bytearray(_PIECE_BYTES)  # `read` would leak what it allocates where the data is damaged (pyarrow 25)
     with pa.CompressedInputStream(io.BytesIO(content), "zstd") as stream:
-        read: Callable[[int], bytes] = stream.read
-        while piece := read(_PIECE_BYTES):
-            yield piece
+        while count := stream.readinto(piece):
+            yield bytes(piece[:count])
 
 
 # -- what is no trace --------------------------------------------------------------------------------------------------

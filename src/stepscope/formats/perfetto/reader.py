@@ -1,6 +1,6 @@
 """Reads Perfetto's traces: bytes in, columns out.
 
-packets (unpacked, decoded to the rows of trace JSON) -> slices, tracks -> what trace JSON goes through
+packets (unpacked, decoded to the rows of trace JSON) -> tracks -> what trace JSON goes through
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from stepscope.errors import Problem, counted
 from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.reader import build_trace
 from stepscope.formats.perfetto.packets import Losses, decode
-from stepscope.formats.perfetto.slices import pair_listed_slices
 from stepscope.formats.perfetto.tracks import place_rows
 from stepscope.model import HostTrace
 
@@ -36,14 +35,13 @@ def read(data: bytes | Iterator[bytes | memoryview], source: str, host: str) -> 
     content = next(data) if isinstance(data, Iterator) else data
     decoded = decode(content, source)
     del data, content
-    raw = decoded.raw if decoded.is_paired else pair_listed_slices(decoded.raw)
-    labels = place_rows(raw, decoded.tracks)
+    labels = place_rows(decoded.raw, decoded.tracks)
     losses = decoded.losses
 
     def find_damage(raw: Raw, events: int, source: str) -> list[Problem]:
         return list(_problems(losses, raw, events, source))
 
-    return build_trace(raw, labels, source, host, find_damage)
+    return build_trace(decoded.raw, labels, source, host, find_damage)
 
 
 def _problems(losses: Losses, raw: Raw, events: int, source: str) -> Iterator[Problem]:

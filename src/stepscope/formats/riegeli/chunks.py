@@ -175,30 +175,36 @@ def _unpack_into(content: U8, compression: int, out: U8) -> tuple[int, str]:
     _, start = read_varint(content[:_LONGEST_VARINT].tobytes(), 0)
     written = 0
     try:
-        for piece in _pieces(content[start:], _CODECS[compression], len(out)):
-            count = min(len(piece), len(out) - written)
-            out[written : written + count] = np.frombuffer(piece, np.uint8, count)
+        for count in _fill(content[start:], _CODECS[compression], out):
             written += count
-            if count < len(piece):
-                return written, "a chunk unpacks to more than its header says"
     except (OSError, ValueError) as error:
         return written, f"the compressed data of a chunk is damaged ({str(error).split(':')[0]})"
+    if written > len(out):
+        return len(out), "a chunk unpacks to more than its header says"
     return written, "" if written == len(out) else "the compressed data of a chunk ends early"
 
 
-def _pieces(content: U8, codec: str, size: int) -> Iterator[bytes]:
+def _fill(content: U8, codec: str, out: U8) -> Iterator[int]:
+    """Fills `out` with what is unpacked: how many bytes each time, and 1 at the end if there is more.
+
+    Reading `bytes` from the stream instead would leak them where the data is damaged (pyarrow 25).
+    """
     import pyarrow as pa
 
     packed = np.ascontiguousarray(content)
     if codec == "snappy":  # has no stream; it says its own size, which has to be right
         told, _ = read_varint(packed[:_LONGEST_VARINT].tobytes(), 0)
-        if told != size:
+        if told != len(out):
             raise ValueError("its size is wrong")
-        yield pa.decompress(pa.py_buffer(packed), size, codec, asbytes=True)
+        out[:] = np.frombuffer(pa.decompress(pa.py_buffer(packed), len(out), codec), np.uint8)
+        yield len(out)
         return
+    at = 0
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(packed)), codec) as stream:
-        while piece := stream.read(_PIECE_BYTES):
-            yield piece
+        while at < len(out) and (count := stream.readinto(out[at : at + _PIECE_BYTES].data)):
+            at += count
+            yield count
+        yield stream.readinto(bytearray(1))
 
 
 __all__ = ["ChunkError", "decode_chunk"]

@@ -40,13 +40,16 @@ _DERIVED_NAMES = (
 )  # fmt: skip
 
 
+_WITH_STREAMS = ("GPU", "MTIA")  # devices whose work the host launches onto streams
+
+
 def plane_kind(name: str) -> tuple[PlaneKind, int]:
     """The kind of a plane and, for a device, its number (otherwise -1), from its name."""
     device = _DEVICE_PLANE.fullmatch(name)
     if device:
         kind, number, rest = device["kind"], device["ordinal"], device["rest"]
         ordinal = int(number) if len(number) < 10 else -1  # no device number has more digits
-        if kind == "GPU":
+        if kind in _WITH_STREAMS:
             return PlaneKind.GPU, ordinal
         if kind == "TPU":
             return (PlaneKind.SPARSE_CORE if "SparseCore" in rest else PlaneKind.TPU), ordinal

@@ -96,13 +96,45 @@ cdef inline const uint8_t* read_value(const uint8_t* at, const uint8_t* end, Fie
     return at
 
 
+cdef inline const uint8_t* _read_common(const uint8_t* at, const uint8_t* end, Field* field) noexcept nogil:
+    """Reads a number or a range whose tag takes up to two bytes, as most do; NULL for any other field."""
+    cdef uint64_t tag, value = 0
+    if end - at < 3:
+        return NULL
+    tag = at[0]
+    at += 1
+    if tag >= 0x80:
+        if at[0] >= 0x80:
+            return NULL
+        tag = (tag & 0x7F) | <uint64_t>at[0] << 7
+        at += 1
+    field.number, field.wire = <int64_t>(tag >> 3), <int>(tag & 7)
+    if field.number == 0 or not (field.wire == VARINT or field.wire == DELIMITED):
+        return NULL
+    field.place = at
+    at = read_varint(at, end, &value)
+    if field.wire == VARINT:
+        field.value = <int64_t>value
+        field.start = field.stop = NULL
+        return at
+    if at == NULL or value > <uint64_t>(end - at):
+        return NULL
+    field.value = 0
+    field.start, field.stop = at, at + value
+    return field.stop
+
+
 cdef inline const uint8_t* read_field(const uint8_t* at, const uint8_t* end, Field* field) noexcept nogil:
     """Reads one field.  Returns where the next starts, or NULL if it is damaged, with the reason in `error`.
 
     A group counts as one field without a value.
     """
     cdef int64_t depth = 0
+    cdef const uint8_t* next
     field.error = OK
+    next = _read_common(at, end, field)
+    if next != NULL:
+        return next
     while True:
         at = read_tag(at, end, field)
         if at == NULL:

@@ -9,7 +9,6 @@ U8 = NDArray[np.uint8]
 
 DONE: int
 COMPRESSED: int
-DISORDERED: int
 BROKEN: int
 CUT: int
 UNKNOWN_TRACK: int
@@ -35,7 +34,7 @@ class PacketDecoder:
     unnamed: int
     unknown_clocks: int
     realtime_ns: int
-    def __init__(self, columns: Scanner, seed: int, pairs: bool, kept_texts: Sequence[bytes]) -> None: ...
+    def __init__(self, columns: Scanner, seed: int, kept_texts: Sequence[bytes]) -> None: ...
     def decode(self, data: U8, begin: int) -> int: ...
     def note_damage(self, at: int) -> None: ...
     def finish(self) -> None: ...

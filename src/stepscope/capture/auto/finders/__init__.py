@@ -6,13 +6,14 @@ starts.  It must not change what the program computes, and must not raise an exc
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import field
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
 from stepscope.records import dataclass
 
@@ -57,6 +58,7 @@ class Listener(Protocol):
 
 
 Undo = Callable[[], object]
+StepMethod = Callable[..., Any]
 Finder = Callable[[ModuleType, Listener], Undo]
 
 # The module that has to be imported, and the function that installs its finder.
@@ -103,6 +105,56 @@ class Calls:
             self._sources.clear()
         made = self._sources[key] = Source(CALLS, name, key, size)
         return made
+
+
+class OptimizerCalls:
+    """Reports the calls of optimizers.
+
+    Of several optimizers in one loop, such as those of a GAN, the one that steps first counts the steps.  Of an
+    optimizer that calls another one, the outer call counts.
+
+    Args:
+        name: of the steps, for the user.
+
+    Attributes:
+        active: False once nothing is to be reported any more.
+    """
+
+    def __init__(self, listener: Listener, name: str) -> None:
+        self.active = True
+        self._name = name
+        self._listener = listener
+        self._sources: dict[int, Source] = {}
+        self._first: dict[int, int] = {}  # thread -> the optimizer that steps first there
+        self._depth = threading.local()
+
+    def watch(self, step: StepMethod) -> StepMethod:
+        """The same method, whose calls are reported once they have returned."""
+
+        @functools.wraps(step)  # takes over `hooked` and `__wrapped__`, by which PyTorch knows its own wrapper
+        def call_and_report(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            depth = getattr(self._depth, "now", 0)
+            self._depth.now = depth + 1
+            try:
+                result = step(optimizer, *args, **kwargs)
+            finally:
+                self._depth.now = depth
+            if depth == 0:
+                self._report(optimizer)
+            return result
+
+        call_and_report.__wrapped__ = getattr(step, "__wrapped__", step)
+        return call_and_report
+
+    def _report(self, optimizer: object) -> None:
+        if not (self.active and self._listener.active):
+            return
+        thread = threading.get_ident()
+        if self._first.setdefault(thread, id(optimizer)) == id(optimizer):
+            source = self._sources.get(thread)
+            if source is None:
+                source = self._sources[thread] = Source(OPTIMIZED, self._name, thread)
+            self._listener.end(source)
 
 
 def measure_size(measure: Callable[[], int]) -> int:

@@ -1,12 +1,16 @@
-"""Keras 3: the batches of `fit`, on every backend, reported by the list that calls the callbacks."""
+"""Keras 3, on every backend: the batches of `fit`, reported by the list that calls the callbacks; and the updates of
+its optimizers in a loop of the program, where they run at once and are not only traced."""
 
 from __future__ import annotations
 
 import functools
+import importlib
+import sys
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import FITTED, Listener, Source, Undo
+from stepscope.capture.auto.finders import FITTED, Listener, OptimizerCalls, Source, Undo
 
 BATCH = Source(rank=FITTED, name="one per batch of Keras' fit")
 
@@ -32,7 +36,40 @@ def install(keras: ModuleType, listener: Listener) -> Undo:
 
     hooks.on_train_batch_begin, hooks.on_train_batch_end = begin_and_report, end_and_report
 
+    undo_optimizers = _watch_optimizers(keras, listener)
+
     def undo() -> None:
         hooks.on_train_batch_begin, hooks.on_train_batch_end = begin, end
+        undo_optimizers()
 
     return undo
+
+
+def _watch_optimizers(keras: ModuleType, listener: Listener) -> Undo:
+    """Watches `apply`, which every other way to update variables calls."""
+    home = next(kind for kind in keras.optimizers.Optimizer.__mro__ if "apply" in vars(kind))
+    apply, calls = home.apply, OptimizerCalls(listener, "one per update of Keras' optimizer")
+    watched = calls.watch(apply)
+
+    @functools.wraps(apply)
+    def apply_and_report(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        runs = listener.active and not _is_traced()
+        return (watched if runs else apply)(optimizer, *args, **kwargs)
+
+    home.apply = apply_and_report
+
+    def undo() -> None:
+        home.apply = apply
+        calls.active = False
+
+    return undo
+
+
+def _is_traced() -> bool:
+    """Whether the framework records what is called now, to run it later."""
+    with suppress(Exception):  # internals that have moved
+        tensorflow: Any = sys.modules.get("tensorflow")
+        if tensorflow is not None and not tensorflow.executing_eagerly():
+            return True
+        return bool(importlib.import_module("keras.src.backend.common.stateless_scope").in_stateless_scope())
+    return False

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import LOADED, OPTIMIZED, Listener, Source, Undo, serial
-
-StepMethod = Callable[..., Any]
+from stepscope.capture.auto.finders import LOADED, Listener, OptimizerCalls, Source, StepMethod, Undo, serial
 
 
 def install(torch: ModuleType, listener: Listener) -> Undo:
@@ -32,7 +30,7 @@ def _watch_optimizers(optimizer: Any, listener: Listener) -> Undo:
     profiler records for that call, so that a step which ends there cuts the range in two.  PyTorch wraps the `step` of
     a class when its first object is made, by `profile_hook_step`; the watch goes around that wrapper.
     """
-    calls = OptimizerCalls(listener)
+    calls = OptimizerCalls(listener, "one per optimizer.step() of PyTorch")
     profile_hook_step = optimizer.profile_hook_step
     plain: dict[Any, StepMethod] = {}  # PyTorch's wrapper of each class that existed before
 
@@ -59,52 +57,6 @@ def _find_subclasses(kind: Any) -> Iterator[Any]:
     for subclass in kind.__subclasses__():
         yield subclass
         yield from _find_subclasses(subclass)
-
-
-class OptimizerCalls:
-    """Reports the calls of `optimizer.step()`.
-
-    Of several optimizers in one loop, such as those of a GAN, the one that steps first counts the steps.  Of an
-    optimizer that calls another one, the outer call counts.
-
-    Attributes:
-        active: False once nothing is to be reported any more.
-    """
-
-    def __init__(self, listener: Listener) -> None:
-        self.active = True
-        self._listener = listener
-        self._sources: dict[int, Source] = {}
-        self._first: dict[int, int] = {}  # thread -> the optimizer that steps first there
-        self._depth = threading.local()
-
-    def watch(self, step: StepMethod) -> StepMethod:
-        """The same method, whose calls are reported once they have returned."""
-
-        @functools.wraps(step)  # takes over `hooked` and `__wrapped__`, by which PyTorch knows its own wrapper
-        def call_and_report(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            depth = getattr(self._depth, "now", 0)
-            self._depth.now = depth + 1
-            try:
-                result = step(optimizer, *args, **kwargs)
-            finally:
-                self._depth.now = depth
-            if depth == 0:
-                self._report(optimizer)
-            return result
-
-        call_and_report.__wrapped__ = getattr(step, "__wrapped__", step)
-        return call_and_report
-
-    def _report(self, optimizer: object) -> None:
-        if not (self.active and self._listener.active):
-            return
-        thread = threading.get_ident()
-        if self._first.setdefault(thread, id(optimizer)) == id(optimizer):
-            source = self._sources.get(thread)
-            if source is None:
-                source = self._sources[thread] = Source(OPTIMIZED, "one per optimizer.step() of PyTorch", thread)
-            self._listener.end(source)
 
 
 def _watch_loaders(torch: ModuleType, listener: Listener) -> Undo:

@@ -8,17 +8,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stepscope.engines import worker
-from stepscope.engines.base import (
-    CONNECT_SECONDS,
-    Done,
-    EngineError,
-    Lost,
-    first_line,
-    hear_greeting,
-    not_importable,
-    refused,
-)
+from stepscope.engines import base, worker
+from stepscope.engines.base import CONNECT_SECONDS, Done, EngineError, Lost, first_line, hear_greeting
 from stepscope.engines.budget import usable_cores
 from stepscope.engines.task import own_versions
 
@@ -93,13 +84,13 @@ class DaskEngine:
         try:
             state, content = ticket.result(timeout=CONNECT_SECONDS)
         except ImportError as error:
-            raise not_importable("Dask", error) from error
+            raise base.not_importable("Dask", error) from error
         except Exception as error:
             return Lost(f"its Dask worker is gone ({type(error).__name__}: {first_line(error)})")
         finally:
             ticket.release()  # or the scheduler would keep the answer
         if state == worker.REFUSED:
-            raise refused("Dask", str(content), own_versions())
+            raise base.refused("Dask", str(content), own_versions())
         return Done(content) if state == worker.DONE else Lost(str(content))
 
     def cancel(self, tickets: Sequence[Any]) -> None:

@@ -325,6 +325,29 @@ def test_starts_of_a_group_before_its_ends():
     assert slices(found) == [("a", 0, 10, "main"), ("b", 10, 10, "main"), ("c", 12, 3, "main"), ("d", 20, 5, "main")]
 
 
+def test_a_track_whose_time_goes_back_is_paired_by_time():
+    """Two writers share it, one after the other in the file; other tracks are not disturbed."""
+    found = read_back(
+        trace(
+            *MAIN,
+            thread(3, 7, 71, "io"),
+            *(begin(100, 2, "a"), begin(120, 2, "inner"), end(130, 2), end(150, 2)),
+            *(begin(50, 2, "before"), end(60, 2)),
+            *(begin(70, 3, "read", bytes=5), end(90, 3)),
+            *(begin(55, 2, "nested"), end(57, 2)),
+        )
+    )
+
+    assert slices(found) == [
+        ("a", 50, 50, "main"),
+        ("before", 0, 10, "main"),
+        ("inner", 70, 10, "main"),
+        ("nested", 5, 2, "main"),
+        ("read", 20, 20, "io"),
+    ]
+    assert stats(found, "read") == {"bytes": 5}
+
+
 def test_a_drawn_torch_trace_gives_what_its_json_gives():
     """An op, its call and its kernel, twice; the second op starts as the first ends."""
     events = [

@@ -161,6 +161,43 @@ CONFINED: dict[str, set[str]] = {
 NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.tools", "stepscope.run"}
 NAMED_ONLY |= {"stepscope.autostart"}
 
+# The most lines of Python that a room, or a wing of `analysis/`, may have.  A number only falls: whoever makes a room
+# smaller lowers it, and whoever needs more takes away elsewhere in the room.
+MOST_LINES: dict[str, int] = {
+    "capture": 17900,
+    "formats": 10700,
+    "account": 6000,
+    "web": 5200,
+    "xla": 4900,
+    "workers": 4800,
+    "advice": 4200,
+    "cli": 3200,
+    "facts": 3200,
+    "steps": 2900,
+    "trace": 2700,
+    "ops": 2700,
+    "sql": 2600,
+    "vocabulary": 2600,
+    "report": 2400,
+    "input": 2300,
+    "resources": 2000,
+    "engines": 1900,
+    "timeline": 1900,
+    "overview": 1400,
+    "model": 1300,
+    "compare": 1200,
+    "export": 1200,
+    "hlo": 1200,
+    "waits": 1200,
+    "gate": 1000,
+    "agents": 900,
+    "overtime": 700,
+    "notebook": 600,
+    "sheets": 500,
+    "pictures": 500,
+}
+MOST_LINES_ELSEWHERE = 700
+
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "typer", "rich"}
 HEAVY |= {"ray", "dask", "distributed", "tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
@@ -346,6 +383,29 @@ def test_the_check_finds_a_forbidden_import(tmp_path, name, text, place, target)
 @pytest.mark.parametrize(("name", "text"), GOOD_IMPORTS)
 def test_the_check_lets_an_allowed_import_pass(tmp_path, name, text):
     assert faults(package_with(tmp_path, name, text)) == []
+
+
+def lines_by_room(package: Path) -> dict[str, int]:
+    """How many lines the modules of each room have together; the wings of `analysis/` count by themselves."""
+    lines: dict[str, int] = {}
+    for module, path in modules(package):
+        room = wing_of(module) or room_of(module)
+        lines[room] = lines.get(room, 0) + len(path.read_text(encoding="utf-8").splitlines())
+    return lines
+
+
+def test_no_room_grows():
+    lines = lines_by_room(PACKAGE)
+
+    assert {room: n for room, n in lines.items() if n > MOST_LINES.get(room, MOST_LINES_ELSEWHERE)} == {}
+    assert set(MOST_LINES) <= set(lines)
+
+
+def test_lines_are_counted_by_room(tmp_path):
+    package = package_with(tmp_path, "analysis/steps/verdict.py", "one = 1\ntwo = 2\n")
+    package_with(tmp_path, "model/kinds.py", "three = 3\n")
+
+    assert lines_by_room(package) == {"steps": 2, "model": 1}
 
 
 def test_importing_stepscope_loads_nothing_heavy():

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from stepscope.analysis.registry import Tool
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
-from stepscope.report import Field, Report, Role, Row, Rows, round_us
+from stepscope.report import Field, Report, Role, Row, Table, as_table, round_us
 
 MOST = 10
 
@@ -24,8 +24,8 @@ TOOL = Tool("longest-events", "the events that took longest", module_name="acme_
 NOT_COMPARABLE = "which event takes longest is a matter of chance"
 
 FIELDS = (
-    Field("host", "text", "the host", "str", role=Role.HOST),
-    Field("name", "text", "the event", "str", role=Role.NAME),
+    Field("host", "text", "the host", role=Role.HOST),
+    Field("name", "text", "the event", role=Role.NAME),
     Field("duration_us", "us", "how long it took"),
 )
 
@@ -45,15 +45,7 @@ class LongestEventsReport(Report):
 
     TOOL: ClassVar[str] = "longest-events"
 
-    rows: tuple[Row, ...]
-
-    def body(self) -> dict[str, Any]:
-        """The rows."""
-        return {"rows": list(self.rows)}
-
-    def sections(self) -> list[Rows]:
-        """One table."""
-        return [Rows("rows", "Longest events", FIELDS, self.rows, empty="the profile holds no events")]
+    rows: Table = as_table("Longest events", FIELDS, empty="the profile holds no events")
 
 
 def partial(trace: HostTrace) -> Partial:

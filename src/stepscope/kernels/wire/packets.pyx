@@ -801,12 +801,11 @@ cdef class PacketDecoder:
     # -- slices --------------------------------------------------------------------------------------------------------
 
     cdef void _put_begin(self, Event* event, int64_t time_ns) noexcept nogil:
-        cdef int64_t row = self._scan.rows.count
         if self._ends.count:
             self._pair_group()
         self._put(event)
         if self._failure == GOOD:
-            self._add_half(&self._begins, row, event.tid, time_ns)
+            self._add_half(&self._begins, self._scan.rows.count - 1, event.tid, time_ns)
 
     cdef void _put_end(self, Track* track, Event* event, int64_t time_ns) noexcept nogil:
         """The end of a slice; one with stats is a row of its own."""

@@ -3,6 +3,7 @@
  * clocks can be compared step by step.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { categoryOf } from "../design/colours";
 import { palette, theme } from "../design/theme";
 import { evidenceInTimeline } from "../links";
 import { linkTo, route, setParams } from "../router";
@@ -196,37 +197,52 @@ function LaneCanvas({
           Open <Icon name="arrow" size={12} />
         </a>
       </header>
-      <canvas
-        ref={canvas}
-        style={{ height: `${height}px` }}
-        onPointerDown={(event) => {
-          event.currentTarget.setPointerCapture(event.pointerId);
-          drag.current = { x: event.clientX, span };
-        }}
-        onPointerMove={(event) => {
-          if (!drag.current) return;
-          const { x, span: from } = drag.current;
-          const by = ((x - event.clientX) / event.currentTarget.clientWidth) * (from.end - from.begin);
-          setSpan({ begin: from.begin + by, end: from.end + by });
-        }}
-        onPointerUp={() => {
-          drag.current = null;
-        }}
-      />
+      <div class="lane-picture">
+        {items.map((item) => item.track && <LaneName key={item.id} item={item} />)}
+        <canvas
+          ref={canvas}
+          style={{ height: `${height}px` }}
+          onPointerDown={(event) => {
+            event.currentTarget.setPointerCapture(event.pointerId);
+            drag.current = { x: event.clientX, span };
+          }}
+          onPointerMove={(event) => {
+            if (!drag.current) return;
+            const { x, span: from } = drag.current;
+            const by = ((x - event.clientX) / event.currentTarget.clientWidth) * (from.end - from.begin);
+            setSpan({ begin: from.begin + by, end: from.end + by });
+          }}
+          onPointerUp={() => {
+            drag.current = null;
+          }}
+        />
+      </div>
     </section>
+  );
+}
+
+function LaneName({ item }: { item: Item }) {
+  const name = [item.track?.name, item.track?.detail].filter(Boolean).join(" ");
+  return (
+    <span class="lane-name" style={{ top: item.top }}>
+      {name}
+    </span>
   );
 }
 
 const ROWS_OF = { device: 3, host: 3 };
 const TRACKS_OF_DEVICE = 2;
 
-/** What a lane shows: the streams of the busiest device with most events, and the top of the main thread. */
+/** What a lane shows: the streams of the busiest device, those of collectives among them, and the main thread. */
 function laneItems(tracks: Tracks): readonly Item[] {
   const size = (list: readonly TrackInfo[]) => list.reduce((sum, track) => sum + track.events, 0);
   const devices = tracks.groups.filter((group) => group.kind === "device");
   const busiest = [...devices].sort((a, b) => size(b.tracks) - size(a.tracks))[0];
   const work = busiest?.tracks.filter((track) => !isProjected(track)) ?? [];
-  const streams = work.sort((a, b) => b.events - a.events).slice(0, TRACKS_OF_DEVICE);
+  const talks = (track: TrackInfo) => categoryOf(`${track.name} ${track.detail}`) === "device_collectives";
+  const ranked = work.sort((a, b) => b.events - a.events);
+  // What ranks exchange is what they are compared for: streams of collectives are never left out.
+  const streams = [...ranked.filter((track) => !talks(track)).slice(0, TRACKS_OF_DEVICE), ...ranked.filter(talks)];
   const threads = tracks.groups.filter((group) => group.kind === "host").flatMap((group) => group.tracks);
   const main = threads.find((track) => track.main) ?? threads[0];
   const above = busiest ?? tracks.groups.find((group) => group.ribbon);

@@ -246,6 +246,13 @@ def test_a_cut_database_keeps_what_can_be_read(tmp_path: Path) -> None:
     assert trace.partial
 
 
+def test_damage_whose_reason_is_no_text_is_a_reason(tmp_path: Path) -> None:
+    path = training().write_sqlite(tmp_path / "a.sqlite")
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE T\x8dBLE"))
+
+    assert "cannot be read" in refusal(path).problem.reason
+
+
 def test_views_and_virtual_tables_are_not_run(tmp_path: Path) -> None:
     path = training().write_sqlite(tmp_path / "t.sqlite")
     connection = sqlite3.connect(path)

@@ -96,13 +96,6 @@ def test_kernels_of_compiled_programs_want_larger_batches() -> None:
     assert first(trace) == ("launch.bound", "small_batch", None)
 
 
-@pytest.mark.parametrize(("gaps", "speaks"), [(21, True), (19, False)])
-def test_launches_count_from_twenty_gaps_a_step(gaps: int, speaks: bool) -> None:
-    row = "k " * gaps + "k" * (120 - 2 * gaps)
-
-    assert (first(two_steps("a" + "-" * 119, row))[0] == "launch.bound") == speaks
-
-
 @pytest.mark.parametrize(("length", "speaks"), [(205, True), (240, False)])
 def test_launches_count_from_a_tenth_of_the_step(length: int, speaks: bool) -> None:
     row = "k " * 22 + "k" * (length - 44)
@@ -285,7 +278,7 @@ def test_copies_inside_a_device_count_from_a_tenth_of_the_step(length: int, spea
 def test_copies_and_layouts_count_once_where_streams_overlap() -> None:
     trace = two_steps("a" * 10, "cccccccccc", gpu0_other="kkkkkkkkkk")
 
-    assert said(trace)[0].evidence.split("; ")[1].startswith("for 50.0 % of each step")
+    assert any(part.startswith("for 50.0 % of each step") for part in said(trace)[0].evidence.split("; "))
 
 
 @pytest.mark.parametrize(("letter", "ids"), [("u", ["input.pageable"]), ("v", ["none"])])
@@ -547,7 +540,6 @@ def test_facts_and_rules_hold_on_any_trace(trace: HostTrace) -> None:
         assert 0 <= found.after_sync_ps <= found.idle_ps
         assert 0 <= found.exposed_collectives_ps <= found.busy_ps
         assert 0 <= found.exposed_pageable_ps <= found.busy_ps
-        assert found.longest_gap_ps == max([end - start for start, end in found.longest_gaps], default=0)
     advised = advise(context_of(trace))
 
     assert advised.warnings == ()

@@ -84,7 +84,6 @@ class DeviceFacts:
         exposed_collectives_ps: time in which a device does nothing but collectives.
         communicating: the largest collectives.
         idle_ps: the part of `observed_ps` without work on any device.
-        gaps, longest_gap_ps: number of idle gaps, and the length of the longest.
         longest_gaps: start and end of the longest gaps.
         after_sync_ps, syncs: the part of `idle_ps` in gaps in which the host returns from waiting for the device, and
             the number of these waits.
@@ -109,8 +108,6 @@ class DeviceFacts:
     exposed_collectives_ps: int
     communicating: list[Share]
     idle_ps: int
-    gaps: int
-    longest_gap_ps: int
     longest_gaps: list[tuple[int, int]]
     after_sync_ps: int
     syncs: int
@@ -318,8 +315,6 @@ def _idle_facts(trace: HostTrace, idle: Spans) -> dict[str, Any]:
     hit[hit] = idle.end[begins[hit]] > end[waits][hit]
     return {
         "idle_ps": idle.total,
-        "gaps": len(length),
-        "longest_gap_ps": int(length.max(initial=0)),
         "after_sync_ps": int(length[distinct(begins[hit])].sum()),
         "syncs": int(hit.sum()),
         "calls": _group_by_name(trace, calls[meanwhile > 0], meanwhile[meanwhile > 0]),

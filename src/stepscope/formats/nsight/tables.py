@@ -145,6 +145,9 @@ def _not_a_database(source: str) -> UnreadableError:
     )
 
 
+_DAMAGE = (sqlite3.Error, UnicodeDecodeError)  # the second where SQLite's reason quotes a name that is no text
+
+
 class SqliteTables:
     """The tables of a database of SQLite."""
 
@@ -168,7 +171,7 @@ class SqliteTables:
             if not self._connection.execute(stored, (table,)).fetchall():
                 return frozenset()
             return frozenset(str(row[1]) for row in self._connection.execute(f"PRAGMA table_info({_quoted(table)})"))
-        except sqlite3.DatabaseError as error:
+        except _DAMAGE as error:
             self._note_damage(table, 0, error)
             return frozenset()
 
@@ -186,7 +189,7 @@ class SqliteTables:
                 found = self._connection.execute(
                     f"SELECT max(place_), {joined} FROM ({inner})", (last, limit)
                 ).fetchone()
-            except sqlite3.Error as error:
+            except _DAMAGE as error:
                 if limit > _FEWEST_ROWS:
                     limit = _FEWEST_ROWS
                     continue
@@ -206,15 +209,16 @@ class SqliteTables:
         read = ", ".join(_quoted(name) if name in has else "NULL" for name in columns)
         try:
             return self._connection.execute(f"SELECT {read} FROM {_quoted(table)}").fetchall() if has else []
-        except sqlite3.Error as error:
+        except _DAMAGE as error:
             self._note_damage(table, 0, error)
             return []
 
     def _note_damage(self, table: str, rows: int, error: Exception) -> None:
+        why = error if isinstance(error, sqlite3.Error) else "the names of the tables are damaged"
         self.problems.append(
             Problem(
                 "damaged",
-                f"the table {table} cannot be read: {error}",
+                f"the table {table} cannot be read: {why}",
                 path=self._source,
                 kept=counted(rows, "row"),
                 lost="what followed",

@@ -16,12 +16,10 @@ from stepscope.vocabulary.tensorflow import THREAD_MODE
 from stepscope.vocabulary.traits import CallTrait
 
 _MANY_KERNELS = 50.0  # per step: fewer do not keep a host busy
-_MANY_GAPS = 20.0  # per step: slow launching leaves a gap before many kernels, other causes leave few
 _MOST_COMPILED = 0.5  # of the kernels: programs launch these without Python
 _MANY_PASSES = 4.0  # of forward and backward in a step: micro-batches
 _TINY_BATCH = 8  # rows
-_OF_PROGRAMS = 35.0  # percent of the step: threshold for starting programs
-_LARGEST_GAP = 0.5  # of all idle time: one gap this large is not caused by launching
+_LARGEST_GAP = 0.5  # of all idle time: one gap or call this long is not launching
 _BUSY_INPUT = 0.5  # of the steps' time: an input thread this busy competes for the cores
 
 
@@ -71,28 +69,24 @@ def _find_launches(context: Context) -> Finding | None:
     device = context.device
     if device is None:
         return None
-    if device.kernels < _MANY_KERNELS * device.steps:
-        return _find_larger_programs(context, device)
-    idle = _launch_idle_ms(context, device)
-    of_one_gap = device.longest_gap_ps * device.steps >= _LARGEST_GAP * device.idle_ps and not _happens_once(device)
-    if device.gaps < _MANY_GAPS * device.steps or of_one_gap:
-        return None
-    percent, whole = _idle_percent(context, device, idle), "each step" if device.marked else "the time"
-    small, threads = _small_batch_evidence(context), _has_input_contention(context)
+    launching = _launching_ms(context, device)
     compiled = device.compiled >= _MOST_COMPILED * device.kernels
+    if device.kernels < _MANY_KERNELS * device.steps:
+        return _find_larger_programs(context, device, launching) if compiled else None
+    small, threads = _small_batch_evidence(context), _has_input_contention(context)
     larger = compiled or bool(small)
     short = f"{100 * device.short_kernels / device.kernels:.0f} % of them shorter than 20 us"
+    whole = "each step" if device.marked else "the time"
     found = [
-        f"the device is idle for {percent:.1f} % of {whole} while the host launches"
-        f" {device.kernels / device.steps:.0f} kernels, {short}",
+        f"for {context.percent(launching):.1f} % of {whole} the host launches {device.kernels / device.steps:.0f}"
+        f" kernels, {short}",
         small,
         "tf.data's threads are busy at the same time" if threads else "",
     ]
     actions = actions_for(context.framework, _LARGER if compiled else _FEWER)
     actions = (_GATHER, *actions) if small else actions
     return Finding(
-        part_ms=idle,
-        percent=percent,
+        part_ms=launching,
         kind="small_batch" if larger else "",
         title=_GIVE_MORE if larger else "",
         evidence="; ".join(filter(None, found)),
@@ -101,19 +95,27 @@ def _find_launches(context: Context) -> Finding | None:
         parts=("launch",),
         actions=(_PRIVATE_THREADS, *actions) if threads and not _has_thread_mode(context) else actions,
         confidence=0.8 if device.short_kernels > 0.5 * device.kernels else 0.6,
-        rows=(Row("steps", "kernel_launch", round(idle, 3)), *rows_of("op-stats", device.calls[:2], device.steps)),
+        rows=(Row("steps", "kernel_launch", round(launching, 3)), *rows_of("op-stats", device.calls[:2], device.steps)),
         intervals=context.idle_places(),
     )
+
+
+def _launching_ms(context: Context, device: DeviceFacts) -> float:
+    """Time per step that goes into launching.  Where no launch is linked to its work, that is what the host computes
+    while the devices are idle, unless one gap before many kernels is most of that."""
+    blocked = sum(call.total_ps for call in _blocking_calls(device)) / device.steps / MS
+    if context.changes is not None and context.changes.are_launches_linked:
+        return max(context.cause_share("launch") * context.period_ms - blocked, 0.0)
+    longest = max((end - start for start, end in device.longest_gaps), default=0) * device.steps
+    if device.kernels >= _MANY_KERNELS * device.steps and longest >= _LARGEST_GAP * device.idle_ps:
+        return 0.0
+    host_ms = context.cause_share("launch", "host_compute") * context.period_ms
+    return max(min(host_ms, device.idle_ps / device.steps / MS) - blocked, 0.0)
 
 
 def _has_thread_mode(context: Context) -> bool:
     """Whether the program runs with a thread mode already, as far as the capture shows it."""
     return any(THREAD_MODE in host.settings for host in context.hosts)
-
-
-def _idle_percent(context: Context, device: DeviceFacts, idle_ms: float) -> float:
-    """Idle time per step in percent; of the whole capture if no steps are marked."""
-    return context.percent(idle_ms) if device.marked else 100.0 * idle_ms * MS * device.steps / device.observed_ps
 
 
 def _small_batch_evidence(context: Context) -> str:
@@ -130,20 +132,16 @@ def _small_batch_evidence(context: Context) -> str:
     return tiny
 
 
-def _find_larger_programs(context: Context, device: DeviceFacts) -> Finding | None:
+def _find_larger_programs(context: Context, device: DeviceFacts, launching: float) -> Finding:
     """Compiled programs of few kernels, which the host starts more slowly than the device runs them."""
-    calls = context.calls(Activity.PROGRAM)
-    idle = min(_launch_idle_ms(context, device), _loop_ms(context, Activity.PROGRAM, Activity.RUNTIME))
-    if not calls or device.compiled < _MOST_COMPILED * device.kernels:
-        return None
     return Finding(
-        part_ms=idle,
-        least_percent=_OF_PROGRAMS,
+        part_ms=launching,
         id="launch.programs",
         kind="small_batch",
         title=_GIVE_MORE,
-        evidence=f"the device is idle for {context.percent(idle):.1f} % of each step while the host starts {calls:.1f}"
-        f" programs, which keep the device busy for {device.busy_ps / device.steps / MS:.2f} ms",
+        evidence=f"for {context.percent(launching):.1f} % of each step the host starts"
+        f" {context.calls(Activity.PROGRAM):.1f} programs, which keep the device busy for"
+        f" {device.busy_ps / device.steps / MS:.2f} ms",
         change="graph",
         without="starting programs",
         parts=("launch",),
@@ -151,31 +149,6 @@ def _find_larger_programs(context: Context, device: DeviceFacts) -> Finding | No
         confidence=0.5,
         rows=rows_of("op-stats", device.calls[:2], device.steps),
         intervals=context.idle_places(),
-    )
-
-
-def _launch_idle_ms(context: Context, device: DeviceFacts) -> float:
-    """Mean idle time per step that nothing else explains; a longest gap that occurs only once does not count."""
-    once = device.longest_gap_ps if _happens_once(device) else 0
-    if once >= _LARGEST_GAP * device.idle_ps:
-        return 0.0
-    blocked = sum(call.total_ps for call in _blocking_calls(device))
-    idle = (device.idle_ps - once - max(device.after_sync_ps, blocked)) / device.steps / MS
-    others = context.part_ms(Activity.INPUT, Activity.TRANSFER, Activity.COMPILE) + _loop_ms(
-        context, Activity.CHECKPOINT, Activity.PYTHON
-    )
-    return max(idle - others, 0.0)
-
-
-def _happens_once(device: DeviceFacts) -> bool:
-    """Whether the longest gap is too long to occur in every step."""
-    return device.longest_gap_ps * device.steps > device.idle_ps
-
-
-def _loop_ms(context: Context, *activities: Activity) -> float:
-    loop = context.loop
-    return (
-        sum(context.per_step(loop.activity_ps.get(each.name.lower(), 0)) for each in activities) / MS if loop else 0.0
     )
 
 
@@ -193,18 +166,18 @@ def _find_waits(context: Context) -> Finding | None:
         return None
     blocked = _blocking_calls(device)
     after = device.after_sync_ps if device.syncs > device.steps else 0
-    idle = max(after, sum(call.total_ps for call in blocked)) / device.steps / MS
+    waiting = max(after, sum(call.total_ps for call in blocked)) / device.steps / MS
     once = not device.marked or (bool(blocked) and blocked[0].calls < device.steps)
+    whole = "each step" if device.marked else "the time"
     how = (
         f"in {blocked[0].name}"
         if blocked
         else f"after the host has waited for it, {device.syncs / device.steps:.0f} times per step"
     )
-    whole = "each step" if device.marked else "the time"
     seldom = "; this does not occur in every step, so check whether it matters" if once else ""
     return Finding(
-        part_ms=idle,
-        evidence=f"the device is idle for {context.percent(idle):.1f} % of {whole} {how}{seldom}",
+        part_ms=waiting,
+        evidence=f"the device is idle for {context.percent(waiting):.1f} % of {whole} {how}{seldom}",
         change="waits",
         without="waits for the device",
         parts=("sync", "copy"),

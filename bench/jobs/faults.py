@@ -11,6 +11,7 @@ from bench.jobs.schedules import SCHEDULES
 from bench.jobs.simulate import F64
 
 FAULTS = ("stages", "layers", "sequences", "machine", "garbage", "link", "input")
+ON_DEVICE = ("forward", "backward", "weight", "loss", "loss_backward", "optimizer")
 PAUSE_CHANCE = 0.4  # of a garbage collection in a step of a rank
 
 
@@ -70,7 +71,7 @@ def apply_fault(plan: Plan, fault: Fault | None, strength: float) -> F64:
     columns, rng = plan.columns, np.random.default_rng([plan.job.seed, 8])
     kind, rank = columns["kind"], columns["rank"]
     own = spans[columns["node"]]
-    on_device = np.isin(kind, ("forward", "backward", "weight", "loss", "loss_backward", "optimizer"))
+    on_device = np.isin(kind, ON_DEVICE)
     if fault.cause == "stages":
         own[np.isin(kind, ("loss", "loss_backward"))] *= 1 + strength
     elif fault.cause == "machine":
@@ -124,24 +125,26 @@ def _kinds_of_ops(plan: Plan) -> np.ndarray:
 
 
 def equal_work(plan: Plan, spans: F64) -> F64:
-    """The spans of the work if in each step each op of a kind took as long as the mean of them, transfers the median.
+    """The spans of the work if in each step each op of a device took as long as the mean of its kind, transfers and the
+    work of threads as long as the median.
 
     An op is all that a rank does of one kind for one microbatch; its kernels keep their shares.
     """
     columns = plan.columns
     _, code = np.unique(_kinds_of_ops(plan), return_inverse=True)
     keys = np.stack([columns["step"], code, columns["rank"], columns["part"], columns["microbatch"]], axis=1)
-    shared = np.array([len(one.members) > 1 for one in plan.work])
-    keys[shared, 2:] = np.arange(int(shared.sum()))[:, None]
+    transfers = np.array([len(one.members) > 1 for one in plan.work])
+    keys[transfers, 2:] = np.arange(int(transfers.sum()))[:, None]
     _, first, op = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     own = spans[columns["node"]]
     length = np.bincount(op.reshape(-1), own)
     _, alike = np.unique(keys[first, :2], axis=0, return_inverse=True)
     alike = alike.reshape(-1)
     target = np.empty_like(length)
+    is_shared = ~transfers & np.isin(columns["kind"], ON_DEVICE)
     for each in range(int(alike.max()) + 1):
         rows = alike == each
-        target[rows] = np.median(length[rows]) if shared[first[rows][0]] else length[rows].mean()
+        target[rows] = length[rows].mean() if is_shared[first[rows][0]] else np.median(length[rows])
     factor: F64 = np.divide(target, length, out=np.ones_like(length), where=length > 0)
     return own * factor[op.reshape(-1)]
 

@@ -262,6 +262,7 @@ class _Trainer:
         if self.now.part == self.job.parts - 1:
             self._kernel("loss_backward", "cutlass_gemm_logits_backward", times * LOSS_US)
         for layer in reversed(layers):
+            begin = self.process.host_at
             self._start_layer(layer, layer - 1 if layer else None)
             self._kernel("backward", "cutlass_gemm_mlp_backward", times * MLP_US)
             self._meet_inside("tensor", "expert")
@@ -269,11 +270,19 @@ class _Trainer:
             self._kernel("backward", "flash_bwd_kernel", times * ATTENTION_US, squared=True)
             self._meet_inside("tensor", "expert")
             self._reduce_layer()
+            self._evaluate("LayerBackward", begin)
 
     def _weights(self, layers: range) -> None:
         for _ in reversed(layers):
+            begin = self.process.host_at
             self._host("host", "layer", LAYER_HOST_US, "python")
             self._kernel("weight", "cutlass_gemm_weight_gradients", ATTENTION_US + MLP_US)
+            self._evaluate("WeightBackward", begin)
+
+    def _evaluate(self, name: str, begin: int) -> None:
+        """Autograd's call around what its thread does for a layer."""
+        if self.process.thread:
+            self.process.enclose(f"autograd::engine::evaluate_function: {name}", begin)
 
     def _start_layer(self, layer: int, following: int | None) -> None:
         """The host's part of a layer; a sharded job gathers its weights, and those of the next layer ahead."""

@@ -31,9 +31,10 @@ class DeadlockError(ValueError):
 
 
 class Event(NamedTuple):
-    """What `cudaEventRecord` notes: the last work of a stream, and the correlation id of the call."""
+    """What `cudaEventRecord` notes: the last work of a stream, what this was told to wait for since, and the
+    correlation id of the call."""
 
-    work: int | None
+    works: tuple[int, ...]
     stream: int
     correlation: int
 
@@ -155,6 +156,11 @@ class Process:
         """The host thread works."""
         return self._host(what, name, span, [], **args)
 
+    def enclose(self, name: str, begin: int) -> None:
+        """An op around all that the thread has done since the node."""
+        self._correlation += 1
+        self.records.append(Record("op", name, begin, self.host_at, -1, self._correlation, {}, self.thread))
+
     def _host(self, what: str, name: str, span: float, waits: Sequence[int], **args: Any) -> int:
         self._correlation += 1
         begin, self.host_at = self.host_at, self.graph.add(span, [self.host_at, *waits])
@@ -166,8 +172,9 @@ class Process:
         full = len(self._launched) >= self.queue
         self._host("call", "cudaLaunchKernel", LAUNCH_US, self._launched[-self.queue :][:1] if full else [])
         arrival = self.graph.add(ARRIVAL_US, [self.host_at])
-        last = [self._last[stream]] if stream in self._last else []
-        return self.graph.add(GAP_US, [arrival, *last, *self._awaited.pop(stream, [])])
+        begin = self.graph.add(GAP_US, [arrival, *self._known(stream)])
+        self._awaited[stream].clear()
+        return begin
 
     def _finish(self, stream: int, name: str, begin: int, end: int, args: dict[str, Any]) -> int:
         self.records.append(Record("kernel", name, begin, end, stream, self._correlation, args))
@@ -206,14 +213,17 @@ class Process:
     def record_event(self, stream: int) -> Event:
         """`cudaEventRecord`."""
         self._host("call", "cudaEventRecord", CALL_US, [])
-        return Event(self._last.get(stream), stream, self._correlation)
+        return Event(self._known(stream), stream, self._correlation)
+
+    def _known(self, stream: int) -> tuple[int, ...]:
+        """What the next work of a stream comes after."""
+        return (*([self._last[stream]] if stream in self._last else []), *self._awaited[stream])
 
     def wait_event(self, stream: int, event: Event) -> None:
         """`cudaStreamWaitEvent`: what is started on the stream from now on comes after the event."""
         on = {"stream": stream, "wait_on": event.stream, "record": event.correlation}
         self._host("wait", "cudaStreamWaitEvent", CALL_US, [], **on)
-        if event.work is not None:
-            self._awaited[stream].append(event.work)
+        self._awaited[stream].extend(event.works)
 
     def order(self, first: int, then: int) -> None:
         """What comes on stream `then` waits for what is on stream `first` now."""
@@ -221,5 +231,4 @@ class Process:
 
     def synchronize(self, stream: int) -> None:
         """`cudaStreamSynchronize`: the host waits for the stream, and for what the stream was told to wait for."""
-        waits = [self._last[stream]] if stream in self._last else []
-        self._host("sync", "cudaStreamSynchronize", 2 * CALL_US, [*waits, *self._awaited[stream]], stream=stream)
+        self._host("sync", "cudaStreamSynchronize", 2 * CALL_US, self._known(stream), stream=stream)

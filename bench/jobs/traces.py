@@ -96,8 +96,9 @@ def _events(job: Job, process: Process, times: F64) -> Iterator[dict[str, Any]]:
         number = {"correlation": record.correlation}
         if record.what == "kernel":
             yield from _kernel(job, record, calls[record.correlation], times, pid)
-        elif record.what == "note":
-            yield {**thread, "cat": "user_annotation", "name": record.name, "args": {"External id": record.correlation}}
+        elif record.what in ("note", "op"):
+            cat = "user_annotation" if record.what == "note" else "cpu_op"
+            yield {**thread, "cat": cat, "name": record.name, "args": {"External id": record.correlation}}
         elif record.what == "comm":
             args = {"External id": record.correlation, **_communication(job, record.args)}
             yield {**thread, "cat": "cpu_op", "name": record.name, "args": args}

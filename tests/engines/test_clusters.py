@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -244,7 +245,6 @@ def test_a_cluster_that_this_machine_remembers_and_that_is_gone_is_found_out(log
 def test_a_cluster_that_is_not_there(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing listens: the errors say so, and how one is started.  In a process without a Ray connection."""
     port = free_port()
-    monkeypatch.setattr("stepscope.engines.dask_engine.CONNECT_SECONDS", 1)
     pytest.importorskip("distributed")
     with pytest.raises(EngineError, match=rf"no Dask scheduler answers at tcp://127.0.0.1:{port}.*dask scheduler"):
         stepscope.load(logdir, engine=f"dask=tcp://127.0.0.1:{port}").overview()
@@ -254,6 +254,29 @@ def test_a_cluster_that_is_not_there(logdir: Path, monkeypatch: pytest.MonkeyPat
     assert done.returncode == 1
     assert f"there is no Ray cluster at 127.0.0.1:{port} that can be used" in done.stderr
     assert "ray start --head" in done.stderr
+
+
+@pytest.mark.parametrize(("greeting", "says"), [(b"", "says nothing"), (b"SSH-2.0-OpenSSH_9", "another protocol")])
+def test_what_listens_and_is_no_dask_scheduler_is_found_out(
+    greeting: bytes, says: str, logdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask itself would wait for it without an end."""
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("stepscope.engines.base.CONNECT_SECONDS", 1 if not greeting else 60)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        ended = threading.Event()
+        threading.Thread(target=_greet, args=(other, greeting, ended), daemon=True).start()
+        with pytest.raises(EngineError, match=f"no Dask scheduler answers at {address}: .*{says}"):
+            stepscope.load(logdir, engine=f"dask={address}").overview()
+        ended.set()
+
+
+def _greet(listener: socket.socket, greeting: bytes, ended: threading.Event) -> None:
+    connection, _ = listener.accept()
+    connection.sendall(greeting)
+    ended.wait(60)
+    connection.close()
 
 
 @pytest.mark.parametrize(("name", "package"), [("ray", "ray"), ("dask", "distributed")])

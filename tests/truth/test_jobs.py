@@ -58,6 +58,15 @@ def test_a_stream_waits_for_what_was_recorded_before_not_for_what_came_later():
     assert kernel_times(graph, rank)[0][2] == pytest.approx([FIRST + 100 + GAP, FIRST + 110 + GAP])
 
 
+def test_an_event_comes_after_what_its_stream_was_told_to_wait_for():
+    graph, rank = new_ranks(1)
+    rank.kernel(7, "gemm", 100.0)
+    rank.wait_event(8, rank.record_event(7))
+    rank.wait_event(9, rank.record_event(8))
+    rank.kernel(9, "copy", 10.0)
+    assert kernel_times(graph, rank)[0][1] == pytest.approx([FIRST + 100 + GAP, FIRST + 110 + GAP])
+
+
 def test_a_collective_ends_a_transfer_after_its_last_member_has_come():
     graph, early, late = new_ranks(2)
     late.host("slow", 1000.0)

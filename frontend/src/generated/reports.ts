@@ -775,37 +775,6 @@ export interface Reports {
         replica: number | null;
       };
     };
-    alike: {
-      kind: "table";
-      fields: {
-        group: number | null;
-        ranks: number | null;
-        members: string | null;
-        typical: string | null;
-        compute_ms: number | null;
-        communication_ms: number | null;
-        overlap_ms: number | null;
-        exposed_ms: number | null;
-        other_work_ms: number | null;
-        idle_ms: number | null;
-        waiting_ms: number | null;
-        held_up_ms: number | null;
-        differs_in: string | null;
-        differs_ms: number | null;
-      };
-    };
-    spread: {
-      kind: "table";
-      fields: {
-        part: string | null;
-        least_ms: number | null;
-        lower_quartile_ms: number | null;
-        median_ms: number | null;
-        upper_quartile_ms: number | null;
-        most_ms: number | null;
-        most_on: string | null;
-      };
-    };
     collectives: {
       kind: "table";
       fields: {

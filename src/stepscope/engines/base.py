@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from stepscope.errors import StepscopeError
 from stepscope.records import dataclass
+
+CONNECT_SECONDS = 5.0
+"""How long a cluster may take to answer; one that is there does within a second, across continents too."""
 
 
 class EngineError(StepscopeError):
@@ -74,3 +78,24 @@ def not_importable(engine: str, error: BaseException) -> EngineError:
     """The error for workers that lack Stepscope."""
     hint = "install it there in the same version: pip install stepscope"
     return EngineError(f"the workers of {engine} cannot import Stepscope ({error})", code="versions", hint=hint)
+
+
+def hear_greeting(address: str, size: int = 0) -> bytes | None:
+    """What whoever listens at [SCHEME://]HOST:PORT says first, so many bytes; None for another kind of address.
+
+    Raises:
+        OSError: nobody listens, or nothing is said.
+    """
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdecimal():
+        return None
+    if int(port) >= 1 << 16:
+        raise OSError(f"{port} is no port")
+    with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS) as connection:
+        return connection.recv(size, socket.MSG_WAITALL) if size else b""
+
+
+def first_line(error: BaseException) -> str:
+    """An error in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:300] if lines else type(error).__name__

@@ -8,14 +8,14 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stepscope.engines import worker
-from stepscope.engines.base import Done, EngineError, Lost, not_importable, refused
+from stepscope.engines import base, worker
+from stepscope.engines.base import CONNECT_SECONDS, Done, EngineError, Lost, first_line, hear_greeting
 from stepscope.engines.budget import usable_cores
 from stepscope.engines.task import own_versions
 
-CONNECT_SECONDS = 10
 _ADDRESS_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 _ANY_PORT = ":0"  # the usual one may be taken, of which Dask would warn
+_GREETING, _LONGEST_GREETING = 8, 1 << 20  # bytes
 _numbers = itertools.count()
 
 
@@ -36,6 +36,7 @@ class DaskEngine:
         address = address or os.environ.get(_ADDRESS_VARIABLE, "")
         if address:
             say(f"connecting to Dask at {address}")
+            _check_scheduler(address)
         else:
             self._cluster = self._distributed.LocalCluster(
                 n_workers=1, threads_per_worker=usable_cores(), processes=False, dashboard_address=_ANY_PORT
@@ -51,10 +52,7 @@ class DaskEngine:
         try:
             return self._distributed.Client(target, timeout=CONNECT_SECONDS, set_as_default=False)
         except Exception as error:  # each transport has its own exceptions
-            raise EngineError(
-                f"no Dask scheduler answers at {target}: {_first_line(error)}",
-                hint="start one with: dask scheduler; and workers with: dask worker ADDRESS",
-            ) from error
+            raise _no_scheduler(target, first_line(error)) from error
 
     def slots(self) -> int:
         """The threads of all workers."""
@@ -86,13 +84,13 @@ class DaskEngine:
         try:
             state, content = ticket.result(timeout=CONNECT_SECONDS)
         except ImportError as error:
-            raise not_importable("Dask", error) from error
+            raise base.not_importable("Dask", error) from error
         except Exception as error:
-            return Lost(f"its Dask worker is gone ({type(error).__name__}: {_first_line(error)})")
+            return Lost(f"its Dask worker is gone ({type(error).__name__}: {first_line(error)})")
         finally:
             ticket.release()  # or the scheduler would keep the answer
         if state == worker.REFUSED:
-            raise refused("Dask", str(content), own_versions())
+            raise base.refused("Dask", str(content), own_versions())
         return Done(content) if state == worker.DONE else Lost(str(content))
 
     def cancel(self, tickets: Sequence[Any]) -> None:
@@ -109,14 +107,32 @@ class DaskEngine:
             worker.release_children()
 
 
+def _check_scheduler(address: str) -> None:
+    """Raises EngineError if no scheduler listens there.  Dask itself would try for long, and without an end where
+    something else listens.
+
+    Both ends of a plain connection begin with the length of what they say of themselves, in eight bytes.
+    """
+    speaks = address.partition("://")[0] in (address, "tcp")
+    try:
+        greeting = hear_greeting(address, _GREETING if speaks else 0)
+    except OSError as error:
+        silent = isinstance(error, TimeoutError)
+        raise _no_scheduler(address, "whoever listens there says nothing" if silent else first_line(error)) from error
+    if speaks and greeting is not None and not 0 < int.from_bytes(greeting, "little") < _LONGEST_GREETING:
+        raise _no_scheduler(address, "whoever listens there speaks another protocol")
+
+
+def _no_scheduler(address: object, reason: str) -> EngineError:
+    return EngineError(
+        f"no Dask scheduler answers at {address}: {reason}",
+        hint="start one with: dask scheduler; and workers with: dask worker ADDRESS",
+    )
+
+
 def _import_distributed() -> Any:
     try:
         return importlib.import_module("distributed")
     except ImportError as error:
         hint = 'pip install "stepscope[dask]"'
         raise EngineError("the engine dask needs Dask, which is not installed", code="no-engine", hint=hint) from error
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:300] if lines else type(error).__name__

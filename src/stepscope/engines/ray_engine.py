@@ -6,17 +6,15 @@ import importlib
 import logging
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from stepscope.engines import worker
-from stepscope.engines.base import Done, EngineError, Lost, not_importable, refused
+from stepscope.engines.base import Done, EngineError, Lost, first_line, hear_greeting, not_importable, refused
 from stepscope.engines.task import own_versions
 
-CONNECT_SECONDS = 10
 AUTO = "auto"
 _LONGEST_FOLDER = 40  # characters; Ray puts sockets below it, whose paths may have 107
 _ADDRESS_VARIABLE = "RAY_ADDRESS"
@@ -102,7 +100,7 @@ class RayEngine:
         except self._ray.exceptions.RayError as error:
             if isinstance(getattr(error, "cause", error), ImportError) or "No module named 'stepscope" in str(error):
                 raise not_importable("Ray", getattr(error, "cause", error)) from error
-            return Lost(f"its Ray worker is gone ({type(error).__name__}: {_first_line(error)})")
+            return Lost(f"its Ray worker is gone ({type(error).__name__}: {first_line(error)})")
         if state == worker.REFUSED:
             raise refused("Ray", str(content), own_versions())
         return Done(content) if state == worker.DONE else Lost(str(content))
@@ -156,23 +154,15 @@ def _make_folder() -> str:
 
 def _check_reachable(address: str) -> None:
     """Raises EngineError if nothing listens at HOST:PORT.  Ray itself would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():
-        return
     try:
-        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
+        hear_greeting(address)
+    except OSError as error:
         raise _no_cluster(address, error) from error
 
 
 def _no_cluster(address: str, error: BaseException) -> EngineError:
     return EngineError(
-        f"there is no Ray cluster at {address} that can be used: {_first_line(error)}",
+        f"there is no Ray cluster at {address} that can be used: {first_line(error)}",
         hint="start one with: ray start --head; or let --engine ray start one for this command; where the cluster "
         "demands a token, it is read from RAY_AUTH_TOKEN or from ~/.ray/auth_token",
     )
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:300] if lines else type(error).__name__

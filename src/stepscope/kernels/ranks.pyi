@@ -28,7 +28,6 @@ def meet(
     order: I32,
     first: I64,
     row: I32,
-    counts: U8,
     into: I64,
     source: I32,
     weight: I64,

@@ -216,29 +216,28 @@ def contract(
 
 
 def meet(
-    const int32_t[::1] order, const int64_t[::1] first, const int32_t[::1] row, const uint8_t[::1] counts,
-    const int64_t[::1] into, const int32_t[::1] source, const int64_t[::1] weight, const int64_t[::1] length,
-    int64_t[::1] arrival, int64_t[::1] done,
+    const int32_t[::1] order, const int64_t[::1] first, const int32_t[::1] row, const int64_t[::1] into,
+    const int32_t[::1] source, const int64_t[::1] weight, const int64_t[::1] length, int64_t[::1] arrival,
+    int64_t[::1] done,
 ):
-    """Replays the meetings of all ranks: each is done so long after its ranks have come.
+    """Replays the meetings of all ranks: each is done so long after each of its ranks has come.
 
     Args:
         order: int32 of shape (meetings,), every meeting after all that it waits for.
         first: int64 of shape (meetings + 1,), where the rows of each meeting are; row: int32 of shape (n,), its
             arrivals, one a rank.
-        counts: uint8 of shape (rows,), 0 for arrivals that nobody waits for, unless a meeting has no others.
         into: int64 of shape (rows + 1,), where the ways to each arrival are.
         source, weight: int32 and int64 of shape (ways,), the meeting that each comes from, -1 for none, and its length
             in ps.
-        length: int64 of shape (meetings,), ps.
+        length: int64 of shape (n,), ps, how long after each arrival a meeting is done at the earliest.
         arrival: int64 of shape (rows,), receives the times in ps; done: int64 of shape (meetings,).
     """
-    cdef int64_t at, place, way, moment, here, latest, counted
+    cdef int64_t at, place, way, moment, here, latest
     cdef int32_t meeting, each
     with nogil:
         for at in range(order.shape[0]):
             meeting = order[at]
-            counted = 0
+            latest = NEVER
             for place in range(first[meeting], first[meeting + 1]):
                 each = row[place]
                 moment = NEVER
@@ -247,10 +246,5 @@ def meet(
                     if here > moment:
                         moment = here
                 arrival[each] = moment
-                counted += counts[each] != 0
-            latest = NEVER
-            for place in range(first[meeting], first[meeting + 1]):
-                each = row[place]
-                if counts[each] or not counted:
-                    latest = max(latest, arrival[each])
-            done[meeting] = latest + length[meeting]
+                latest = max(latest, moment + length[place])
+            done[meeting] = latest

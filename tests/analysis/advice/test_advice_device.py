@@ -422,8 +422,9 @@ def test_a_worker_whose_device_works_longer_is_a_straggler() -> None:
 
     item = said(slow, fast)[0]
 
-    # 11 and 7 ms until the collective, which the slow worker needs 2 for.
-    assert (item.id, item.step_time_ms, item.predicted_step_time_ms) == ("straggler", 13.0, 11.0)
+    # 11 and 7 ms until the collective, which the slow worker needs 2 for; the last steps are drawn a little otherwise.
+    assert (item.id, item.step_time_ms) == ("straggler", 13.0)
+    assert item.predicted_step_time_ms == pytest.approx(11.0, abs=0.3)
 
 
 def test_a_worker_whose_device_works_longer_is_a_straggler_however_long_its_host_takes() -> None:

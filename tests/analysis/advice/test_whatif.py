@@ -41,6 +41,12 @@ HELPED = """
     host pool |   P!        P!        P!
     host pool |    o--u-     o--u-     o--u-
 """
+FETCHED = """
+    host main | M0--------M1--------M2--------M3
+    host main | L1F---Z---L2F---Z---L3F---Z---L4
+    host main |   S---      S---      S---
+    gpu0 s    |  K1---     K2---     K3---
+"""
 UNCONNECTED = """
     tpu0 Steps | W0------W1------
     tpu0 ops   | k--    kk--    k
@@ -49,6 +55,8 @@ SORTS = {
     "S": Sort(K.SYNC, "cudaStreamSynchronize"),
     "Y": Sort(K.PYTHON_CALL, "data/set.py(9): __getitem__"),
     "Z": Sort(K.PYTHON_CALL, "$train.py:20 train_step"),
+    "F": Sort(K.PYTHON_CALL, "train.py(9): log_loss"),
+    "x": Sort(K.OTHER, "H2D Dispatch"),
 }
 
 
@@ -125,6 +133,17 @@ def test_a_kernel_that_the_host_outlasts_gains_nothing() -> None:
 
 def test_an_op_that_another_thread_computes_gains_what_the_loop_waits_for_it() -> None:
     assert (then(HELPED, "o"), then(HELPED, "u")) == (7.0, 8.0)  # 3 ms and 2 ms
+
+
+@pytest.mark.parametrize("name", ["log_loss", "train.py:9", "train.py:9 log_loss", "cudaStreamSynchronize"])
+def test_a_function_that_only_waits_gains_the_wait(name: str) -> None:
+    """The line that a verdict named removed 0 ms: its time is waiting for the device, and no time of its own."""
+    assert then(FETCHED, name) == 6.0
+
+
+def test_whatever_was_recorded_can_be_removed_by_its_name() -> None:
+    """A table named `H2D Dispatch`, which is no op and no function."""
+    assert then("host main | M0--      M1--      M2--\nhost main | a---x-----a---x-----a---", "H2D Dispatch") == 4.0
 
 
 def test_the_report_says_what_is_critical_then_and_why() -> None:

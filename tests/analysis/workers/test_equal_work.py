@@ -22,7 +22,14 @@ def asked(folder: Path, job: Job) -> tuple[DistributedReport, dict[str, object]]
 
 @pytest.mark.parametrize(
     ("fault", "cause"),
-    [("stages", "unequal_stages"), ("machine", "slow_machine"), ("sequences", "sequence_lengths")],
+    [
+        ("stages", "unequal_stages"),
+        ("machine", "slow_machine"),
+        ("sequences", "sequence_lengths"),
+        ("garbage", "garbage_collection"),
+        ("link", "slow_link"),
+        ("input", "late_input"),
+    ],
 )
 def test_a_planted_fault_is_named_and_the_slowdown_is_the_true_one(tmp_path: Path, fault: str, cause: str) -> None:
     report, truth = asked(tmp_path, Job(steps=3, microbatches=4, fault=fault))
@@ -40,3 +47,21 @@ def test_on_a_healthy_job_nothing_is_named(tmp_path: Path) -> None:
 
     assert (report.causes, report.slowest_rank) == ((), None)
     assert all(row["waiting_percent"] <= 100 for row in report.rows)
+
+
+@pytest.mark.parametrize(("fault", "said"), [("machine", "node006_4006"), ("stages", "the last pipeline stage")])
+def test_every_face_names_the_same_and_the_same_gain(tmp_path: Path, fault: str, said: str) -> None:
+    report, _ = asked(tmp_path, Job(steps=3, microbatches=4, slowdown=1.6, fault=fault))
+    profile = stepscope.load(tmp_path)
+    pods, advised = profile.report("pod-viewer").to_dict(), profile.report("advice").to_dict()["advice"]
+    gain = f"with equal work the job would be {report.slowdown:.2f}x as fast"
+
+    [sentence] = pods["findings"]
+    assert sentence.startswith(said)
+    assert gain in sentence
+    assert gain in report.findings[0]
+    straggler = next(item for item in advised if item["class"] == "straggler")
+    assert straggler["predicted_speedup"] == pytest.approx(report.slowdown, abs=0.006)
+    balanced = profile.whatif(balance="ranks").to_dict()
+    assert balanced["predicted_speedup"] == pytest.approx(report.slowdown, abs=0.006)
+    assert sentence in balanced["reasoning"]

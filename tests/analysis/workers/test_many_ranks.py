@@ -5,14 +5,12 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import stepscope
 from stepscope.analysis.workers.bandwidth import Transfer, bandwidth_rows
 from stepscope.analysis.workers.clocks import clock_offsets
 from stepscope.analysis.workers.distributed_tool import DistributedReport
-from stepscope.analysis.workers.many_ranks import MOST_GROUPS, group_alike, list_numbers
 
 sessions = pytest.importorskip("bench.sessions", reason="the bench is in the checkout alone")
 
@@ -59,18 +57,12 @@ def test_ranks_without_a_clock_or_enough_collectives_are_unknown() -> None:
     assert clock_offsets([None] * 3, ends) == [None] * 3
 
 
-# ---- groups ----------------------------------------------------------------------------------------------------------
+# ---- ranks -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_straggler_is_a_group_of_its_own(tmp_path: Path) -> None:
+def test_a_straggler_is_named_and_holds_up_the_others(tmp_path: Path) -> None:
     report, _ = made(tmp_path, hosts=9, straggler=6)
-    assert [(row["ranks"], row["members"]) for row in report.alike] == [(8, "0-5, 7-8"), (1, "6")]
-    assert report.alike[1]["held_up_ms"] == pytest.approx(9 * 20, abs=2)
-    assert report.alike[0]["held_up_ms"] < 2
     assert report.slowest_rank == "rank 6"
-    assert sum(finding.startswith("rank ") for finding in report.findings) <= 3  # not one for each rank
-    [most] = [row for row in report.spread if row["part"] == "held_up"]
-    assert (most["most_on"], most["least_ms"] < 1 < most["most_ms"]) == ("rank 6", True)
     held_up = {row["step"]: row["held_up_ms"] for row in report.steps if row["rank"] == 6}
     assert len(held_up) == 9
     assert all(ms == pytest.approx(20, abs=1) for ms in held_up.values())
@@ -82,28 +74,6 @@ def test_a_slow_link_makes_the_transfer_longer_and_no_rank_a_straggler(tmp_path:
     assert slow.slowest_rank is None
     for one, other in zip(usual.bandwidth, slow.bandwidth, strict=True):
         assert other["bus_gb_per_s"] == pytest.approx(one["bus_gb_per_s"] / 3, rel=0.05)
-
-
-def test_there_are_never_more_than_a_handful_of_groups() -> None:
-    rng = np.random.default_rng(1)
-    groups = group_alike(rng.uniform(0, 100, (1000, 8)))
-    assert len(groups) <= MOST_GROUPS
-    assert sorted(np.concatenate(groups).tolist()) == list(range(1000))
-    assert [len(group) for group in groups] == sorted((len(group) for group in groups), reverse=True)
-
-
-def test_equal_ranks_are_one_group() -> None:
-    [group] = group_alike(np.full((7, 3), 12.5))
-    assert sorted(group.tolist()) == list(range(7))
-    assert list_numbers([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
-
-
-def test_a_single_rank_is_compared_with_nobody(tmp_path: Path) -> None:
-    sessions.make_session(tmp_path, sessions.Scenario(hosts=1))
-    report = stepscope.load(tmp_path).distributed()
-    assert isinstance(report, DistributedReport)
-    assert (report.alike, report.spread, report.clocks) == ((), (), ())
-    assert report.bandwidth
 
 
 # ---- bandwidth -------------------------------------------------------------------------------------------------------

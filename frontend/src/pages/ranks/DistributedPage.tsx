@@ -81,8 +81,11 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
         links={(row) => collectiveLinks(String(collectives?.columns?.operation?.[row] ?? ""))}
       />
       <Folded title="Slowdown by part and by step" sections={sections} ids={["job_parts", "job_steps"]} />
-      <Folded title="Ranks that behave alike" sections={sections} ids={["alike", "spread", "clocks"]} />
-      <Folded title="Groups, pipelines and bandwidth" sections={sections} ids={["pipeline", "groups", "bandwidth"]} />
+      <Folded
+        title="Groups, pipelines, bandwidth and clocks"
+        sections={sections}
+        ids={["pipeline", "groups", "bandwidth", "clocks"]}
+      />
       {hasSteps && (
         <More title="Compute and communication" note={barsNote} tables={["steps"]}>
           <Card title="Time of each rank">{bars}</Card>

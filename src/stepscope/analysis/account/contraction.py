@@ -181,7 +181,8 @@ def find_works(graph: Graph, meetings: Meetings, kind: I64, apart: Mask, least_p
     """The longest stretches of work: of a device from one contact with others to the next, single nodes of threads.
 
     Work of a queue is one stretch as long as each piece starts a fixed time after the one before, whatever other ranks
-    do, and nothing waits for its middle.
+    do, nothing waits for its middle, and no gap is as long as work that is kept: a thread's work lies in such a gap,
+    and that may change by itself.
 
     Args:
         kind: int64 of shape (nodes,), work of different kinds is in different stretches; -1 for none.
@@ -190,7 +191,8 @@ def find_works(graph: Graph, meetings: Meetings, kind: I64, apart: Mask, least_p
     """
     ways = _find_ways(graph, meetings, None, None, None)
     counts = (kind >= 0) & (graph.step >= 0) & ~_nodes_of(graph, meetings)
-    follows, without_gap = _follow_rigidly(graph, ways, np.where(apart, -1 - np.arange(len(graph)), kind), counts)
+    alike = np.where(apart, -1 - np.arange(len(graph)), kind)
+    follows, without_gap = _follow_rigidly(graph, ways, alike, counts, least_ps)
     node = np.flatnonzero(counts)
     run = np.cumsum(~follows[node]) - 1
     first = node[~follows[node]]
@@ -212,9 +214,9 @@ def _nodes_of(graph: Graph, meetings: Meetings) -> Mask:
     return inside
 
 
-def _follow_rigidly(graph: Graph, ways: _Ways, kind: I64, counts: Mask) -> tuple[Mask, Mask]:
-    """Which nodes of queues go on with the work before them, and which of these start when that ends: bool of shape
-    (nodes,)."""
+def _follow_rigidly(graph: Graph, ways: _Ways, kind: I64, counts: Mask, most_gap_ps: int) -> tuple[Mask, Mask]:
+    """Which nodes of queues go on with the work before them after no longer gap than that, and which of these start
+    when that ends: bool of shape (nodes,)."""
     awaited = np.zeros(len(graph), np.bool_)
     awaited[graph.edges.source[graph.edges.kind != EdgeKind.LAUNCH]] = True
     before = graph.previous.astype(np.int64)
@@ -225,8 +227,9 @@ def _follow_rigidly(graph: Graph, ways: _Ways, kind: I64, counts: Mask) -> tuple
     last = before[node]
     shift = ways.weight_ps[node] - ways.weight_ps[last]
     same = (ways.source[node] == ways.source[last]) & (shift == shift[:, :1])
-    fixed = (same | (np.arange(_MOST_WAYS) >= ways.count[node, None])).all(axis=1)
+    gap = shift[:, 0] - graph.own_ps[last] - graph.pause_ps[node]
+    fixed = (same | (np.arange(_MOST_WAYS) >= ways.count[node, None])).all(axis=1) & (gap < most_gap_ps)
     follows, without_gap = np.zeros(len(graph), np.bool_), np.zeros(len(graph), np.bool_)
     follows[node[fixed]] = True
-    without_gap[node[fixed]] = (shift[:, 0] <= graph.own_ps[last] + graph.pause_ps[node])[fixed]
+    without_gap[node[fixed]] = gap[fixed] <= 0
     return follows, without_gap

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import PurePath
 
@@ -10,10 +11,20 @@ import numpy as np
 
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events, work_launched_by
+from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.parts import (
+    Part,
+    join_parts,
+    part_of_cause,
+    part_of_events,
+    part_of_stretches,
+)
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
-from stepscope.model import EventKind, HostTrace
+from stepscope.analysis.trace.grouping import enclosing_events, forest
+from stepscope.analysis.trace.source_lines import source_lines
+from stepscope.analysis.trace.spans import spans_of
+from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
@@ -102,10 +113,12 @@ def select_part(model: StepModel, name: str, ops_of_class: Iterable[str] = ()) -
     ops_found = _op_events(model.trace, name)
     if len(ops_found):
         return Selection(name, "an op with the device work that it launches", _part_with_work(model, ops_found))
-    calls = _function_calls(model.trace, name)
+    calls = distinct(np.concatenate([_function_calls(model.trace, name), _traced_events(model.trace, name)]))
     if len(calls):
         return Selection(name, "a function with the device work that it launches", _part_with_work(model, calls))
-    return None
+    types = model.trace.derived("names of events", _names_of_events).get(name, [])
+    events = np.flatnonzero(_is_of_types(model.trace, types))
+    return Selection(name, "what is recorded under that name", _part_with_work(model, events)) if len(events) else None
 
 
 def similar_names(model: StepModel, name: str, others: Iterable[str], count: int = 3) -> list[str]:
@@ -118,9 +131,31 @@ def similar_names(model: StepModel, name: str, others: Iterable[str], count: int
 
 
 def _part_with_work(model: StepModel, rows: I64) -> Part:
-    """The time of some events, and of all device work that calls inside them launch."""
-    launched = work_launched_by(model.trace, rows[is_thread_event(model.trace)[rows]])
-    return part_of_events(model, np.concatenate([rows, launched]))
+    """The time of some events, what threads wait for in them, and what calls inside them start on devices and on other
+    threads."""
+    trace = model.trace
+    on_thread = rows[is_thread_event(trace)[rows]]
+    part = part_of_events(model, np.concatenate([rows, _started_by(trace, on_thread)]))
+    line = trace.events.line[on_thread]
+    waited = [
+        part_of_stretches(model, each, spans_of(trace, on_thread[line == each]))
+        for each in numbers_in(line)
+        if not model.threads.serves_input[each]
+    ]
+    if not waited:
+        return part
+    joined = join_parts(waited)
+    return replace(part, pause_ps=joined.pause_ps, waits=joined.waits)
+
+
+def _started_by(trace: HostTrace, rows: I64) -> I64:
+    """What calls inside some events of threads start elsewhere: rows of events."""
+    chosen = np.zeros(len(trace.events), np.bool_)
+    chosen[rows] = True
+    inside = enclosing_events(trace, chosen) >= 0
+    started = np.flatnonzero(forest(trace).cause >= 0)
+    found: I64 = started[inside[forest(trace).cause[started]] & ~inside[started]]
+    return found
 
 
 def _op_events(trace: HostTrace, name: str) -> I64:
@@ -136,6 +171,21 @@ def _function_calls(trace: HostTrace, name: str) -> I64:
     """The recorded calls of a Python function, given by its name or by file and line."""
     functions = trace.derived("names of functions", _names_of_functions)
     return np.flatnonzero(_is_of_types(trace, functions.get(name, [])) & (trace.events.kind == K.PYTHON_CALL))
+
+
+def _traced_events(trace: HostTrace, name: str) -> I64:
+    """The events of instructions of compiled programs that were traced from a function or a line."""
+    rows = np.flatnonzero(trace.stat_strings(stat_names.HLO_OP) > 0)
+    line, lines = source_lines(trace, rows)
+    wanted = [name in (each.function, *_places(each.file, each.line, each.function)) for each in lines]
+    found: I64 = rows[look_up(np.array([*wanted, False], np.bool_), line)]
+    return found
+
+
+def _places(file: str, line: int | None, function: str) -> list[str]:
+    """How a line of code may be named."""
+    place = f"{file}:{line}"
+    return [place, f"{place} {function}", f"{PurePath(file).name}:{line}"]
 
 
 def _is_of_types(trace: HostTrace, types: list[int]) -> Mask:
@@ -165,14 +215,21 @@ def _names_of_ops(trace: HostTrace) -> dict[str, list[int]]:
     return found
 
 
+def _names_of_events(trace: HostTrace) -> dict[str, list[int]]:
+    """The event types of whatever else was recorded, by its name."""
+    found: dict[str, list[int]] = {}
+    for type_, _, name in _types_of(trace, tuple(kind for kind in K if kind != K.STEP_MARK)):
+        for each in {name, place_of(name)[0]}:
+            found.setdefault(each, []).append(type_)
+    return found
+
+
 def _names_of_functions(trace: HostTrace) -> dict[str, list[int]]:
     """The event types of each Python function: by its recorded name, its own name, and file:line."""
     found: dict[str, list[int]] = {}
     for type_, _, name in _types_of(trace, (K.PYTHON_CALL,)):
         function, file, line = place_of(name)
-        places = [] if file is None else [f"{file}:{line}", f"{file}:{line} {function}"]
-        if file is not None:
-            places.append(f"{PurePath(file).name}:{line}")
+        places = [] if file is None else _places(file, line, function)
         for each in {name, function, *places}:
             found.setdefault(each, []).append(type_)
     return found

@@ -125,7 +125,7 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     is idle`.
     """
     culprit, percent_of_step = row.culprit, 100.0 / account.step_ps
-    share = f"{percent_of_step * row.ps:.1f} % of {account.each_step} is {cause_words(row.cause)}"
+    share = f"{percent_of_step * row.ps:.1f} % of {account.each_step} is {words_of_row(account, row)}"
     idle = _while_idle(account, row)
     if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
         return f"{share}{idle}"
@@ -139,6 +139,11 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
 def cause_words(cause: str) -> str:
     """A cause in words that follow `is`."""
     return SENTENCE_OF[cause]
+
+
+def words_of_row(account: StepAccount, row: AccountRow) -> str:
+    """The cause of a row in the same words; a device of which no work was recorded may still have been busy."""
+    return "waiting for an unrecorded device" if row.cause == "sync" and not account.devices else cause_words(row.cause)
 
 
 def describe_culprit(culprit: Culprit, share: str = "") -> str:

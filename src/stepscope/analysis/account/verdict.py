@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.account.account import AccountRow, Rival, StepAccount
-from stepscope.analysis.account.shown import cause_sentence, cause_words
+from stepscope.analysis.account.shown import cause_sentence, cause_words, words_of_row
 from stepscope.analysis.steps.verdict import LARGE_SHARE, Verdict
 from stepscope.records import dataclass
 
@@ -77,7 +77,7 @@ def row_of_change(account: StepAccount, causes: Sequence[str]) -> AccountRow | N
 
 def share_sentence(account: StepAccount, row: AccountRow) -> str:
     """`32.6 % of each step is input`."""
-    return f"{_percent(row, account):.1f} % of {account.each_step} is {cause_words(row.cause)}"
+    return f"{_percent(row, account):.1f} % of {account.each_step} is {words_of_row(account, row)}"
 
 
 def input_percent(account: StepAccount) -> float:
@@ -120,6 +120,10 @@ def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | 
             f"no change found here shortens that much; the next that can be shortened is {cause_words(changed.cause)},"
             f" {_percent(changed, account):.1f} %"
         )
+    if account.has_steps and account.steps == 1:
+        yield "only one step was recorded, so how much steps differ is unknown"
+    if account.why_not is not None:
+        yield f"less sure than usual, as {account.why_not}"
     if limit is longest and (near := _close_second(account, limit)):
         yield f"{cause_words(near.cause)} is as long within the noise, {_percent(near, account):.1f} %"
     if limit is longest and (rival := _rival(account)):

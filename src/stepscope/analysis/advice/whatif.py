@@ -287,6 +287,7 @@ def what_if_balanced(
             "the recorded steps of all ranks were replayed together with the mean of their work: sends meet receives,"
             " collectives all their ranks",
             f"{found.slowest} waits least in {found.slowest_steps} of {counted(found.steps, 'common step')}",
+            found.sentence,
         ),
     )
 

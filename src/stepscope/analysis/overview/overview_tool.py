@@ -298,10 +298,7 @@ class OverviewReport(Report):
 
     def _how_lines(self) -> list[str]:
         # If a host had no markers, a warning says how steps were found.
-        found = [f"steps: {self.steps_how}"] if self.steps_source == "markers" else []
-        if self.account is not None and self.account.why_not is not None:
-            found.append(f"less sure than usual, as {self.account.why_not}")
-        return found
+        return [f"steps: {self.steps_how}"] if self.steps_source == "markers" else []
 
     def _cost_lines(self) -> list[str]:
         return [] if self.profiling is None else [f"cost of profiling: {self.profiling.sentence()}"]

@@ -1,28 +1,15 @@
-"""What if ranks had other amounts of work: the steps of a session, replayed with other lengths of their work.
-
-With equal work each rank, or each stage, does the mean of what they do; without the extra work of one rank, nobody
-waits for that one.
-"""
+"""What if ranks had equal work: the median step of a session with the mean of the work of its ranks or its stages."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.every_step import CausesOfStep
-from stepscope.analysis.account.model import MOST_ERROR_PERCENT
+from stepscope.analysis.workers.answer import Answer, answer_of
 from stepscope.analysis.workers.equal_work import Job
-from stepscope.analysis.workers.joint_replay import (
-    JointReplay,
-    RankModel,
-    join_ranks,
-    joint_error_percent,
-    waits_in_steps,
-)
-from stepscope.analysis.workers.layout import layout_of
+from stepscope.analysis.workers.joint_replay import RankModel, waits_in_steps
 from stepscope.analysis.workers.work_kinds import ON_DEVICE
 from stepscope.errors import UsageError
 from stepscope.model.arrays import I64
@@ -41,6 +28,7 @@ class Balanced:
         slowest: the rank that waits least most often, and slowest_steps in how many steps.
         least_ps, most_ps: the range of `then_ps`, by what most steps gain and the replay error.
         error_percent: how far the median step of a rank is from the recorded one without a change, at most.
+        sentence: what is at fault.
     """
 
     ranks: int
@@ -52,20 +40,7 @@ class Balanced:
     least_ps: int
     most_ps: int
     error_percent: float
-
-
-def job_of(ranks: Sequence[RankModel]) -> Job | None:
-    """The ranks as one job; None without two that have a usual step in common and meet."""
-    graph = join_ranks(ranks) if len(ranks) > 1 else None
-    if graph is None:
-        return None
-    job = Job(graph, layout_of([rank.collectives for rank in ranks], graph.pairs))
-    return job if job.places.shape[1] else None
-
-
-def error_of(job: Job) -> float:
-    """How far the median step of the worst rank is from the recorded one, in percent."""
-    return max((each for each in joint_error_percent(job.graph, job.now) if each is not None), default=0.0)
+    sentence: str
 
 
 def balance(ranks: Sequence[RankModel], what: str = RANKS) -> Balanced | None:
@@ -77,13 +52,20 @@ def balance(ranks: Sequence[RankModel], what: str = RANKS) -> Balanced | None:
     Raises:
         UsageError: there are no stages, or there is no such kind.
     """
-    job = job_of(ranks)
-    if job is None or error_of(job) > MOST_ERROR_PERCENT:
+    answer = answer_of(ranks)
+    if answer is None:
         return None
+    job = answer.job
+    if what == RANKS:
+        return equal_work_of(answer)
     if what == STAGES:
-        return _compare(job, job.schedule.replay(_balance_stages(job)))
-    equal = np.ones(len(job.rows.kind), np.bool_) if what == RANKS else job.rows.kind == _kind_of(job, what)
-    return _compare(job, job.schedule.replay(np.where(equal, job.equal_ps, job.rows.own_ps)))
+        return _compare(answer, job.steps_of(job.schedule.replay(_balance_stages(job))))
+    return _compare(answer, job.steps_with(job.rows.kind == _kind_of(job, what)))
+
+
+def equal_work_of(answer: Answer) -> Balanced:
+    """The gain of equal work on all ranks."""
+    return _compare(answer, answer.job.best_ps)
 
 
 def _balance_stages(job: Job) -> I64:
@@ -109,46 +91,27 @@ def _kind_of(job: Job, what: str) -> int:
     return job.rows.kinds.index(kind)
 
 
-def relieve_rank(ranks: Sequence[RankModel], name: str) -> Balanced | None:
-    """The gain if nobody had to wait for one rank, for it has no more work than the others; None as for `balance`."""
-    at = next((at for at, rank in enumerate(ranks) if rank.name == name), None)
-    job = job_of(ranks) if at is not None else None
-    if job is None or at is None or error_of(job) > MOST_ERROR_PERCENT:
-        return None
-    return _compare(job, job.schedule.replay(job.rows.own_ps, without=at), without=at)
-
-
-def side_by_side(steps_of_ranks: Mapping[str, Sequence[CausesOfStep]]) -> tuple[list[str], I64]:
-    """The ranks with usual steps, and the time of their common steps by cause: int64 of shape (ranks, steps, causes),
-    ps; matched by the steps' numbers."""
-    by_number = {rank: {step.number: step for step in steps if step.usual} for rank, steps in steps_of_ranks.items()}
-    by_number = {rank: steps for rank, steps in by_number.items() if steps}
-    common = sorted(set.intersection(*map(set, by_number.values()))) if by_number else []
-    spent = [[steps[number].causes_ps for number in common] for steps in by_number.values()]
-    return list(by_number), np.array(spent, np.int64).reshape(len(by_number), len(common), len(Cause))
-
-
-def _compare(job: Job, then: JointReplay, without: int | None = None) -> Balanced:
+def _compare(answer: Answer, after: I64) -> Balanced:
     """The steps as they are and after a change, on the rank that waits least in each.
 
     Args:
-        without: a rank that does not count after the change.
+        after: int64 of shape (steps,), ps.
     """
-    graph, place = job.graph, job.places
-    error, steps = error_of(job), job.places.shape[1]
+    job = answer.job
+    graph, place, steps = job.graph, job.places, job.places.shape[1]
     waits = _pick(waits_in_steps(graph, job.now), place, np.iinfo(np.int64).max)
     slowest = waits.argmin(axis=0)
     name, times = Counter(slowest.tolist()).most_common(1)[0]
-    counts = np.arange(len(place)) != (-1 if without is None else without)
-    after = job.steps_of(then, counts)
     now = job.now_ps
+    usual = min(float(after.sum()) / max(float(now.sum()), 1.0), 1.0)
     ratio = np.minimum(np.divide(after, now, out=np.ones(steps), where=now > 0), 1.0)
-    least, usual, most = (float(np.percentile(ratio, at)) for at in (_MOST_STEPS[0], 50, _MOST_STEPS[1]))
+    least, most = (float(np.percentile(ratio, at)) for at in _MOST_STEPS)
     recorded = _pick([rank.graph.recorded_ps for rank in graph.ranks], place, 0)[slowest, np.arange(steps)]
-    step_ps, doubt = int(np.sort(recorded, kind="stable")[(steps - 1) // 2]), error / 100.0
+    step_ps, doubt = int(np.sort(recorded, kind="stable")[(steps - 1) // 2]), answer.error_percent / 100.0
     return Balanced(
         len(place), steps, graph.ranks[name].name, times, step_ps, round(step_ps * usual),
-        round(step_ps * max(least - doubt, 0.0)), round(step_ps * min(most + doubt, 1.0)), error,
+        round(step_ps * max(min(least, usual) - doubt, 0.0)), round(step_ps * min(max(most, usual) + doubt, 1.0)),
+        answer.error_percent, answer.sentence([rank.name for rank in graph.ranks]),
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -45,7 +45,7 @@ from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers import bandwidth, missing_calls
-from stepscope.analysis.workers.balance import job_of
+from stepscope.analysis.workers.answer import Answer, answer_for, error_of, job_of, list_names
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
 from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number, world_size
 from stepscope.analysis.workers.equal_work import Job
@@ -53,23 +53,11 @@ from stepscope.analysis.workers.job_report import (
     CAUSE_FIELDS,
     HEAT_FIELDS,
     JOB_STEP_FIELDS,
-    JobReport,
     describe_job,
 )
 from stepscope.analysis.workers.job_report import PART_FIELDS as SLOWDOWN_FIELDS
 from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.analysis.workers.layout import Layout
-from stepscope.analysis.workers.many_ranks import (
-    ALIKE_FIELDS,
-    MOST_NAMED,
-    PART_FIELDS,
-    PARTS,
-    SPREAD_FIELDS,
-    RankFigures,
-    alike_rows,
-    describe_group,
-    spread_rows,
-)
 from stepscope.analysis.workers.matching import (
     Matched,
     StepKey,
@@ -110,16 +98,23 @@ from stepscope.report import (
     round_ms,
     round_us,
 )
-from stepscope.vocabulary.torch import machine_of
 
 K = EventKind
 
-_NEARLY_ALL = 0.7  # of all waiting: two ranks that take turns are each waited for in about half of it
 _MOST_COSTS = 3  # ranks of which a sentence says what communication costs them
 WORTH_NAMING_PERCENT = 3.0  # of the ranks' time; less waiting is not a finding
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
 
+PARTS = ("compute", "communication", "overlap", "exposed", "other_work", "idle")
+PART_FIELDS: tuple[Field, ...] = (
+    Field("compute_ms", "ms", "time in which the rank computes, overlapped or not; without devices, time in ops"),
+    Field("communication_ms", "ms", "time in which the rank takes part in collectives"),
+    Field("overlap_ms", "ms", "communication overlapped with computation"),
+    Field("exposed_ms", "ms", "exposed communication: the part without computation"),
+    Field("other_work_ms", "ms", "time with only other device work, such as copies"),
+    Field("idle_ms", "ms", "time without any of these"),
+)
 _RANK = Field("rank", "number", "the process's rank in its job; unknown if not recorded", "int", role=Role.ORDINAL)
 _HOST = Field("host", "text", "the host, as its file names it", "str", role=Role.HOST)
 RANK_FIELDS: tuple[Field, ...] = (
@@ -196,6 +191,7 @@ class DistributedReport(Report):
     """Ranks, their collectives and their steps; see the FIELDS tables of this module."""
 
     TOOL: ClassVar[str] = "distributed"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     findings: tuple[str, ...]
     slowest_rank: str | None
@@ -209,8 +205,6 @@ class DistributedReport(Report):
     job_steps: tuple[dict[str, Cell], ...]
     heat: tuple[dict[str, Cell], ...]
     rows: tuple[dict[str, Cell], ...]
-    alike: tuple[dict[str, Cell], ...]
-    spread: tuple[dict[str, Cell], ...]
     collectives: tuple[dict[str, Cell], ...]
     bandwidth: tuple[dict[str, Cell], ...]
     groups: tuple[dict[str, Cell], ...]
@@ -235,8 +229,6 @@ class DistributedReport(Report):
             "job_steps": list(self.job_steps),
             "heat": list(self.heat),
             "rows": list(self.rows),
-            "alike": list(self.alike),
-            "spread": list(self.spread),
             "collectives": list(self.collectives),
             "bandwidth": list(self.bandwidth),
             "groups": list(self.groups),
@@ -255,8 +247,6 @@ class DistributedReport(Report):
             Rows("job_steps", "Slowdown by step", JOB_STEP_FIELDS, self.job_steps, _NO_JOB),
             Rows("heat", "Workers by step, stages by kind", HEAT_FIELDS, self.heat, _NO_JOB),
             Rows("rows", "Ranks", RANK_FIELDS, self.rows, "no rank did any work"),
-            Rows("alike", "Ranks that behave alike", ALIKE_FIELDS, self.alike, _ONE_RANK),
-            Rows("spread", "Spread over the ranks", SPREAD_FIELDS, self.spread, _ONE_RANK),
             Rows("collectives", "Collectives", COLLECTIVE_FIELDS, self.collectives, _NO_COLLECTIVES),
             Rows("bandwidth", "Bandwidth by size", bandwidth.FIELDS, self.bandwidth, _NO_SIZES),
             Rows("groups", "Process groups", GROUP_FIELDS, self.groups, _NO_GROUPS),
@@ -269,7 +259,6 @@ class DistributedReport(Report):
 _EQUAL = "nothing considerable would be gained by equal work, or the ranks cannot be replayed together"
 _NO_JOB = "no two ranks meet in a step that both recorded"
 _ALL_CAME = "no collective hangs in dumps of PyTorch's flight recorder"
-_ONE_RANK = "only one rank: there is nothing to compare"
 _NO_SIZES = "no collective whose size and number of ranks were recorded"
 _NO_GROUPS = "no process groups were recorded: newer PyTorch versions record them with collectives"
 _NO_PIPELINE = "no rank sends to another or receives from one, as stages of a pipeline do"
@@ -370,14 +359,10 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         for at, found in zip(taking, find_waits(job), strict=True):
             waits[at] = found
     clocks = estimate_clocks(hosts, columns, [rows for _, rows in matched])
-    figures = _rank_figures(ordered, waits)
-    alike = tuple(alike_rows(figures))
-    said = None
-    if job is not None:
-        names = [_name(ordered[at]) for at in taking]
-        said = describe_job(job, names, [machine_of(ordered[at].origin.host) for at in taking])
-        if not said.causes and not job.layout.stages:
-            said = _blame_late_rank(said, [ordered[at] for at in taking], find_waits(job))
+    names = [_name(ordered[at]) for at in taking]
+    answer = answer_for(job, [ordered[at].origin.host for at in taking]) if job is not None else None
+    said = describe_job(answer, names) if answer is not None else None
+    worst = taking[answer.straggler] if answer is not None and answer.straggler is not None else None
     pipeline = pipeline_rows(_pipeline_ranks(ordered))
     missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
     places = {at: (job.layout, place) for place, at in enumerate(taking)} if job is not None else {}
@@ -385,24 +370,23 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         **header([part.origin for part in partials], (*doubtful, *_warnings(ordered, uneven, job))),
         findings=(
             *missing_calls.describe_missing(missing),
-            *_findings(ordered, said, alike),
-            *(_culprit_text(ordered, taking[said.slowest[0]]) if said and len(said.slowest) == 1 else ()),
+            *_sentences(job, answer, names),
+            *(_culprit_text(ordered, worst) if worst is not None else ()),
+            *_cost_texts([part for part in ordered if part.whole.parts_ps[1]]),
             *describe_pipelines(pipeline),
             *_clock_finding(ordered, clocks),
         ),
-        slowest_rank=_name(ordered[taking[said.slowest[0]]]) if said and len(said.slowest) == 1 else None,
-        slowdown=said.slowdown if said else None,
+        slowest_rank=_name(ordered[worst]) if worst is not None else None,
+        slowdown=answer.job.slowdown if answer else None,
         explained_by_worst_worker=said.worst_worker if said else None,
         explained_by_last_stage=said.last_stage if said else None,
-        replay_error_percent=said.error_percent if said else None,
+        replay_error_percent=error_of(job) if job is not None else None,
         causes=said.causes if said else (),
         concerned=tuple(ordered[taking[at]].rank for at in said.ranks) if said else (),
         parts=said.parts if said else (),
         job_steps=said.steps if said else (),
         heat=said.heat if said else (),
         rows=tuple(_rank_row(part, waits[at], places.get(at)) for at, part in enumerate(ordered)),
-        alike=alike,
-        spread=tuple(spread_rows(figures)),
         collectives=tuple(_collective_rows(groups)),
         bandwidth=tuple(bandwidth.bandwidth_rows(_transfers(ordered, [rows for _, rows in matched]))),
         groups=tuple(group_rows(columns)),
@@ -414,19 +398,12 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     )
 
 
-def _blame_late_rank(said: JobReport, parts: Sequence[Partial], waits: Sequence[RankWaits]) -> JobReport:
-    """The same with the rank that causes nearly all waiting, where a trace does not show what makes it late."""
-    worst = max(range(len(parts)), key=lambda rank: waits[rank].held_up.total())
-    held_up, whole = waits[worst].held_up.total(), sum(each.held_up.total() for each in waits)
-    share = percent(held_up, max(part.whole.duration_ps for part in parts)) or 0.0
-    if share < WORTH_NAMING_PERCENT or held_up < _NEARLY_ALL * whole:
-        return said
-    sentence = (
-        f"{_name(parts[worst])} is the straggler: it comes last to {waits[worst].last} collectives, in which each of"
-        f" the others waits {duration_text(held_up / 1e9)} in total ({share:.1f} % of the time,"
-        f" {100 * held_up / whole:.0f} % of all waiting)"
-    )
-    return replace(said, sentence=sentence, slowest=(worst,))
+def _sentences(job: Job | None, answer: Answer | None, names: Sequence[str]) -> Iterable[str]:
+    """The job in one sentence."""
+    if answer is not None:
+        yield answer.sentence(names)
+    elif job is not None:
+        yield f"the replay of all ranks is {error_of(job):.1f} % off, so nothing is said of equal work"
 
 
 def _one_of_each(parts: Sequence[Partial]) -> tuple[list[Partial], list[str]]:
@@ -563,21 +540,6 @@ def _collective_rows(groups: dict[_Key, _Group]) -> Iterable[dict[str, Cell]]:
         }
 
 
-# -- many ranks ----------------------------------------------------------------------------------------------------
-
-
-def _rank_figures(parts: Sequence[Partial], waits: Sequence[RankWaits | None]) -> list[RankFigures]:
-    return [
-        RankFigures(
-            _name(part),
-            part.rank,
-            (part.whole.duration_ps, *part.whole.parts_ps),
-            (waited.waiting.total(), waited.held_up.total()) if waited else None,
-        )
-        for part, waited in zip(parts, waits, strict=True)
-    ]
-
-
 def _transfers(parts: Sequence[Partial], matched: Sequence[Matched]) -> Iterable[bandwidth.Transfer]:
     """The collectives with their transfer times; without several ranks, with all of their time."""
     if len(parts) == 1:
@@ -615,16 +577,6 @@ def _clock_finding(parts: Sequence[Partial], clocks: Sequence[ClockOffset | None
             f"{_name(ahead)} is furthest ahead, that of {_name(behind)} furthest behind; waiting is measured without "
             "clocks"
         )
-
-
-def _findings(parts: Sequence[Partial], said: JobReport | None, alike: Sequence[dict[str, Cell]]) -> Iterable[str]:
-    """The job in one sentence, then its ranks."""
-    if said is not None:
-        yield said.sentence
-    if len(parts) > MOST_NAMED:
-        yield from (describe_group(row, alike[0]) for row in alike)
-    else:
-        yield from _cost_texts([part for part in parts if part.whole.parts_ps[1]])
 
 
 def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
@@ -680,7 +632,7 @@ def _warnings(parts: Sequence[Partial], uneven: int, job: Job | None) -> Iterabl
             yield f"{job.graph.unknown} sends and receives do not say with whom; they keep their recorded lengths"
         lacking = [rank.name for rank, place in zip(job.graph.ranks, job.places, strict=True) if (place < 0).any()]
         if lacking:
-            yield f"{', '.join(lacking[:MOST_NAMED])} recorded other steps than most ranks; these are not compared"
+            yield f"{list_names(lacking)} recorded other steps than most ranks; these are not compared"
     if uneven:
         yield f"{uneven} collectives differ between ranks, as if some were not recorded; they are not compared"
     world = max((size for part in parts for size in part.collectives.size), default=0)

@@ -2,10 +2,12 @@
 Using What-if Analysis", OSDI 2025), answered by joint replays.
 
 With equal work each op of a kind takes as long as the mean of its kind over all ranks in its step, each transfer as
-long as the median of its kind.  The slowdown of a job is how many times as long its steps are as with equal work.  The
-slowdown of a worker, a stage, a replica or a kind is the same where all but its own work is equal.  What a part
-explains is the share of the whole gain that equal work of this part alone gives; it may be more than all of it, where
-other work is shorter than the mean.
+long as the median of its kind.  Threads of the host, of which the study knows nothing, take as long as on the usual
+rank: ranks can share what they compute, but not a pause or a slow disk.  Nor do they share what one rank alone does,
+such as evaluating: it is not in the mean, and this rank has the mean of the others.  The slowdown of a job is how many
+times as long its steps are as with equal work.  The slowdown of a worker, a stage, a replica or a kind is the same
+where all but its own work is equal.  What a part explains is the share of the whole gain that equal work of this part
+alone gives; it may be more than all of it, where other work is shorter than the mean.
 
 Where ranks send to each other and receive, the ops of a kind are microbatches and have one length.  Elsewhere they are
 compared place by place in the step, since layers differ.
@@ -13,15 +15,19 @@ compared place by place in the step, since layers differ.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
 from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, Schedule, schedule_of
 from stepscope.analysis.workers.layout import Layout
-from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED_WORK
+from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED
 from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
+
+MOSTLY = 0.5
+MORE_OPS = 0.05  # that a rank runs more than the others; what frameworks do now and then is less
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,23 @@ class Job:
     @cached_property
     def equal_ps(self) -> I64:
         """How long each row takes with equal work: int64 of shape (rows,)."""
-        return _equal_lengths(self.rows, self.layout)
+        return _equal_lengths(self.rows, self.layout, self.does_more)
+
+    @cached_property
+    def does_more(self) -> Mask:
+        """Ranks that run more ops than others of their stage though not in the backward pass, so that they do not have
+        more data: bool of shape (ranks,)."""
+        ops, backward = (
+            np.array([getattr(rank.graph, name) for rank in self.graph.ranks]) for name in ("ops", "backward_ops")
+        )
+        found = np.zeros(len(ops), np.bool_)
+        for stage in distinct(self.layout.stage).tolist():
+            mates = np.flatnonzero(self.layout.stage == stage)
+            for rank in mates.tolist() if len(mates) > 1 else ():
+                others = mates[mates != rank]
+                grown, learned = (each[rank] / max(np.median(each[others]), 1.0) - 1.0 for each in (ops, backward))
+                found[rank] = grown > MORE_OPS and learned < MOSTLY * grown
+        return found
 
     @cached_property
     def best_ps(self) -> I64:
@@ -130,6 +152,11 @@ class Job:
         """The rows of some ranks: bool of shape (rows,)."""
         return ranks[self.rows.rank]
 
+    def of_places(self, ranks: Sequence[int]) -> Mask:
+        """The rows of ranks at some places: bool of shape (rows,)."""
+        found: Mask = np.isin(self.rows.rank, ranks)
+        return found
+
 
 def common_steps(graph: JointGraph) -> I64:
     """The places of the usual steps that most ranks have: int64 of shape (ranks, steps), -1 where a rank lacks one."""
@@ -181,27 +208,28 @@ def _transfer_kind(operation: str, purpose: str, size: int) -> str:
     return " ".join(str(each) for each in (operation, purpose, size) if each)
 
 
-def _equal_lengths(rows: Rows, layout: Layout) -> I64:
+def _equal_lengths(rows: Rows, layout: Layout, does_more: Mask) -> I64:
     """How long each row takes with equal work: int64 of shape (rows,), ps."""
     target = rows.work_ps.astype(np.float64)
     for kind in distinct(rows.kind[(rows.kind >= 0) & (rows.step >= 0)]).tolist():
         here = np.flatnonzero((rows.kind == kind) & (rows.step >= 0))
         if rows.is_work[here[0]]:
-            target[here] = mean_work(rows, layout, here)
+            target[here] = _mean_work(rows, layout, here, does_more)
         else:
             target[here] = np.median(rows.work_ps[here])
     return np.maximum(rows.own_ps + (target - rows.work_ps).astype(np.int64), 0)
 
 
-def mean_work(rows: Rows, layout: Layout, here: I64) -> F64:
+def _mean_work(rows: Rows, layout: Layout, here: I64, does_more: Mask) -> F64:
     """The lengths of all works of one kind with the mean of all ranks in each step: float64 of shape (n,)."""
     name, ranks, steps = rows.kinds[rows.kind[here[0]]], len(layout.stage), int(rows.step.max()) + 1
     slot = rows.rank[here] * steps + rows.step[here]
     count = np.bincount(slot, minlength=ranks * steps)
     total = np.bincount(slot, weights=rows.work_ps[here], minlength=ranks * steps).reshape(ranks, steps)
     takes_part = count.reshape(ranks, steps).any(axis=1)
-    # Threads pause now and then, on a few ranks: the usual rank does not.
-    mean = total[takes_part].mean(axis=0) if name in SHARED_WORK else np.full(steps, np.median(total))
+    shares = takes_part & ~does_more if (takes_part & ~does_more).any() else takes_part
+    usual_ps = np.percentile(total, 50, method="lower")  # of two ranks the one that does not do more
+    mean = total[shares].mean(axis=0) if name in SHARED else np.full(steps, usual_ps)
     order = np.argsort(slot, kind="stable")
     place = np.empty(len(here), np.int64)
     place[order] = np.arange(len(here)) - np.repeat(np.cumsum(count) - count, count)
@@ -209,7 +237,19 @@ def mean_work(rows: Rows, layout: Layout, here: I64) -> F64:
         place[(layout.stage >= 0)[rows.rank[here]]] = 0
     profile = count[slot] * (int(count.max()) + 1) + place
     usual = np.bincount(profile, weights=rows.work_ps[here]) / np.maximum(np.bincount(profile), 1)
-    shape = usual[profile]
+    stage = layout.stage[rows.rank[here]]
+    is_cut_otherwise = count[slot] != _usual_count(count.reshape(ranks, steps), layout)[stage]
+    shape = np.where(is_cut_otherwise, rows.work_ps[here], usual[profile])
     whole = np.bincount(slot, weights=shape, minlength=ranks * steps)
     found: F64 = shape * mean[rows.step[here]] / np.maximum(whole[slot], 1.0)
+    return found
+
+
+def _usual_count(count: I64, layout: Layout) -> I64:
+    """How many pieces of work most ranks of each stage have in a step: int64 of shape (stages + 1,), the last one for
+    ranks without a stage."""
+    found = np.zeros(layout.stages + 1, np.int64)
+    for stage in distinct(layout.stage).tolist():
+        pieces, times = np.unique(count[layout.stage == stage], return_counts=True)
+        found[stage] = pieces[int(times.argmax())]
     return found

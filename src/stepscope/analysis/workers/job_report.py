@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from stepscope.analysis.account.model import MOST_ERROR_PERCENT
-from stepscope.analysis.workers.balance import error_of
+from stepscope.analysis.workers.answer import Answer, list_names
 from stepscope.analysis.workers.equal_work import Job
-from stepscope.analysis.workers.stragglers import Culprit, Straggling, find_culprit
+from stepscope.analysis.workers.stragglers import Culprit, Straggling
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, round_ms
 
@@ -43,36 +42,33 @@ CAUSE_FIELDS: tuple[Field, ...] = (
 )  # fmt: skip
 _MOST_REPLICAS = 64  # each takes a replay
 _EVIDENCE = {
-    Straggling.UNEQUAL_STAGES: "its device work is {more:.0f} % longer than the mean, on all of its ranks: move layers"
-    " to other stages",
+    Straggling.UNEQUAL_STAGES: "where only its work differs from the mean, steps are {more:.0f} % longer, and it is"
+    " so on all of its ranks: move layers to other stages",
     Straggling.SEQUENCE_LENGTHS: "forward and backward work grow together, and change from step to step: give each"
     " microbatch about as many tokens",
-    Straggling.SLOW_MACHINE: "its device work is {more:.0f} % longer than that of others, in most steps: check clocks,"
+    Straggling.SLOW_MACHINE: "its work takes {more:.0f} % longer than with equal work, in most steps: check clocks,"
     " heat and other programs there",
     Straggling.GARBAGE_COLLECTION: "threads pause rarely, for {more:.0f} % of a step, now on one rank, now on another:"
     " collect garbage on all ranks at the same steps",
     Straggling.SLOW_LINK: "its transfers take {more:.0f} % longer than others of their kind: check that link",
     Straggling.LATE_INPUT: "its loop waits for its input, the others do not: check its storage and workers",
+    Straggling.EXTRA_WORK: "its threads do more in most steps, or it runs more ops without a longer backward pass:"
+    " evaluate, log and save rarely",
     Straggling.UNKNOWN: "nothing that is looked for explains most of it",
 }
 
 
 @dataclass(frozen=True)
 class JobReport:
-    """What is said of a job.
+    """What is said of a job, as tables.
 
     Attributes:
-        sentence: the answer in one sentence; slowest: the places of ranks that are at fault.
-        slowdown: times as long as with equal work; None where it cannot be replayed well enough.
-        worst_worker, last_stage: what equal work of these alone explains; None without.
+        worst_worker, last_stage: what equal work of these alone explains; last_stage is None without stages.
+        ranks: the places of the ranks that are concerned.
     """
 
-    sentence: str
-    slowest: tuple[int, ...]
-    slowdown: float | None
-    worst_worker: float | None
+    worst_worker: float
     last_stage: float | None
-    error_percent: float
     causes: tuple[dict[str, Cell], ...]
     ranks: tuple[int, ...]
     parts: tuple[dict[str, Cell], ...]
@@ -80,32 +76,20 @@ class JobReport:
     heat: tuple[dict[str, Cell], ...]
 
 
-def describe_job(job: Job, names: Sequence[str], machines: Sequence[str]) -> JobReport:
+def describe_job(answer: Answer, names: Sequence[str]) -> JobReport:
     """Answers the questions of the study.
 
     Args:
-        names, machines: of each rank its name and that of its machine.
+        names: of each rank its name.
     """
-    error = error_of(job)
-    if error > MOST_ERROR_PERCENT:
-        said = f"the replay of all ranks is {error:.1f} % off, so nothing is said of equal work"
-        return JobReport(said, (), None, None, None, error, (), (), (), (), ())
-    culprit = find_culprit(job, machines)
-    layout = job.layout
+    job, culprit, layout = answer.job, answer.culprit, answer.job.layout
     replicas = [job.of_ranks(layout.replica == at) for at in range(min(layout.replicas, _MOST_REPLICAS))]
     stages = [job.of_ranks(layout.stage == at) for at in range(layout.stages)]
     by_replica, by_stage = (np.array([job.ratios_of(part) for part in parts]) for parts in (replicas, stages))
     workers = _workers(job, by_replica, by_stage)
-    worst = int(workers.mean(axis=1).argmax())
-    of_worst = job.explains(job.of_ranks(np.arange(len(names)) == worst))
-    last = job.explains(stages[-1]) if stages else None
     return JobReport(
-        _sentence(job, culprit, names, of_worst),
-        culprit.ranks if culprit and culprit.stage < 0 and culprit.cause != Straggling.SLOW_LINK else (),
-        job.slowdown,
-        of_worst,
-        last,
-        error,
+        job.explains(job.of_places((int(workers.mean(axis=1).argmax()),))),
+        job.explains(stages[-1]) if stages else None,
         tuple(_cause_rows(culprit, names)),
         culprit.ranks if culprit else (),
         tuple(_part_rows(job, names, workers, stages, replicas)),
@@ -125,52 +109,12 @@ def _workers(job: Job, by_replica: np.ndarray, by_stage: np.ndarray) -> np.ndarr
     return found
 
 
-def _sentence(job: Job, culprit: Culprit | None, names: Sequence[str], worst_worker: float) -> str:
-    if culprit is None:
-        return f"no rank and no stage is a straggler: with equal work the job would be {job.slowdown:.2f}x as fast"
-    who = _list_names([names[rank] for rank in culprit.ranks])
-    gain = f"{1.0 / max(1.0 - culprit.gain, 1e-3):.2f}x"
-    verb = "are stragglers" if len(culprit.ranks) > 1 else "is the straggler"
-    if culprit.cause == Straggling.UNEQUAL_STAGES:
-        which = (
-            "last"
-            if culprit.stage == job.layout.stages - 1
-            else "first"
-            if not culprit.stage
-            else f"{culprit.stage + 1}."
-        )
-        alone = "; no single worker is at fault" if worst_worker < 0.5 else ""
-        return (
-            f"the {which} pipeline stage works {100 * culprit.more:.0f} % longer than the mean stage: equal stages"
-            f" would make the job {job.slowdown:.2f}x as fast{alone}"
-        )
-    if culprit.cause == Straggling.SLOW_LINK:
-        return f"the link between {who} is slow: like the others it would make the job {gain} as fast"
-    if culprit.cause == Straggling.SEQUENCE_LENGTHS:
-        return f"sequences differ in length: equal ones would make the job {gain} as fast; no single worker is at fault"
-    if culprit.cause == Straggling.GARBAGE_COLLECTION:
-        return f"threads pause, as for garbage collection: without it the job would be {gain} as fast"
-    if culprit.ranks:
-        why = {
-            Straggling.SLOW_MACHINE: f"its device work takes {100 * culprit.more:.0f} % longer than that of the others",
-            Straggling.LATE_INPUT: "it waits for its input",
-        }.get(culprit.cause, "why is unknown")
-        return f"{who} {verb}: {why}; with equal work there the job would be {gain} as fast"
-    return f"with equal work the job would be {job.slowdown:.2f}x as fast; no part explains most of that"
-
-
-def _list_names(names: Sequence[str]) -> str:
-    if len(names) > 8:
-        return f"{', '.join(names[:8])} and {len(names) - 8} more"
-    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _cause_rows(culprit: Culprit | None, names: Sequence[str]) -> Iterator[dict[str, Cell]]:
     if culprit is not None:
         yield {
             "cause": culprit.cause.name.lower(),
             "stage": culprit.stage if culprit.stage >= 0 else None,
-            "members": _list_names([names[rank] for rank in culprit.ranks]) or None,
+            "members": list_names([names[rank] for rank in culprit.ranks]) or None,
             "explains_percent": round(100 * culprit.explains, 1),
             "gain_percent": round(100 * culprit.gain, 1),
             "evidence": _EVIDENCE[culprit.cause].format(more=100 * culprit.more),

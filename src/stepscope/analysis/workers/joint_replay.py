@@ -3,8 +3,9 @@ send and its receive.
 
 Each rank's graph is contracted to its meetings.  What a collective takes by itself is its shortest length on any rank:
 that of the rank which came last and waited for nobody.  A kernel that sends and receives at once waits for all of its
-partners, but these do not wait for each other.  Clocks of ranks are not compared: the replays of the single ranks are
-laid side by side so that their first common meetings end together.
+partners, with each of which its transfer takes a time of its own, but these do not wait for each other.  Clocks of
+ranks are not compared: the replays of the single ranks are laid side by side so that their first common meetings end
+together.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ class JointGraph:
         meeting: int32 of shape (rows,), the meeting of each rank's own ones, works and bounds, rank after rank.
         first_row: int64 of shape (ranks + 1,), where each rank's rows are: its meetings, its works, then its bounds.
         also_row, also_for: int64 of shape (n,), rows for whose meetings others wait as well: the row that comes, and a
-            row of the meeting that waits for it.
+            row of the meeting that waits for it; also_share: float64 of shape (n,), how long the transfer
+            between them takes, of the longest transfer of the row that waits.
         common: how many meetings several ranks have; uneven: collectives, sends and receives that could not be matched.
         crossed: of these the ones to which ranks come in another order.
         unknown: sends and receives that do not say with whom.
@@ -96,6 +98,7 @@ class JointGraph:
     first_row: I64
     also_row: I64
     also_for: I64
+    also_share: F64
     common: int
     uneven: int
     crossed: int
@@ -114,12 +117,14 @@ class JointGraph:
         """How many meetings several ranks come to."""
         return self.common + len(distinct(self.also_for))
 
-    def arrivals(self) -> tuple[I64, I64]:
-        """Who comes to what: rows and meetings, in order of the meetings."""
+    def arrivals(self) -> tuple[I64, I64, F64]:
+        """Who comes to what: rows and meetings, in order of the meetings, and `also_share`, 1 where a row comes to a
+        meeting of its own."""
         row = np.append(np.arange(len(self.meeting)), self.also_row)
         meeting = np.append(self.meeting, self.meeting[self.also_for]).astype(np.int64)
+        share = np.append(np.ones(len(self.meeting)), self.also_share)
         order = np.argsort(meeting, kind="stable")
-        return row[order], meeting[order]
+        return row[order], meeting[order], share[order]
 
     def rank_of_rows(self) -> I64:
         """The place of the rank of each row: int64 of shape (rows,)."""
@@ -139,7 +144,14 @@ class JointGraph:
         apart = np.isin(self.meeting, meetings)
         meeting, common = _renumber(np.where(apart, -1, self.meeting).astype(np.int64))
         kept = ~(apart[self.also_row] | apart[self.also_for])
-        return replace(self, meeting=meeting, common=common, also_row=self.also_row[kept], also_for=self.also_for[kept])
+        return replace(
+            self,
+            meeting=meeting,
+            common=common,
+            also_row=self.also_row[kept],
+            also_for=self.also_for[kept],
+            also_share=self.also_share[kept],
+        )
 
 
 @dataclass(frozen=True)
@@ -176,6 +188,7 @@ def join_ranks(ranks: Sequence[RankModel]) -> JointGraph | None:
         meeting,
         first,
         *also,
+        np.ones(len(also[0])),
         common,
         uneven + transfers.uneven,
         0,
@@ -189,7 +202,7 @@ def join_ranks(ranks: Sequence[RankModel]) -> JointGraph | None:
         return None
     graph = replace(graph, uneven=graph.uneven + crossed, crossed=crossed, offset_ps=_lay_side_by_side(graph))
     graph, _ = _separate_circles(_join_hidden_meetings(graph))
-    return replace(graph, share=_own_share(graph))
+    return _split_transfers(graph)
 
 
 @dataclass(frozen=True)
@@ -200,7 +213,7 @@ class Schedule:
         ways: of all ranks; order: int32 of shape (meetings,), every meeting after all that it waits for.
         first: int64 of shape (meetings + 1,), where the arrivals at each meeting are.
         row: int32 of shape (arrivals,), the rows that come, in the order of the meetings.
-        of: int64 of shape (arrivals,), the meetings.
+        of, share: int64 and float64 of shape (arrivals,), see `JointGraph.arrivals`.
     """
 
     graph: JointGraph
@@ -209,23 +222,20 @@ class Schedule:
     first: I64
     row: I32
     of: I64
+    share: F64
 
-    def replay(self, length_ps: I64 | None = None, without: int | None = None) -> JointReplay:
+    def replay(self, length_ps: I64 | None = None) -> JointReplay:
         """Replays all ranks.
 
         Args:
             length_ps: int64 of shape (rows,), how long each rank's meetings and works take by themselves; None for as
                 long as recorded.
-            without: a rank that no other one waits for.
         """
         graph, ways = self.graph, self.ways
-        length = self.shortest(self.own_ps if length_ps is None else length_ps)
-        counts = np.ones(len(graph.meeting), np.uint8)
-        if without is not None:
-            counts[graph.first_row[without] : graph.first_row[without + 1]] = 0
-        arrival, done = np.empty(len(counts), np.int64), np.empty(len(length), np.int64)
+        length = self._after_arrival(self.own_ps if length_ps is None else length_ps)
+        arrival, done = np.empty(len(graph.meeting), np.int64), np.empty(graph.meetings, np.int64)
         kernels.ranks.meet(
-            self.order, self.first, self.row, counts, ways.into, ways.source, ways.weight_ps, length, arrival, done
+            self.order, self.first, self.row, ways.into, ways.source, ways.weight_ps, length, arrival, done
         )
         done = done[graph.meeting]
         step_ps = tuple(
@@ -243,7 +253,15 @@ class Schedule:
     def shortest(self, length_ps: I64) -> I64:
         """The shortest length of each meeting on any rank, which came last and waited for nobody: int64 of shape
         (meetings,)."""
-        found: I64 = np.minimum.reduceat(length_ps[self.row], self.first[:-1])
+        found = np.full(self.graph.meetings, np.iinfo(np.int64).max)
+        np.minimum.at(found, self.graph.meeting, length_ps)
+        return found
+
+    def _after_arrival(self, length_ps: I64) -> I64:
+        """How long after each arrival a meeting is done at the earliest: int64 of shape (arrivals,), ps."""
+        now, usual = (self.shortest(each)[self.of] for each in (length_ps, self.own_ps))
+        transfer = np.minimum((usual * self.share).astype(np.int64), now)
+        found: I64 = np.where((self.share == 1.0) | (now > usual), now, transfer)
         return found
 
 
@@ -254,18 +272,14 @@ def schedule_of(graph: JointGraph, contractions: Sequence[Contraction] | None = 
         contractions: of each rank, instead of its own, such as those after a change.
     """
     ways = _join_ways(graph, contractions or [rank.graph.contraction for rank in graph.ranks])
-    row, of = graph.arrivals()
+    row, of, share = graph.arrivals()
     first = offsets_of(np.bincount(of, minlength=graph.meetings))
-    return Schedule(graph, ways, _sort_meetings(graph, ways)[0], first, row.astype(np.int32), of)
+    return Schedule(graph, ways, _sort_meetings(graph, ways)[0], first, row.astype(np.int32), of, share)
 
 
-def replay_together(
-    graph: JointGraph,
-    contractions: Sequence[Contraction] | None = None,
-    without: int | None = None,
-) -> JointReplay:
+def replay_together(graph: JointGraph, contractions: Sequence[Contraction] | None = None) -> JointReplay:
     """Replays all ranks once; see `schedule_of` and `Schedule.replay`."""
-    return schedule_of(graph, contractions).replay(None, without)
+    return schedule_of(graph, contractions).replay()
 
 
 def meeting_lengths(graph: JointGraph) -> list[I64]:
@@ -349,7 +363,7 @@ def _join_ways(graph: JointGraph, contractions: Sequence[Contraction]) -> _Ways:
 def _sort_meetings(graph: JointGraph, ways: _Ways) -> tuple[I32, I32]:
     """Every meeting after all that it waits for, and common ones for which there is no such order."""
     count = np.diff(ways.into)
-    row, of = graph.arrivals()
+    row, of, _ = graph.arrivals()
     target = np.repeat(of, count[row])
     edge = np.repeat(ways.into[row], count[row]) + _count_up(count[row])
     known = ways.source[edge] >= 0
@@ -390,27 +404,30 @@ def _separate_circles(graph: JointGraph) -> tuple[JointGraph, int]:
     return graph, before - graph.met
 
 
-def _own_share(graph: JointGraph) -> F64:
-    """What of the lengths of rows can be their own: float64 of shape (rows,).
+def _split_transfers(graph: JointGraph) -> JointGraph:
+    """The graph with the own times of transfers of kernels that have several partners.
 
-    Of several partners of a kernel each may wait for further ones, so that even the shortest of their lengths holds a
-    wait.  It is as long as the shorter quarter of those of the same rank with the same partners.
+    The transfer between two kernels is through when the first of them ends.  As both may wait for further partners,
+    even the shorter of their lengths may hold a wait: a transfer is as long as the shorter quarter of those of the same
+    two ranks.
     """
-    share = np.ones(len(graph.meeting))
     if not len(graph.also_row):
-        return share
-    schedule = schedule_of(graph)
-    shortest = schedule.shortest(schedule.own_ps)[graph.meeting]
-    rank, partners = graph.rank_of_rows(), [set[int]() for _ in graph.meeting]
-    for row, other in zip(graph.also_for.tolist(), rank[graph.also_row].tolist(), strict=True):
-        partners[row].add(other)
-    alike: dict[tuple[int, frozenset[int]], list[int]] = defaultdict(list)
-    for row in distinct(graph.also_for).tolist():
-        alike[int(rank[row]), frozenset(partners[row])].append(row)
-    for rows in alike.values():
-        own = np.minimum(shortest[rows], np.percentile(shortest[rows], _SHORTER, method="lower"))
-        share[rows] = np.divide(own, schedule.ways.length_ps[rows], out=share[rows], where=own > 0)
-    return share
+        return graph
+    length = np.concatenate([_lengths(rank.graph.contraction) for rank in graph.ranks])
+    rank, ranks = graph.rank_of_rows(), len(graph.ranks)
+    one, other = rank[graph.also_row], rank[graph.also_for]
+    pair = np.minimum(one, other) * ranks + np.maximum(one, other)
+    transfer = np.minimum(length[graph.also_row], length[graph.also_for])
+    for each in distinct(pair).tolist():
+        here = pair == each
+        transfer[here] = np.minimum(transfer[here], np.percentile(transfer[here], _SHORTER, method="lower"))
+    longest = np.zeros(len(length), np.int64)
+    np.maximum.at(longest, graph.also_for, transfer)
+    waits = distinct(graph.also_for)
+    share, of_longest = np.ones(len(length)), np.ones(len(transfer))
+    np.divide(longest, length, out=share, where=(longest > 0) & np.isin(np.arange(len(length)), waits))
+    np.divide(transfer, longest[graph.also_for], out=of_longest, where=longest[graph.also_for] > 0)
+    return replace(graph, share=share, also_share=of_longest)
 
 
 def _number_collectives(rows: Sequence[Sequence[int]], matched: Sequence[Matched], count: int) -> I64:
@@ -462,7 +479,7 @@ def _rows_of_collectives(rank: Member, first: int) -> list[int]:
 def _lay_side_by_side(graph: JointGraph) -> I64:
     """The offset of each rank with which its first meetings with others end together, as each rank replays alone."""
     done = replay_together(graph.separate(graph.meeting)).done_ps
-    rank, (row, of) = graph.rank_of_rows(), graph.arrivals()
+    rank, (row, of, _) = graph.rank_of_rows(), graph.arrivals()
     one, other = row[:-1], row[1:]  # of the arrivals at a meeting each with the next one: enough to connect all
     pairs = np.flatnonzero((of[:-1] == of[1:]) & (rank[one] != rank[other]))
     one, other = one[pairs], other[pairs]

@@ -39,7 +39,7 @@ from stepscope.analysis.steps.session_steps import (
     steps_of_host,
     usual_of,
 )
-from stepscope.analysis.workers.balance import balance
+from stepscope.analysis.workers.answer import Answer, answer_of
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS
 from stepscope.analysis.workers.collectives import Collectives, collectives_of
 from stepscope.analysis.workers.joint_replay import RankModel
@@ -245,6 +245,7 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
     offsets = start_offsets(stepping, aligned)
     steps = _side_by_side(taking, aligned)
     counted = [steps[at] for at in usual_of(aligned.steps)]
+    answer = answer_of([part.rank for part in taking if part.rank is not None])
     return PodViewerReport(
         hosts=tuple(host.host for host in hosts),
         warnings=(*step_warnings(hosts, aligned), *describe_mismatches(stepping, aligned, offsets)),
@@ -253,7 +254,7 @@ def merge(partials: Sequence[Partial]) -> PodViewerReport:
         rows=tuple(_row(worker) for each in steps for host in each for worker in host.workers()),
         slowest=tuple(_slowest(each) for each in steps),
         workers=tuple(_workers(counted, _median_causes(taking), offsets)),
-        findings=(*_findings(counted), *_gain_of_balance(taking), *_describe_correction(corrected_ps)),
+        findings=(*_findings(counted, answer), *_describe_correction(corrected_ps)),
     )
 
 
@@ -409,8 +410,12 @@ def _worker(
     }
 
 
-def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
-    """Which worker is slow, how often, by how much, and in which category."""
+def _findings(steps: Sequence[Sequence[HostStep]], answer: Answer | None) -> Iterable[str]:
+    """What a replay of the hosts together says; without one, which worker is slow, how often, by how much, and in which
+    category."""
+    if answer is not None:
+        yield answer.sentence([rank.name for rank in answer.job.graph.ranks])
+        return
     late = [each for each in (lateness(compared_workers(hosts)) for hosts in steps) if each is not None]
     if not late:
         if steps:
@@ -434,16 +439,6 @@ def _findings(steps: Sequence[Sequence[HostStep]]) -> Iterable[str]:
     more = [statistics.fmean(column) for column in zip(*known, strict=True)]
     if extra := longest_cause(more):
         yield f"its largest extra time is {duration_text(max(more) / 1e9)} per step of {cause_words(extra)}"
-
-
-def _gain_of_balance(parts: Sequence[Partial]) -> Iterable[str]:
-    """What a step would take with balanced hosts, if that is worth naming."""
-    found = balance([part.rank for part in parts if part.rank is not None])
-    if found is not None and 100 * (found.now_ps - found.then_ps) >= ALIKE_PERCENT * found.now_ps:
-        yield (
-            f"with the same amount of work on every host the median step would take {found.then_ps / 1e9:,.3f} ms "
-            f"instead of {found.now_ps / 1e9:,.3f} ms (`stepscope whatif --balance-ranks`)"
-        )
 
 
 def _share(late: Sequence[Lateness]) -> float:

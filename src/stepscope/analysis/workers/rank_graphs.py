@@ -10,7 +10,7 @@ from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import model_of, usual_steps
 from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.analysis.trace.grouping import is_device_work
-from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, kinds_of_nodes
+from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, kinds_of_nodes, ops_in_step
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
@@ -38,6 +38,8 @@ class RankGraph:
         work_step: int64 of shape (works,), the step of each, as a place in `steps`.
         work_ps: int64 of shape (works,), what of its length is work.
         on_device: whether a device communicates, so that waiting is idle time of the device.
+        ops: outermost ops, or kernels where there is a device, of a usual step on average; backward_ops: those of them
+            that are of a backward pass.
     """
 
     place: I64
@@ -51,6 +53,8 @@ class RankGraph:
     work_step: I64
     work_ps: I64
     on_device: bool
+    ops: float
+    backward_ops: float
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class PackedGraph:
     work_step: list[int]
     work_ps: list[int]
     on_device: bool
+    ops: float
+    backward_ops: float
 
 
 def packed_graph_of(trace: HostTrace, with_work: bool) -> PackedGraph | None:
@@ -84,7 +90,7 @@ def packed_graph_of(trace: HostTrace, with_work: bool) -> PackedGraph | None:
         graph.place.tolist(), ways.length_ps.tolist(), ways.into.tolist(), ways.source.tolist(),
         ways.weight_ps.tolist(), ways.lost, graph.steps.tolist(), graph.usual.tolist(), graph.recorded_ps.tolist(),
         graph.left_out, list(graph.kinds), graph.kind.tolist(), graph.work_step.tolist(), graph.work_ps.tolist(),
-        graph.on_device,
+        graph.on_device, graph.ops, graph.backward_ops,
     )  # fmt: skip
 
 
@@ -111,6 +117,8 @@ def unpack(packed: PackedGraph) -> RankGraph:
         work_step,
         work,
         packed.on_device,
+        packed.ops,
+        packed.backward_ops,
     )
 
 
@@ -159,7 +167,7 @@ def _rank_graph(trace: HostTrace, with_work: bool) -> RankGraph | None:
     return RankGraph(
         meetings.place, contract(graph, kept), graph.steps, usual, graph.recorded_step_ps, left_out, kinds, works.kind,
         graph.step[works.first].astype(np.int64), works.work_ps,
-        bool(is_device_work(trace)[collective_rows(trace)].any()),
+        bool(is_device_work(trace)[collective_rows(trace)].any()), *ops_in_step(trace, graph.steps[usual]),
     )  # fmt: skip
 
 

@@ -3,25 +3,28 @@
 Each cause is a part of the work of the job.  It is named if equal work of that part alone gives at least half of what
 equal work of everything gives, and a considerable part of the step.  Of two parts that do, the smaller one is meant: a
 slow machine explains what its stage does.
+
+A rank that is not known to be slow in another way, and whose threads do more in most steps, or which runs more ops
+without a longer backward pass, does what the others do not.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
-from stepscope.analysis.workers.equal_work import Job
-from stepscope.analysis.workers.work_kinds import BATCH, INPUT, OF_MICROBATCHES, ON_DEVICE
+from stepscope.analysis.workers.equal_work import MOSTLY, Job
+from stepscope.analysis.workers.work_kinds import BATCH, INPUT, OF_MICROBATCHES, SHARED
 from stepscope.model import Kind
-from stepscope.model.arrays import F64, I64, Mask
+from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.passes import PASSES
 
 WORTH_NAMING = 0.03  # of the step
-MOSTLY = 0.5
 _GROWS_WITH_LENGTH = 0.9  # correlation of forward and backward work: the limit of the study
 _MOST_CANDIDATES = 4  # ranks, machines or stages that are tried, those with most work first
 _ALIKE = 0.1  # how much the passes of a slow machine may differ in how slow they are
@@ -37,6 +40,7 @@ class Straggling(Kind):
     GARBAGE_COLLECTION = 4
     SLOW_LINK = 5
     LATE_INPUT = 6
+    EXTRA_WORK = 7
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class Culprit:
         ranks: places of the ranks that are concerned, empty for all; stage: -1 for none.
         explains: the share of the gain of equal work that equal work of this part alone gives.
         gain: of the step, what that is.
-        more: how much longer the part is than that of the others, less 1; 0 where that is not said.
+        more: how many times as long the part is as with equal work, less 1, and for stages the job where only this one
+            has other work; 0 where that is not said.
     """
 
     cause: Straggling
@@ -82,17 +87,20 @@ _CLOSE_TO_BEST = 0.8
 
 
 def _candidates(job: Job, machines: Sequence[str]) -> Iterator[Culprit]:
-    rows = job.rows
+    rows, alone = job.rows, [(rank,) for rank in range(len(machines))]
     name = np.array([*rows.kinds, ""])[rows.kind]
-    device = rows.is_work & np.isin(name, [*ON_DEVICE])
+    computes = rows.is_work & np.isin(name, [*SHARED])
     is_input = rows.is_work & np.isin(name, (INPUT, BATCH))
-    host = rows.is_work & ~device & ~is_input
+    threads = rows.is_work & ~computes & ~is_input
     transfers = ~rows.is_work & (rows.kind >= 0) & ~np.char.endswith(name, "together")
-    yield from _of_places(job, is_input, Straggling.LATE_INPUT, [(rank,) for rank in range(len(machines))])
-    yield from _of_pauses(job, host)
+    yield from _of_places(job, is_input, Straggling.LATE_INPUT, alone)
+    yield from _of_places(job, threads, Straggling.EXTRA_WORK, alone)
+    more = [(rank,) for rank in np.flatnonzero(job.does_more).tolist()]
+    yield from _of_places(job, rows.is_work, Straggling.EXTRA_WORK, more)
+    yield from _of_pauses(job, threads)
     yield from _of_links(job, transfers)
-    yield from _of_machines(job, device, machines)
-    yield from _of_stages(job, device)
+    yield from _of_machines(job, computes & job.of_ranks(~job.does_more), machines)
+    yield from _of_stages(job, computes)
     yield from _of_sequences(job, name)
 
 
@@ -103,25 +111,27 @@ def _culprit(
     return Culprit(cause, tuple(ranks), stage, explains, explains * (1.0 - 1.0 / job.slowdown), more)
 
 
-def _extra(job: Job, part: Mask, ranks: Sequence[int]) -> F64:
-    """How much longer some work of ranks is in each step than with equal work, less 1: float64 of shape (steps,)."""
+def _extra_ps(job: Job, part: Mask, ranks: Sequence[int]) -> tuple[F64, float]:
+    """How much longer some work of ranks is in each step than with equal work: float64 of shape (steps,), and all of it
+    divided by that work with equal work; 0 where none would be left."""
     rows = job.rows
-    here = part & job.of_ranks(np.isin(np.arange(len(job.graph.ranks)), ranks)) & (rows.step >= 0)
+    here = part & job.of_places(ranks) & (rows.step >= 0)
     steps = job.places.shape[1]
-    now = np.bincount(rows.step[here], weights=rows.own_ps[here], minlength=steps)
-    then = np.bincount(rows.step[here], weights=job.equal_ps[here], minlength=steps)
-    return np.divide(now, then, out=np.ones(steps), where=then > 0) - 1.0
+    now = np.bincount(rows.step[here], weights=rows.work_ps[here], minlength=steps)
+    longer = (rows.own_ps - job.equal_ps)[here]
+    more = np.bincount(rows.step[here], weights=longer, minlength=steps).astype(np.float64)
+    then = float((now - more).sum())
+    return more, float(more.sum()) / then if then > 0 else 0.0
 
 
 def _of_places(job: Job, part: Mask, cause: Straggling, places: Sequence[tuple[int, ...]]) -> Iterator[Culprit]:
     """The places with most extra work of a part, where these have it in most steps."""
-    extra = [(_extra(job, part, ranks), ranks) for ranks in places]
-    extra.sort(key=lambda each: -float(each[0].mean()))
-    for more, ranks in extra[:_MOST_CANDIDATES]:
+    extra = [(*_extra_ps(job, part, ranks), ranks) for ranks in places]
+    extra.sort(key=lambda each: -float(each[0].mean()) / len(each[2]))
+    for more, ratio, ranks in extra[:_MOST_CANDIDATES]:
         mean = float(more.mean())
-        if mean > 0 and (more >= MOSTLY * mean).mean() >= MOSTLY:
-            own = part & job.of_ranks(np.isin(np.arange(len(job.graph.ranks)), ranks))
-            yield _culprit(job, cause, own, ranks, more=mean)
+        if mean > 0 and (more >= MOSTLY * mean).mean() > MOSTLY:
+            yield _culprit(job, cause, part & job.of_places(ranks), ranks, more=ratio)
 
 
 def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Culprit]:
@@ -146,7 +156,7 @@ def _slows_all_passes(job: Job, ranks: Sequence[int]) -> bool:
     for kind, name in enumerate(rows.kinds):
         part = rows.is_work & (rows.kind == kind)
         if name in PASSES and part.any():
-            more.append(float(_extra(job, part, ranks).mean()))
+            more.append(_extra_ps(job, part, ranks)[1])
     return len(more) == len(PASSES) and max(more) - min(more) <= _ALIKE
 
 
@@ -155,9 +165,11 @@ def _of_stages(job: Job, device: Mask) -> Iterator[Culprit]:
     stage = job.layout.stage
     places = [tuple(np.flatnonzero(stage == each).tolist()) for each in range(job.layout.stages)]
     for found in _of_places(job, device, Straggling.UNEQUAL_STAGES, places):
-        each = [float(_extra(job, device, (rank,)).mean()) for rank in found.ranks]
+        each = [_extra_ps(job, device, (rank,))[1] for rank in found.ranks]
         if min(each) >= MOSTLY * found.more:
-            yield Culprit(found.cause, found.ranks, int(stage[found.ranks[0]]), found.explains, found.gain, found.more)
+            own = int(stage[found.ranks[0]])
+            longer = job.slowdown_of(job.of_ranks(stage == own)) - 1.0
+            yield replace(found, stage=own, more=longer)
 
 
 def _of_pauses(job: Job, host: Mask) -> Iterator[Culprit]:
@@ -183,33 +195,31 @@ def _of_pauses(job: Job, host: Mask) -> Iterator[Culprit]:
 
 
 def _of_links(job: Job, transfers: Mask) -> Iterator[Culprit]:
-    """The ranks between which transfers take longer than those of the same kind elsewhere."""
-    rows, graph = job.rows, job.graph
-    more = np.where(transfers & (rows.step >= 0), rows.work_ps - job.equal_ps, 0)
-    between: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for row, others in zip(*_partners(job, np.flatnonzero(more > 0)), strict=True):
-        between[others].append(row)
-    longest = sorted(between, key=lambda ranks: -sum(more[between[ranks]].tolist()))[:_MOST_CANDIDATES]
-    for ranks in longest:
-        part = np.zeros(len(graph.meeting), np.bool_)
-        inside = np.isin(rows.rank, ranks)
-        part[np.isin(graph.meeting, graph.meeting[between[ranks]]) & inside] = True
-        usual = float(job.equal_ps[between[ranks]].mean())
-        now = float(rows.work_ps[between[ranks]].mean())
-        yield _culprit(job, Straggling.SLOW_LINK, part & transfers, ranks, more=now / max(usual, 1.0) - 1.0)
+    """The ranks between which transfers take longer, in most steps, than those of the same kind elsewhere."""
+    between = _links(job, np.flatnonzero(transfers & (job.rows.step >= 0)))
+    more = {ranks: job.rows.work_ps[rows] - job.equal_ps[rows] for ranks, rows in between.items()}
+    longest = sorted(between, key=lambda ranks: -int(more[ranks].sum()))[:_MOST_CANDIDATES]
+    for ranks in longest if len(between) > 1 else ():  # one link alone is as fast as it is
+        rows, steps = between[ranks], job.places.shape[1]
+        in_steps = np.bincount(job.rows.step[rows], weights=more[ranks], minlength=steps)
+        if in_steps.sum() > 0 and (in_steps >= MOSTLY * in_steps.mean()).mean() > MOSTLY:
+            part = np.zeros(len(transfers), np.bool_)
+            part[rows] = True
+            usual = float(job.equal_ps[rows].mean())
+            yield _culprit(job, Straggling.SLOW_LINK, part, ranks, more=float(more[ranks].mean()) / max(usual, 1.0))
 
 
-def _partners(job: Job, some: I64) -> tuple[list[int], list[tuple[int, ...]]]:
-    """Rows with the ranks that meet in each."""
-    graph = job.graph
-    row, of = graph.arrivals()
-    rank = graph.rank_of_rows()
+def _links(job: Job, transfers: I64) -> dict[tuple[int, ...], I64]:
+    """Some transfers by the ranks between which they are; one with several partners is between those that take longest
+    to be through."""
+    graph, rank = job.graph, job.rows.rank
+    row, of, share = graph.arrivals()
+    row, of = row[share == 1.0], of[share == 1.0]
     first = np.searchsorted(of, np.arange(graph.meetings + 1))
-    found = [
-        tuple(sorted(set(rank[row[first[meeting] : first[meeting + 1]]].tolist())))
-        for meeting in graph.meeting[some].tolist()
-    ]
-    return some.tolist(), found
+    found: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for each, meeting in zip(transfers.tolist(), graph.meeting[transfers].tolist(), strict=True):
+        found[tuple(distinct(rank[row[first[meeting] : first[meeting + 1]]]).tolist())].append(each)
+    return {ranks: np.array(rows) for ranks, rows in found.items() if len(ranks) > 1}
 
 
 def _of_sequences(job: Job, name: F64) -> Iterator[Culprit]:

@@ -65,7 +65,7 @@ def find_waits(job: Job) -> list[RankWaits]:
 def _last_to_come(job: Job) -> list[int]:
     """The rank that comes last to the meeting of each row; -1 where a rank is alone."""
     graph, arrival = job.graph, job.now.arrival_ps
-    row, of = graph.arrivals()
+    row, of, _ = graph.arrivals()
     rank = graph.rank_of_rows()
     order = np.lexsort((arrival[row], of))
     final = np.flatnonzero(np.append(np.diff(of[order]) > 0, True))

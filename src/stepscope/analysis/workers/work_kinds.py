@@ -12,19 +12,22 @@ from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.graph import NodeKind
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.pieces import around
+from stepscope.analysis.steps.find_steps import steps_of_events
+from stepscope.analysis.trace.columns import events_of_kind, is_inside, is_inside_another
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, distinct
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.passes import PASSES, pass_of
-from stepscope.vocabulary.traits import RangeTrait
+from stepscope.vocabulary.traits import OpTrait, RangeTrait
 
 _COMPUTES = "compute"
+_BACKWARD = PASSES.index("backward")
 OF_MICROBATCHES = ("forward", "backward")
 ON_DEVICE = frozenset({*PASSES, _COMPUTES, "copy"})
+SHARED = ON_DEVICE | {Cause.HOST_COMPUTE.name.lower()}  # what ranks share; the rest are pauses and calls of threads
 INPUT = "input"
 BATCH = "batch"  # made by worker processes, which are not in the trace
-SHARED_WORK = ON_DEVICE | {INPUT}  # what ranks could share; the rest are pauses and calls of threads
 
 
 def kinds_of_nodes(model: StepModel) -> tuple[tuple[str, ...], I64]:
@@ -41,6 +44,20 @@ def kinds_of_nodes(model: StepModel) -> tuple[tuple[str, ...], I64]:
     kind[graph.kind == NodeKind.BATCH] = len(names) - 1
     kind[graph.own_ps <= 0] = -1
     return names, kind
+
+
+def ops_in_step(trace: HostTrace, steps: I64) -> tuple[float, float]:
+    """How many kernels, or outermost ops where there are none, some steps have on average, and how many of these are of
+    a backward pass."""
+    rows = events_of_kind(trace, EventKind.KERNEL)
+    learns = _passes(trace, rows) == _BACKWARD if len(rows) else None
+    if learns is None:
+        rows = events_of_kind(trace, EventKind.OP)
+        rows = rows[~is_inside_another(trace, rows, EventKind.OP)]
+        learns = has_trait(trace, trace.events.type[rows], OpTrait.OF_GRADIENT)
+        learns |= is_inside(trace, rows, EventKind.BACKWARD)
+    counts = np.isin(steps_of_events(trace, rows), steps)
+    return float(counts.sum()) / max(len(steps), 1), float((counts & learns).sum()) / max(len(steps), 1)
 
 
 def _fill(line: I32, found: I64) -> I64:

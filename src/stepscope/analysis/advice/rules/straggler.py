@@ -1,64 +1,103 @@
-"""One worker is slower than the others, which wait for it."""
+"""Workers have unequal work, and wait for each other: one is slow, a stage is too long, sequences differ, a link is
+slow.  What is at fault is that which a replay of all ranks together names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause, own_work_of_steps
+from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Finding, Rule
 from stepscope.analysis.facts.host_facts import HostFacts
-from stepscope.analysis.facts.loop_time import SEVERAL_STEPS
-from stepscope.analysis.workers.balance import balance, relieve_rank, side_by_side
+from stepscope.analysis.workers.answer import Answer, answer_of, list_names
+from stepscope.analysis.workers.balance import Balanced, equal_work_of
+from stepscope.analysis.workers.stragglers import Straggling
 from stepscope.errors import counted
 from stepscope.model.arrays import F64
 from stepscope.vocabulary.torch import machine_of
 
 _LEAST_PERCENT = 15.0  # of the step
-_MOSTLY = 0.5
-_MOSTLY_LAST = 0.7  # of the steps: two workers that take turns are each last in about half of them
 _MORE_WORK = 1.05  # times that of the others
 _MORE_OPS = 1.05  # times the ops of the others: the slow worker has extra work
 _BESIDE_OPS = [Cause.PYTHON, Cause.CHECKPOINT, Cause.INPUT]  # work that is no op
+_CHECK_MACHINE = "check that machine for other programs, slow disks or a slow network"
+_DO: dict[Straggling, tuple[str, tuple[str, ...]]] = {
+    Straggling.UNEQUAL_STAGES: (
+        "Move layers off the longest pipeline stage",
+        ("give that stage fewer layers, so that all stages take equally long: count the loss and the embedding, too",),
+    ),
+    Straggling.SEQUENCE_LENGTHS: (
+        "Give every microbatch as many tokens",
+        ("pack or sort sequences, so that microbatches of a step take equally long on all ranks",),
+    ),
+    Straggling.GARBAGE_COLLECTION: (
+        "Collect garbage on all ranks at the same steps",
+        ("call gc.disable() at the start, and gc.collect() on all ranks every few hundred steps",),
+    ),
+    Straggling.SLOW_LINK: (
+        "Check the link between {who}",
+        ("compare its bandwidth with that of the other links, and look for errors of its network device",),
+    ),
+    Straggling.LATE_INPUT: (
+        "Make the input of {who} as fast as that of the others",
+        ("check its storage, and give its input as many worker processes as that of the others", _CHECK_MACHINE),
+    ),
+    Straggling.EXTRA_WORK: (
+        "Take work off {who}",
+        ("evaluate, log and save rarely, or spread that work over all workers", _CHECK_MACHINE),
+    ),
+}
+_TAKE_WORK_OFF = (
+    "Take work off {who}",
+    ("give every worker the same amount of data: equal batches, sequences of similar length", _CHECK_MACHINE),
+)
 
 
 def _find(context: Context) -> Finding | None:
-    working = [host for host in context.hosts if host.steps and _shows_its_work(context, host)]
-    if len(working) < 2:
+    working = [host for host in context.hosts if host.rank is not None and _shows_its_work(context, host)]
+    answer = answer_of([host.rank for host in working if host.rank is not None])
+    if answer is None or answer.culprit is None or answer.culprit.explains <= 0:
         return None
-    slow = max(working, key=_busy_ms)
+    found = equal_work_of(answer)
+    if context.percent((found.now_ps - found.then_ps) / MS) < _LEAST_PERCENT:
+        return None
+    if answer.straggler is None:
+        return _describe(answer, found, working, answer.sentence([host.host for host in working]))
+    slow = working[answer.straggler]
     others = [host for host in working if host is not slow]
-    usual_ms = _median([_busy_ms(host) for host in others])
-    behind = _busy_ms(slow) - usual_ms
-    if context.percent(behind) < _LEAST_PERCENT or not _is_mostly_last(slow, others):
+    if answer.culprit.cause != Straggling.EXTRA_WORK and _shares_its_cores(slow, others):
         return None
-    more_ms = _extra_by_cause_ms(slow, others)
-    beside = float(more_ms[_BESIDE_OPS].sum()) >= _MOSTLY * behind
-    extra = beside or (_runs_more_ops(slow, others) and not _learns_from_more(slow, others))
-    if not extra and _shares_its_cores(slow, others):
-        return None
-    gain = _foretell(working, slow, extra)
-    if gain is None:
-        return None
+    lag = _describe_lag(slow, others)
+    finding = _describe(answer, found, [slow, *others], lag)
+    return replace(finding, parts=_causes_of_lag(_extra_by_cause_ms(slow, others)), host=slow)
+
+
+def _describe(answer: Answer, found: Balanced, hosts: Sequence[HostFacts], evidence: str) -> Finding:
+    culprit = answer.culprit
+    assert culprit is not None
+    title, actions = _DO.get(culprit.cause, _TAKE_WORK_OFF)
+    names = [rank.name for rank in answer.job.graph.ranks]
     return Finding(
-        part_ms=behind,
-        gain=gain,
-        title=f"Take work off {slow.host}",
-        evidence=f"{slow.host} works {_busy_ms(slow):.2f} ms per step, the others"
-        f" {usual_ms:.2f} ms and then wait{_describe_work(slow, others, extra)}",
-        parts=_causes_of_lag(more_ms),
-        host=slow,
-        actions=(
-            "evaluate, log and save rarely, or spread that work over all workers" if extra else
-            "give every worker the same amount of data: equal batches, sequences of similar length",
-            "check that machine for other programs, slow disks or a slow network",
-        ),
-        rows=tuple(Row("pod-viewer", host.host, round(_busy_ms(host), 3)) for host in (slow, *others)),
-    )  # fmt: skip
+        part_ms=(found.now_ps - found.then_ps) / MS,
+        gain=_foretell(found),
+        title=title.format(who=list_names([names[rank] for rank in culprit.ranks]) or "the busiest workers"),
+        evidence=evidence,
+        actions=actions,
+        rows=tuple(Row("pod-viewer", host.host, round(_busy_ms(host), 3)) for host in hosts),
+    )
+
+
+def _describe_lag(slow: HostFacts, others: Sequence[HostFacts]) -> str:
+    usual = _median([_busy_ms(host) for host in others])
+    return (
+        f"{slow.host} works {_busy_ms(slow):.2f} ms per step, the others {usual:.2f} ms and then wait"
+        f"{_describe_work(slow, others)}"
+    )
 
 
 def _busy_ms(host: HostFacts) -> float:
@@ -72,21 +111,13 @@ def _shows_its_work(context: Context, host: HostFacts) -> bool:
     return host.account is not None and marked
 
 
-def _foretell(working: Sequence[HostFacts], slow: HostFacts, extra: bool) -> Gain | None:
-    """The gain of balanced ranks, as `whatif --balance-ranks` has it; without what only the slow one does, if it does
-    something else."""
-    ranks = [host.rank for host in working if host.rank is not None]
-    found = relieve_rank(ranks, slow.host) if extra else balance(ranks)
-    if found is None:
-        return None
-    change = (
-        f"if {slow.host} had no more work than the others" if extra else "if all workers had the same amount of work"
-    )
+def _foretell(found: Balanced) -> Gain:
+    """The gain of equal work, as `whatif --balance-ranks` has it."""
     return Gain(
         found.now_ps / MS,
         found.then_ps / MS,
-        f"{found.now_ps / MS:.2f} ms in the median step, {change}: {found.then_ps / MS:.2f} ms; {found.slowest} is the"
-        f" slowest in {found.slowest_steps} of {counted(found.steps, 'common step')}",
+        f"{found.now_ps / MS:.2f} ms in the median step, with equal work on all workers: {found.then_ps / MS:.2f} ms;"
+        f" {found.slowest} is the slowest in {found.slowest_steps} of {counted(found.steps, 'common step')}",
         least_ms=found.least_ps / MS,
         most_ms=found.most_ps / MS,
     )
@@ -115,14 +146,6 @@ def _median(values: Sequence[float]) -> float:
     return float(np.median(values))
 
 
-def _is_mostly_last(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
-    """Whether a worker is the slowest in most common steps; workers that take turns are not stragglers."""
-    _, spent = side_by_side({host.host: host.steps for host in (slow, *others)})
-    own = own_work_of_steps(spent)
-    last, steps = int((own[0] == own.max(axis=0)).sum()), len(own[0])
-    return steps < SEVERAL_STEPS or last >= _MOSTLY_LAST * steps
-
-
 def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
     """Whether all are processes of one machine without devices that compute the same amount.
 
@@ -138,21 +161,13 @@ def _runs_more_ops(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
     return _ops_per_step(slow) > _MORE_OPS * _median([_ops_per_step(host) for host in others])
 
 
-def _learns_from_more(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
-    """Whether the backward work grows with the ops, so that the worker has more data; what it does besides, such as an
-    evaluation, has none."""
-    usual = _median([host.work.backward_ps for host in others])
-    if not usual:
-        return False
-    grown = _ops_per_step(slow) / _median([_ops_per_step(host) for host in others]) - 1
-    return slow.work.backward_ps / usual - 1 >= _MOSTLY * grown
-
-
-def _describe_work(slow: HostFacts, others: Sequence[HostFacts], extra: bool) -> str:
+def _describe_work(slow: HostFacts, others: Sequence[HostFacts]) -> str:
     if _runs_more_ops(slow, others):
         usual = _median([_ops_per_step(host) for host in others])
         return f"; it runs {_ops_per_step(slow):.0f} ops per step, the others {usual:.0f}"
-    return "; its extra work is not an op: Python, saving or input" if extra else "; all run about as many ops"
+    more = _extra_by_cause_ms(slow, others)
+    beside = float(more[_BESIDE_OPS].sum()) >= float(more.sum() - more[Cause.COMMUNICATION]) / 2
+    return "; its extra work is not an op: Python, saving or input" if beside else "; all run about as many ops"
 
 
 def _ops_per_step(host: HostFacts) -> float:

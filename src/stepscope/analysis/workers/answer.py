@@ -1,0 +1,172 @@
+"""The one answer about the ranks of a session: how much faster they would be with equal work, and what is at fault.
+
+`distributed`, the pod viewer, the advice and `whatif` all say this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepscope.analysis.account.model import MOST_ERROR_PERCENT
+from stepscope.analysis.workers.equal_work import MOSTLY, Job
+from stepscope.analysis.workers.joint_replay import RankModel, join_ranks, joint_error_percent
+from stepscope.analysis.workers.layout import layout_of
+from stepscope.analysis.workers.stragglers import WORTH_NAMING, Culprit, Straggling, find_culprit
+from stepscope.analysis.workers.waiting import find_waits
+from stepscope.records import dataclass
+from stepscope.report import duration_text
+from stepscope.vocabulary.torch import machine_of
+
+_MOST_NAMED = 8
+_NEARLY_ALL = 0.7  # of all waiting: two ranks that take turns are each waited for in about half of it
+
+
+@dataclass(frozen=True)
+class LateRank:
+    """A rank that the others wait for.
+
+    Attributes:
+        rank: its place; times: how many meetings it comes to last.
+        held_up_ps: how long each of the others waits for it on average, in total.
+        of_time, of_waiting: the share of the steps, and of all waiting.
+    """
+
+    rank: int
+    times: int
+    held_up_ps: int
+    of_time: float
+    of_waiting: float
+
+    def sentence(self, name: str) -> str:
+        """What that is in a sentence."""
+        return (
+            f"{name} is the straggler, though why is unknown: it comes last to {self.times} collectives, in which each"
+            f" of the others waits {duration_text(self.held_up_ps / 1e9)} in total ({100 * self.of_time:.1f} % of the"
+            f" time, {100 * self.of_waiting:.0f} % of all waiting)"
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is said of a job.
+
+    Attributes:
+        job: its ranks, replayed together; error_percent: how far that is off.
+        culprit: what is at fault; None where nothing considerable is to be gained.
+        late: the rank that nearly all waiting is for though the trace does not show what makes it late; None for none.
+    """
+
+    job: Job
+    error_percent: float
+    culprit: Culprit | None
+    late: LateRank | None = None
+
+    @property
+    def straggler(self) -> int | None:
+        """The place of the one rank that is at fault; None without such a one."""
+        culprit = self.culprit
+        if culprit is None:
+            return self.late.rank if self.late else None
+        return culprit.ranks[0] if culprit.stage < 0 and len(culprit.ranks) == 1 else None
+
+    def sentence(self, names: Sequence[str]) -> str:
+        """The answer in a sentence.
+
+        Args:
+            names: of the ranks.
+        """
+        gain = f"with equal work the job would be {self.job.slowdown:.2f}x as fast"
+        if self.late is not None:
+            return self.late.sentence(names[self.late.rank])
+        if self.culprit is None:
+            return f"no rank and no stage is a straggler: {gain}"
+        return f"{_name_fault(self.job, self.culprit, names)}: {gain}{_clear_workers(self.job, self.culprit)}"
+
+
+def job_of(ranks: Sequence[RankModel]) -> Job | None:
+    """The ranks as one job; None without two that have a usual step in common and meet."""
+    graph = join_ranks(ranks) if len(ranks) > 1 else None
+    if graph is None:
+        return None
+    job = Job(graph, layout_of([rank.collectives for rank in ranks], graph.pairs))
+    return job if job.places.shape[1] else None
+
+
+def error_of(job: Job) -> float:
+    """How far the median step of the worst rank is from the recorded one, in percent."""
+    return max((each for each in joint_error_percent(job.graph, job.now) if each is not None), default=0.0)
+
+
+def answer_of(ranks: Sequence[RankModel]) -> Answer | None:
+    """The answer about some ranks; None if these cannot be replayed together, or not well enough."""
+    job = job_of(ranks)
+    return answer_for(job, [rank.name for rank in ranks]) if job is not None else None
+
+
+def answer_for(job: Job, hosts: Sequence[str]) -> Answer | None:
+    """The same for a job.
+
+    Args:
+        hosts: of its ranks.
+    """
+    error = error_of(job)
+    if error > MOST_ERROR_PERCENT:
+        return None
+    culprit = find_culprit(job, [machine_of(host) for host in hosts])
+    return Answer(job, error, culprit, None if culprit or job.layout.stages else _find_late_rank(job))
+
+
+def _find_late_rank(job: Job) -> LateRank | None:
+    waits = find_waits(job)
+    rank = max(range(len(waits)), key=lambda at: waits[at].held_up.total())
+    held_up, whole = waits[rank].held_up.total(), sum(each.held_up.total() for each in waits)
+    of_time = held_up / max(*(int(steps.sum()) for steps in job.now.step_ps), 1)
+    if of_time < WORTH_NAMING or held_up < _NEARLY_ALL * whole:
+        return None
+    return LateRank(rank, waits[rank].last, held_up, of_time, held_up / whole)
+
+
+def _name_fault(job: Job, culprit: Culprit, names: Sequence[str]) -> str:
+    who = list_names([names[rank] for rank in culprit.ranks])
+    more = f"{100 * culprit.more:.0f} %"
+    if culprit.cause == Straggling.UNEQUAL_STAGES:
+        return f"the {_name_stage(job, culprit.stage)} pipeline stage makes steps {more} longer"
+    if culprit.cause == Straggling.SLOW_LINK:
+        return f"the link between {who} is slow"
+    if not culprit.ranks:
+        return {
+            Straggling.SEQUENCE_LENGTHS: "sequences differ in length, and no single worker is at fault",
+            Straggling.GARBAGE_COLLECTION: "threads pause on one rank after another, as for garbage collection",
+        }.get(culprit.cause, "ranks differ, and no part explains most of that")
+    verb = "are stragglers" if len(culprit.ranks) > 1 else "is the straggler"
+    why = {
+        Straggling.SLOW_MACHINE: f"with {more} more time for its work than the others",
+        Straggling.LATE_INPUT: "which waits for its input",
+        Straggling.EXTRA_WORK: "which does what the others do not",
+    }.get(culprit.cause, "though why is unknown")
+    return f"{who} {verb}, {why}"
+
+
+def _name_stage(job: Job, stage: int) -> str:
+    if stage in (0, job.layout.stages - 1):
+        return "last" if stage else "first"
+    return f"{stage + 1}."
+
+
+def _clear_workers(job: Job, culprit: Culprit) -> str:
+    """That no single rank of a stage that is too long is at fault, if so."""
+    if culprit.stage < 0 or len(culprit.ranks) < 2:
+        return ""
+    alone = max(job.explains(job.of_places((rank,))) for rank in culprit.ranks[:_MOST_NAMED])
+    return "; no single worker is at fault" if alone < MOSTLY else ""
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Names as a list in a sentence.
+
+    >>> list_names(["a", "b", "c"])
+    'a, b and c'
+    """
+    if len(names) > _MOST_NAMED:
+        return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -23,8 +23,8 @@ CAPTURE_HINT = (
 
 _SCALARS = "TensorBoard events (events.out.tfevents*)"
 _KERAS_HINT = (
-    "Keras' TensorBoard callback records only the batches of profile_batch, none by default: set it to batches that"
-    " training reaches, such as profile_batch=(10, 15), or record with `stepscope run SCRIPT`"
+    "record a profile, such as with `stepscope run SCRIPT`; Keras' TensorBoard callback records only the batches of"
+    " profile_batch, none by default: set it to batches that training reaches, such as profile_batch=(10, 15)"
 )
 _KNOWN_LABELS = (
     (re.compile(r".*tfevents.*"), _SCALARS),

@@ -338,16 +338,16 @@ def test_the_page_is_used_by_keys_alone(page, page_server, corpus):
     await_address(page, "#/compute/kernel?")
     settle(page)
 
-    page.get_by_role("grid", name="Kernels by op").focus()
+    page.get_by_role("grid", name="Kernels", exact=True).focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    details = page.get_by_role("dialog", name="Kernels by op")
+    details = page.get_by_role("dialog", name="Kernels", exact=True)
     link = details.get_by_role("link", name="Find this kernel in the timeline")
     name = details.locator(".details-name").inner_text()
     assert urllib.parse.parse_qs(urllib.parse.urlsplit(link.get_attribute("href")[1:]).query)["find"] == [name]
     page.keyboard.press("Escape")
     details.wait_for(state="detached")
-    expect(page.get_by_role("grid", name="Kernels by op")).to_be_focused()
+    expect(page.get_by_role("grid", name="Kernels", exact=True)).to_be_focused()
 
     page.keyboard.press("?")
     page.get_by_role("heading", name="Help and keys").wait_for()

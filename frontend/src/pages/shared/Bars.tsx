@@ -174,7 +174,9 @@ export function RankedBars({ label, rows, field, rest }: RankedBarsProps) {
         );
       })}
       {rest && rest.count > 0 && (
-        <li class="muted">{`and ${rest.count.toLocaleString("en-US")} more, ${percent(rest.percent)}: in the table`}</li>
+        <li class="muted">
+          {`and ${rest.count.toLocaleString("en-US")} more, ${percent(rest.percent)}: in the table`}
+        </li>
       )}
     </ul>
   );

@@ -805,6 +805,7 @@ def test_a_healthy_run_is_told_what_bounds_it(healthy: Context) -> None:
     assert (item.kind, item.predicted_speedup) == ("none", None)
     assert item.evidence == (
         "100.0 % of each step is computation on the host: `a` (1 call of 10.00 ms); "
+        "only one step was recorded, so how much steps differ is unknown; "
         "the largest op is a (100.0 % of all op time)"
     )
 

@@ -915,7 +915,7 @@ def test_the_tool_says_what_the_overview_says_and_asks_others_for_details() -> N
     finished = tool.finish(report, read)
 
     assert [row["class"] for row in report.rows] == [item.kind for item in overview.merge([partial]).advice]
-    assert set(asked) == {"tf-data", "op-stats"}
+    assert set(asked) == {"trust", "tf-data", "op-stats"}
     assert [action[:13] for action in finished.rows[0]["actions"][:2]] == ["put .prefetch", "cache it"]
 
 

@@ -22,6 +22,7 @@ help:
 	@echo "              in a terminal the page stays open until Ctrl-C, unless DEMO_ONCE=1"
 	@echo "make test     set up, check style and types, run every test, and those that fail once more"
 	@echo "make test-checked  the tests of reading, on loops that check every index, under sanitizers"
+	@echo "make test-oldest   the tests of readers, web, command line and agents on the oldest allowed dependencies"
 	@echo "make fuzz     break files on purpose until Ctrl-C; FUZZ=trace_json, perfetto, riegeli, nsight or flight_recorder for another format"
 	@echo "make fuzz-nightly  damaged files through all readers and all tools; goes on where the last run ended"
 	@echo "make lint     style and types only"
@@ -47,6 +48,12 @@ test:
 test-checked:
 	@$(call setup,test)
 	$(BIN)/python scripts/native.py test
+
+# In an environment of its own; `make test` does not run it.
+.PHONY: test-oldest
+test-oldest:
+	@$(call setup,test)
+	$(BIN)/python scripts/oldest.py build/oldest
 
 .PHONY: fuzz
 FUZZ ?= xspace

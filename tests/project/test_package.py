@@ -14,6 +14,7 @@ import pytest
 from places import ROOT
 
 import native
+import oldest
 from stepscope import __version__
 
 pytest.importorskip("hatchling", reason="builds the wheel; `make test` installs it")
@@ -98,6 +99,13 @@ def test_the_recipe_for_conda_asks_for_what_the_package_needs():
     assert PROJECT["scripts"] == {name: place}
     assert (recipe["about"]["summary"], recipe["about"]["license"]) == (PROJECT["description"], PROJECT["license"])
     assert (ROOT / recipe["about"]["license_file"]).is_file()
+
+
+def test_the_oldest_releases_that_are_tested_are_the_lower_bounds():
+    pins = oldest.pins()
+
+    assert pins[: len(PROJECT["dependencies"])] == [need.replace(">=", "==") for need in PROJECT["dependencies"]]
+    assert {"mcp==2.0", "pandas==2.2.2", "tensorboard==2.19"} < set(pins)
 
 
 def test_the_classifiers_are_the_pythons_that_wheels_are_built_for():

@@ -159,6 +159,15 @@ def test_rows_are_sorted_filtered_and_paged(logdir: str) -> None:
     assert (nothing["rows"], nothing["note"]) == ([], "no row has step=9")
 
 
+def test_a_page_has_a_hundred_rows_at_most_and_says_where_the_next_begins(logdir: str) -> None:
+    asking = {"session": "slow_input", "query": "SELECT range AS n FROM range(250)"}
+
+    pages = [asked(logdir, "sql", **asking, top=1_000_000, offset=offset) for offset in (0, 100, 200)]
+
+    assert [len(page["rows"]) for page in pages] == [100, 100, 50]
+    assert [page["next_offset"] for page in pages] == [100, 200, None]
+
+
 def test_a_table_is_described_with_units_and_meanings(logdir: str) -> None:
     described = asked(logdir, "describe", session="slow_input", tool="overview")
 

@@ -43,6 +43,21 @@ def session(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_results_are_cached_and_nothing_is_written_next_to_the_profile(
+    session: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("STEPSCOPE_CACHE_DIR", str(cache))
+    before = {path: path.stat().st_mtime_ns for path in session.rglob("*")}
+
+    profile = stepscope.load(session)
+    for tool in TOOLS:
+        profile.report(tool.name)
+
+    assert {path: path.stat().st_mtime_ns for path in session.rglob("*")} == before
+    assert [path for path in cache.rglob("*") if path.is_file()]
+
+
 def test_a_loaded_profile_has_a_method_for_every_tool(session: Path) -> None:
     profile = stepscope.load(session)
     assert (profile.run, profile.hosts) == ("run1", ("a", "b"))

@@ -138,3 +138,13 @@ def test_an_evaluation_belongs_to_no_step(fake_session):
 
     # Step 3 begins with its batch, once: not with the end of step 2, after which the evaluation comes.
     assert begins == [1, 2, 2, 3, 4, 4]
+
+
+def test_a_capture_that_cannot_start_does_not_reach_the_trainer(fake_session):
+    fake_session.fails = True
+
+    LightningTrainer(LightningCallback("logs", (2, 4))).fit(epochs=1, batches=5)
+    HuggingFaceTrainer(HuggingFaceCallback("logs", (2, 4))).train(epochs=1, steps=5)
+
+    assert set(fake_session.words) == {"refuse"}
+    assert profiler.last_error() is not None

@@ -21,7 +21,7 @@ from waiting import await_until
 
 import stepscope
 from stepscope.capture.auto.settings import Settings
-from stepscope.capture.watching import current, keep
+from stepscope.capture.watching import continuous, current, keep
 from stepscope.capture.watching.marks import Mark, Trigger
 from stepscope.capture.watching.quota import MARKER
 from stepscope.capture.watching.ring import FLUSH_S
@@ -332,6 +332,24 @@ def test_the_same_cause_is_kept_once(tmp_path, watched):
 
     assert len(profiles(tmp_path / "logs")) == 1
     assert len(handle.watch.marks) == 3
+
+
+def test_after_a_kept_capture_only_urgent_triggers_are_kept_for_a_while(tmp_path, watched, monkeypatch):
+    monkeypatch.setattr(continuous, "_LEAST_BETWEEN_S", 0.0)
+    handle = watched(window_steps=0, min_interval=3600)
+    run_steps(5)
+    first = [Trigger.SLOW_STEP, Trigger.SPIKE, Trigger.TIME_TABLE]
+    urgent = [Trigger.STALL, Trigger.OUT_OF_MEMORY, Trigger.CRASH, Trigger.REQUESTED, Trigger.SIGNAL]
+    for number, trigger in enumerate([*first, *urgent]):
+        mark = Mark(trigger, trigger.value, time.time_ns(), number)
+        handle.watch._put(functools.partial(handle.watch._consider, mark))
+        await_until(lambda number=number: len(handle.watch.marks) > number, PATIENCE_S, "the trigger")
+    handle.stop()
+
+    marks = list(handle.watch.marks)
+    by_run = {mark.run: mark.trigger for mark in reversed(marks) if mark.run}  # the first that names a run made it
+    assert [mark.trigger for mark in marks] == [*first, *urgent]
+    assert sorted(by_run.values()) == sorted([Trigger.SLOW_STEP, *urgent])
 
 
 def test_steps_that_only_waited_for_a_processor_are_kept_once_and_not_listed_again(tmp_path, watched):

@@ -454,6 +454,11 @@ def test_what_is_lost_is_said():
 
     assert [name for name, *_ in slices(found)] == ["", "op", "when?"]
     assert codes(found) == ["lost-packets", "undefined-names", "unknown-clock"]
+    assert [each.reason for each in found.problems] == [
+        "the recorder lost packets 1 time",
+        "1 reference to names that the file does not define",
+        "1 time on a clock that the file does not relate to the others",
+    ]
     assert all(each.kept and each.lost and each.hint for each in found.problems)
     assert found.partial
 

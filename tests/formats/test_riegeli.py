@@ -207,6 +207,7 @@ def test_a_cut_chunk_gives_its_start():
 
     assert 5_000 < len(found.events) < 15_000
     assert codes(found) == ["truncated"]
+    assert found.problems[0].reason == "the file ends inside the chunk that starts here"
 
 
 @pytest.mark.parametrize(("where", "left"), [("data", 100), ("header", 0)])

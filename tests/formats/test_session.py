@@ -189,6 +189,33 @@ def test_traces_of_captured_graphs_are_no_hosts_of_what_was_served(tmp_path: Pat
     assert shown(find_sessions(tmp_path / "vllm/capture_traces")) == ["capture_traces: bs_1 bs_8"]
 
 
+@pytest.mark.parametrize(
+    "capture",
+    [
+        "DecodeRunner_bs_8_rank0.trace.json.gz",
+        "bs_24_rank0.trace.json.gz",
+        "graph_capture_rank_0.1795239728300000000.pt.trace.json.gz",
+        "graph_capture_profile/anything.pt.trace.json.gz",
+    ],
+)
+def test_traces_of_captured_graphs_beside_what_was_served_are_left_out_by_name(capture: str, tmp_path: Path) -> None:
+    draw(tmp_path, f"sglang/1795239728.97-TP-0.trace.json.gz sglang/{capture}")
+    (session,) = find_sessions(tmp_path)
+
+    assert len(session.files) == 1
+    assert "TP-0.trace.json.gz" in session.files[0].path
+    (problem,) = session.problems
+    assert problem.code == "left-out"
+    assert problem.reason == "left out: 1 trace of graphs that are captured, not of work that ran"
+
+
+def test_traces_of_captured_graphs_alone_are_a_session(tmp_path: Path) -> None:
+    draw(tmp_path, "bs_8_rank0.pt.trace.json.gz bs_16_rank0.pt.trace.json.gz")
+    (session,) = find_sessions(tmp_path)
+
+    assert len(session.files) == 2
+
+
 def test_the_nth_spans_of_all_workers_are_a_session(tmp_path: Path) -> None:
     draw(
         tmp_path,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -104,6 +107,23 @@ def test_a_line_that_was_cut_is_left_out(tmp_path):
         file.write('{"unix_s": 17000')
 
     assert len(series.read_series(folder, "host")) == 2
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from stepscope.capture.watching.series import SeriesFile
+
+SeriesFile(Path(sys.argv[1]), "host").add({"unix_s": 1.7e9, "steps": 3})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_job_that_is_killed_loses_no_row(tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+
+    assert done.returncode == -signal.SIGKILL
+    assert series.read_series(tmp_path, "host")["steps"].to_pylist() == [3]
 
 
 # -- the report --------------------------------------------------------------------------------------------------------

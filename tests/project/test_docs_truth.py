@@ -9,24 +9,28 @@ import pytest
 import typer
 from places import ROOT
 
+from stepscope.agents import server, tools
 from stepscope.analysis.compare import differences
 from stepscope.analysis.steps import stack_samples
 from stepscope.capture import program_end
 from stepscope.capture.auto import watcher
 from stepscope.capture.auto.settings import Settings
-from stepscope.capture.remote import front, outcome
+from stepscope.capture.remote import front, outcome, service
 from stepscope.capture.tracers import jax as jax_tracer
+from stepscope.capture.watching import continuous, ring, series
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.cli import options, sql, team
 from stepscope.cli.commands import app
 from stepscope.cli.main import run
 from stepscope.engines import schedule, session_work
+from stepscope.formats.kineto.text import size_limit
 from stepscope.formats.store import remote
 from stepscope.report import html, sections
 from stepscope.sql import limits
 from stepscope.web import app as web_app
 from stepscope.web import listener, serving, site
-from stepscope.web.people import uploads
+from stepscope.web.door import attempts, door, tokens
+from stepscope.web.people import purge, sharing, uploads
 
 DOCS = ROOT / "docs"
 GIB, MIB = 1 << 30, 1 << 20
@@ -68,6 +72,29 @@ IN_WORDS = [
      (session_work._LEAST_SECONDS, session_work._LEAST_BYTES_PER_SECOND), (600, 1e6)),
     ("scale.md", "it is tried again twice before", schedule.MOST_TRIES, 2),
     ("serving.md", "A connection without a byte for a minute ends", listener.IDLE_SECONDS, 60),
+    ("serving.md", "gets a cookie for twelve hours", tokens.COOKIE_SECONDS, 12 * 3600),
+    ("serving.md", "After ten wrong tokens from one address in five minutes",
+     (attempts.MOST_FAILURES, attempts.WINDOW_SECONDS), (10, 300)),
+    ("serving.md", "also on other servers with the same `STEPSCOPE_STORE` within two seconds", door._FRESH_SECONDS, 2),
+    ("serving.md", "A person may have four open at a time; one that gets no piece for a minute has ended",
+     (uploads.MOST_OPEN, uploads.STALE_SECONDS), (4, 60)),
+    ("serving.md", "unpacks to more than 100 times its size, and more than 256 MiB",
+     (size_limit(10 * MIB), size_limit(1)), (1000 * MIB, 256 * MIB)),
+    ("serving.md", "at most 20 every ten minutes; one day is the shortest time",
+     (purge.MOST_AT_ONCE, purge._LOOK_SECONDS, purge.LEAST_DAYS), (20, 600, 1)),
+    ("serving.md", "ends after 14 days, or after the number of days that was asked for, up to 90",
+     (sharing.DEFAULT_DAYS, sharing.LONGEST_DAYS), (14, 90)),
+    ("sql.md", "A server answers four queries at a time, two of them of one person",
+     (limits.AT_ONCE, limits.EACH), (4, 2)),
+    ("capture-remote.md", "A request asks for at most an hour, has at most 1 MiB",
+     (outcome.LONGEST_MS, service.LONGEST_REQUEST_BYTES), (3_600_000, MIB)),
+    ("agents.md", "are cut at 1,000. Answers are typed and small: at most 100 rows a page",
+     (server.LONGEST_TEXT, tools._MOST_ROWS), (1000, 100)),
+    ("watch.md", "A rank that does not answer within 30 s is named", continuous._ANSWER_S, 30),
+    ("watch.md", "A slow step with a cause that was kept in the last hour is only listed",
+     continuous._SAME_CAUSE_S, 3600),
+    ("watch.md", "the time series is copied once a minute", series._COPY_S, 60),
+    ("watch.md", "is written every second", ring.FLUSH_S, 1),
 ]  # fmt: skip
 
 

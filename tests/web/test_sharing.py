@@ -182,6 +182,13 @@ def test_a_link_ends(server: Server) -> None:
         sign_link(key, "s", "#/", 91)
 
 
+def test_a_link_holds_a_view_of_a_thousand_characters_and_no_longer_one(server: Server) -> None:
+    path = f"/api/sessions/{server.session}/share"
+
+    assert server.share(view="#/" + "x" * 1000)["link"]
+    assert server.ask(path, method="POST", json={"view": "#/" + "x" * 1001}).status_code == 400
+
+
 @pytest.mark.parametrize("change", ["session", "view", "expiry", "signature", "empty", "letters"])
 def test_a_link_that_was_changed_leads_nowhere(server: Server, change: str) -> None:
     link = server.share(view="#/kernels")["link"]

@@ -41,8 +41,13 @@ _MOST_RUNS = 3  # that the name of a joined session lists
 LOCAL_HOST = "localhost"
 """The name of a host whose file does not name it."""
 
-GRAPH_CAPTURES = "capture_traces"
-"""The folder in which vLLM, SGLang, ATOM and xDiT keep traces of the capture of graphs, beside those of serving."""
+GRAPH_CAPTURES = {"capture_traces", "graph_capture_profile"}
+"""Folders in which vLLM, SGLang, ATOM and xDiT keep traces of the capture of graphs, beside those of serving. SGLang's
+own is the second (sgl-project/sglang#24370)."""
+
+_GRAPH_CAPTURE = re.compile(r"(.*_)?bs_\d+_rank\d+\.|graph_capture_rank_\d+\.")
+"""How they name such a trace: by runner, batch size and rank (sgl-project/sglang#24370), or by rank alone (vLLM's in
+AMD-AGI/Hyperloom#394)."""
 
 MAX_SNIFFED_FILES = 64
 MAX_BESIDE = 16
@@ -283,13 +288,20 @@ def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem])
 
 def _drop_graph_captures(found: list[_Candidate], problems: list[Problem]) -> list[_Candidate]:
     """Leaves out the traces that servers write while they capture graphs, a file a batch size, if there are others."""
-    captures = [each for each in found if store.basename(each.path.rstrip("/")) == GRAPH_CAPTURES]
-    if len(captures) == len(found):
+    kept, captures = [], Counter[str]()
+    for each in found:
+        own = store.basename(each.path.rstrip("/")) in GRAPH_CAPTURES
+        files = [] if own else [file for file in each.files if not _GRAPH_CAPTURE.match(file.name)]
+        captures[each.path] += len(each.files) - len(files)
+        kept += [each._replace(files=files)] if files else []
+    if not kept:
         return found
-    for path, files in ((each.path, len(each.files)) for each in captures):
-        reason = f"left out: {counted(files, 'trace')} of graphs that are captured, not of work that ran"
-        problems.append(Problem("left-out", reason, path=path, hint="give the path of this folder to open them"))
-    return [each for each in found if each not in captures]
+    folders = {each.path for each in kept}
+    for path, count in (+captures).items():
+        reason = f"left out: {counted(count, 'trace')} of graphs that are captured, not of work that ran"
+        what = "one of them to open it" if path in folders else "this folder to open them"
+        problems.append(Problem("left-out", reason, path=path, hint=f"give the path of {what}"))
+    return kept
 
 
 def _describe_files(claimed: Iterable[tuple[store.Entry, Format]], problems: list[Problem]) -> list[_Found]:

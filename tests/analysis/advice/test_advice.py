@@ -805,6 +805,7 @@ def test_a_healthy_run_is_told_what_bounds_it(healthy: Context) -> None:
     assert (item.kind, item.predicted_speedup) == ("none", None)
     assert item.evidence == (
         "100.0 % of each step is computation on the host: `a` (1 call of 10.00 ms); "
+        "only one step was recorded, so how much steps differ is unknown; "
         "the largest op is a (100.0 % of all op time)"
     )
 
@@ -891,7 +892,7 @@ def test_the_tool_says_what_the_overview_says_and_asks_others_for_details() -> N
     finished = tool.finish(report, read)
 
     assert [row["class"] for row in report.rows] == [item.kind for item in overview.merge([partial]).advice]
-    assert set(asked) == {"tf-data", "op-stats"}
+    assert set(asked) == {"trust", "tf-data", "op-stats"}
     assert [action[:13] for action in finished.rows[0]["actions"][:2]] == ["put .prefetch", "cache it"]
 
 

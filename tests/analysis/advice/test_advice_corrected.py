@@ -11,7 +11,6 @@ from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.hardware import fit_actions, has_bfloat16
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.steps.profiling_cost import ProfilingCost
 from stepscope.analysis.workers import distributed_tool as distributed
 from stepscope.model import EventKind, HostTrace
 
@@ -72,12 +71,18 @@ def test_a_device_that_stands_idle_in_a_capture_without_steps_is_spoken_of() -> 
     assert item.reasoning.startswith("not predictable from this recording, because ")
 
 
-def test_a_disturbed_capture_has_little_confidence() -> None:
+def test_advice_on_figures_that_may_be_wrong_has_little_confidence() -> None:
     context = context_of(draw("host main | M0--------M1--------\nhost main | I-----aaaaI-----aaaa", SORTS))
-    disturbed = replace(context, profiling=ProfilingCost(10.0, 70.0, 20, 10))
+    first = advise(context).items[0]
+    gain, usual = first.gain_percent, first.confidence
+    assert gain is not None
+
+    def sure(percent: float) -> float:
+        doubted = replace(context, record_first="record less", doubtful_percent=percent)
+        return advise(doubted).items[0].confidence
 
     assert advise(context).warnings == ()
-    assert advise(disturbed).items[0].confidence <= 0.5
+    assert (sure(100.0), sure(gain - 1.0)) == (0.5 * usual, usual)
 
 
 IRREGULAR = "".join("bcehijklopqrtuvxy"[(at * at * 7 + at) // 3 % 17] + " " * (at * at % 11 + 1) for at in range(70))

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from browsing import store_profile
 from draw import Sort, draw
 
 import stepscope
+from stepscope.agents.sessions import Sessions
+from stepscope.agents.tools import Answers
+from stepscope.analysis.overview import advice_tool
 from stepscope.analysis.overview import overview_tool as overview
+from stepscope.analysis.overview.advice_tool import AdviceReport
+from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.trust import trust_tool
 from stepscope.analysis.trust.checks import doubts_of
+from stepscope.analysis.trust.trust_tool import TrustReport
+from stepscope.doctor.logdir import examine_logdir
 from stepscope.errors import Problem
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
@@ -76,6 +85,25 @@ def test_the_first_launches_whose_work_is_missing() -> None:
     assert (doubt.found, doubt.is_grave) == ("the work of the first 2 launches was not recorded", False)
 
 
+STEPS = """
+    host main | M0------M1------M2------
+    host main | x--     y--     z--
+    host main |  L1      L2      L3
+    gpu0 s    |   K1--    K2--    K3--
+"""
+
+
+@pytest.mark.parametrize(("lost", "is_grave", "of_step"), [("K1", False, 0.0), ("K2", True, 33.3333)])
+def test_lost_work_is_grave_where_steps_that_count_lost_it(lost: str, is_grave: bool, of_step: float) -> None:
+    """A first step that has lost all of its work is cut, and does not count."""
+    (doubt,) = [
+        each for each in doubts_of(draw(STEPS.replace(f"{lost}--", "    "), SORTS)) if each.check == "lost_work"
+    ]
+
+    assert (doubt.is_grave, doubt.of_step) == (is_grave, of_step)
+    assert doubt.fix.startswith("leave a step to warm the profiler up")
+
+
 def test_launches_that_a_graph_captures_launch_nothing() -> None:
     assert found("host main | x----------------\nhost main | bL1L2e g3  \ngpu0 s    |         q3-q3-") == []
 
@@ -128,6 +156,21 @@ def test_work_of_graphs_without_an_op_and_how_to_annotate_it() -> None:
     assert "cuda_graph_annotations" in doubt.fix
 
 
+def test_summary_says_which_share_has_no_op_and_what_to_record() -> None:
+    text = """
+        host main | M0--------M1--------
+        host main | x--       y--
+        host main |  L1   g2   L3   g4
+        gpu0 s    |   K1-  q2-  K3-  q4-
+    """
+    report = trust_tool.merge([trust_tool.partial(replace(draw(text, SORTS), framework="pytorch"))])
+
+    assert report.line.startswith(
+        "50 % of the device's time belongs to no op, as CUDA graphs replay it; doubtful: tables of ops, modules and"
+        " layers; what helps: annotate the graphs: torch.cuda.graph(..., enable_annotations=True)"
+    )
+
+
 def disturbed(before: float, inside: float) -> HostTrace:
     """A recording by Stepscope that says how long steps took before it and inside."""
     builder = TraceBuilder("host")
@@ -155,6 +198,33 @@ def test_what_the_reader_lost() -> None:
     assert (doubt.check, doubt.fix, doubt.is_grave) == ("events_lost", "copy it again", True)
 
 
+@pytest.mark.parametrize(
+    ("problem", "check"),
+    [
+        (Problem("lost-packets", "the recorder lost packets 3 times", hint="a larger buffer"), "events_lost"),
+        (Problem("unknown-clock", "3 times on a clock that nothing relates", hint="clock snapshots"), "wrong_times"),
+        (Problem("impossible-times", "3 times have a negative duration", hint="a stable clock"), "wrong_times"),
+    ],
+)
+def test_what_readers_say_of_lost_packets_and_of_clocks(problem: Problem, check: str) -> None:
+    (doubt,) = doubts_of(replace(draw("host main | x"), problems=(problem,), partial=True))
+
+    assert (doubt.check, doubt.count, doubt.fix, doubt.is_grave) == (check, 1, problem.hint, True)
+    assert problem.reason in doubt.found
+
+
+def test_a_step_that_the_edge_cuts() -> None:
+    text = """
+        host main | M0--------M1--------M2
+        host main | L1  L2    L3  L4    L5
+        gpu0 s    |  K1- K2-   K3- K4-   K5
+    """
+    (doubt,) = [each for each in doubts_of(draw(text, SORTS)) if each.check == "steps_cut"]
+
+    assert (doubt.count, doubt.of, doubt.is_grave) == (1, 3, False)
+    assert doubt.doubtful == "nothing else"
+
+
 def test_the_worst_doubt_is_the_line_and_names_its_host() -> None:
     sound = draw("host main | x", host="a")
     slowed = replace(disturbed(10.0, 30.0), host="b")
@@ -164,15 +234,77 @@ def test_the_worst_doubt_is_the_line_and_names_its_host() -> None:
     assert report.first.startswith("record less")
 
 
-def test_a_grave_doubt_comes_before_any_advice() -> None:
-    trace = disturbed(10.0, 30.0)
-    report = overview.merge([overview.partial(trace)])
-    told = overview.finish(
-        report, lambda tool: trust_tool.merge([trust_tool.partial(trace)]) if tool == "trust" else None
-    )
+def answers(trace: HostTrace) -> tuple[OverviewReport, AdviceReport]:
+    """Summary and advice of one trace, which read what the check of the recording found."""
 
+    def read(tool: str) -> TrustReport | None:
+        return trust_tool.merge([trust_tool.partial(trace)]) if tool == "trust" else None
+
+    parts = [overview.partial(trace)]
+    return overview.finish(overview.merge(parts), read), advice_tool.finish(advice_tool.merge(parts), read)
+
+
+WAITING = """
+    host main | M0------------M1------------M2------------M3------------M4------------
+    host main | I-------x---  I-------x---  I-------x---  I-------x---  I-------x---
+    host main |          L1            L2            L3            L4            L5
+    gpu0 s    |           K1--          K2--          K3--          K4--          K5--
+"""
+DROPPED = ("12 events were dropped",)
+
+
+@pytest.mark.parametrize("dropped", [(), DROPPED])
+def test_a_cause_found_in_the_recording_comes_before_any_advice(dropped: tuple[str, ...]) -> None:
+    told, advised = answers(replace(draw(WAITING, SORTS), recorder_messages=dropped))
+    kinds = [each["kind"] for each in told.to_dict()["findings"]]
     (line,) = [line for line in told.summary_lines() if line.startswith("do first")]
-    assert line.startswith("do first   Record again, as figures are wrong: record less")
+    first = advised.to_dict()["advice"][0]
+
+    assert first["class"].startswith("input")
+    if dropped:
+        assert line == "do first   Record again, as figures are wrong: record for a shorter time, or less"
+        assert kinds[:3] == ["verdict", "record", "advice"]
+        assert (advised.to_dict()["record_first"], first["confidence"]) == ("record for a shorter time, or less", 0.2)
+        assert [section.id for section in advised.sections()][:2] == ["verdict", "record_first"]
+    else:
+        assert "Record again" not in line
+        assert kinds[:2] == ["verdict", "advice"]
+        assert advised.to_dict()["record_first"] is None
+        assert first["confidence"] == 0.4
+
+
+@pytest.mark.parametrize(("lost", "is_all"), [(("K2",), False), (("K2", "K3", "K4"), True)])
+def test_lost_work_is_said_before_advice_that_it_may_be_all_of(lost: tuple[str, ...], is_all: bool) -> None:
+    """Waiting for input is 57 % of the step; one of five steps without its kernels is less, three of five are more."""
+    text = functools.reduce(lambda text, name: text.replace(f"{name}--", "    "), lost, WAITING)
+    told, advised = answers(draw(text, SORTS))
+
+    assert [(doubt.check, doubt.of_step, doubt.is_grave) for doubt in doubts_of(draw(text, SORTS))] == [
+        ("lost_work", 20.0 * len(lost), True)
+    ]
+    assert round(advised.items[0].gain_percent or 0.0) == 57
+    assert told.record_first.startswith("leave a step to warm the profiler up") == is_all
+    assert (advised.items[0].confidence < answers(draw(WAITING, SORTS))[1].items[0].confidence) == is_all
+
+
+def test_every_face_says_what_is_doubtful(tmp_path: Path) -> None:
+    """Python, JSON, SQL, doctor and agents; the page shows the warnings of every report."""
+    graphs = """
+        host main | g2     g4
+        gpu0 s    |  q2--   q4--
+    """
+    store_profile(tmp_path, "doubted", draw(graphs, SORTS))
+    profile = stepscope.load(tmp_path)
+    line = getattr(profile.report("trust"), "line", "")
+    said = "100 % of the device's time belongs to no op, as CUDA graphs replay it"
+
+    assert line.startswith(f"{said}; doubtful: tables of ops, modules and layers; what helps: record while the graphs")
+    assert all(line in profile.report(tool).to_dict()["warnings"] for tool in ("overview", "op-stats", "steps"))
+    (row,) = profile.report("trust").to_dict()["rows"]
+    asked = profile.sql("SELECT found, percent, fix FROM trust").to_dict()["rows"]
+    assert asked == [{key: row[key] for key in ("found", "percent", "fix")}]
+    assert (said, row["fix"]) in [(each.found, each.remedy) for each in examine_logdir(str(tmp_path)).checks]
+    assert f"! {line}" in Answers(Sessions([str(tmp_path)])).summary("doubted")["lines"]
 
 
 # What is doubtful about real recordings, each looked at by hand: collectives that PyTorch 1.12 did not describe, and

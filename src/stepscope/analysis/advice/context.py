@@ -18,7 +18,6 @@ from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Activity
 from stepscope.analysis.facts.work import WorkFacts
-from stepscope.analysis.steps.profiling_cost import ProfilingCost
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import name_has
@@ -26,7 +25,6 @@ from stepscope.vocabulary.traits import OpTrait
 
 MS = 10**9  # picoseconds
 _MOST_PLACES = 3
-_DISTURBED = 2.0  # times as long as without recording
 
 # Causes of the account that measure the same as an activity: what the loop's thread does while a device, or another
 # thread that the step waits for, works costs the step nothing.
@@ -58,6 +56,8 @@ class Context:
         profiling: what recording cost the steps, if it was measured.
         read: returns another tool's report, None if there is none.
         has_steps: steps were found; else the figures are those of the whole capture.
+        record_first: how to record again, as figures are wrong; empty if they are not known to be.
+        doubtful_percent: the share of the step that is wrong then, at most.
     """
 
     hosts: Sequence[HostFacts]
@@ -69,9 +69,16 @@ class Context:
     top_ops: Sequence[Mapping[str, Any]] = ()
     python_recorded: bool = False
     device_type: str = ""
-    profiling: ProfilingCost | None = None
     read: Read = read_nothing
     has_steps: bool = True
+    record_first: str = ""
+    doubtful_percent: float = 0.0
+
+    def with_doubts(self, read: Read) -> Context:
+        """The same with what makes the recording doubtful."""
+        trust = read("trust")
+        first, percent = getattr(trust, "first", ""), getattr(trust, "doubtful_percent", 0.0)
+        return replace(self, record_first=first, doubtful_percent=percent)
 
     def largest_op(self, trait: OpTrait) -> str | None:
         """The name of the overview's largest op with a trait; None if no listed op has it."""
@@ -110,12 +117,6 @@ class Context:
     def account(self) -> StepAccount | None:
         """The account of the host that sets the pace."""
         return account_shown([host.account for host in self.hosts])
-
-    @property
-    def is_disturbed(self) -> bool:
-        """Whether recording changed the steps so much that shares of them may be the recorder's."""
-        cost = self.profiling
-        return cost is not None and cost.is_clear and cost.ms_inside >= _DISTURBED * cost.ms_before
 
     @property
     def changes(self) -> Changes | None:

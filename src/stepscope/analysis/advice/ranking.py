@@ -19,7 +19,7 @@ from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
 
-_DISTURBED_CONFIDENCE = 0.5
+_DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 Candidate = tuple[Rule, Advice]
@@ -61,11 +61,25 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     elif kept and account is not None:
         kept[0] = _say_share(kept[0], account)
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
-    if context.is_disturbed:
-        kept = [replace(advice, confidence=min(advice.confidence, _DISTURBED_CONFIDENCE)) for advice in kept]
+    kept = [_doubt(advice) if _is_covered(context, advice) else advice for advice in kept]
     if account is not None:
         kept = [_scale_to_step(advice, account.step_ps / MS) for advice in kept]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
+
+
+def find_record_first(context: Context, items: Sequence[Advice]) -> str:
+    """How to record again before anything else, as what is wrong may be all that the first advice is about; else the
+    empty string."""
+    return context.record_first if not items or _is_covered(context, items[0]) else ""
+
+
+def _is_covered(context: Context, advice: Advice) -> bool:
+    """Whether the gain may be no more than what is wrong in the recording."""
+    return bool(context.record_first) and (advice.gain_percent or 0.0) <= context.doubtful_percent
+
+
+def _doubt(advice: Advice) -> Advice:
+    return replace(advice, confidence=round(_DOUBTED * advice.confidence, 4))
 
 
 def _judge(context: Context, first: Advice | None) -> Verdict:

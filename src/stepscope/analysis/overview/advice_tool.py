@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
-from stepscope.analysis.advice.ranking import advise
+from stepscope.analysis.advice.ranking import advise, find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.overview import overview_tool as overview
+from stepscope.analysis.overview.findings import RECORD_AGAIN
 from stepscope.records import dataclass
 from stepscope.report import Cell, Comparable, Field, Prose, Report, Role, Rows, Section
 
@@ -72,12 +73,15 @@ class AdviceReport(Report):
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
-        return {"verdict_text": self.verdict, "advice": list(self.rows)}
+        first = find_record_first(self.context, self.items)
+        return {"verdict_text": self.verdict, "record_first": first or None, "advice": list(self.rows)}
 
     def sections(self) -> Sequence[Section]:
         """The verdict, then each item in words; `main_table` has the same items as rows."""
+        first = find_record_first(self.context, self.items)
+        again = [Prose("record_first", RECORD_AGAIN, (first,))] if first else []
         items = [Prose(f"advice-{row['id']}", _item_title(row), tuple(_item_lines(row))) for row in self.rows]
-        return [Prose("verdict", "Verdict", (self.verdict,)), *items]
+        return [Prose("verdict", "Verdict", (self.verdict,)), *again, *items]
 
     def main_table(self) -> Rows:
         """One row per item."""
@@ -153,10 +157,11 @@ def merge(partials: Sequence[Partial]) -> AdviceReport:
 
 def finish(report: AdviceReport, read: Read) -> AdviceReport:
     """The report with details from other tools; `read` returns a tool's report."""
-    advised = advise(replace(report.context, read=read))
+    context = report.context.with_doubts(read)
+    advised = advise(replace(context, read=read))
     warnings = tuple(dict.fromkeys((*report.warnings, *advised.warnings)))
     verdict, items = advised.verdict.sentence, advised.items
-    return replace(report, rows=_rank_items(items), items=items, verdict=verdict, warnings=warnings)
+    return replace(report, rows=_rank_items(items), items=items, verdict=verdict, warnings=warnings, context=context)
 
 
 def _rank_items(items: Sequence[Advice]) -> tuple[dict[str, Any], ...]:

@@ -11,13 +11,19 @@ from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.steps.verdict import Verdict
 from stepscope.analysis.trace.environment import Missing
 
-VERDICT, CAUSE, ADVICE, MISSING = "verdict", "cause", "advice", "missing"
+VERDICT, RECORD, CAUSE, ADVICE, MISSING = "verdict", "record", "cause", "advice", "missing"
+RECORD_AGAIN = "Record again, as figures are wrong"
 
 
 def list_findings(
-    verdict: Verdict, account: StepAccount | None, advice: Sequence[Advice], missing: Sequence[Missing]
+    verdict: Verdict,
+    account: StepAccount | None,
+    advice: Sequence[Advice],
+    missing: Sequence[Missing],
+    record_first: str,
 ) -> list[dict[str, Any]]:
-    """The verdict, what a step waits for, the advice and what was not recorded, the most important first.
+    """The verdict, how to record again if figures are wrong, the advice, what a step waits for, and what was not
+    recorded: the most important first.
 
     Each has `id`, `kind`, `title`, `evidence`, `ms`, `percent`, `culprit`, `predicted_speedup`, `actions` and `tool`;
     what it does not have is None or empty.  `percent` is a share of the step: of advice, the one that it saves.
@@ -31,6 +37,7 @@ def list_findings(
             percent=verdict.share_percent,
             tool="overview",
         ),
+        *([_finding(RECORD, "again", RECORD_AGAIN, actions=[record_first], tool="trust")] if record_first else []),
         *_advice_findings(advice),
         *_cause_findings(account),
         *_missing_findings(missing),

@@ -11,11 +11,12 @@ from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.facts.outside_fetches import describe_outside_fetches
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
-from stepscope.analysis.overview.findings import list_findings
+from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
 from stepscope.analysis.overview.session_figures import (
     TOP_OPS,
     HostPart,
@@ -168,7 +169,6 @@ class OverviewReport(Report):
     """The overview of a session; the FIELDS tables of this module explain its parts.
 
     Attributes:
-        record_first: how to record again before anything else, as figures are wrong; empty if they are not.
         steps_a_host: steps per host, mean over the hosts with steps.  Steps that another host lacks or that the capture
             cuts off count, since they are in the totals of ops.
         outside_steps_percent: share of the op time on `host` and `device` before the first step or after the last.
@@ -197,7 +197,11 @@ class OverviewReport(Report):
     step_rows: tuple[dict[str, Cell], ...]
     profiling: ProfilingCost | None
     account: StepAccount | None
-    record_first: str = ""
+
+    @property
+    def record_first(self) -> str:
+        """How to record again before anything else, as figures are wrong; empty if they are not."""
+        return find_record_first(self.context, self.advice)
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
@@ -226,7 +230,7 @@ class OverviewReport(Report):
             "top_op_types": list(self.top_op_types),
             "environment": self.environment,
             "advice": [advice.to_dict() for advice in self.advice],
-            "findings": list_findings(self.verdict, self.account, self.advice, self.missing),
+            "findings": list_findings(self.verdict, self.account, self.advice, self.missing, self.record_first),
             "missing": [asdict(item) for item in self.missing],
             "profiling_cost_percent": None if self.profiling is None else self.profiling.percent,
             "profiling_cost_is_clear": None if self.profiling is None else self.profiling.is_clear,
@@ -361,7 +365,7 @@ class OverviewReport(Report):
 
     def _record_lines(self) -> list[str]:
         """What comes before any advice: advice on figures that are wrong is wrong."""
-        return [f"Record again, as figures are wrong: {self.record_first}"] if self.record_first else []
+        return [f"{RECORD_AGAIN}: {self.record_first}"] if self.record_first else []
 
     def _advice_lines(self) -> list[str]:
         if self.record_first:
@@ -534,14 +538,12 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
     Of the tools that know details of advice only the one that names the slow stage or function of an input pipeline is
     read; `advice` reads the others.
     """
-    if first := getattr(read("trust"), "first", ""):
-        report = replace(report, record_first=first)
-    if not report.advice or report.advice[0].tool not in _KNOW_CULPRITS:
+    context = report.context.with_doubts(read)
+    knows = report.advice[0].tool if report.advice and report.advice[0].tool in _KNOW_CULPRITS else ""
+    if not knows and not context.record_first:
         return report
-    knows = report.advice[0].tool
-    context = replace(report.context, read=cast(Read, lambda tool: read(tool) if tool == knows else None))
-    advised = advise(context)
-    return replace(report, advice=advised.items, verdict=advised.verdict)
+    advised = advise(replace(context, read=cast(Read, lambda tool: read(tool) if tool == knows else None)))
+    return replace(report, advice=advised.items, verdict=advised.verdict, context=context)
 
 
 def _step_row(session: SessionFigures, at: int, row: StepRow, is_usual: bool) -> dict[str, Cell]:
@@ -599,6 +601,5 @@ def _rule_context(partials: Sequence[Partial], session: SessionFigures) -> Conte
             PYTHON_CALLS_MISSING not in [each.what for each in part.environment.missing] for part in partials
         ),
         device_type=str(session.environment["device_type"] or ""),
-        profiling=highest_cost([part.profiling for part in partials]),
         has_steps=finding_of(session.taking or session.hosts).source != "none",
     )

@@ -44,6 +44,7 @@ class Doubt:
         doubtful: what may be wrong because of it.
         fix: what to do.
         is_grave: figures that verdict and advice rest on are wrong.
+        of_step: the share of the step that is wrong then, at most, in percent.
     """
 
     check: str
@@ -54,6 +55,7 @@ class Doubt:
     doubtful: str
     fix: str
     is_grave: bool = False
+    of_step: float = 100.0
 
 
 def doubts_of(trace: HostTrace) -> list[Doubt]:
@@ -118,7 +120,10 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
     count, percent = int(lost.sum()), _share(int(lost.sum()), len(calls))
     if not count or not recorded.any():
         return None
-    start = trace.events.start_ps[calls]
+    start, steps = trace.events.start_ps[calls], steps_of(trace)
+    step = np.searchsorted(steps.start_ps, start, side="right") - 1
+    whole = (step >= 0) & (start < steps.end_ps[step]) & steps.complete[step] if steps.complete.any() else start >= 0
+    of_step = _share(int((lost & whole).sum()), int(whole.sum()))
     first, last = start[recorded].min(), start[recorded].max()
     where = "the first" if (start[lost] < first).all() else "the last" if (start[lost] > last).all() else ""
     return Doubt(
@@ -126,7 +131,8 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
         f"the work of {f'{where} ' if where else ''}{_launches(count)} was not recorded",
         "the time of devices, and steps in which they seem idle",
         "leave a step to warm the profiler up before the ones to record, and let the device finish before it stops",
-        percent >= _WORTH_SAYING and not where,
+        of_step >= _WORTH_SAYING,
+        of_step,
     )  # fmt: skip
 
 
@@ -257,6 +263,7 @@ def check_attribution(trace: HostTrace) -> Doubt | None:
         "tables of ops, modules and layers",
         _FIX_BY_FRAMEWORK.get(trace.framework, _FIX_BY_FRAMEWORK[""]) if graphs > lost else fix,
         percent >= _LOST_TIME and graphs <= lost,
+        percent,
     )  # fmt: skip
 
 
@@ -317,7 +324,8 @@ def check_cost(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-_LOSSES = {"truncated", "damaged", "schema", "dropped", "too-many-lines", "impossible-times"}
+_LOSSES = {"truncated", "damaged", "schema", "lost-packets", "too-many-lines"}
+_CLOCKS = {"impossible-times", "unknown-clock"}
 
 
 def check_losses(trace: HostTrace) -> Doubt | None:
@@ -332,13 +340,25 @@ def check_losses(trace: HostTrace) -> Doubt | None:
         f"a part of the recording is missing: {first}",
         "all totals, and steps near the gap",
         (lost[0].hint if lost else None) or "record for a shorter time, or less",
+        trace.partial or bool(said),
+    )  # fmt: skip
+
+
+def check_clocks(trace: HostTrace) -> Doubt | None:
+    """Times that cannot be, or that are on a clock which nothing relates to the others."""
+    found = [problem for problem in trace.problems if problem.code in _CLOCKS]
+    if not found:
+        return None
+    return Doubt(
+        "wrong_times", len(found), None, None, found[0].reason, "when these happened, and steps that they lie in",
+        found[0].hint or "record again; on a virtual machine set a stable clock source",
         trace.partial,
     )  # fmt: skip
 
 
 CHECKS: tuple[Callable[[HostTrace], Doubt | None], ...] = (
-    check_losses, check_cost, check_launches, check_syncs, check_stream_waits, check_lost_work, check_threads,
-    check_attribution, check_collectives, check_backward_ids, check_step_edges,
+    check_losses, check_clocks, check_cost, check_launches, check_syncs, check_stream_waits, check_lost_work,
+    check_threads, check_attribution, check_collectives, check_backward_ids, check_step_edges,
 )  # fmt: skip
 
 

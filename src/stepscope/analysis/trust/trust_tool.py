@@ -48,6 +48,7 @@ class TrustReport(Report):
     Attributes:
         line: the worst of them in a sentence; empty if there is none.
         first: what to do before anything else; empty if no doubt is grave.
+        doubtful_percent: the share of the step that is wrong then, at most.
     """
 
     TOOL: ClassVar[str] = "trust"
@@ -55,6 +56,7 @@ class TrustReport(Report):
     line: str
     rows: Table = as_table("Doubts", FIELDS, SOUND)
     first: str = not_in_json()
+    doubtful_percent: float = not_in_json(0.0)
 
     def why_empty(self) -> None:
         """Nothing is missing where there are no doubts."""
@@ -83,11 +85,12 @@ def merge(partials: Sequence[Partial]) -> TrustReport:
         ),
         line=_line(found, len(partials)),
         first=next((doubt.fix for _, doubt in found if doubt.is_grave), ""),
+        doubtful_percent=max((doubt.of_step for _, doubt in found if doubt.is_grave), default=0.0),
     )
 
 
 def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
-    """The worst doubt; where it is one of a few hosts, with its name, and how many others there are."""
+    """The worst doubt and what helps; where it is one of a few hosts, with its name, and how many others there are."""
     found = [each for each in found if each[1].check not in _SAID_BY_STEPS]
     if not found:
         return ""
@@ -95,4 +98,4 @@ def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
     where = f"{host}: " if hosts > 1 else ""
     others = len({doubt.check for _, doubt in found} - {worst.check})
     more = f"; {counted(others, 'other doubt')}: stepscope trust" if others else ""
-    return f"{where}{worst.found}; doubtful: {worst.doubtful}{more}"
+    return f"{where}{worst.found}; doubtful: {worst.doubtful}; what helps: {worst.fix}{more}"

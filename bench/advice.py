@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import math
 import os
 import subprocess
 import sys
@@ -281,7 +282,7 @@ def _judge_case(case: Case) -> Outcome:
         case,
         first=first.kind if first else "no advice",
         predicted=first.predicted_speedup if first else None,
-        expected=first.speedup_range if first else None,
+        expected=(found[0], found[1] or math.inf) if first and (found := first.speedup_range) else None,
         recorded=slow.context.period_ms / fixed.context.period_ms,
         fixed=left,
     )

@@ -210,7 +210,8 @@ def _scores(frozen: Mapping[str, Frozen]) -> list[str]:
 
 def _range(frozen: Frozen) -> tuple[float, float]:
     item = _advice(frozen)
-    return item.get("predicted_speedup_least") or 0.0, item.get("predicted_speedup_most") or 0.0
+    least, most = item.get("predicted_speedup_least"), item.get("predicted_speedup_most")
+    return least or 0.0, most or (math.inf if least else 0.0)
 
 
 if __name__ == "__main__":

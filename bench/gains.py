@@ -193,7 +193,7 @@ def judge(program: Program, folder: Path) -> Verdict:
         culprit=_name_culprit(culprit),
         is_culprit_right=program.is_culprit(culprit.get("name"), culprit.get("file"), culprit.get("line")),
         predicted=item.get("predicted_speedup"),
-        expected=(least, most) if least is not None and most is not None else None,
+        expected=None if least is None else (least, np.inf if most is None else most),
         shown=_divide(slow.context.period_ms, fixed.context.period_ms),
         fixed=", ".join(found["class"] for found in fixed.to_dict()["advice"]) or "no advice",
     )

@@ -11,6 +11,7 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
+from stepscope.analysis.advice.items import describe_speedup
 from stepscope.errors import StepscopeError
 from stepscope.pictures.timeline import draw_window, usual_window
 from stepscope.report import Figures, Report, Rows, clean, duration_text, shorten_name, value_with_unit
@@ -172,9 +173,9 @@ def _advice_item(profile: LoadedProfile, row: Mapping[str, Any], overview: Overv
 def _gain(row: Mapping[str, Any]) -> str:
     if not row["predicted_speedup"]:
         return ""
-    least, most = row["predicted_speedup_least"], row["predicted_speedup_most"]
-    between = f" ({least:g}x to {most:g}x)" if least is not None else ""
-    return _tag("em", f"about {row['predicted_speedup']:g}x faster{between}")
+    keys = ("predicted_speedup", "predicted_speedup_least", "predicted_speedup_most")
+    gain, between = describe_speedup(*(row[key] for key in keys))
+    return _tag("em", f"{gain} ({between})" if between else gain)
 
 
 def _evidence(profile: LoadedProfile, place: Mapping[str, Any], overview: OverviewReport) -> str:

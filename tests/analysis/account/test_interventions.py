@@ -119,7 +119,7 @@ def test_a_forecast_holds_the_ends_of_uncertain_numbers():
     found = foretold(model, Scale(of_kind(model, K.INPUT_WAIT), Estimate(0.2, 0.4, 0.8, "a table of devices")))
 
     assert (found.now_ps, found.then_ps) == (10 * MS, 7 * MS)
-    assert (found.least_ps, found.most_ps) == (6 * MS, 9 * MS)
+    assert (found.least_ps, found.most_ps) == (5.22 * MS, 9 * MS)  # 22 % of 7 ms and 8 % of 3 ms are the usual error
     assert "a table of devices" in found.reasons
 
 

@@ -146,6 +146,20 @@ def test_whatever_was_recorded_can_be_removed_by_its_name() -> None:
     assert then("host main | M0--      M1--      M2--\nhost main | a---x-----a---x-----a---", "H2D Dispatch") == 4.0
 
 
+def test_what_is_left_is_no_less_than_the_error_of_a_prediction() -> None:
+    """1 of 25 ms is left: a hundredth or three times as much looks the same."""
+    found = ask(
+        """
+        host main | M0-----------------------M1-----------------------
+        host main | aIIIIIIIIIIIIIIIIIIIIIIIIaIIIIIIIIIIIIIIIIIIIIIIII
+        """,
+        Change(REMOVE, "input"),
+    ).figures
+
+    assert (found["predicted_least_ms"], found["predicted_step_time_ms"], found["predicted_most_ms"]) == (0, 3.14, 3.14)
+    assert found["predicted_speedup"] == 7.96
+
+
 def test_the_report_says_what_is_critical_then_and_why() -> None:
     found = ask(STEPS, Change(REMOVE, "input")).to_dict()
 

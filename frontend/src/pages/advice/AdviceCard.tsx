@@ -97,8 +97,8 @@ function times(factor: number): string {
 /** Where the range is wide, only its lower end means something. */
 const WIDE = 2.5;
 
-function rangeText(least: number, most: number): string {
-  if (most > WIDE * least) return `at least ${times(least)}×`;
+function rangeText(least: number, most: number | null): string {
+  if (most === null || most > WIDE * least) return `at least ${times(least)}×`;
   return times(least) === times(most) ? `likely ${times(least)}×` : `likely ${times(least)}× to ${times(most)}×`;
 }
 
@@ -106,7 +106,9 @@ function Gain({ advice }: { advice: Advice }) {
   const { predicted_speedup: gain, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
   if (gain === null || gain <= 1) return null;
   const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
-  const hasRange = least !== null && most !== null;
+  const isLeast = least !== null && most === null && gain <= least;
+  const how = isLeast ? "at least" : "about";
+  const hasRange = least !== null && !isLeast;
   return (
     <p
       class="gain"
@@ -114,15 +116,18 @@ function Gain({ advice }: { advice: Advice }) {
       {...hint(
         "Predicted step time",
         `${hasRange ? `${HOW_OFTEN} ` : ""}${sentence(advice.reasoning)}. ${STEP_TIME_HERE}`,
-        `${gain}× faster`,
+        `${isLeast ? "At least " : ""}${gain}× faster`,
       )}
     >
       {now !== null && then !== null && (
         <span class="gain-times">
-          {duration(now)} <Icon name="arrow" size={14} /> {duration(then)}
+          {duration(now)} <Icon name="arrow" size={14} /> {isLeast && "at most "}
+          {duration(then)}
         </span>
       )}
-      <strong>about {times(gain)}× faster</strong>
+      <strong>
+        {how} {times(gain)}× faster
+      </strong>
       {hasRange && <span class="gain-range">{rangeText(least, most)}</span>}
     </p>
   );

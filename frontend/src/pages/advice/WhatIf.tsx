@@ -144,13 +144,15 @@ function PredictionOf({ changes }: { changes: readonly (readonly [string, number
 function Predicted(found: Prediction) {
   const { step_time_ms: now, predicted_step_time_ms: then, predicted_least_ms: least, predicted_most_ms: most } = found;
   if (now === null || then === null) return <p class="whatif-answer">The step cannot be predicted.</p>;
+  const isMost = least === 0 && then > 0 && then === most;
   return (
     <div class="whatif-answer" role="status">
       <p class="whatif-times">
-        {duration(now)} <Icon name="arrow" size={16} /> <strong>{duration(then)}</strong>
-        {found.predicted_speedup !== null && <span>{`${found.predicted_speedup}× faster`}</span>}
+        {duration(now)} <Icon name="arrow" size={16} /> {isMost && "at most "}
+        <strong>{duration(then)}</strong>
+        {found.predicted_speedup !== null && <span>{`${isMost ? "at least " : ""}${found.predicted_speedup}× faster`}</span>}
       </p>
-      {least !== null && most !== null && (
+      {least !== null && most !== null && !isMost && (
         <p class="muted">{`between ${duration(least)} and ${duration(most)} a step`}</p>
       )}
       <p class="muted">

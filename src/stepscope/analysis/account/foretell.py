@@ -22,11 +22,15 @@ from stepscope.analysis.account.recording import share_without_recording
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.shares import spent_on
 from stepscope.analysis.steps.profiling_cost import profiling_cost
+from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model.arrays import F64, I64, median
 from stepscope.records import dataclass
 
 _LEAST_HOST_FACTOR, _HALVINGS = 0.2, 8  # a profiler that makes host work five times as long is beyond repair
 ENDS = (End.FAST, End.SLOW)  # of uncertain numbers
+# The error of predictions on hosts without a device, as shares of the remaining and of the removed time: measured on
+# programs that were written without sight of the rules (docs/advice-truth.md).
+_OFF_OF_REST, _OFF_OF_GAIN = 0.22, 0.08
 _ERRORS = 1.28  # standard errors of a mean to either side, which hold it in 80 of 100 cases
 
 
@@ -35,9 +39,9 @@ class Foretold:
     """The median step before and after changes.
 
     Attributes:
-        now_ps: as recorded; then_ps: after the changes.
-        least_ps, most_ps: the range of `then_ps`.
-        causes: what the median step is spent on then, in ps, the longest first; they add up to about `then_ps`.
+        now_ps: as recorded; then_ps: after the changes, or `most_ps` where no more than that can be told.
+        least_ps, most_ps: the range of `then_ps`; `least_ps` is 0 where nothing may be left.
+        causes: what the replayed step is spent on then, in ps, the longest first.
         reasons: why the range is as wide as it is, a sentence each.
     """
 
@@ -48,13 +52,19 @@ class Foretold:
     causes: dict[str, int]
     reasons: tuple[str, ...]
 
+    @property
+    def is_most(self) -> bool:
+        """Whether `then_ps` is the most that may be left, and how much less it is cannot be told."""
+        return self.least_ps == 0 < self.then_ps == self.most_ps
+
 
 def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | None:
     """What some changes give, all at once; None where the model does not carry a forecast (see `model.why_not`).
 
     Where it is known how long steps take without a profiler, what is left of the step is that of those: the work of
     threads is shortened until the replay takes that long.  The range holds three doubts: the ends of each change's
-    uncertain numbers, what steps gain differently, and the replay error of the capture.
+    uncertain numbers, what steps gain differently, and the error of the prediction: the replay error of the capture,
+    and on a host without a device at least the usual one.
     """
     if model.why_not is not None or model.error_percent is None:
         return None
@@ -65,19 +75,32 @@ def foretell(model: StepModel, changes: Sequence[Intervention]) -> Foretold | No
     fast, slow = (each.step_ps[steps] for each in ends)
     return Foretold(
         now,
-        *range_after(now, model.error_percent, before, usual.step_ps[steps], fast, slow),
+        *range_after(now, model.error_percent, has_device(model), before, usual.step_ps[steps], fast, slow),
         causes_then(model, usual),
         (*_reasons(model, factor), *sources_of(changes)),
     )
 
 
+def usual_error(now: float, then: float) -> float:
+    """How far a predicted step time usually is from the real one on a host without devices."""
+    return _OFF_OF_REST * then + _OFF_OF_GAIN * max(now - then, 0.0)
+
+
+def has_device(model: StepModel) -> bool:
+    """Whether the host has device work."""
+    return bool(is_device_work(model.trace).any())
+
+
 def range_after(
-    now: float, error_percent: float, before: I64, usual: I64, fast: I64, slow: I64
+    now: float, error_percent: float, on_device: bool, before: I64, usual: I64, fast: I64, slow: I64
 ) -> tuple[int, int, int]:
     """The median step after changes in ps, and the least and the most that it may be.
 
+    Where the error is as large as what is left of the step, the recording cannot tell how much is left: then the most
+    that may be left is all that is said.
+
     Args:
-        now: the median step, ps; error_percent: how far the replay is from it.
+        now: the median step, ps; error_percent: how far the replay is from it; on_device: the host has device work.
         before, usual, fast, slow: int64 of shape (steps,), replayed steps: as they are, after the changes, and with
             their uncertain numbers at both ends.
     """
@@ -85,7 +108,9 @@ def range_after(
     then, fastest, slowest = (now * _mean_ratio(before, each) for each in (usual, fast, slow))
     least = fastest - now * _ERRORS * _error_of_ratio(before, fast)
     most = slowest + now * _ERRORS * _error_of_ratio(before, slow)
-    return round(then), max(round(min(least, then) - doubt), 0), round(max(most, then) + doubt)
+    off = doubt if on_device else max(doubt, usual_error(now, then))
+    least, most = min(min(least, then) - doubt, then - off), max(max(most, then) + doubt, then + off)
+    return round(most if then <= off and most < now else then), max(round(least), 0), round(most)
 
 
 def steady_steps(model: StepModel) -> I64:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.items import Advice, Interval, Row, usual_error
+from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.records import dataclass
 
 _OF_LAUNCHING = ("graph", "waits", "optimizer")  # changes of how device work is launched
@@ -79,10 +79,9 @@ def foretell_change(context: Context, change: str, part_ms: float, what: str) ->
     if found is None:
         return Gain(context.period_ms, context.period_ms, f"the step does not wait for {what}", part_ms=part_ms)
     now, then = found.now_ps / MS, min(found.then_ps, found.now_ps) / MS
-    text = f"{now:.2f} ms in the median step, replayed without {what}: {then:.2f} ms; {'; '.join(found.reasons)}"
-    off = 0.0 if context.has_device else usual_error(now, then)
-    least, most = min(found.least_ps / MS, max(then - off, 0.0)), max(found.most_ps / MS, then + off)
-    return Gain(now, then, text, least, most, part_ms=part_ms, change=change)
+    left = f"{'at most ' * found.is_most}{then:.2f} ms"
+    text = f"{now:.2f} ms in the median step, replayed without {what}: {left}; {'; '.join(found.reasons)}"
+    return Gain(now, then, text, found.least_ps / MS, found.most_ps / MS, part_ms=part_ms, change=change)
 
 
 def predict_without(context: Context, removed_ms: float, what: str) -> Gain:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.account.foretell import usual_error
 from stepscope.analysis.account.shown import culprit_json
 from stepscope.proof.record import Proof, measured_json
 from stepscope.records import dataclass
@@ -30,17 +31,20 @@ CLASSES: tuple[str, ...] = (
     "none",
 )
 _DOCS = "advice.md"
-# The error of predictions on hosts without a device, as shares of the remaining and of the removed time: measured on
-# programs that were written without sight of the rules (docs/advice-truth.md).
-_OFF_OF_REST = 0.22
-_OFF_OF_GAIN = 0.08
 LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
-_LEAST_REST = 0.25  # of the predicted remaining time: never expect less
 
 
-def usual_error(now_ms: float, then_ms: float) -> float:
-    """How far a predicted step time usually is from the real one on a host without devices."""
-    return _OFF_OF_REST * then_ms + _OFF_OF_GAIN * max(now_ms - then_ms, 0.0)
+def describe_speedup(speedup: float, least: float | None, most: float | None) -> tuple[str, str]:
+    """A predicted speed-up and its range in words, each empty where there is none to say.
+
+    >>> describe_speedup(1.6, 1.3, 2.0), describe_speedup(12.0, 12.0, None), describe_speedup(2.0, 1.3, None)
+    (('about 1.6x faster', '1.3x to 2x'), ('at least 12x faster', ''), ('about 2x faster', '1.3x or more'))
+    """
+    if least is None:
+        return f"about {speedup:g}x faster", ""
+    if most is None and speedup <= least:
+        return f"at least {least:g}x faster", ""
+    return f"about {speedup:g}x faster", f"{least:g}x or more" if most is None else f"{least:g}x to {most:g}x"
 
 
 @dataclass(frozen=True)
@@ -77,12 +81,13 @@ class Advice:
         kind: one of CLASSES (`class` in JSON).
         title: what to do, in a few words.
         evidence: the measured facts behind it.
-        predicted_speedup: step time now over step time without the cause; None if unknown.
+        predicted_speedup: step time now over `predicted_step_time_ms`; None if unknown.
         actions: what to do, most effective first.
         tool: the tool that shows the details.
         confidence: 0 to 1, how sure the rule is of the class.
         step_time_ms: the step now, as the account has it.
-        predicted_step_time_ms: the same without the cause; None if nothing can be foretold.
+        predicted_step_time_ms: the same without the cause, or the most that may be left of it where the error of the
+            prediction is as large as what is left; None if nothing can be foretold.
         least_step_time_ms, most_step_time_ms: its range; None to estimate it.
         part_ms: time per step that the advice is about, which ranks it if no gain is known.
         reasoning: how the prediction is computed.
@@ -120,10 +125,10 @@ class Advice:
         return 100.0 * (self.step_time_ms - self.predicted_step_time_ms) / self.step_time_ms
 
     @property
-    def speedup_range(self) -> tuple[float, float] | None:
+    def speedup_range(self) -> tuple[float, float | None] | None:
         """The likely range of the speed-up; the real one was inside it in four of five programs.
 
-        None if the gain is unknown.
+        None if the gain is unknown; without an upper end where nothing may be left of the step.
         """
         now, then = self.step_time_ms, self.predicted_step_time_ms
         if not now or not then or self.predicted_speedup is None:
@@ -131,8 +136,8 @@ class Advice:
         off = usual_error(now, then)
         longest = then + off if self.most_step_time_ms is None else self.most_step_time_ms
         shortest = then - off if self.least_step_time_ms is None else self.least_step_time_ms
-        least, most = now / max(longest, 1e-9), now / max(shortest, _LEAST_REST * then)
-        return max(round(least, 2), 1.0), max(round(most, 2), 1.0)
+        most = max(round(now / shortest, 2), 1.0) if shortest > 0 else None
+        return max(self.predicted_speedup if longest == then else round(now / longest, 2), 1.0), most
 
     @property
     def may_gain_nothing(self) -> bool:

@@ -276,7 +276,7 @@ def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float
 
 def _describe_doubtful(advice: Advice) -> str:
     most = advice.speedup_range[1] if advice.speedup_range else 1.0
-    return f'perhaps "{advice.title}" (up to {most:.2f}x)'
+    return f'perhaps "{advice.title}"' + (f" (up to {most:.2f}x)" if most is not None else "")
 
 
 def _nothing_title(context: Context, is_busy: bool) -> str:

@@ -33,7 +33,11 @@ REMOVE, SCALE, OVERLAP, MOVE, BALANCE = "remove", "scale", "overlap", "move", "b
 FIELDS: tuple[Field, ...] = (
     Field("step_time_ms", "ms", "median time from step to step, without recording cost where that is known"),
     Field("removed_ms", "ms", "time that the changes remove from it"),
-    Field("predicted_step_time_ms", "ms", "median time from step to step after the changes"),
+    Field(
+        "predicted_step_time_ms",
+        "ms",
+        "the same after the changes; `predicted_most_ms` if no more can be told",
+    ),
     Field("predicted_least_ms", "ms", "the shortest that it may be"),
     Field("predicted_most_ms", "ms", "the longest that it may be"),
     Field("predicted_speedup", "ratio", "step time now over step time after the changes"),

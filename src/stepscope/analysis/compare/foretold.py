@@ -32,7 +32,7 @@ def compare_foretold(before: Side, after: Side, speedup: float | None) -> tuple[
     for advice in given:
         is_gone, (least, most) = advice.kind not in left, advice.speedup_range or (None, None)
         measured = speedup if is_gone else None
-        is_known = is_alone and measured is not None and least is not None and most is not None
+        is_known = is_alone and measured is not None and least is not None
         rows.append({
             "class": advice.kind,
             "title": advice.title,
@@ -41,7 +41,7 @@ def compare_foretold(before: Side, after: Side, speedup: float | None) -> tuple[
             "predicted_speedup_most": most,
             "is_gone": is_gone,
             "measured_speedup": measured,
-            "is_inside": least <= measured <= most if is_known else None,  # type: ignore[operator]
+            "is_inside": least <= measured <= (most or measured) if is_known else None,  # type: ignore[operator]
         })  # fmt: skip
     return tuple(rows)
 
@@ -63,7 +63,9 @@ def _describe_prediction(row: Mapping[str, Cell]) -> str:
     if row["predicted_speedup"] is None:
         return "no gain predicted"
     least, most = row["predicted_speedup_least"], row["predicted_speedup_most"]
-    between = f" ({least:.2f} to {most:.2f})" if least is not None else ""
+    if most is None:
+        return f"predicted {row['predicted_speedup']:.2f}x" + ("" if least is None else f" ({least:.2f} or more)")
+    between = f" ({least:.2f} to {most:.2f})"
     return f"predicted {row['predicted_speedup']:.2f}x{between}"
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.items import Advice
+from stepscope.analysis.advice.items import Advice, describe_speedup
 from stepscope.analysis.advice.ranking import advise, find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.overview import overview_tool as overview
@@ -37,14 +37,18 @@ FIELDS: tuple[Field, ...] = (
         Role.NAME,
     ),
     Field("step_time_ms", "ms", "the median step, from its start to the start of the next: that of the account"),
-    Field("predicted_step_time_ms", "ms", "the same step without the cause"),
+    Field(
+        "predicted_step_time_ms",
+        "ms",
+        "the same step without the cause, or the most that may be left of it",
+    ),
     Field("predicted_speedup", "ratio", "`step_time_ms` over `predicted_step_time_ms`; empty if unknown"),
     Field(
         "predicted_speedup_least",
         "ratio",
         "lower end of the likely range, which held the real speed-up in four of five programs with a known gain",
     ),
-    Field("predicted_speedup_most", "ratio", "upper end of the likely range"),
+    Field("predicted_speedup_most", "ratio", "upper end of the likely range; empty if the step may have nothing left"),
     Field("confidence", "0 to 1", "how sure the rule is of the class"),
     Field("actions", "text", "what to do, most effective first, separated by semicolons", "str", role=Role.TEXT),
     Field("reasoning", "text", "how the prediction is computed", "str", role=Role.TEXT),
@@ -199,9 +203,9 @@ def _item_lines(row: Mapping[str, Any]) -> list[str]:
 
 
 def _speedup_text(row: Mapping[str, Any]) -> str:
-    least, most = row["predicted_speedup_least"], row["predicted_speedup_most"]
-    between = f" (likely {least:g}x to {most:g}x)" if least is not None else ""
-    return f"about {row['predicted_speedup']:g}x faster{between}"
+    keys = ("predicted_speedup", "predicted_speedup_least", "predicted_speedup_most")
+    gain, between = describe_speedup(*(row[key] for key in keys))
+    return f"{gain} (likely {between})" if between else gain
 
 
 def _doubt_text(row: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import find_record_first
 from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.facts.host_facts import facts_of
@@ -438,10 +439,10 @@ def _op_text(op: Mapping[str, Cell]) -> str:
 
 
 def _gain_text(advice: Advice) -> str:
-    """`about 1.6x faster`; what was measured, if anything was, and not what is predicted."""
+    """`about 1.6x faster` or `at least 12x faster`; what was measured, if anything was, and not what is predicted."""
     proved = advice.measured and advice.measured.speedup
     if not proved:
-        return f"about {advice.predicted_speedup:g}x faster"
+        return describe_speedup(advice.predicted_speedup or 1.0, *(advice.speedup_range or (None, None)))[0]
     return f"{proved[0]:.2f}x faster (measured: {proved[1]:.2f} to {proved[2]:.2f})"
 
 

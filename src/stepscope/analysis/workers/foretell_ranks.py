@@ -15,6 +15,7 @@ from stepscope.analysis.account.foretell import (
     Foretold,
     causes_then,
     describe_factor,
+    has_device,
     is_uncertain,
     range_after,
     recorded_ps,
@@ -124,7 +125,7 @@ def foretell_ranks(joint: JointModel, changes: Sequence[Sequence[Intervention]])
     first, then, fast, slow = (each.step_ps[at][steady_steps(model)] for each in (before, usual, *ends))
     return at, Foretold(
         now_ps,
-        *range_after(now_ps, joint.error_percent[at], first, then, fast, slow),
+        *range_after(now_ps, joint.error_percent[at], has_device(model), first, then, fast, slow),
         causes_then(model, _expand(joint, usual, at)),
         (*_reasons(joint, at, factors[at]), *sources),
     )

@@ -46,6 +46,66 @@ def test_a_device_that_computes_all_the_time_is_the_cause():
     assert causes(trace) == {"device_compute": 14, "launch": 2, "sync": 1}
 
 
+def test_launches_into_a_full_queue_wait_for_the_device():
+    trace = draw(
+        """
+        host main | M0--------------------------------------
+        host main | L1L2L3L4--L5----L6S---------------------
+        gpu0 s    |   K1----K2----K3----K4----K5----
+        gpu0 t    |                   K6------------------
+        """,
+        {"S": SYNC},
+    )
+    # The queue of s holds three: L4 returns once K1 has ended, L5 once K2 has, and only then comes L6.
+    # LLkkkkkkkkkkkkssLLkkkkkkkkkkkkkkkkkkkkss
+    assert causes(trace) == {"device_compute": 32, "launch": 4, "sync": 4}
+
+
+@pytest.mark.parametrize(
+    ("calls", "work"),
+    [
+        (
+            "L1L2L3L4--L5----L6",
+            "K1---K2----K3-----K4--K5--",
+        ),  # L4 and L5 return long after the last work that has ended
+        ("L1L2L3L4--L5----L6", "K1--------------K2----"),  # nothing has ended when they return
+        ("L1L2L3----L4L5L7L6", "K1----K2----------K3--K4--K5--K7"),  # L7 finds more in the queue and returns at once
+        ("L1L2----L3----L4L6", "K1--------K2----K3--K4--"),  # L2 takes as long as L3, and nothing has ended
+    ],
+)
+def test_a_long_launch_that_no_full_queue_explains_is_launching(calls, work):
+    trace = draw(
+        f"""
+        host main | M0--------------------------------------
+        host main | {calls}S---------------------
+        gpu0 s    |   {work}
+        gpu0 t    |                   K6------------------
+        """,
+        {"S": SYNC},
+    )
+    assert causes(trace) == {"device_compute": 20, "launch": 18, "sync": 2}
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ("K1--D2-           K3--D4-", {"device_compute": 8, "copy": 6, "launch": 4, "sync": 12}),
+        ("K1--D2-  K3--         D4-", {"device_compute": 8, "copy": 6, "launch": 4, "sync": 12}),
+        ("K1--D2-  K3--------D4----", {"device_compute": 14, "copy": 9, "launch": 4, "sync": 3}),
+    ],
+)
+def test_a_call_that_copies_little_and_returns_late_waits_for_the_device(device, expected):
+    trace = draw(
+        f"""
+        host main | M0----------------------------
+        host main | L1Z2-----L3Z4-----------------
+        gpu0 s    |   {device}
+        """,
+        {"Z": Sort(K.RUNTIME_CALL, "cudaMemcpyAsync", "correlation_id")},
+    )
+    assert causes(trace) == expected
+
+
 def test_input_that_the_device_waits_for_is_the_cause_and_its_function_the_culprit():
     trace = draw(
         """

@@ -86,6 +86,7 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     line = graph.line[pieces.node]
     cause = causes_of_waiting(graph, threads, pieces.node, pieces.edge, pieces.end_ps - pieces.start_ps)
     own, work = pieces.edge == OWN, graph.kind[pieces.node] == NodeKind.WORK
+    cause[_held_up_in_copies(trace, graph, pieces)] = Cause.SYNC
     cause[own & work] = causes_of_work(trace)[kinds_of(trace, pieces.event[own & work])]
     host = np.flatnonzero(own & ~work)
     event = pieces.event[host]
@@ -93,6 +94,27 @@ def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) 
     cause[own & (line >= 0) & threads.serves_input[line]] = Cause.INPUT
     cause[own & ~work & is_lost(trace, line, pieces.start_ps, pieces.end_ps)] = Cause.CONTENTION
     return cause
+
+
+def _held_up_in_copies(trace: HostTrace, graph: Graph, pieces: Pieces) -> I64:
+    """Pieces in which no work starts on a device and a thread waits in a call that has started a copy: longer than
+    launch or pause takes and than the copy itself."""
+    events, waits = trace.events, graph.edges.take(graph.edges.kind == E.RETURN)
+    call, until = forest(trace).cause[graph.event[waits.source]], graph.start_ps[waits.target]
+    itself = (call >= 0) & (events.line[call] == graph.line[waits.target])
+    itself &= events.start_ps[call] + events.duration_ps[call] == until
+    since, copy_ps, until = events.start_ps[call[itself]], graph.own_ps[waits.source[itself]], until[itself]
+    rows = np.flatnonzero((pieces.edge != OWN) & (graph.kind[pieces.node] == NodeKind.WORK))
+    if not len(since) or not len(rows):
+        return np.empty(0, np.int64)
+    order = np.argsort(since, kind="stable")
+    since, copy_ps, until = since[order], copy_ps[order], until[order]
+    node, edge, start, end = pieces.node[rows], pieces.edge[rows], pieces.start_ps[rows], pieces.end_ps[rows]
+    usual = np.maximum(np.where(edge >= 0, graph.edges.lag_ps[np.maximum(edge, 0)], graph.pause_ps[node]), 0)
+    at = np.maximum(np.searchsorted(since, end) - 1, 0)
+    held = np.minimum(end, until[at]) - np.maximum(start + usual, since[at])
+    late: I64 = rows[(2 * held > end - start) & (held > copy_ps[at])]
+    return late
 
 
 def causes_of_waiting(graph: Graph, threads: Threads, node: I32, edge: I32, length: I64) -> U8:

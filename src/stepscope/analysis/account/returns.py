@@ -52,11 +52,14 @@ class Waits:
 
 def waits_of(trace: HostTrace, queues: Queues) -> Waits:
     """The calls of a host that wait for devices."""
-    call = distinct(np.concatenate([_outer_waits(trace), _blocking_copies(trace, queues)]))
+    full, full_line = _calls_into_full_queues(trace, queues)
+    call = distinct(np.concatenate([_outer_waits(trace), _blocking_copies(trace, queues), full]))
+    queue = np.full(len(call), -1, np.int64)
+    queue[np.searchsorted(call, full)] = full_line
     start = trace.events.start_ps[call]
     end = start + trace.events.duration_ps[call]
     names = trace.event_names(call)
-    pair_call, pair_work, done = _pairs(trace, queues, call, start, end)
+    pair_call, pair_work, done = _pairs(trace, queues, call, start, end, queue)
     done_ps = np.full(len(call), np.iinfo(np.int64).min)
     np.maximum.at(done_ps, pair_call, queues.end_ps[pair_work])
     own_end = start + np.minimum(_own_parts(trace, call, names, end - np.maximum(done_ps, start)), end - start)
@@ -79,6 +82,39 @@ def _blocking_copies(trace: HostTrace, queues: Queues) -> I64:
     call = queues.call[copies]
     end = trace.events.start_ps[call] + trace.events.duration_ps[call]
     return distinct(call[queues.end_ps[copies] <= end])
+
+
+def _calls_into_full_queues(trace: HostTrace, queues: Queues) -> tuple[I64, I64]:
+    """Launches that return only when work launched long before has ended, as their queue holds no more: the calls, and
+    the lines of their queues.
+
+    Such a call lasts longer than any of its name in which no work of its busy queue ended, and returns as soon after
+    the end of work as a usual one of them takes.  It is the queue's depth that holds it up if calls that find the queue
+    as deep spend most of their time so; a call in which the thread lost its processor lies anywhere.
+    """
+    found, lines = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for line in numbers_in(queues.line[queues.call >= 0]):
+        work = np.flatnonzero((queues.line == line) & (queues.call >= 0))
+        work = work[np.argsort(trace.events.start_ps[queues.call[work]], kind="stable")]
+        call, ends = queues.call[work], np.sort(queues.end_ps[work])
+        start, took = trace.events.start_ps[call], trace.events.duration_ps[call]
+        before, done = (np.searchsorted(ends, each, side="right") for each in (start, start + took))
+        place = np.arange(len(work))
+        depth, busy = place - before, place > done  # work from before is left when the call returns
+        free, names = busy & (done == before), trace.event_names(call)
+        rest = start + took - ends[np.maximum(done - 1, 0)]
+        waits = np.zeros(len(work), np.bool_)
+        for name in numbers_in(names[free]):
+            usual = took[free & (names == name)]
+            waits |= busy & ~free & (names == name) & (took > usual.max()) & (rest <= median(usual))
+        deepest = np.argsort(-depth, kind="stable")
+        share = np.cumsum(took[deepest] * np.where(waits[deepest], 1, -1))
+        last = np.searchsorted(-depth[deepest], -depth, side="right") - 1
+        waits &= share[last] > 0
+        found.append(call[waits])
+        lines.append(np.full(int(waits.sum()), line, np.int64))
+    call, first = np.unique(np.concatenate(found), return_index=True)
+    return call, np.concatenate(lines)[first]
 
 
 def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
@@ -106,9 +142,13 @@ def _own_parts(trace: HostTrace, call: I64, names: I32, alone: I64) -> I64:
     return own
 
 
-def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64) -> tuple[I64, I64, Mask]:
+def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64, queue: I64) -> tuple[I64, I64, Mask]:
     """Each call with the work of every queue that it waits for and that was launched before it: places of calls, of
-    work, and whether the trace states which work: the call started it itself, or its queue is recorded."""
+    work, and whether the trace states which work: the call started it itself, or its queue is recorded.
+
+    Args:
+        queue: int64 of shape (n,), the queue that is full for the call; -1 for none.
+    """
     awaited = awaited_work(trace, call)
     launched = np.where(queues.call >= 0, trace.events.start_ps[queues.call], queues.start_ps)
     pairs_call, pairs_work, last_called = [], [], np.full(len(call), -1, np.int64)
@@ -120,7 +160,7 @@ def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64) ->
         # What was launched before and is not done yet it did not wait for; it may have waited for an event before that.
         work = np.minimum(before, done)
         waited = (work >= 0) & ((done >= before) | (queues.end_ps[first + np.maximum(work, 0)] > start))
-        waited &= (awaited.line < 0) | (awaited.line == line)
+        waited &= ((awaited.line < 0) | (awaited.line == line)) & ((queue < 0) | (queue == line))
         mine = (awaited.line == line) & (before >= 0)
         last_called[mine] = np.maximum.accumulate(launched[first:last])[before[mine]]
         pairs_call.append(np.flatnonzero(waited))

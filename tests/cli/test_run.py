@@ -176,6 +176,7 @@ def bounds(trace: HostTrace, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarra
 
 
 def test_the_optimizers_ops_belong_to_the_step_that_they_end(tmp_path):
+    pytest.importorskip("torch")
     script = write(
         tmp_path,
         "script.py",
@@ -204,6 +205,7 @@ def test_the_optimizers_ops_belong_to_the_step_that_they_end(tmp_path):
 
 
 def test_the_step_that_is_open_at_the_end_of_a_shorter_job_is_none(tmp_path):
+    pytest.importorskip("torch")
     script = write(
         tmp_path,
         "script.py",

@@ -16,7 +16,7 @@ from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.innermost import cut_by_events, intersect
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.account.usage import Usage, usage_of_thread
+from stepscope.analysis.steps.own_tracers import Usage, usage_of_thread
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Mask, distinct

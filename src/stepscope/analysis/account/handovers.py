@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
+from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
 from stepscope.analysis.account.threads import Quiet, Threads
-from stepscope.analysis.account.usage import most_queued_within, usage_of_thread
+from stepscope.analysis.steps.own_tracers import Usage, usage_of_thread
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -395,3 +396,12 @@ def _union(threads: Threads, lines: list[int]) -> Spans:
         nothing = np.empty(0, np.int64)
         return Spans(nothing, nothing)
     return Spans.union(np.concatenate([each.start for each in spans]), np.concatenate([each.end for each in spans]))
+
+
+def most_queued_within(usage: Usage, start_ps: I64, end_ps: I64) -> I64:
+    """For how long at most a thread was ready without a processor in each of some stretches, which are in order of
+    time: int64 of shape (n,), ps.  Where in an interval of the recording that was is not known."""
+    place, interval, start, stop = intersect(start_ps, end_ps, usage.start_ps, usage.end_ps)
+    found = np.zeros(len(start_ps), np.int64)
+    np.add.at(found, place, np.minimum(stop - start, usage.queued_ps[interval]))
+    return found

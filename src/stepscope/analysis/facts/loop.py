@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.innermost import intersect
-from stepscope.analysis.account.usage import usage_of_thread
 from stepscope.analysis.facts.loop_events import Activity, Loop, loop_events
 from stepscope.analysis.facts.loop_time import helpers_of, parts_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
+from stepscope.analysis.steps.own_tracers import usage_of_thread
 from stepscope.analysis.steps.stack_samples import spans_of_others
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans

@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
-from stepscope.vocabulary.lines import is_main_thread
+from stepscope.model import HostTrace, stat_names
+from stepscope.model.arrays import I64, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lines import holds_thread_usage, is_main_thread
+
+_PS_PER_NS = 1000
 
 
 def events_of_thread(trace: HostTrace, line: int, is_plane: Callable[[str], bool]) -> I64:
@@ -25,3 +28,31 @@ def events_of_thread(trace: HostTrace, line: int, is_plane: Callable[[str], bool
         same = np.array([row for row in found.tolist() if is_main_thread(trace.line_label(row))], np.int64)
     rows = [np.arange(int(lines.event_begin[row]), int(lines.event_end[row])) for row in same[:1].tolist()]
     return rows[0] if rows else np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a thread used from reading to reading, in order of time; int64 of shape (n,), ps.
+
+    Attributes:
+        ran_ps: how long it ran; queued_ps: how long it was ready without a processor.
+    """
+
+    start_ps: I64
+    end_ps: I64
+    ran_ps: I64
+    queued_ps: I64
+
+    def take(self, rows: Mask) -> Usage:
+        """Some of the intervals."""
+        return Usage(*(column[rows] for column in vars(self).values()))
+
+
+def usage_of_thread(trace: HostTrace, line: int) -> Usage | None:
+    """What a thread used; None where that was not recorded."""
+    rows = events_of_thread(trace, line, holds_thread_usage)
+    ran, queued = (trace.stat_ints(name, rows=rows) for name in (stat_names.RAN_NS, stat_names.QUEUED_NS))
+    start = trace.events.start_ps[rows]
+    usage = Usage(start, start + trace.events.duration_ps[rows], ran * _PS_PER_NS, queued * _PS_PER_NS)
+    known = usage.take((ran >= 0) & (queued >= 0))
+    return known if len(known.start_ps) else None

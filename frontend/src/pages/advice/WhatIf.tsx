@@ -150,7 +150,9 @@ function Predicted(found: Prediction) {
       <p class="whatif-times">
         {duration(now)} <Icon name="arrow" size={16} /> {isMost && "at most "}
         <strong>{duration(then)}</strong>
-        {found.predicted_speedup !== null && <span>{`${isMost ? "at least " : ""}${found.predicted_speedup}× faster`}</span>}
+        {found.predicted_speedup !== null && (
+          <span>{`${isMost ? "at least " : ""}${found.predicted_speedup}× faster`}</span>
+        )}
       </p>
       {least !== null && most !== null && !isMost && (
         <p class="muted">{`between ${duration(least)} and ${duration(most)} a step`}</p>

@@ -51,9 +51,6 @@ SIBLINGS: dict[str, dict[str, str]] = {
             "test_what_a_rule_says_of_a_picture test_the_first_advice_on_a_fresh_slow_map_is_its_python_function "
             "test_a_fresh_healthy_capture_has_no_advice_on_its_input"
         ),
-        "test_an_advice_that_counts_more_than_the_breakdown_s_input_says_so": (
-            "test_a_program_that_waits_for_an_array_to_be_copied_in_copies"
-        ),
     },
     "analysis/advice/test_whatif.py": {
         "test_what_if_through_the_api": "test_what_if_of_a_fresh_capture_through_the_api",
@@ -74,7 +71,7 @@ SIBLINGS: dict[str, dict[str, str]] = {
     "analysis/advice/test_gain.py": {
         "test_gains_are_near_the_real_ones_and_no_verdict_contradicts": (
             "test_a_step_is_not_shorter_than_the_computation_that_a_save_hides "
-            "analysis/account/test_verdict.py::test_the_largest_limit_above_its_threshold_decides"
+            "analysis/account/test_verdict.py::test_without_a_change_the_longest_cause_is_the_limit"
         ),
     },
     "analysis/compare/test_compare.py": {

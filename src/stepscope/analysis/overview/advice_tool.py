@@ -69,6 +69,7 @@ class AdviceReport(Report):
     """
 
     TOOL: ClassVar[str] = "advice"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     rows: tuple[dict[str, Any], ...]
     items: tuple[Advice, ...]

@@ -113,7 +113,7 @@ def packed_page() -> str:
     A part imports another by its path; in a file, where none has a path, by its name.
     """
     folder = FOLDER / "assets"
-    [entry, *_] = [*sorted(folder.glob("report-*.js")), None]
+    entry = next(iter(sorted(folder.glob("report-*.js"))), None)
     if entry is None:
         return ""
     known = {path.name: path for path in folder.glob("*.js")}

@@ -1,4 +1,4 @@
-/** Pictures of the timeline that a report carries, since it has no timeline to lead to; every name in them is escaped. */
+/** Pictures that a report carries, since it has no timeline to lead to; every name in them is escaped. */
 
 interface Carried {
   readonly svg: string;

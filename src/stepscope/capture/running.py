@@ -283,6 +283,7 @@ class Capture:
         settings: dict[str, StatValue] = {
             f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
         }
+        settings[cost.RECORDED] = self.options.describe(self.name if self._tracer else "")
         lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
         added = max((getattr(probe, "cost_ms", 0.0) for probe in self._probes), default=0.0)
         pause |= {cost.PYTHON: added} if added else {}

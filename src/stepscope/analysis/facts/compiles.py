@@ -16,7 +16,7 @@ from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.noted_compilations import AGAIN, FUNCTION, CompileNote, noted_compilations
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.tensorflow import function_of_program, is_retraced
@@ -50,6 +50,7 @@ class CompileFacts:
             unknown.
         same_shapes: programs of one name were compiled for arguments of equal shapes.
         repeated: most of the time went into programs that were compiled more than once.
+        once: nothing is compiled again, and most steps compile nothing: a program was needed for the first time.
         change: what made the costliest function be traced or compiled again, in words, where Stepscope noted it.
     """
 
@@ -58,6 +59,7 @@ class CompileFacts:
     shapes: list[str]
     same_shapes: bool = False
     repeated: bool = False
+    once: bool = False
     change: str = ""
 
 
@@ -71,6 +73,8 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
     change = _noted_change(trace)
     if change:
         return CompileFacts(programs, "", [], repeated=repeated, change=change)
+    if _happens_once(trace, compiling, named):
+        return CompileFacts(programs, "", [], once=True)
     op, shapes = _changing_shapes(trace)
     if op or not programs or programs[0].times < _SEVERAL:
         return CompileFacts(programs, op, shapes, repeated=repeated)
@@ -139,6 +143,12 @@ def _is_repeated(trace: HostTrace, named: _Named) -> bool:
     times, ps = Counter(name for name, _ in named), trace.events.duration_ps
     again = sum(int(ps[row]) for name, row in named if times[name] >= _SEVERAL)
     return 2 * again > sum(int(ps[row]) for _, row in named)
+
+
+def _happens_once(trace: HostTrace, compiling: I64, named: _Named) -> bool:
+    steps = whole_steps(trace)
+    is_new = 0 < len(named) == len({name for name, _ in named})
+    return is_new and 2 * len(distinct(steps.label[compiling])) < len(steps.number)
 
 
 def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], bool]:

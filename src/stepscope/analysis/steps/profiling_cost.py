@@ -1,6 +1,7 @@
 """What profiling cost: steps inside the capture compared with those before it.
 
-A capture stores both medians in its profile, since the trace does not hold the steps before it.
+A capture stores both medians in its profile, since the trace does not hold the steps before it. Where too few steps
+were seen before it, the number of recorded events tells the cost, by what one was measured to take.
 """
 
 from __future__ import annotations
@@ -8,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from stepscope.model import HostTrace
+import numpy as np
+
+from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 
 _PLANE = "/stepscope:capture"
+# What recording an event adds to its thread, measured with `bench.bottlenecks` on hosts without a device; see
+# docs/advice.md.  With shapes and memory for PyTorch, with metadata for TensorFlow, else at least this.
+_EVENT_PS = {"pytorch": 750_000, "tensorflow": 900_000}
+_LEAST_EVENT_PS = 250_000
+PYTHON_CALL_PS = 450_000
+_MOST = 0.75  # of the time: at least the rest is the program's own
 
 
 @dataclass(frozen=True)
@@ -19,10 +29,12 @@ class ProfilingCost:
     """Step durations before and inside a capture.
 
     Attributes:
-        ms_before, ms_inside: median duration; of all that was recorded where no step was counted, without and with what
-            recording Python calls added.
+        ms_before, ms_inside: median duration; of all that was recorded where no steps were compared, without and with
+            what recording added.
         steps_before, steps_inside: number of steps.
         spread_before, spread_inside: quartiles in ms; None if the profile does not hold them.
+        recorded: what was recorded, in words; empty if the profile does not say it.
+        is_counted: it is known by the number of recorded events alone.
     """
 
     ms_before: float
@@ -31,6 +43,8 @@ class ProfilingCost:
     steps_inside: int
     spread_before: tuple[float, float] | None = None
     spread_inside: tuple[float, float] | None = None
+    recorded: str = ""
+    is_counted: bool = False
 
     @property
     def percent(self) -> float:
@@ -49,27 +63,52 @@ class ProfilingCost:
     def sentence(self) -> str:
         """The result in words."""
         if not self.steps_before:
-            return f"recording Python calls made the program {self.percent:.1f} % slower, by their number"
+            what = "events" if self.is_counted else "Python calls"
+            by = f" ({self.recorded})" if self.recorded else ""
+            return f"recording {what}{by} made the program {self.percent:.1f} % slower, by their number"
+        with_ = f" with {self.recorded}" if self.recorded else ""
         than = f"than the {self.steps_before} before it (median {self.ms_before:.3g} ms)"
         if not self.is_clear:
             than += ", which is within their normal variation"
         if self.percent >= 0:
-            return f"steps inside the capture were {self.percent:.1f} % longer {than}"
-        return f"steps inside the capture were {-self.percent:.1f} % shorter {than}"
+            return f"steps inside the capture{with_} were {self.percent:.1f} % longer {than}"
+        return f"steps inside the capture{with_} were {-self.percent:.1f} % shorter {than}"
 
 
 def profiling_cost(trace: HostTrace) -> ProfilingCost | None:
-    """The cost stored in the profile of one host; None if it was not measured."""
+    """The cost of a capture by Stepscope, on one host; None for other profiles."""
+    return trace.derived("profiling cost", _profiling_cost)
+
+
+def event_cost_ps(framework: str) -> int:
+    """What recording an event other than a Python call adds to its thread."""
+    return _EVENT_PS.get(framework, _LEAST_EVENT_PS)
+
+
+def _profiling_cost(trace: HostTrace) -> ProfilingCost | None:
     stats = _capture_stats(trace)
-    before, inside, added = (stats.get(name) for name in ("step_ms_before", "step_ms_inside", "python_calls_ms"))
-    if before is None and isinstance(added, float) and trace.framework == "python":
-        begin, end = trace.span_ps()
-        whole = (end - begin) / 1e9
-        return ProfilingCost(whole - added, whole, 0, 0) if 0 < added < whole else None
+    before, inside, words = (stats.get(name) for name in ("step_ms_before", "step_ms_inside", "recorded"))
+    recorded = words if isinstance(words, str) else ""
     if not isinstance(before, float) or not isinstance(inside, float) or not (0 < before < inf and 0 < inside < inf):
-        return None
+        return _cost_by_number(trace, stats, recorded) if stats else None
     counts = _count(stats.get("steps_before")), _count(stats.get("steps_inside"))
-    return ProfilingCost(before, inside, *counts, _spread(stats, "before"), _spread(stats, "inside"))
+    return ProfilingCost(before, inside, *counts, _spread(stats, "before"), _spread(stats, "inside"), recorded)
+
+
+def _cost_by_number(trace: HostTrace, stats: Mapping[str, object], recorded: str) -> ProfilingCost | None:
+    """What recording added to the thread with most of it, of all that was recorded."""
+    begin, end = trace.span_ps()
+    added, counted = stats.get("python_calls_ms"), trace.framework != "python"
+    measured_ps = 1e9 * added if isinstance(added, float) and 0 < added < inf else 0.0
+    kind, rows = trace.events.kind, np.flatnonzero(is_thread_event(trace))
+    each = np.where(kind[rows] == EventKind.PYTHON_CALL, PYTHON_CALL_PS, event_cost_ps(trace.framework))
+    if measured_ps:
+        each[kind[rows] == EventKind.PYTHON_CALL] = 0
+    by_line = np.bincount(trace.events.line[rows], weights=each, minlength=1)
+    whole, spent = (end - begin) / 1e9, (measured_ps + float(by_line.max() if counted else 0.0)) / 1e9
+    if whole <= 0:
+        return None
+    return ProfilingCost(max(whole - spent, (1 - _MOST) * whole), whole, 0, 0, recorded=recorded, is_counted=counted)
 
 
 def _capture_stats(trace: HostTrace) -> Mapping[str, object]:

@@ -11,7 +11,7 @@ from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.shares import time_by_label
-from stepscope.analysis.steps.profiling_cost import PYTHON_CALL_PS, event_cost_ps
+from stepscope.analysis.steps.profiling_cost import EVENT_PS, LEAST_EVENT_PS, PYTHON_CALL_PS
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace
@@ -58,7 +58,7 @@ def _cost_on_line(trace: HostTrace, graph: Graph, line: int, nodes: I64, code: U
             :, len(Cause) :
         ].sum(axis=1)
         python = np.maximum(python, running * _OF_PYTHON)
-    cost: F64 = events * float(event_cost_ps(trace.framework)) + python
+    cost: F64 = events * float(EVENT_PS.get(trace.framework, LEAST_EVENT_PS)) + python
     return cost
 
 

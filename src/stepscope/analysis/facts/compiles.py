@@ -27,7 +27,6 @@ K = EventKind
 _MOST_NAMES = 5
 _MOST_SHAPES = 3
 _SEVERAL = 2  # programs with one name, which can be compared
-
 _Named = list[tuple[str, int]]
 """What was traced or compiled: its name and the event's row, once for each time."""
 
@@ -50,7 +49,6 @@ class CompileFacts:
             unknown.
         same_shapes: programs of one name were compiled for arguments of equal shapes.
         repeated: most of the time went into programs that were compiled more than once.
-        once: nothing is compiled again, and most steps compile nothing: a program was needed for the first time.
         change: what made the costliest function be traced or compiled again, in words, where Stepscope noted it.
     """
 
@@ -59,22 +57,18 @@ class CompileFacts:
     shapes: list[str]
     same_shapes: bool = False
     repeated: bool = False
-    once: bool = False
     change: str = ""
 
 
 def compiles_of(trace: HostTrace) -> CompileFacts | None:
-    """Tracing and compiling in a host's steps; None if there is none."""
+    """Tracing and compiling in a host's steps; None if there is none, or each program once for a few."""
     compiling, calls = (_keep_in_steps(trace, events_of_kind(trace, kind)) for kind in (K.COMPILE, K.TRACED_FUNCTION))
-    if not len(compiling):
-        return None
     named = _traced_functions(trace, calls) or _compiled_programs(trace, compiling)
+    if not len(compiling) or _happens_once(trace, compiling, named):
+        return None
     programs, repeated = _count_names(trace, named), _is_repeated(trace, named)
-    change = _noted_change(trace)
-    if change:
+    if change := _noted_change(trace):
         return CompileFacts(programs, "", [], repeated=repeated, change=change)
-    if _happens_once(trace, compiling, named):
-        return CompileFacts(programs, "", [], once=True)
     op, shapes = _changing_shapes(trace)
     if op or not programs or programs[0].times < _SEVERAL:
         return CompileFacts(programs, op, shapes, repeated=repeated)
@@ -146,9 +140,8 @@ def _is_repeated(trace: HostTrace, named: _Named) -> bool:
 
 
 def _happens_once(trace: HostTrace, compiling: I64, named: _Named) -> bool:
-    steps = whole_steps(trace)
-    is_new = 0 < len(named) == len({name for name, _ in named})
-    return is_new and 2 * len(distinct(steps.label[compiling])) < len(steps.number)
+    steps, names = whole_steps(trace), {name for name, _ in named}
+    return 0 < len(named) == len(names) and 2 * len(distinct(steps.label[compiling])) < len(steps.number)
 
 
 def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], bool]:

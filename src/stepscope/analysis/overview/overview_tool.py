@@ -26,7 +26,7 @@ from stepscope.analysis.overview.session_figures import (
     mean_breakdown,
 )
 from stepscope.analysis.steps.breakdown import category_cells
-from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, missed_steps, profiling_cost
+from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import (
     STEP_TIME_FIELDS,
     StepRow,
@@ -508,7 +508,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
             *step_warnings(hosts, aligned),
             *_warm_up_warning(session),
             *_outside_fetch_warning(partials),
-            *dict.fromkeys(part.missed.sentence() for part in partials if part.missed),
+            *dict.fromkeys(part.missed for part in partials if part.missed),
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),
@@ -529,7 +529,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         context=context,
         missing=_missing(partials),
         step_rows=tuple(_step_row(session, at, row, at in counted) for at, row in enumerate(session.slowest)),
-        profiling=highest_cost([part.profiling for part in partials]),
+        profiling=max(filter(None, (part.profiling for part in partials)), key=lambda cost: cost.percent, default=None),
         account=account,
     )
 

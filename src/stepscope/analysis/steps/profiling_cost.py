@@ -100,9 +100,8 @@ def _cost_by_number(trace: HostTrace, stats: Mapping[str, object], recorded: str
         each[kind[rows] == EventKind.PYTHON_CALL] = 0
     by_line = np.bincount(trace.events.line[rows], weights=each, minlength=1)
     whole, spent = (end - begin) / 1e9, (measured_ps + float(by_line.max() if counted else 0.0)) / 1e9
-    if whole <= 0:
-        return None
-    return ProfilingCost(max(whole - spent, (1 - _MOST) * whole), whole, 0, 0, recorded=recorded, is_counted=counted)
+    left = max(whole - spent, (1 - _MOST) * whole)
+    return ProfilingCost(left, whole, 0, 0, recorded=recorded, is_counted=counted) if whole > 0 else None
 
 
 def missed_steps(trace: HostTrace) -> str | None:

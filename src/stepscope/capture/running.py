@@ -261,6 +261,7 @@ class Capture:
         settings: dict[str, StatValue] = {
             f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
         }
+        settings[cost.RECORDED] = self.options.describe(self.name if self._tracer else "")
         lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
         added = self._probes.cost_ms()
         pause |= {cost.PYTHON: added} if added else {}

@@ -37,7 +37,7 @@ from stepscope.capture.watching.steps import StepFollower, StepRecord
 from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, Request
 from stepscope.capture.watching.usual import UsualLength
-from stepscope.capture.watching.windows import FrameworkWindows, Plan
+from stepscope.capture.watching.windows import Plan, Windows
 from stepscope.errors import CaptureError
 from stepscope.formats.series import series_folder, series_place
 from stepscope.formats.store import is_remote
@@ -83,7 +83,7 @@ class Watch:
         self.marks: deque[Mark] = deque(maxlen=_MOST_MARKS)
         self.collector = CollectorMeter()
         usual = UsualLength(options.slow_factor, round(options.slow_least * 1e9))
-        self.windows = FrameworkWindows(self.logdir, self._on_window)
+        self.windows = Windows(self.logdir, options.window_steps, self._on_window)
         self.steps = StepFollower(
             usual, self._on_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
         )
@@ -192,7 +192,7 @@ class Watch:
             self._put(lambda: self._on_slow_step(step))
 
     def _on_window(self, plan: Plan, capture: Capture) -> None:
-        self._put(lambda: self._await_window(plan, capture))
+        self._put(lambda: self._note_window(plan, capture))
 
     def _put(self, work: Work) -> None:
         if not self._ended and self._work.qsize() < _MOST_QUEUED:
@@ -210,6 +210,7 @@ class Watch:
             self.ring.mark_steps(sorted(ended, key=itemgetter(2)))
 
     def _plan_window(self, plan: Plan) -> None:
+        self._writing_runs.add(plan.run)
         self.windows.plan(plan)
         self.steps.look_closely()  # the window starts between two steps
 
@@ -317,7 +318,7 @@ class Watch:
             run, window = request.run, request.window
         if window:  # first: whoever sees the mark may count on the window
             first_step = 0 if request is None else request.first_step
-            self._plan_window(Plan(mark, window, first_step, self.options.window_steps))
+            self._plan_window(Plan(mark, window, first_step))
         self._keep(replace(mark, run=run, window=window))
 
     def _why_not(self, mark: Mark) -> str:
@@ -363,7 +364,7 @@ class Watch:
         if request.rank is None and self._wants_window(mark):
             window = files.run_name()
         if window and self.options.window_steps:
-            self._plan_window(Plan(mark, window, request.first_step, self.options.window_steps))
+            self._plan_window(Plan(mark, window, request.first_step))
         if not regular:
             self._keep(replace(mark, run=request.run, window=window), request)
 
@@ -511,20 +512,10 @@ class Watch:
         mark = self._mark(Trigger.REGULAR, f"steps as usual, {self.steps.usual.median_ns / 1e6:,.1f} ms each")
         window = files.run_name()
         request = self._ask_others(mark, window, window)
-        self._plan_window(Plan(mark, window, 0 if request is None else request.first_step, self.options.window_steps))
-
-    def _await_window(self, plan: Plan, capture: Capture) -> None:
-        """Waits for the files of a window, on a thread of its own, and measures what it has cost."""
-
-        def wait() -> None:
-            self._writing_runs.add(plan.run)
-            capture.finished.wait()
-            self._writing_runs.discard(plan.run)
-            self._put(lambda: self._note_window(plan, capture))
-
-        threading.Thread(target=wait, name=f"{THREAD_PREFIX}window", daemon=True).start()
+        self._plan_window(Plan(mark, window, 0 if request is None else request.first_step))
 
     def _note_window(self, plan: Plan, capture: Capture) -> None:
+        self._writing_runs.discard(plan.run)
         self.budget.note(self.windows.take_cost_s())
         if capture.url is not None:
             self._make_remote_room(capture.url.rpartition("/")[0])

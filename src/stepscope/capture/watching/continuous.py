@@ -29,7 +29,6 @@ from stepscope.capture.watching.cause import OF_MACHINE, Cause, find_cause
 from stepscope.capture.watching.collector import CollectorMeter
 from stepscope.capture.watching.marks import URGENT, Mark, Trigger
 from stepscope.capture.watching.options import WatchOptions
-from stepscope.capture.watching.own_cost import OwnCost
 from stepscope.capture.watching.ring import Ring
 from stepscope.capture.watching.series import Bucket, RemoteSeries, SeriesFile
 from stepscope.capture.watching.spikes import Spikes
@@ -65,7 +64,7 @@ class Watch:
 
     Attributes:
         marks: the last triggers, oldest first.
-        budget: what the windows of the framework's profiler have cost.
+        budget: what the watch takes of the job, and may take.
         steps: the steps that are followed.
         run: the session of the ring.
         trigger_counts: how many triggers of each kind there were.
@@ -87,7 +86,7 @@ class Watch:
         self.steps = StepFollower(
             usual, self._on_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
         )
-        self.cost = OwnCost(
+        self.budget = Budget(
             options.budget_percent,
             lambda: self.steps.hook_ns + self.collector.hook_ns,
             lambda: self.steps.queued_ns,
@@ -95,8 +94,7 @@ class Watch:
         self.bucket = Bucket()
         self.target = files.open_target(logdir)
         self.run = self.target.folder.name if self.target.url is None else self.target.url.rpartition("/")[2]
-        self.ring = Ring(options, self.target, self.steps, self.bucket.note_counters, self._take_steps, self.cost)
-        self.budget = Budget(options.budget_percent, time.monotonic)
+        self.ring = Ring(options, self.target, self.steps, self.bucket.note_counters, self._take_steps, self.budget)
         self._spikes = Spikes()
         self._table = TimeTable(options.every, options.at, time.monotonic(), time.time())
         self._ranks = Ranks(self._local, this_worker(), time.time_ns()) if self._local else None
@@ -219,10 +217,10 @@ class Watch:
     def _loop(self) -> None:
         while True:
             try:
-                work = self._work.get(timeout=min(_LOOK_S / self.cost.job_part, _SELDOM_LOOK_S))
+                work = self._work.get(timeout=min(_LOOK_S / self.budget.job_part, _SELDOM_LOOK_S))
             except queue.Empty:
                 work = self._look
-            self.cost.note_thread("watch")
+            self.budget.note_thread("watch")
             if work is None:
                 return
             with report.Wall("watching the job", strict=False):
@@ -440,7 +438,7 @@ class Watch:
                 self._writing_runs.discard(mark.run)
             self._make_room()
         if threading.current_thread() is self._writer:
-            self.cost.note_end()
+            self.budget.note_end()
 
     def _write_ring(self, mark: Mark, content: bytes) -> files.Target | None:
         """Stores a kept ring; None if the logdir takes nothing, which is reported once until it does again."""
@@ -516,7 +514,7 @@ class Watch:
 
     def _note_window(self, plan: Plan, capture: Capture) -> None:
         self._writing_runs.discard(plan.run)
-        self.budget.note(self.windows.take_cost_s())
+        self.budget.note_window(self.windows.take_cost_s())
         if capture.url is not None:
             self._make_remote_room(capture.url.rpartition("/")[0])
         if capture.path is None:
@@ -542,7 +540,7 @@ class Watch:
     def _write_row(self) -> None:
         self._take_steps()
         extra = memory.memory_in_use() | {
-            "watch_percent": round(self.overhead_percent(), 4),
+            "watch_percent": round(self.budget.percent, 4),
             "threads": float(threading.active_count()),
         }
         row = self.bucket.take(time.time(), extra)
@@ -553,10 +551,6 @@ class Watch:
             self._await_writer()
             self._writer = threading.Thread(target=self._series.tend, name=f"{THREAD_PREFIX}pack", daemon=True)
             self._writer.start()
-
-    def overhead_percent(self) -> float:
-        """What the watch costs: the windows, the processor time of its own threads, and its work inside the steps."""
-        return self.budget.percent + self.cost.percent
 
     def _prepare_memory(self) -> None:
         """Once PyTorch uses a GPU: listens for its lack of memory, and keeps its last allocations."""

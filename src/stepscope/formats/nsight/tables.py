@@ -197,6 +197,9 @@ class SqliteTables:
                 break
             if found[0] is None:
                 break
+            if found[0] <= last:  # then the same rows would come again, without end
+                self._note_damage(table, rows, sqlite3.DatabaseError("the numbers of its rows do not ascend"))
+                break
             last = found[0]
             for name, numbers_of in zip(read, found[1:], strict=True):
                 parts[name].append(np.fromstring(numbers_of, np.int64, sep=","))

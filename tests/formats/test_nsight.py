@@ -17,6 +17,7 @@ from stepscope.analysis.registry import all_tools
 from stepscope.analysis.trace.attribution import Source, attribute
 from stepscope.errors import UnreadableError
 from stepscope.formats.base import format_of
+from stepscope.formats.nsight.tables import SqliteTables
 from stepscope.model import EventKind, HostTrace, LineKind
 
 K = EventKind
@@ -252,6 +253,21 @@ def test_damage_whose_reason_is_no_text_is_a_reason(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE T\x8dBLE"))
 
     assert "cannot be read" in refusal(path).problem.reason
+
+
+def test_a_length_of_gigabytes_is_a_reason() -> None:
+    """SQLite answers so to a row of its list of tables that claims to be that long."""
+
+    class Damaged:
+        def create_function(self, *_: object) -> None: ...
+
+        def execute(self, *_: object) -> None:
+            raise MemoryError
+
+    tables = SqliteTables(Damaged(), "a.sqlite")  # type: ignore[arg-type]
+
+    assert tables.columns_of("StringIds") == frozenset()
+    assert "it asks for more memory than there is" in tables.problems[0].reason
 
 
 def test_a_page_of_zeros_ends_the_reading_of_its_table(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterator
 from dataclasses import field
 
 import numpy as np
@@ -17,7 +18,7 @@ from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, is_phase
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, LineKind, PlaneKind, StatTag
-from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.model.arrays import I32, I64, distinct, number_pairs
 from stepscope.records import dataclass
 
 _WAIT_TID_BASE = 1_000_000  # the thread number of a wait is this plus its stream's number
@@ -214,12 +215,23 @@ def time_order(layout: Layout, kept: Kept) -> I64:
     """
     small = len(layout.lines) <= _MOST_SMALL
     order = np.argsort(layout.line_of.astype(np.int16) if small else layout.line_of, kind="stable")
-    line, start, duration = layout.line_of[order], kept.start_ps[order], kept.duration_ps[order]
-    back = (start[1:] < start[:-1]) | ((start[1:] == start[:-1]) & (duration[1:] > duration[:-1]))
-    back &= line[1:] == line[:-1]
-    if back.any():
-        disordered = np.zeros(len(layout.lines), np.bool_)
-        disordered[line[1:][back]] = True
-        places = np.flatnonzero(disordered[line])
+    line, start = layout.line_of[order], kept.start_ps[order]
+    back = (start[1:] < start[:-1]) & (line[1:] == line[:-1])
+    for run in _runs_of(line, np.flatnonzero(back)):
+        order[run] = order[run][np.argsort(start[run], kind="stable")]
+    start, duration = kept.start_ps[order], kept.duration_ps[order]
+    tied = (start[1:] == start[:-1]) & (line[1:] == line[:-1])
+    if (tied & (duration[1:] > duration[:-1])).any():
+        places = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
         order[places] = order[places][np.lexsort((-duration[places], start[places], line[places]))]
     return order
+
+
+def _runs_of(line: I32, places: I64) -> Iterator[slice]:
+    """The rows of each line that has one of these places; `line` ascends.  They are sorted line by line, since those of
+    a line are a few ascending runs, which one sort of everything would take apart."""
+    numbers = distinct(line[places])
+    for begin, end in zip(
+        np.searchsorted(line, numbers).tolist(), np.searchsorted(line, numbers, side="right").tolist(), strict=True
+    ):
+        yield slice(begin, end)

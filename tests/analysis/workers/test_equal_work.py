@@ -65,3 +65,15 @@ def test_every_face_names_the_same_and_the_same_gain(tmp_path: Path, fault: str,
     balanced = profile.whatif(balance="ranks").to_dict()
     assert balanced["predicted_speedup"] == pytest.approx(report.slowdown, abs=0.006)
     assert sentence in balanced["reasoning"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"), [(None, []), ("sequences", ["sequence_lengths"]), ("input", ["late_input"])]
+)
+def test_a_backward_pass_that_is_split_in_two_is_of_two_kinds(
+    tmp_path: Path, fault: str | None, cause: list[str]
+) -> None:
+    report, truth = asked(tmp_path, Job("zb", steps=3, microbatches=4, fault=fault))
+
+    assert [row["cause"] for row in report.causes] == cause
+    assert report.slowdown == pytest.approx(truth["slowdown"], rel=0.01)

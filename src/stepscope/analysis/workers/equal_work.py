@@ -22,7 +22,7 @@ import numpy as np
 
 from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, Schedule, schedule_of
 from stepscope.analysis.workers.layout import Layout
-from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED
+from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED, WEIGHTS
 from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
 
@@ -40,6 +40,7 @@ class Rows:
         is_work: whether it is own work of one rank, else a transfer.
         work_ps: int64 of shape (rows,), what of the length may change: of gaps in which a device waits nothing.
         own_ps: int64 of shape (rows,), how long each takes by itself.
+        pieces: int64 of shape (rows,), how many kernels the work has.
         kinds: the kinds of work, then of transfers.
     """
 
@@ -49,6 +50,7 @@ class Rows:
     is_work: Mask
     work_ps: I64
     own_ps: I64
+    pieces: I64
     kinds: tuple[str, ...]
 
 
@@ -179,7 +181,7 @@ def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> Rows:
     own = schedule.own_ps
     shortest = schedule.shortest(own)[graph.meeting]
     kind, step, work = np.full(count, -1, np.int64), np.full(count, -1, np.int64), np.zeros(count, np.int64)
-    is_work = np.zeros(count, np.bool_)
+    is_work, pieces = np.zeros(count, np.bool_), np.zeros(count, np.int64)
     kinds: dict[str, int] = {}
     for at, (rank, first) in enumerate(zip(graph.ranks, graph.first_row.tolist(), strict=False)):
         of, mine = rank.collectives, rank.graph
@@ -199,9 +201,9 @@ def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> Rows:
         ]
         kind[works] = [kinds.setdefault(name, len(kinds)) for name in named]
         step[works] = number[mine.steps[mine.work_step]]
-        work[works], is_work[works] = mine.work_ps, ~meets_others
+        work[works], is_work[works], pieces[works] = mine.work_ps, ~meets_others, mine.pieces
     work = np.where(is_work, np.minimum(work, own), shortest)
-    return Rows(graph.rank_of_rows(), step, kind, is_work, work, own, tuple(kinds))
+    return Rows(graph.rank_of_rows(), step, kind, is_work, work, own, pieces, tuple(kinds))
 
 
 def _transfer_kind(operation: str, purpose: str, size: int) -> str:
@@ -240,6 +242,8 @@ def _mean_work(rows: Rows, layout: Layout, here: I64, does_more: Mask) -> F64:
     stage = layout.stage[rows.rank[here]]
     is_cut_otherwise = count[slot] != _usual_count(count.reshape(ranks, steps), layout)[stage]
     shape = np.where(is_cut_otherwise, rows.work_ps[here], usual[profile])
+    if name == WEIGHTS:  # nothing divides those of microbatches that follow each other
+        shape = rows.pieces[here].astype(np.float64)
     whole = np.bincount(slot, weights=shape, minlength=ranks * steps)
     found: F64 = shape * mean[rows.step[here]] / np.maximum(whole[slot], 1.0)
     return found

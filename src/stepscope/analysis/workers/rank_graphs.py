@@ -21,7 +21,7 @@ CONSIDERABLE = 0.01  # of a step
 
 
 _NONE = np.empty(0, np.int64)
-_NO_WORKS = Works(_NONE, _NONE, _NONE, _NONE)
+_NO_WORKS = Works(_NONE, _NONE, _NONE, _NONE, _NONE)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class RankGraph:
         left_out: collectives that are no meetings, as there are too many or the graph has no place for them.
         kinds: the kinds of own work; kind: int64 of shape (works,), places in them.
         work_step: int64 of shape (works,), the step of each, as a place in `steps`.
-        work_ps: int64 of shape (works,), what of its length is work.
+        work_ps, pieces: int64 of shape (works,), what of its length is work, and how many kernels it has.
         on_device: whether a device communicates, so that waiting is idle time of the device.
         ops: outermost ops, or kernels where there is a device, of a usual step on average; backward_ops: those of them
             that are of a backward pass.
@@ -52,6 +52,7 @@ class RankGraph:
     kind: I64
     work_step: I64
     work_ps: I64
+    pieces: I64
     on_device: bool
     ops: float
     backward_ops: float
@@ -75,6 +76,7 @@ class PackedGraph:
     kind: list[int]
     work_step: list[int]
     work_ps: list[int]
+    pieces: list[int]
     on_device: bool
     ops: float
     backward_ops: float
@@ -90,7 +92,7 @@ def packed_graph_of(trace: HostTrace, with_work: bool) -> PackedGraph | None:
         graph.place.tolist(), ways.length_ps.tolist(), ways.into.tolist(), ways.source.tolist(),
         ways.weight_ps.tolist(), ways.lost, graph.steps.tolist(), graph.usual.tolist(), graph.recorded_ps.tolist(),
         graph.left_out, list(graph.kinds), graph.kind.tolist(), graph.work_step.tolist(), graph.work_ps.tolist(),
-        graph.on_device, graph.ops, graph.backward_ops,
+        graph.pieces.tolist(), graph.on_device, graph.ops, graph.backward_ops,
     )  # fmt: skip
 
 
@@ -103,19 +105,16 @@ def unpack(packed: PackedGraph) -> RankGraph:
         )
     )  # fmt: skip
     contraction = Contraction(length, into, np.array(packed.source, np.int32), weight, packed.lost)
-    kind, work_step, work = (np.array(each, np.int64) for each in (packed.kind, packed.work_step, packed.work_ps))
-    usual = np.array(packed.usual, np.bool_)
+    works = [np.array(each, np.int64) for each in (packed.kind, packed.work_step, packed.work_ps, packed.pieces)]
     return RankGraph(
         place,
         contraction,
         steps,
-        usual,
+        np.array(packed.usual, np.bool_),
         recorded,
         packed.left_out,
         tuple(packed.kinds),
-        kind,
-        work_step,
-        work,
+        *works,
         packed.on_device,
         packed.ops,
         packed.backward_ops,
@@ -166,7 +165,7 @@ def _rank_graph(trace: HostTrace, with_work: bool) -> RankGraph | None:
     usual[usual_steps(trace, graph)] = True
     return RankGraph(
         meetings.place, contract(graph, kept), graph.steps, usual, graph.recorded_step_ps, left_out, kinds, works.kind,
-        graph.step[works.first].astype(np.int64), works.work_ps,
+        graph.step[works.first].astype(np.int64), works.work_ps, works.pieces,
         bool(is_device_work(trace)[collective_rows(trace)].any()), *ops_in_step(trace, graph.steps[usual]),
     )  # fmt: skip
 

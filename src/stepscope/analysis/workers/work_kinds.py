@@ -18,7 +18,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, distinct
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.passes import PASSES, pass_of, pass_of_range
+from stepscope.vocabulary.passes import PASSES, is_pass, pass_of
 from stepscope.vocabulary.traits import OpTrait, RangeTrait
 
 _COMPUTES = "compute"
@@ -100,12 +100,11 @@ def _passes_of_ranges(trace: HostTrace, call: I64) -> I64:
     """The pass of the range in which each call was made, on whatever thread, as a place in PASSES, `len(PASSES)` for
     none: int64 of shape (n,)."""
     rows = events_of_kind(trace, EventKind.ANNOTATION)
-    types = trace.event_names(rows)
-    passes = {name: pass_of_range(trace.strings[name]) for name in distinct(types).tolist()}
-    found = np.array([passes[name] for name in types.tolist()], np.int64)
-    rows, found = rows[found < len(PASSES)], found[found < len(PASSES)]
-    order = np.argsort(trace.events.start_ps[rows], kind="stable")
-    rows, found = rows[order], np.append(found[order], len(PASSES))
+    names = trace.strings.texts(trace.event_names(rows))
+    starts = trace.events.start_ps[rows].tolist()
+    kept = sorted((start, at) for at, (start, name) in enumerate(zip(starts, names, strict=True)) if is_pass(name))
+    found = np.array([*(pass_of(names[at]) for _, at in kept), len(PASSES)])
+    rows = rows[[at for _, at in kept]]
     made_ps, start_ps = trace.events.start_ps[np.maximum(call, 0)], trace.events.start_ps[rows]
     at = np.searchsorted(start_ps, made_ps, side="right") - 1
     end_ps = np.append(start_ps + trace.events.duration_ps[rows], np.iinfo(np.int64).min)

@@ -63,11 +63,6 @@ class FrameworkWindows:
         """Whether no window is planned or open."""
         return self._plan is None and self._open is None
 
-    @property
-    def is_open(self) -> bool:
-        """Whether one records."""
-        return self._open is not None
-
     def plan(self, plan: Plan) -> bool:
         """Plans a window; False if one is planned or open already."""
         if not self.is_free:

@@ -14,15 +14,15 @@ MARK: int
 COUNTER: int
 LOOSE_BEGIN: int
 UNSAID: int
+NOT_AN_EVENT: int
 UNTIMED: int
 FAR: int
-NOT_AN_EVENT: int
-FIRST_US: int
-FIRST_PS: int
 LONG: int
 NEGATIVE_LENGTH: int
 WITHOUT_LENGTH: int
 WITHOUT_THREAD: int
+FIRST_US: int
+FIRST_PS: int
 COUNTS: int
 
 def find_events(

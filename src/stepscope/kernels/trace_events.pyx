@@ -18,15 +18,15 @@ cpdef enum:
 
 cpdef enum:
     # How many rows have which defect, and the first time: places of `counts`.
+    NOT_AN_EVENT
     UNTIMED
     FAR
-    NOT_AN_EVENT
-    FIRST_US
-    FIRST_PS
     LONG
     NEGATIVE_LENGTH
     WITHOUT_LENGTH
     WITHOUT_THREAD
+    FIRST_US
+    FIRST_PS
     COUNTS
 
 cdef enum:
@@ -51,8 +51,8 @@ def find_events(
         roles: uint8 of shape (256,), what each phase makes a row.
         middle_us, far_us: a time further than this from the middle is damage; so is 0, where the middle is not near it.
         rows: int64 with room for all rows, receives those that are events.
-        counts: int64 of shape (COUNTS,), zeros, receives how many have no time, one that is far, and neither a phase nor
-            a duration, and the first time.
+        counts: int64 of shape (COUNTS,), zeros, receives how many have neither a phase nor a duration, no time, or one
+            that is far, and the first time.
 
     Returns:
         how many events there are.

@@ -22,18 +22,9 @@ from stepscope.vocabulary.torch import MEMORY_NAME
 # Times more than 23 days from the median time are damage.  This limit keeps all sums inside int64.
 _FAR_US = 2 * 10**12
 _SAMPLE = 1 << 16  # rows whose median stands for that of all
-_ROLES = np.zeros(256, np.uint8)
-"""What each phase makes of a row."""
-for _letters, _role in (
-    ("X", trace_events.WHOLE),
-    ("B", trace_events.BEGIN),
-    ("bS", trace_events.LOOSE_BEGIN),
-    ("EeF", trace_events.END),
-    ("iIRPn", trace_events.MARK),
-    ("C", trace_events.COUNTER),
-    ("\0", trace_events.UNSAID),
-):
-    _ROLES[[ord(letter) for letter in _letters]] = _role
+_ROLES = np.zeros(256, np.uint8)  # what each phase makes of a row
+_ROLES[[*b"iIRPn"]], _ROLES[[*b"bS"]], _ROLES[[*b"EeF"]] = trace_events.MARK, trace_events.LOOSE_BEGIN, trace_events.END
+_ROLES[[*b"XBC\0"]] = trace_events.WHOLE, trace_events.BEGIN, trace_events.COUNTER, trace_events.UNSAID
 
 
 def is_phase(raw: Raw, letters: str) -> Mask:
@@ -74,7 +65,7 @@ def classify_rows(raw: Raw) -> EventClasses:
 
 @dataclass
 class Oddities:
-    """How many events had which defect."""
+    """How many events had which defect; the first ones in the order of the counts of `trace_events`."""
 
     no_event: int = 0
     no_time: int = 0
@@ -133,7 +124,7 @@ def keep_events(raw: Raw, classes: EventClasses) -> Kept:
         row, raw.phase, raw.flags, raw.us, raw.frac_ps, raw.duration_us, raw.duration_frac_ps, _ROLES,
         zero_ns // 1000, zero_ns % 1000 * 1000, _FAR_US, start_ps, duration_ps, role, counts,
     )  # fmt: skip
-    odd = _read_counts(counts)
+    odd = Oddities(*counts[: trace_events.FIRST_US].tolist())
     end_row = np.full(found, -1, np.int64)
     ends = role == trace_events.END
     opens = (role == trace_events.BEGIN) | (role == trace_events.LOOSE_BEGIN)
@@ -167,18 +158,6 @@ def _middle_us(raw: Raw) -> int:
         if len(us):
             return int(np.partition(us, len(us) // 2)[len(us) // 2])
     return 0
-
-
-def _read_counts(counts: I64) -> Oddities:
-    return Oddities(
-        no_event=int(counts[trace_events.NOT_AN_EVENT]),
-        no_time=int(counts[trace_events.UNTIMED]),
-        far=int(counts[trace_events.FAR]),
-        long=int(counts[trace_events.LONG]),
-        negative=int(counts[trace_events.NEGATIVE_LENGTH]),
-        no_duration=int(counts[trace_events.WITHOUT_LENGTH]),
-        no_thread=int(counts[trace_events.WITHOUT_THREAD]),
-    )
 
 
 def _match_ends(

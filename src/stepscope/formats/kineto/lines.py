@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
 from dataclasses import field
 
 import numpy as np
@@ -211,27 +210,20 @@ def _name_streams(lines: list[Line], code: I32, kept: Kept) -> None:
 def time_order(layout: Layout, kept: Kept) -> I64:
     """The order of events in the tables: by line, start, and descending duration.
 
-    Most lines are in the order of time in their file: only the others are sorted by it.
+    Most lines are in the order of time in their file: only the others are sorted by it, each by itself, since the
+    events of a line are a few ascending runs.
     """
     small = len(layout.lines) <= _MOST_SMALL
     order = np.argsort(layout.line_of.astype(np.int16) if small else layout.line_of, kind="stable")
     line, start = layout.line_of[order], kept.start_ps[order]
     back = (start[1:] < start[:-1]) & (line[1:] == line[:-1])
-    for run in _runs_of(line, np.flatnonzero(back)):
-        order[run] = order[run][np.argsort(start[run], kind="stable")]
+    numbers = distinct(line[:-1][back])
+    bounds = (np.searchsorted(line, numbers, side=side).tolist() for side in ("left", "right"))
+    for begin, end in zip(*bounds, strict=True):
+        order[begin:end] = order[begin:end][np.argsort(start[begin:end], kind="stable")]
     start, duration = kept.start_ps[order], kept.duration_ps[order]
     tied = (start[1:] == start[:-1]) & (line[1:] == line[:-1])
     if (tied & (duration[1:] > duration[:-1])).any():
         places = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
         order[places] = order[places][np.lexsort((-duration[places], start[places], line[places]))]
     return order
-
-
-def _runs_of(line: I32, places: I64) -> Iterator[slice]:
-    """The rows of each line that has one of these places; `line` ascends.  They are sorted line by line, since those of
-    a line are a few ascending runs, which one sort of everything would take apart."""
-    numbers = distinct(line[places])
-    for begin, end in zip(
-        np.searchsorted(line, numbers).tolist(), np.searchsorted(line, numbers, side="right").tolist(), strict=True
-    ):
-        yield slice(begin, end)

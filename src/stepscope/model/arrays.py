@@ -110,8 +110,8 @@ def last_below(ascending: I64, first: I64, last: I64, limit: I64) -> I64:
 
 def number_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> tuple[I32, I64]:
     """Numbers distinct pairs from 0 in order of appearance: int32 of shape (n,), and the first place of each number."""
-    columns = [each if each.dtype in (np.int32, np.int64) else each.astype(np.int64) for each in (a, b)]
-    raw = [np.ascontiguousarray(each).view(np.uint8) for each in columns]
+    one, other = (np.ascontiguousarray(each, each.dtype if each.dtype == np.int32 else np.int64) for each in (a, b))
     numbers = np.empty(len(a), np.int32)
-    found = kernels.ops.number_pairs(*raw, *(each.dtype.itemsize for each in columns), numbers)
+    widths = one.itemsize, other.itemsize
+    found = kernels.ops.number_pairs(one.view(np.uint8), other.view(np.uint8), *widths, numbers)
     return numbers, np.asarray(found, np.int64).reshape(-1)

@@ -92,11 +92,11 @@ class Column(TypedDict):
 
 
 class Table(TypedDict):
-    """A table of a report, without its rows."""
+    """A table of a report, without its rows; `columns` of the one that was asked for, `total_rows` of a session."""
 
     table: str
     title: str
-    total_rows: int
+    total_rows: int | None
     empty: str | None
     columns: list[Column]
 
@@ -181,7 +181,6 @@ class GateResult(Answer):
 _MOST_ROWS = 100
 _LONGEST = 160  # characters of a text in a row
 _MOST_FINDINGS = 8
-_MOST_ACTIONS = 2  # of a finding
 _SQL = "sql"
 _Item = TypeVar("_Item")
 
@@ -207,7 +206,7 @@ class Answers:
         """Says where the step time of a session goes: the verdict, the account of the median step, the first advice."""
         report = cast("OverviewReport", self._sessions.opened(session).report("overview"))
         whole = make_finite(report.to_dict())
-        findings = [_drop_empty(finding) for finding in whole["findings"]]
+        findings = [_brief_finding(finding) for finding in whole["findings"]]
         return {
             "session": session,
             "verdict": whole["verdict"],
@@ -233,17 +232,22 @@ class Answers:
             "next": _next_calls_of_advice(session, items),
         }
 
-    def describe(self, session: str, tool: str = "") -> Description:
-        """Describes what a tool shows of a session: tables with their columns, units and meanings, and its figures.
+    def describe(self, session: str = "", tool: str = "", table: str = "") -> Description:
+        """Describes what a tool shows: its figures and tables, and the columns of one with units and meanings.
 
-        Without a tool, names all tools.
+        Without a session, what it can show; without a tool, names all tools.
+
+        Args:
+            session: a session's id, for values and numbers of rows.
+            tool: a tool, or sql for the views that it can ask for.
+            table: the table whose columns are described; the main one if empty.
         """
         if not tool:
             return _describe_tools(session)
-        opened = self._sessions.opened(session)
-        report = opened.profile.sql_schema() if tool == _SQL else opened.report(tool)
+        report = self._sessions.opened(session).report(tool) if session and tool != _SQL else _declare(tool)
         sections = report.sections()
-        tables = [_describe_table(each) for each in _tables(report).values()]
+        chosen = _find_table(report, table).id
+        tables = [_describe_table(each, bool(session), chosen) for each in _tables(report).values()]
         full = next((each["table"] for each in tables if each["total_rows"]), None)
         following = [_call("rows", "the rows", session=session, tool=tool, table=full)] if full else []
         return {
@@ -251,9 +255,11 @@ class Answers:
             "tool": report.TOOL,
             "summary": "the views that sql can ask for" if tool == _SQL else tool_named(tool).summary,
             "tables": tables,
-            "figures": [figure for each in sections if isinstance(each, Figures) for figure in _figures(each)],
-            "sentences": [line for each in sections if isinstance(each, Prose) for line in each.lines],
-            "warnings": list(report.warnings),
+            "figures": [
+                figure for each in sections if isinstance(each, Figures) for figure in _figures(each, bool(session))
+            ],
+            "sentences": [line for each in sections if isinstance(each, Prose) and session for line in each.lines],
+            "warnings": list(report.warnings) if session else [],
             "next": following,
         }
 
@@ -265,7 +271,7 @@ class Answers:
         sort: str = "",
         where: Sequence[str] = (),
         columns: Sequence[str] = (),
-        top: int = 20,
+        top: int = 10,
         offset: int = 0,
         steps: str = "",
         host: str = "",
@@ -278,7 +284,7 @@ class Answers:
             table: the table's id; the main one if empty.
             sort: a column; `-column` puts the largest first.
             where: conditions `column=text`; a row stays if the column contains the text.
-            columns: the columns to return; all if empty.
+            columns: the columns to return; those that say something if empty.
             top: how many rows, 100 at most.
             offset: where to start.
             steps: only these steps, such as `3-9`.
@@ -288,7 +294,7 @@ class Answers:
         found = _find_table(report, table)
         kept, unmatched = arrange_rows(found.rows, sort or None, list(where))
         shown, next_offset = _page(kept, top, offset)
-        fields = _choose_columns(found, columns)
+        fields = _choose_columns(found, columns, shown)
         asked = {"session": session, "tool": tool, "table": found.id, "sort": sort, "where": list(where), "top": top}
         following = [_call("rows", "the next page", **asked, offset=next_offset)] if next_offset else []
         return {
@@ -312,6 +318,7 @@ class Answers:
         scale: Mapping[str, float] | None = None,
         overlap: Sequence[str] = (),
         move: Mapping[str, int] | None = None,
+        steps: str = "",
     ) -> Forecast:
         """Predicts the step time after changes, by replaying the recorded steps.
 
@@ -321,8 +328,10 @@ class Answers:
             scale: parts with the share of their time that stays: `{"aten::mm": 0.5}`.
             overlap: parts that run beside everything else.
             move: parts that other workers do, with the number of workers.
+            steps: only these steps, such as `3-9`.
         """
-        found = self._sessions.opened(session).profile.whatif(remove, scales=scale, overlap=overlap, move=move)
+        profile = self._sessions.opened(session).profile
+        found = profile.whatif(remove, scales=scale, overlap=overlap, move=move, steps=steps or None)
         whole = make_finite(found.to_dict())
         return {
             "session": session,
@@ -451,10 +460,13 @@ def _session_item(listed: Listed) -> dict[str, Any]:
     return {"session": listed.id, "path": session.path, "hosts": list(session.hosts), "size_bytes": size}
 
 
-def _drop_empty(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of a finding; of its actions the first, since `advice` has all."""
-    known = {key: value for key, value in finding.items() if value not in (None, [])}
-    return known | ({"actions": known["actions"][:_MOST_ACTIONS]} if "actions" in known else {})
+def _brief_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a finding and its culprit, without what the tool `advice` says of an advice."""
+    left_out = ("evidence", "actions") if finding["kind"] == "advice" else ()
+    known = {key: value for key, value in finding.items() if value not in (None, []) and key not in left_out}
+    if culprit := known.get("culprit"):
+        known["culprit"] = {key: culprit[key] for key in ("name", "file", "line", "op", "layer") if culprit.get(key)}
+    return known
 
 
 def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool) -> list[Call]:
@@ -490,6 +502,14 @@ def _describe_tools(session: str) -> Description:
     }  # fmt: skip
 
 
+def _declare(tool: str) -> Report:
+    """A report that describes what a tool, or sql, can show of any session."""
+    from stepscope.sql.schema import schema_report
+    from stepscope.sql.tool_tables import declared_report
+
+    return schema_report(()) if tool == _SQL else declared_report(tool_named(tool))
+
+
 def _tables(report: Report) -> dict[str, Rows]:
     """The tables of a report by their ids, the main one first."""
     main = report.main_table()
@@ -504,17 +524,22 @@ def _find_table(report: Report, table: str) -> Rows:
     return tables[table] if table else next(iter(tables.values()))
 
 
-def _describe_table(table: Rows) -> Table:
-    columns: list[Column] = [{"name": f.name, "unit": f.unit, "meaning": f.doc} for f in table.fields]
-    empty = None if table.rows else table.empty
-    return {"table": table.id, "title": table.title, "total_rows": len(table.rows), "empty": empty, "columns": columns}
+def _describe_table(table: Rows, of_session: bool, chosen: str) -> Table:
+    fields = table.fields if table.id == chosen else ()
+    return {
+        "table": table.id,
+        "title": table.title,
+        "total_rows": len(table.rows) if of_session else None,
+        "empty": table.empty if of_session and not table.rows else None,
+        "columns": [{"name": f.name, "unit": f.unit, "meaning": f.doc} for f in fields],
+    }
 
 
-def _figures(section: Figures) -> list[Figure]:
+def _figures(section: Figures, of_session: bool) -> list[Figure]:
     return [
         {
             "name": f"{section.id}.{f.name}",
-            "value": make_finite(section.values[f.name]),
+            "value": make_finite(section.values[f.name]) if of_session else None,
             "unit": f.unit,
             "meaning": f.doc,
         }
@@ -522,12 +547,15 @@ def _figures(section: Figures) -> list[Figure]:
     ]
 
 
-def _choose_columns(table: Rows, wanted: Sequence[str]) -> list[Any]:
+def _choose_columns(table: Rows, wanted: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The wanted columns; without any, those that say something of some row.  Raises UsageError."""
     by_name = {field.name: field for field in table.fields}
     for name in wanted:
         if name not in by_name:
             raise UsageError(f"{table.id} has no column {name!r}", hint=f"columns: {', '.join(by_name)}")
-    return [by_name[name] for name in wanted] if wanted else list(table.fields)
+    if wanted:
+        return [by_name[name] for name in wanted]
+    return [field for field in table.fields if not rows or any(row[field.name] is not None for row in rows)]
 
 
 def _short(value: Any) -> Any:

@@ -239,6 +239,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "report": _late("report:report"),
         "gate": _late("gate:gate"),
         "mcp": _late("mcp:serve", "mcp"),
+        "skill": _late("skill:skill"),
         "trace": _late("trace:trace"),
         "hlo-graph": _late("hlo_graph:hlo_graph"),
         "schema": _late("schema:print_schema", "schema"),

@@ -9,10 +9,9 @@ import typer
 
 from stepscope.cli.commands import Format, Output, Sort, Top, Where
 from stepscope.cli.options import OutputFormat
-from stepscope.cli.show import show_report, working
+from stepscope.cli.show import show_report, working, write_file
 from stepscope.cli.tools import check_output
 from stepscope.errors import UsageError
-from stepscope.report.export import write_file
 from stepscope.report.sections import TABLE_ROWS
 
 

@@ -351,7 +351,7 @@ class LoadedProfile:
     ) -> tuple[Report, list[Problem]]:
         """A report, and the problems of the hosts that it leaves out."""
         wanted = None if steps is None else _parse_range(steps)
-        files = self._files if host is None else (pick_host(self._session, host),)
+        files: Sequence[HostFile] = self._files if host is None else (pick_host(self._session, host),)
         _require_more_than_memory(tool, files)
         files, selection, notices = self._select(files, wanted)
         partials, problems = self._partials(files, tool, selection)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +11,8 @@ from jsonschema import Draft202012Validator
 from sql_sessions import rich_training
 
 import gen_types
-import stepscope
 from schemas import broken_promises
-from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.registry import TOOLS, tool_named
 from stepscope.cli.main import run
 from stepscope.report.schemas import FOLDER
 
@@ -38,8 +36,9 @@ def test_a_result_has_the_form_that_is_published(tool) -> None:
     Draft202012Validator(published(tool.name)).validate(json.loads(report.to_json()))
 
 
-def test_findings_have_the_form_that_is_published(corpus: Path) -> None:
-    found = json.loads(stepscope.load(corpus / "torch-v100-resnet50-workers0").overview().to_json())["findings"]
+def test_findings_have_the_form_that_is_published() -> None:
+    tool = tool_named("overview")
+    found = json.loads(tool.merge([tool.partial(rich_training())]).to_json())["findings"]
 
     assert {each["kind"] for each in found} >= {"verdict", "advice", "cause"}
     Draft202012Validator(published("findings")).validate(found)

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict  # that of `typing` cannot be nested in 
 from stepscope.agents.sessions import Listed, Opened, Sessions
 from stepscope.analysis.registry import all_tools, tool_named
 from stepscope.errors import UsageError
-from stepscope.report import Figures, Prose, Report, Rows, Section, shorten_name
+from stepscope.report import Field, Figures, Prose, Report, Row, Rows, Section, shorten_name
 from stepscope.report.base import arrange_rows, make_finite
 
 if TYPE_CHECKING:
@@ -26,18 +26,26 @@ if TYPE_CHECKING:
 # Each is small, and ends with the next useful calls.
 
 
-class Answer(TypedDict):
-    """What every answer has: a notice that its texts are data."""
-
-    notice: NotRequired[str]
-
-
 class Call(TypedDict):
     """A useful next call: the tool, its arguments, and why."""
 
     tool: str
     arguments: dict[str, Any]
     why: str
+
+
+class Answer(TypedDict):
+    """What every answer has: a notice that its texts are data, and useful next calls."""
+
+    notice: NotRequired[str]
+    next: list[Call]
+
+
+class OfSession(Answer):
+    """An answer about one session."""
+
+    session: str
+    warnings: list[str]
 
 
 class SessionItem(TypedDict):
@@ -55,13 +63,11 @@ class SessionList(Answer):
     sessions: list[SessionItem]
     total: int
     next_offset: int | None
-    next: list[Call]
 
 
-class Summary(Answer):
+class Summary(OfSession):
     """Where the step time goes. `lines` is the summary for people; `findings` have stable ids."""
 
-    session: str
     verdict: str
     verdict_text: str
     step_time_ms: dict[str, float | None]
@@ -69,18 +75,13 @@ class Summary(Answer):
     environment: dict[str, Any]
     lines: list[str]
     findings: list[dict[str, Any]]
-    warnings: list[str]
-    next: list[Call]
 
 
-class AdviceList(Answer):
+class AdviceList(OfSession):
     """What to change first; each item has its evidence, expected gain, place in the program, rows and intervals."""
 
-    session: str
     verdict_text: str
     advice: list[dict[str, Any]]
-    warnings: list[str]
-    next: list[Call]
 
 
 class Column(TypedDict):
@@ -101,35 +102,28 @@ class Table(TypedDict):
     columns: list[Column]
 
 
-class Figure(TypedDict):
+class Figure(Column):
     """A figure of a report."""
 
-    name: str
     value: Any
-    unit: str
-    meaning: str
 
 
-class Description(Answer):
+class Description(OfSession):
     """What a tool has: tables, figures, sentences."""
 
-    session: str
     tool: str
     summary: str
     tables: list[Table]
     figures: list[Figure]
     sentences: list[str]
-    warnings: list[str]
-    next: list[Call]
 
 
-class Page(Answer):
+class Page(OfSession):
     """Rows of a table: values in the order of `columns`, in the units of `units`; long texts are cut in the middle.
 
     `total` is null where counting would take too long.
     """
 
-    session: str
     tool: str
     table: str
     columns: list[str]
@@ -138,19 +132,15 @@ class Page(Answer):
     total: int | None
     next_offset: int | None
     note: str | None
-    warnings: list[str]
-    next: list[Call]
 
 
-class Forecast(Answer):
+class Forecast(OfSession):
     """The median step after some changes, replayed."""
 
-    session: str
     changes: list[dict[str, Any]]
     figures: dict[str, Any]
     critical: list[dict[str, Any]]
     reasoning: str
-    next: list[Call]
 
 
 class Comparison(Answer):
@@ -165,7 +155,6 @@ class Comparison(Answer):
     speedup: float | None
     notes: list[str]
     tables: dict[str, list[dict[str, Any]]]
-    next: list[Call]
 
 
 class GateResult(Answer):
@@ -175,7 +164,6 @@ class GateResult(Answer):
     verdict_text: str
     rows: list[dict[str, Any]]
     notes: list[str]
-    next: list[Call]
 
 
 _MOST_ROWS = 100
@@ -207,18 +195,10 @@ class Answers:
         report = cast("OverviewReport", self._sessions.opened(session).report("overview"))
         whole = make_finite(report.to_dict())
         findings = [_brief_finding(finding) for finding in whole["findings"]]
-        return {
-            "session": session,
-            "verdict": whole["verdict"],
-            "verdict_text": whole["verdict_text"],
-            "step_time_ms": whole["step_time_ms"],
-            "steps_source": whole["steps_source"],
-            "environment": whole["environment"],
-            "lines": list(report.summary_lines()),
-            "findings": findings[:_MOST_FINDINGS],
-            "warnings": whole["warnings"],
-            "next": _next_calls_of_summary(session, whole, report.account is not None and report.account.carries),
-        }
+        own = {"lines": list(report.summary_lines()), "findings": findings[:_MOST_FINDINGS]}
+        copied = ("verdict", "verdict_text", "step_time_ms", "steps_source", "environment", "warnings")
+        following = _next_calls_of_summary(session, whole, report.account is not None and report.account.carries)
+        return cast(Summary, {"session": session, **{key: whole[key] for key in copied}, **own, "next": following})
 
     def advice(self, session: str, top: int = 3) -> AdviceList:
         """Says what to change first, with evidence, expected speed-up, culprit (file and line) and actions."""
@@ -297,19 +277,9 @@ class Answers:
         fields = _choose_columns(found, columns, shown)
         asked = {"session": session, "tool": tool, "table": found.id, "sort": sort, "where": list(where), "top": top}
         following = [_call("rows", "the next page", **asked, offset=next_offset)] if next_offset else []
-        return {
-            "session": session,
-            "tool": report.TOOL,
-            "table": found.id,
-            "columns": [field.name for field in fields],
-            "units": [field.unit for field in fields],
-            "rows": [[_short(row[field.name]) for field in fields] for row in shown],
-            "total": len(kept),
-            "next_offset": next_offset,
-            "note": unmatched or (None if found.rows else found.empty),
-            "warnings": list(report.warnings),
-            "next": [*following, _call("describe", "the meaning of the columns", session=session, tool=tool)],
-        }
+        more = [*following, _call("describe", "the meaning of the columns", session=session, tool=tool)]
+        page = _make_page(session, report, found, fields, shown, more)
+        return {**page, "total": len(kept), "next_offset": next_offset, "note": unmatched or page["note"]}
 
     def what_if(
         self,
@@ -333,14 +303,10 @@ class Answers:
         profile = self._sessions.opened(session).profile
         found = profile.whatif(remove, scales=scale, overlap=overlap, move=move, steps=steps or None)
         whole = make_finite(found.to_dict())
-        return {
-            "session": session,
-            "changes": whole["changes"],
-            "figures": make_finite(found.figures),
-            "critical": whole["critical"],
-            "reasoning": whole["reasoning"],
-            "next": [_call("advice", "how to make such a change", session=session)],
-        }
+        copied = {key: whole[key] for key in ("changes", "critical", "reasoning", "warnings")}
+        following = [_call("advice", "how to make such a change", session=session)]
+        figures = make_finite(found.figures)
+        return cast(Forecast, {"session": session, "figures": figures, **copied, "next": following})
 
     def compare(self, before: str, after: str, tool: str = "", top: int = 5) -> Comparison:
         """Compares two sessions: step time with its noise, and the largest differences by cause, op and kernel.
@@ -385,19 +351,10 @@ class Answers:
         shown, next_offset = _page(found.rows, top, offset)
         asked = {"session": session, "query": query, "attach": dict(attach or {}), "top": top}
         following = [_call("sql", "the next page", **asked, offset=next_offset)] if next_offset else []
-        return {
-            "session": session,
-            "tool": "sql",
-            "table": "rows",
-            "columns": [field.name for field in found.fields],
-            "units": [field.unit for field in found.fields],
-            "rows": [[_short(row[field.name]) for field in found.fields] for row in shown],
-            "total": len(found.rows) if next_offset is None else None,
-            "next_offset": next_offset,
-            "note": None if found.rows else found.empty,
-            "warnings": [] if report.more else list(report.warnings),
-            "next": [*following, _call("describe", "views and columns", session=session, tool=_SQL)],
-        }
+        more = [*following, _call("describe", "views and columns", session=session, tool=_SQL)]
+        page = _make_page(session, report, found, found.fields, shown, more)
+        total = len(found.rows) if next_offset is None else None
+        return {**page, "total": total, "next_offset": next_offset, "warnings": [] if report.more else page["warnings"]}
 
     def _asked(self, name: str, session: str) -> Asked:
         from stepscope.sql.asking import Asked
@@ -439,11 +396,8 @@ def _asker(opened: Opened) -> Callable[[str, str | None], Report]:
 
 def _call(tool: str, why: str, /, **arguments: Any) -> Call:
     """A next call, without arguments that say nothing."""
-    return {
-        "tool": tool,
-        "arguments": {key: value for key, value in arguments.items() if value not in ("", [])},
-        "why": why,
-    }
+    known = {key: value for key, value in arguments.items() if value not in ("", [])}
+    return {"tool": tool, "arguments": known, "why": why}
 
 
 def _page(items: Sequence[_Item], top: int, offset: int) -> tuple[Sequence[_Item], int | None]:
@@ -452,6 +406,25 @@ def _page(items: Sequence[_Item], top: int, offset: int) -> tuple[Sequence[_Item
         raise UsageError(f"top={top}, offset={offset} is not a page", hint="top is 1 or more, offset 0 or more")
     end = offset + min(top, _MOST_ROWS)
     return items[offset:end], end if end < len(items) else None
+
+
+def _make_page(
+    session: str, report: Report, table: Rows, fields: Sequence[Field], rows: Sequence[Row], following: list[Call]
+) -> Page:
+    """A page of a table, whose caller says how many rows there are."""
+    return {
+        "session": session,
+        "tool": report.TOOL,
+        "table": table.id,
+        "columns": [field.name for field in fields],
+        "units": [field.unit for field in fields],
+        "rows": [[_short(row[field.name]) for field in fields] for row in rows],
+        "total": None,
+        "next_offset": None,
+        "note": None if table.rows else table.empty,
+        "warnings": list(report.warnings),
+        "next": following,
+    }
 
 
 def _session_item(listed: Listed) -> dict[str, Any]:
@@ -547,7 +520,7 @@ def _figures(section: Figures, of_session: bool) -> list[Figure]:
     ]
 
 
-def _choose_columns(table: Rows, wanted: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+def _choose_columns(table: Rows, wanted: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Sequence[Field]:
     """The wanted columns; without any, those that say something of some row.  Raises UsageError."""
     by_name = {field.name: field for field in table.fields}
     for name in wanted:

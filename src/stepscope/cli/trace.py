@@ -11,7 +11,7 @@ import typer
 
 from stepscope.cli.commands import HostName, ProfilePath, RunName
 from stepscope.cli.options import stdout_if_dash
-from stepscope.cli.show import file_size_text, working, write_file
+from stepscope.cli.show import file_size_text, remote_address, working, write_file
 from stepscope.errors import UsageError
 from stepscope.export.registry import EXPORTS, export_named
 
@@ -47,9 +47,8 @@ def trace(
             size = sum(map(sys.stdout.buffer.write, written))
         else:
             size = write_file(output, compress_pieces(written) if output.suffix == ".gz" else written)
-    typer.echo(
-        f"{'stdout' if to_stdout else output} ({file_size_text(size)}){_clocks_text(profile.clocks())}", err=True
-    )
+    name = "stdout" if to_stdout else remote_address(output) or output
+    typer.echo(f"{name} ({file_size_text(size)}){_clocks_text(profile.clocks())}", err=True)
 
 
 def _clocks_text(clocks: Sequence[Mapping[str, Any]]) -> str:

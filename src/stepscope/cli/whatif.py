@@ -28,9 +28,7 @@ def whatif(
     scale: Annotated[
         _Parts,
         typer.Option(
-            "--scale",
-            metavar="PART=F",
-            help="Scale a part: 0.5 halves its time. F alone is for what --remove names.",
+            "--scale", metavar="PART=F", help="Scale a part: 0.5 halves its time. F alone is for what --remove names."
         ),
     ] = None,
     overlap: Annotated[

@@ -162,15 +162,6 @@ def place_of(frame: str) -> tuple[str, str | None, int | None]:
     return (found["name"], found["file"], int(found["line"])) if found else (frame, None, None)
 
 
-def plain_name(frame: str) -> str:
-    """The function's name alone.
-
-    >>> plain_name("$train.py:9 Data.prepare"), plain_name("prepare()")
-    ('prepare', 'prepare')
-    """
-    return place_of(frame)[0].rpartition(".")[2].removesuffix("()")
-
-
 def is_training_function(name: str) -> bool:
     """True for the name of a training function, or of a program compiled from one."""
     return _TRAINING_FUNCTION.match(name) is not None

@@ -10,7 +10,7 @@ from stepscope.analysis.account.foretell import usual_error
 from stepscope.analysis.account.shown import culprit_json
 from stepscope.proof.record import Proof, measured_json
 from stepscope.records import dataclass
-from stepscope.vocabulary.python import plain_name
+from stepscope.vocabulary.python import place_of
 
 CLASSES: tuple[str, ...] = (
     "input_preprocessing",
@@ -33,6 +33,11 @@ CLASSES: tuple[str, ...] = (
 )
 _DOCS = "advice.md"
 LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
+
+
+def plain_name(function: str) -> str:
+    """A function's name alone, without its class and file."""
+    return place_of(function)[0].rpartition(".")[2].removesuffix("()")
 
 
 def describe_speedup(speedup: float, least: float | None, most: float | None) -> tuple[str, str]:
@@ -63,14 +68,9 @@ class Row:
     value_ms: float
 
 
-PART_OF_CLASS: dict[str, str] = {
-    "input_preprocessing": "input",
-    "input_file_read": "input",
-    "input_no_prefetch": "input",
-    "input_python": "input",
-    "checkpoint_stall": "checkpoint",
-    "host_sync": "sync",
-}
+PART_OF_CLASS: dict[str, str] = {kind: "input" for kind in CLASSES[:4]} | {
+    "checkpoint_stall": "checkpoint", "host_sync": "sync",
+}  # fmt: skip
 """The part that `--ablate` leaves out for a class of advice."""
 
 

@@ -11,13 +11,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.items import PART_OF_CLASS
+from stepscope.analysis.advice.items import PART_OF_CLASS, plain_name
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.advice_tool import AdviceReport
 from stepscope.proof.record import ABLATION, DELAY, Proof, measured_json
 from stepscope.records import dataclass
 from stepscope.report import Field, Report, Role, Rows, Section
-from stepscope.vocabulary.python import plain_name
 
 Partial = overview.Partial
 

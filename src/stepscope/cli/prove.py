@@ -16,6 +16,7 @@ from stepscope.capture.proving.knobs import KnobRun, try_settings
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.cli import screen
 from stepscope.cli.run import AsCode, AsModule, Logdir, Script, ScriptArguments, Skip, refuse_option, run_program
+from stepscope.cli.show import remote_address
 from stepscope.errors import UsageError
 from stepscope.proof.knobs import parse_knob
 from stepscope.proof.record import write_proofs
@@ -57,6 +58,8 @@ def prove(
     With --knobs or --knob the script runs again and again for some steps, each time with one setting.
     """
     refuse_option(script, as_code, context)
+    if output is not None and remote_address(output):
+        raise UsageError("the proofs are written while the job runs, on its machine", hint="choose a local --output")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
     screen.restore_streams()
     program = Program(script, arguments or (), as_module, as_code)

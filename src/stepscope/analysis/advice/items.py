@@ -68,7 +68,7 @@ class Row:
     value_ms: float
 
 
-PART_OF_CLASS: dict[str, str] = {kind: "input" for kind in CLASSES[:4]} | {
+PART_OF_CLASS: dict[str, str] = dict.fromkeys(CLASSES[:4], "input") | {
     "checkpoint_stall": "checkpoint", "host_sync": "sync",
 }  # fmt: skip
 """The part that `--ablate` leaves out for a class of advice."""

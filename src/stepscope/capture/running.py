@@ -275,6 +275,16 @@ class Capture:
         except Exception as error:  # what Stepscope recorded itself is not lost
             return Collected((), report.translate_error(error, "collecting the framework's profile"))
 
+    def wait_for_path(self) -> Path | None:
+        """The profile, once it is written; None if it is not on this machine, or is known not to be there."""
+        self.finished.wait()
+        return self.path
+
+    @property
+    def place(self) -> Path | str | None:
+        """The profile's file, or its address on another machine; None until it is written."""
+        return self.path or self.url
+
     def forget(self) -> None:
         """Frees what was recorded and removes what was flushed."""
         self._close_recording()

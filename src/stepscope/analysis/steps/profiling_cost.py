@@ -85,8 +85,7 @@ def _profiling_cost(trace: HostTrace) -> ProfilingCost | None:
     if not isinstance(before, float) or not isinstance(inside, float) or not (0 < before < inf and 0 < inside < inf):
         return _cost_by_number(trace, stats, recorded) if stats else None
     counts = _count(stats.get("steps_before")), _count(stats.get("steps_inside"))
-    spreads = _spread(stats, "before"), _spread(stats, "inside")
-    return ProfilingCost(before, inside, *counts, *spreads, recorded)
+    return ProfilingCost(before, inside, *counts, _spread(stats, "before"), _spread(stats, "inside"), recorded)
 
 
 def _cost_by_number(trace: HostTrace, stats: Mapping[str, object], recorded: str) -> ProfilingCost | None:
@@ -96,8 +95,9 @@ def _cost_by_number(trace: HostTrace, stats: Mapping[str, object], recorded: str
     measured_ps = 1e9 * added if isinstance(added, float) and 0 < added < inf else 0.0
     counted = trace.framework != "python" or not measured_ps
     kind, rows = trace.events.kind, np.flatnonzero(is_thread_event(trace))
-    other, call = EVENT_PS.get(trace.framework, LEAST_EVENT_PS), 0 if measured_ps else PYTHON_CALL_PS
-    each = np.where(kind[rows] == EventKind.PYTHON_CALL, call, other)
+    each = np.where(kind[rows] == EventKind.PYTHON_CALL, PYTHON_CALL_PS, EVENT_PS.get(trace.framework, LEAST_EVENT_PS))
+    if measured_ps:
+        each[kind[rows] == EventKind.PYTHON_CALL] = 0
     by_line = np.bincount(trace.events.line[rows], weights=each, minlength=1)
     whole, spent = (end - begin) / 1e9, (measured_ps + float(by_line.max() if counted else 0.0)) / 1e9
     left = max(whole - spent, (1 - _MOST) * whole)

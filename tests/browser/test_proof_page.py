@@ -27,7 +27,7 @@ def waiting_trace() -> HostTrace:
 
 @pytest.mark.parametrize(
     ("proofs", "gain", "commands"),
-    [([], "about 1.67× faster", [COMMAND]), ([INPUT], "1.60× faster measured 1.52× to 1.69×", [])],
+    [([], "about 1.67\u00d7 faster", [COMMAND]), ([INPUT], "1.60\u00d7 faster measured 1.52\u00d7 to 1.69\u00d7", [])],
     ids=["predicted", "proved"],
 )
 def test_what_was_measured_stands_in_place_of_the_prediction_and_of_the_command(

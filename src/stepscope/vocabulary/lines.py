@@ -77,6 +77,11 @@ def holds_stack_samples(plane: str) -> bool:
     return plane.startswith("/device:CUSTOM:Python stack samples")
 
 
+def holds_sample_times(plane: str) -> bool:
+    """True for the plane that says when the stacks were sampled."""
+    return plane.startswith("/device:CUSTOM:Times of stack samples")
+
+
 def is_unnamed_thread(line: str) -> bool:
     """True for what the system calls every thread that Python starts, in releases before 3.14."""
     return line in ("", "python", "python3")

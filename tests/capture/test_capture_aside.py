@@ -23,6 +23,7 @@ from stepscope.capture.tracers.giving_way import Possession
 from stepscope.capture.tracers.torch import TorchRecording, TorchTracer
 from stepscope.errors import CaptureError
 from stepscope.formats.base import require_format
+from stepscope.formats.spool import layout
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="what a process inherits is a matter of POSIX systems")
 
@@ -157,7 +158,7 @@ def test_what_the_framework_could_not_store_is_missing_in_the_profile_and_said(t
     """Not: a complete profile of a program that was busy with Python alone."""
     host = Path(tmp_path) / "vm.xplane.pb"
     error = CaptureError("no space left on device", code="temporary-folder")
-    spool = Spool(None, host="vm", framework="pytorch", clock_ns=0, unix_ns=10**18)
+    spool = Spool(None, layout.session("vm", "pytorch", 0, 10**18))
 
     collected = assemble_profile(spool, 0, Collected((), error), "vm", helper)
     made = collected.artifacts[0].content  # a file where a process of many threads had it made by another

@@ -19,6 +19,7 @@ from stepscope.capture import files, scratch
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Artifact
+from stepscope.formats.spool import layout
 
 PROFILE = (Artifact("xplane.pb", b"profile"),)
 
@@ -198,7 +199,7 @@ def test_a_scratch_folder_goes_with_the_one_who_holds_it():
 
 
 def test_what_is_spooled_is_on_the_disk_at_once_so_that_a_forked_child_has_nothing_to_write():
-    spool = Spool(None, host="vm", framework="", clock_ns=0, unix_ns=0)
+    spool = Spool(None, layout.session("vm", "", 0, 0))
     spool.cut("os._exit")
 
     written = os.fstat(spool._file.fileno()).st_size
@@ -208,7 +209,7 @@ def test_what_is_spooled_is_on_the_disk_at_once_so_that_a_forked_child_has_nothi
 
 
 def test_a_spool_is_read_to_its_end_though_the_system_gives_it_in_pieces():
-    spool = Spool(None, host="vm", framework="", clock_ns=0, unix_ns=0)
+    spool = Spool(None, layout.session("vm", "", 0, 0))
     spool.cut("os._exit")
     whole = spool.finish(9)
     file = spool._file

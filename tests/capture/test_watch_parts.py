@@ -11,6 +11,7 @@ from array import array
 import pytest
 
 from stepscope.capture.job import Worker
+from stepscope.capture.spool import RingSpool
 from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import Machine, find_cause
 from stepscope.capture.watching.marks import Trigger
@@ -18,7 +19,6 @@ from stepscope.capture.watching.memory import describe_request, is_out_of_memory
 from stepscope.capture.watching.options import WatchOptions, options_from_environment
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.quota import enforce_quota, mark_run
-from stepscope.capture.watching.ring_file import RingFile
 from stepscope.capture.watching.series import Bucket
 from stepscope.capture.watching.spikes import Spikes
 from stepscope.capture.watching.steps import StepRecord, Usage
@@ -219,12 +219,24 @@ def chunk_of(name, at_ns):
                         array("q", [at_ns + 10]))  # fmt: skip
 
 
+class DrawnRing(RingSpool):
+    """A ring whose clock is set with each write."""
+
+    def __init__(self, path, span_s, most_bytes):
+        self.now_ns = 0
+        super().__init__(path, layout.session("host", "", 0, 0), span_s * SECOND, most_bytes, lambda: self.now_ns)
+
+    def add_at(self, name, second):
+        self.now_ns = second * SECOND
+        self.add([chunk_of(name, self.now_ns)])
+
+
 @pytest.fixture
 def new_ring():
     made = []
 
     def make(path, span_s=10, most_bytes=1 << 20):
-        made.append(RingFile(path, layout.session("host", "", 0, 0), span_s * SECOND, most_bytes))
+        made.append(DrawnRing(path, span_s, most_bytes))
         return made[-1]
 
     yield make
@@ -241,7 +253,7 @@ def names_in(content):
 def test_a_ring_keeps_the_last_seconds(tmp_path, new_ring):
     ring = new_ring(tmp_path / "ring")
     for second in range(30):
-        ring.add([chunk_of(f"step {second}", second * SECOND)], second * SECOND)
+        ring.add_at(f"step {second}", second)
 
     assert names_in(ring.content()) == [f"step {second}" for second in range(19, 30)]
 
@@ -250,7 +262,7 @@ def test_the_file_of_a_ring_does_not_grow(tmp_path, new_ring):
     ring = new_ring(tmp_path / "ring")
     sizes = []
     for second in range(300):
-        ring.add([chunk_of("x" * 50_000, second * SECOND)], second * SECOND)
+        ring.add_at("x" * 50_000, second)
         sizes.append((tmp_path / "ring").stat().st_size)
 
     assert max(sizes) < 3_000_000
@@ -260,7 +272,7 @@ def test_the_file_of_a_ring_does_not_grow(tmp_path, new_ring):
 def test_a_ring_holds_at_most_its_bytes(tmp_path, new_ring):
     ring = new_ring(tmp_path / "ring", span_s=1000, most_bytes=100_000)
     for second in range(50):
-        ring.add([chunk_of(f"{second} " + "x" * 10_000, second * SECOND)], second * SECOND)
+        ring.add_at(f"{second} " + "x" * 10_000, second)
 
     assert ring.kept_bytes <= 100_000
 
@@ -283,12 +295,12 @@ class FullDisk:
 def test_a_full_disk_costs_records_and_nothing_else(tmp_path, new_ring, caplog):
     ring, state = new_ring(tmp_path / "ring"), {"full": False}
     ring._file = FullDisk(ring._file, state)
-    ring.add([chunk_of("before", 0)], 0)
+    ring.add_at("before", 0)
     state["full"] = True
-    ring.add([chunk_of("lost", SECOND)], SECOND)
-    ring.add([chunk_of("lost", 2 * SECOND)], 2 * SECOND)
+    ring.add_at("lost", 1)
+    ring.add_at("lost", 2)
     state["full"] = False
-    ring.add([chunk_of("after", 3 * SECOND)], 3 * SECOND)
+    ring.add_at("after", 3)
 
     assert names_in(ring.content()) == ["before", "after"]
     assert ring.lost_events == 2
@@ -299,11 +311,11 @@ def test_a_ring_whose_folder_disappears_makes_it_again(tmp_path, new_ring):
     folder = tmp_path / "logs" / "run"
     folder.mkdir(parents=True)
     ring = new_ring(folder / "ring")
-    ring.add([chunk_of("before", 0)], 0)
+    ring.add_at("before", 0)
     (folder / "ring").unlink()
     folder.rmdir()
     folder.parent.rmdir()
-    ring.add([chunk_of("after", 6 * SECOND)], 6 * SECOND)  # it looks every five seconds
+    ring.add_at("after", 6)  # it looks every five seconds
 
     assert names_in((folder / "ring").read_bytes()) == ["before", "after"]
 

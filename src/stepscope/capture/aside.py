@@ -34,9 +34,14 @@ class FailedError(Exception):
 
 
 class Helper:
-    """A process for the work of one capture, started when it is first needed, and a folder for its files."""
+    """A process for the work of one capture, started when it is first needed, and a folder for its files.
 
-    def __init__(self) -> None:
+    Args:
+        is_wanted: whether short work goes there, too; None where threads that may compute would hold the work up.
+    """
+
+    def __init__(self, is_wanted: bool | None = None) -> None:
+        self._is_wanted = is_wanted
         self._child = Child(__name__, is_bare=True)
         self._folder: ScratchFolder | None = None
         self._has_run = False
@@ -50,8 +55,9 @@ class Helper:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether short work goes there, too: it runs already, or threads that may compute would hold the work up."""
-        return self._child.is_running or len(sys._current_frames()) > _MANY_THREADS
+        """Whether short work goes there, too; it does if the process runs already."""
+        is_busy = len(sys._current_frames()) > _MANY_THREADS
+        return self._child.is_running or (is_busy if self._is_wanted is None else self._is_wanted)
 
     def run(self, module: str, words: Sequence[str], patience_s: float, content: bytes = b"") -> None:
         """Calls `main(words)` of a module there, with the content as a second argument if there is any, and waits.

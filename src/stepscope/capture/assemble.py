@@ -45,7 +45,7 @@ def assemble_profile(
         spool.facts(cost.PLANE, {FRAMEWORK_LOST: 1})
     spooled = spool.finish(clock_ns)
     try:
-        content = _make_anywhere(spooled, first, host, jump_ns, helper)
+        content = make_anywhere(spooled, first, host, jump_ns, helper)
     except Exception as failure:
         if first is None:
             raise
@@ -78,10 +78,10 @@ def _notes(framework: Collected | None, first: bytes | Path | None, host: str) -
         yield f"the framework's part of this profile is missing: {error}"
 
 
-def _make_anywhere(
+def make_anywhere(
     spooled: bytes, framework: bytes | Path | None, host: str, jump_ns: int, helper: Helper
 ) -> bytes | Path:
-    """The profile, made by the helper if it is wanted; it is a file then."""
+    """As `make_profile`, by the helper if it is wanted; the profile is a file of its folder then."""
     if helper.is_wanted:
         result = helper.folder / PROFILE
         if isinstance(framework, bytes):

@@ -16,12 +16,13 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_clock import measure_jump_ns
 from stepscope.capture.program_facts import collect_program_facts
 from stepscope.capture.spool import Spool
-from stepscope.capture.tracers.base import Collected, Metadata, Probe, Recording, Span, Tracer
+from stepscope.capture.tracers.base import Collected, Metadata, Recording, Span, Tracer
 from stepscope.capture.tracers.host import HostTracer
+from stepscope.capture.tracers.probes import Probes
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.tracers.two_spans import TwoSpans
 from stepscope.errors import CaptureError
-from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK, StatValue
+from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK, StatValue, session
 
 EndEarly = Callable[["Capture"], None]
 
@@ -75,8 +76,7 @@ class Capture:
         self._clock = time.perf_counter_ns
         self._tracer: Tracer | None = entry.load()() if entry.needs_framework else None
         self._host = HostTracer()
-        self._probes: list[Probe] = [self._host]
-        self._broken: list[Probe] = []
+        self._probes = Probes()
         self._thread = threading.get_ident()
         self._spool: Spool | None = None
         self._recording: Recording | None = None
@@ -119,27 +119,20 @@ class Capture:
         host = self.target.name if self.target else files.host_name()
         path = self.target.partial if self.target else None
         with files.translate_write_errors(path.parent if path else Path(tempfile.gettempdir())):
-            return Spool(path, host=host, framework=framework, clock_ns=self._start_ns, unix_ns=unix_ns)
+            return Spool(path, session(host, framework, self._start_ns, unix_ns))
 
     def _start_own(self, framework: str) -> None:
         cost.LENGTHS.begin()
-        self._host.start(self.options, self._clock)
+        self._probes.start(self._host, self.options, self._clock)
         for entry in tracers.PROBES:
-            self._start_probe(entry, framework)
+            with report.Wall(f"recording {entry.what}", strict=False):
+                if entry.wanted(self.options, framework):
+                    self._probes.start(entry.make(), self.options, self._clock)
         self._flusher.start()
         if self._tracer is not None:
             ranges.route(self._annotate_both)
         elif self.options.host_tracer_level > 0:
             ranges.route(self._host.annotate, cannot_fail=True)
-
-    def _start_probe(self, entry: tracers.ProbeEntry, framework: str) -> None:
-        try:
-            if entry.wanted(self.options, framework):
-                probe = entry.make()
-                probe.start(self.options, self._clock)
-                self._probes.append(probe)
-        except Exception as error:
-            report.report(error, f"recording {entry.what}")
 
     def _annotate_both(self, name: str, metadata: Metadata) -> Span:
         assert self._tracer is not None
@@ -154,7 +147,7 @@ class Capture:
             The seconds until the next look; each look wakes a thread, which costs a tenth of a millisecond.
         """
         now = self._clock()
-        waiting = sum(probe.waiting_bytes() for probe in self._probes)
+        waiting = self._probes.waiting_bytes()
         since_flush_s = (now - self._flushed_ns) / 1e9
         if waiting >= FLUSH_BYTES or since_flush_s >= FLUSH_S:
             self._flush()
@@ -202,18 +195,7 @@ class Capture:
         assert self._spool is not None
         with self._flush_lock:
             self._flushed_ns = self._clock()
-            for probe in self._probes:
-                self._flush_probe(self._spool, probe)
-
-    def _flush_probe(self, spool: Spool, probe: Probe) -> None:
-        """Flushes what one tracer recorded.  A tracer that fails does not affect the others, and is not asked again."""
-        if probe in self._broken:
-            return
-        try:
-            spool.add(probe.drain())
-        except Exception as error:
-            self._broken.append(probe)
-            report.report(error, f"flushing {type(probe).__name__}")
+            self._probes.drain(self._spool.add)
 
     # -- end ---------------------------------------------------------------------------------------------------------
 
@@ -246,11 +228,7 @@ class Capture:
         self._lengths = cost.LENGTHS.facts()  # before files are written: steps go on meanwhile
         clock_ns, unix_ns = read_two_clocks()
         self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
-        for probe in self._probes:
-            try:
-                probe.stop()
-            except Exception as error:
-                report.report(error, f"ending {type(probe).__name__}")
+        self._probes.stop()
 
     def take(self, save: bool) -> Recording | None:
         """Stops the framework's profiler, which may take seconds.  None without one, or if nothing is to be saved."""
@@ -284,7 +262,7 @@ class Capture:
             f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
         }
         lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
-        added = max((getattr(probe, "cost_ms", 0.0) for probe in self._probes), default=0.0)
+        added = self._probes.cost_ms()
         pause |= {cost.PYTHON: added} if added else {}
         return self._lengths | collect_program_facts() | self.own_facts | pause | settings | lost
 
@@ -329,8 +307,7 @@ class Capture:
         """In a forked child: the capture, its threads and its files belong to the parent."""
         if self._spool is not None:
             self._spool.abandon()
-        for probe in self._probes:
-            probe.abandon()
+        self._probes.abandon()
 
 
 def _amount(number: float) -> str:

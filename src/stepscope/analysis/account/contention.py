@@ -10,7 +10,6 @@ taken than the thread did not run: while it waits for a device or a lock it is n
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.graph import Graph
@@ -19,7 +18,7 @@ from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.own_tracers import Usage, usage_of_thread
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.model.arrays import I64
 
 _LEAST = 0.01  # of an interval: a thread that is woken waits for some microseconds on an idle machine, too
 
@@ -27,39 +26,6 @@ _LEAST = 0.01  # of an interval: a thread that is woken waits for some microseco
 def lost_spans(trace: HostTrace) -> Spans | None:
     """When the loop's thread was ready and had no processor, found once; None where that was not recorded."""
     return trace.derived("contention", _lost_spans)
-
-
-def cut_where_lost(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, I64]:
-    """Stretches of a thread, in order of time, cut where it loses or gets its processor: for each part the place of its
-    stretch, start and end."""
-    lost = lost_spans(trace)
-    if lost is None or line != threads_of(trace).main or not len(lost.start) or not len(start):
-        return np.arange(len(start)), start, end
-    first, last = min(int(start[0]), int(lost.start[0])), max(int(end[-1]), int(lost.end[-1]))
-    bounds = distinct(np.concatenate([[first], lost.start, lost.end, [last]]))
-    place, _, begin, stop = intersect(start, end, bounds[:-1], bounds[1:])
-    return place, begin, stop
-
-
-def is_lost(trace: HostTrace, line: NDArray[np.integer], start: I64, end: I64) -> Mask:
-    """Which stretches, already cut, lie where the loop's thread had no processor: bool of shape (n,)."""
-    lost = lost_spans(trace)
-    if lost is None:
-        return np.zeros(len(line), np.bool_)
-    found: Mask = (line == threads_of(trace).main) & lost.touches(start, end)
-    return found
-
-
-def lost_parts(trace: HostTrace, line: int, start: I64, end: I64) -> tuple[I64, I64, I64]:
-    """The time that stretches of a thread, in order of time, lose: the place of the stretch, the innermost event there
-    (-1 for none), and how long, in ps, for each part."""
-    lost = lost_spans(trace)
-    if lost is None or line != threads_of(trace).main or not len(lost.start) or not len(start):
-        nothing = np.empty(0, np.int64)
-        return nothing, nothing, nothing
-    place, _, begin, stop = intersect(start, end, lost.start, lost.end)
-    at, low, high, event = cut_by_events(trace, line, begin, stop) if len(begin) else (place, begin, stop, place)
-    return place[at], event, high - low
 
 
 def _lost_spans(trace: HostTrace) -> Spans | None:

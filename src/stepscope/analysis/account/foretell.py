@@ -13,10 +13,11 @@ from stepscope.analysis.account.interventions import (
     Estimate,
     Intervention,
     Scale,
+    change_lengths,
     replay_after,
 )
 from stepscope.analysis.account.model import StepModel
-from stepscope.analysis.account.parts import part_of_cause, waiting_of_cause
+from stepscope.analysis.account.parts import part_of_cause
 from stepscope.analysis.account.pieces import way_through
 from stepscope.analysis.account.recording import share_without_recording
 from stepscope.analysis.account.replay import replay
@@ -149,9 +150,8 @@ def gain_of_cause(model: StepModel, cause: Cause) -> int | None:
     that.  `foretell` says the same and more, in ten times the time."""
     if model.why_not is not None or cause == Cause.UNKNOWN:
         return None
-    graph, lag, pause = model.graph, *waiting_of_cause(model, cause)
-    own = graph.own_ps - model.shares.own_ps.column(cause).astype(np.int64)
-    after = replay(graph, own, None, graph.edges.lag_ps - lag, graph.pause_ps - pause)
+    lengths = change_lengths(model, [Scale(part_of_cause(model, cause))])
+    after = replay(model.graph, lengths.whole_ps, None, lengths.lag_ps, lengths.pause_ps)
     now, steps = recorded_ps(model), steady_steps(model)
     return max(round(now * (1.0 - _mean_ratio(model.now.step_ps[steps], after.step_ps[steps]))), 0)
 

@@ -17,6 +17,7 @@ from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.own_times import OwnTimes
 from stepscope.analysis.account.shares import time_by_cause, time_by_label
+from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
@@ -44,7 +45,13 @@ class Part:
 
 def part_of_cause(model: StepModel, cause: Cause) -> Part:
     """All time with a cause: own time of nodes, what launches and returns take, and pauses of queues."""
-    return Part(model.shares.own_ps.only(cause), *waiting_of_cause(model, cause))
+    lag, pause = waiting_of_cause(model, cause)
+    known, waits = stretches_of(model.trace).of_cause(cause), None
+    if known.total and cause != Cause.CONTENTION:  # a thread that is not ready waits for no processor
+        within = part_of_stretches(model, model.threads.main, known)
+        waits = within.waits
+        pause = pause if within.pause_ps is None else pause + within.pause_ps
+    return Part(model.shares.own_ps.only(cause), lag, pause, waits)
 
 
 def waiting_of_cause(model: StepModel, cause: Cause) -> tuple[I64, I64]:

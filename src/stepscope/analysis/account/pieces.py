@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.account.contention import cut_where_lost
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
+from stepscope.analysis.account.stretches import cut_at_stretches
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, U8, Mask
@@ -103,7 +103,7 @@ def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces) -> Pieces:
 
 def _line_pieces(trace: HostTrace, line: int, pieces: Pieces, rows: I64) -> Pieces:
     place, begin, stop, event = cut_by_events(trace, line, pieces.start_ps[rows], pieces.end_ps[rows])
-    part, begin, stop = cut_where_lost(trace, line, begin, stop)
+    part, begin, stop = cut_at_stretches(trace, begin, stop)
     row = rows[place[part]]
     return Pieces(begin, stop, pieces.node[row], pieces.edge[row], event[part])
 

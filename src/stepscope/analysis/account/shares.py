@@ -7,19 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.account.causes import (
-    Cause,
-    causes_of_waiting,
-    causes_of_work,
-    edge_causes,
-    event_causes,
-    unrecorded_causes,
-)
-from stepscope.analysis.account.contention import lost_parts
+from stepscope.analysis.account.causes import Cause, causes_of_work, event_causes, unrecorded_causes
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.own_times import OwnTimes
+from stepscope.analysis.account.piece_causes import causes_of_waiting, edge_causes
 from stepscope.analysis.account.pieces import OWN, Way
+from stepscope.analysis.account.stretches import parts_within
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
@@ -70,7 +64,7 @@ def time_by_label(trace: HostTrace, line: int, start: I64, end: I64, label: U8, 
     """How long a thread runs under each label of the innermost event, in some stretches in order of time: int64 of
     shape (stretches, labels), ps.
 
-    Time in which the loop's thread had no processor counts under the same label with CONTENTION in place of its cause.
+    Time of the loop's thread in a stretch of a known cause counts under the same label with that in place of its own.
 
     Args:
         label: uint8 of shape (events,), below `labels`: a cause, or a cause and a multiple of `len(Cause)`; 0 also
@@ -83,10 +77,10 @@ def time_by_label(trace: HostTrace, line: int, start: I64, end: I64, label: U8, 
         int(lines.event_begin[line]), int(lines.event_end[line]), trace.events.start_ps, links.extent_ps, links.parent,
         label, start, end, spent,
     )  # fmt: skip
-    node, event, lost_ps = lost_parts(trace, line, start, end)
+    node, event, cause, ps = parts_within(trace, line, start, end)
     before = np.where(event >= 0, label[event], 0).astype(np.int64)
-    np.subtract.at(spent, (node, before), lost_ps)
-    np.add.at(spent, (node, before - before % len(Cause) + Cause.CONTENTION), lost_ps)
+    np.subtract.at(spent, (node, before), ps)
+    np.add.at(spent, (node, before - before % len(Cause) + cause), ps)
     return spent
 
 

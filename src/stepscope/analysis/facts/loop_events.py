@@ -10,6 +10,7 @@ from operator import or_
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope.analysis.account.saves import LONG_GAP_PS
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import forest
@@ -21,8 +22,6 @@ from stepscope.vocabulary.lookup import has_trait, traits_by_type
 from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
-
-LONG_GAP_PS = 300_000_000  # dispatching an op leaves shorter gaps; longer ones are the program's own Python
 
 
 class Activity(Kind):

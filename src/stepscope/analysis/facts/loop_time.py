@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.facts.loop_events import LONG_GAP_PS, Activity, Loop
+from stepscope.analysis.account.saves import LONG_GAP_PS, saves_of
+from stepscope.analysis.facts.loop_events import Activity, Loop
 from stepscope.analysis.facts.work import takes_in
 from stepscope.analysis.steps.find_steps import HostSteps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
@@ -25,9 +26,6 @@ from stepscope.vocabulary.xla import RUNS_PROGRAM
 K = EventKind
 
 SEVERAL_STEPS = 5  # from this number on, a gap without a counterpart in other steps is chance
-STATE_DICT_OPS = 4  # this many detached tensors in a row are a state_dict
-_LITTLE = 0.3
-_NEVER = np.iinfo(np.int64).max
 
 # What other threads do that matters to the loop.
 _HELPING = (
@@ -122,11 +120,7 @@ def parts_of(loop: Loop, helpers: Helpers, steps: HostSteps, seen: Spans) -> dic
         if activity == Activity.SYNC:
             covered = covered - helpers.compute  # the awaited work would take its time anyway
         if activity == Activity.CHECKPOINT:
-            # What is loaded while the loop waits for input is input: a sample that was saved as a file.
-            ops = loop.mask_spans((loop.activity == activity) & (loop.kind != K.PYTHON_CALL)) & rest
-            talking = loop.activity_spans(Activity.COLLECTIVE) | helpers.collective
-            unnamed = _drop_covered(_saves_without_ops(loop, steps, rest), talking)
-            covered = covered | _extend_saves(loop, ops, rest) | unnamed | _saves_after_reads(loop, steps, rest)
+            covered = saves_of(loop.trace)
         parts[activity] = rest & covered
         rest = rest - covered
     if not helpers.on_device:
@@ -151,7 +145,9 @@ def _lock_waits(loop: Loop) -> Spans:
     calls = np.flatnonzero(loop.end - loop.start >= LONG_GAP_PS)
     calls = calls[has_trait(loop.trace, loop.type[calls], CallTrait.LEAVES_PYTHON)]
     inner = loop.event_spans(loop.kind_events(K.EAGER_EXECUTE)) if len(calls) else loop.event_spans(calls)
-    done = np.maximum(_last_at_or_before(inner.end, loop.end[calls]), loop.start[calls])
+    done = np.maximum(
+        np.append(0, inner.end)[np.searchsorted(inner.end, loop.end[calls], side="right")], loop.start[calls]
+    )
     after = Spans.union(done, loop.end[calls]).drop_shorter(LONG_GAP_PS)
     return after & _dataset_python_spans(loop.trace) if len(after.start) else after
 
@@ -197,117 +193,3 @@ def _places(loop: Loop, steps: HostSteps, types: NDArray[np.integer]) -> tuple[I
     since_begin[rows[order]] = np.arange(len(order)) - np.repeat(begins, count)
     until_end[rows[order]] = np.repeat(count, count) - since_begin[rows[order]]
     return since_begin, until_end
-
-
-# -- saves ---------------------------------------------------------------------------------------------------------
-
-
-def _extend_saves(loop: Loop, found: Spans, rest: Spans) -> Spans:
-    """Extends saves beyond the ops that write: from the preceding program to the following program or input."""
-    if not len(found.start):
-        return found
-    work = loop.activity_spans(Activity.PROGRAM, Activity.INPUT)
-    marks = loop.event_spans(loop.kind_events(K.STEP_MARK))
-    if not len(work.start):
-        return found
-    before = np.maximum(_last_at_or_before(work.end, found.start), _last_at_or_before(marks.start, found.start))
-    after = np.minimum(first_at_or_after(work.start, found.end), first_at_or_after(marks.end, found.end))
-    return (
-        Spans.union(np.where(before > -_NEVER, before, found.start), np.where(after < _NEVER, after, found.end)) & rest
-    )
-
-
-def _last_at_or_before(values: I64, limit: I64) -> I64:
-    """For each limit, the last of the ascending times that is not after it; -_NEVER without one."""
-    return np.append(-_NEVER, values)[np.searchsorted(values, limit, side="right")]
-
-
-def first_at_or_after(values: I64, limit: I64) -> I64:
-    """For each limit, the first of the ascending times that is not before it; _NEVER without one."""
-    return np.append(values, _NEVER)[np.searchsorted(values, limit, side="left")]
-
-
-def _saves_without_ops(loop: Loop, steps: HostSteps, rest: Spans) -> Spans:
-    """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
-    ops = loop.outer_events(Activity.OP)
-    if not has_trait(loop.trace, loop.type[ops], OpTrait.DETACHES).any():
-        return Spans.union(loop.start[:0], loop.end[:0])
-    copied = ops[~has_trait(loop.trace, loop.type[ops], OpTrait.COPIES_OUT)]
-    return _gaps_after_detached(loop, ops, STATE_DICT_OPS, rest) | _gaps_after_detached(
-        loop, copied, max(STATE_DICT_OPS, _count_parameters(loop, steps)), rest
-    )
-
-
-def _drop_covered(spans: Spans, others: Spans) -> Spans:
-    """Drops spans that others largely cover: a state_dict may also be made to send it to other ranks."""
-    kept = others.overlap_ps(spans.start, spans.end) < _LITTLE * (spans.end - spans.start)
-    return Spans(spans.start[kept], spans.end[kept])
-
-
-def _count_parameters(loop: Loop, steps: HostSteps) -> int:
-    """Number of parameters that get a gradient in a step."""
-    gradients = int(has_trait(loop.trace, loop.type[loop.kind_events(K.OP)], OpTrait.ADDS_GRADIENT).sum())
-    return round(gradients / max(len(steps.number), 1))
-
-
-def _gaps_after_detached(loop: Loop, ops: I64, least: int, rest: Spans) -> Spans:
-    if not len(ops):
-        return Spans.union(loop.start[:0], loop.end[:0])
-    detach = has_trait(loop.trace, loop.type[ops], OpTrait.DETACHES)
-    if not detach.any():
-        return Spans.union(loop.start[:0], loop.end[:0])
-    run = _run_lengths(detach)
-    last = np.flatnonzero(run >= least)
-    gap_begin = loop.end[ops[last]]
-    gap_end = np.append(loop.start[ops], loop.end.max())[last + 1]
-    long = gap_end - gap_begin >= LONG_GAP_PS
-    first = loop.start[ops[last - run[last] + 1]]
-    return Spans.union(first[long], gap_end[long]) & rest
-
-
-def _saves_after_reads(loop: Loop, steps: HostSteps, rest: Spans) -> Spans:
-    """Time around bursts of variable reads, if mostly long gaps: Keras reads all variables, then writes without ops.
-
-    A burst of fewer reads than the step has variables is no save: a callback looks at some of them.
-    """
-    ops = loop.kind_events(K.EAGER_EXECUTE)
-    ops = ops[has_trait(loop.trace, loop.type[ops], CallTrait.DISPATCHES)]
-    reads = has_trait(loop.trace, loop.type[ops], CallTrait.READS_VARIABLE)
-    if not reads.any():  # so that no name of an op has to be judged
-        return Spans.union(loop.start[:0], loop.end[:0])
-    run = np.minimum(_run_lengths(reads), _places_in_steps(steps, loop.start[ops]))
-    least = max(STATE_DICT_OPS, _count_written_variables(loop, steps))
-    first, last = np.flatnonzero(run == least), np.flatnonzero(run >= least)
-    if not len(last):
-        return Spans.union(loop.start[:0], loop.end[:0])
-    begin = np.concatenate([loop.start[ops[first - least + 1]], loop.start[ops[last]]])
-    end = np.concatenate([loop.end[ops[first]], loop.end[ops[last]]])
-    around = _extend_saves(loop, Spans.union(begin, end), rest)
-    busy = loop.mask_spans(loop.activity > 0)
-    idle = (around - busy).drop_shorter(LONG_GAP_PS)
-    mostly = idle.overlap_ps(around.start, around.end) >= _LITTLE * (around.end - around.start)
-    return Spans(around.start[mostly], around.end[mostly])
-
-
-def _places_in_steps(steps: HostSteps, times: I64) -> I64:
-    """For each of the ascending times, how many of them are in its step up to it, itself included."""
-    step = np.searchsorted(steps.start_ps, times, side="right")
-    first = np.searchsorted(step, step)
-    places: I64 = np.arange(len(times)) - first + 1
-    return places
-
-
-def _count_written_variables(loop: Loop, steps: HostSteps) -> int:
-    """Number of variables that a step writes, on any thread; 0 if that was not recorded."""
-    ops = events_of_kind(loop.trace, K.OP)
-    start = loop.trace.events.start_ps[ops]
-    ops = ops[(start >= steps.start_ps[0]) & (start < steps.end_ps[-1])]
-    written = int(has_trait(loop.trace, loop.trace.events.type[ops], OpTrait.WRITES_VARIABLE).sum())
-    return written // max(len(steps.number), 1)
-
-
-def _run_lengths(flags: Mask) -> I64:
-    """For each place, how many flags in a row are set up to it."""
-    counted = np.cumsum(flags)
-    before: I64 = np.maximum.accumulate(np.where(flags, 0, counted))
-    return counted - before

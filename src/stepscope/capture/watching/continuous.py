@@ -421,12 +421,13 @@ class Watch:
         with report.Wall("keeping a capture of the watch", strict=False):
             self._writing_runs.add(mark.run)
             try:
-                target = self._write_ring(mark, content + keep.end_of_ring(mark, end_ns, self.ring.notes()))
+                content += keep.end_of_ring(mark, end_ns, self.ring.notes())
+                target = self._write_ring(mark, content)
                 if target is None:
                     return
                 if target.url is None:
                     quota.mark_run(target.folder, mark.row())
-                path = keep.convert_ring(target, attached)
+                path = keep.convert_ring(content, target, attached)
                 if target.url is not None:
                     self._make_remote_room(target.url)
                 report.inform(f"{mark.sentence}: {path}")

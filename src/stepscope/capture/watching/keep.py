@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
-from stepscope.capture import aside, cost, files
+from stepscope.capture import cost, files
+from stepscope.capture.aside import Helper
+from stepscope.capture.assemble import PROFILE, make_anywhere
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
-from stepscope.capture.watching import convert
 from stepscope.capture.watching.marks import Mark
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK, StatValue
-
-_PATIENCE_S = 120.0
 
 
 def trigger_facts(mark: Mark) -> dict[str, StatValue]:
@@ -52,28 +51,22 @@ def write_ring(content: bytes, target: files.Target) -> None:
         os.fsync(file.fileno())
 
 
-def convert_ring(target: files.Target, attached: tuple[Artifact, ...] = ()) -> Path | str:
+def convert_ring(content: bytes, target: files.Target, attached: tuple[Artifact, ...] = ()) -> Path | str:
     """Makes the profile of a ring that `write_ring` has written; returns its path or its address.
 
     If it cannot be made, the ring stays as it is; every command reads it.
 
     Args:
+        content: the ring.
         attached: other files to keep beside it.
     """
-    helper = aside.Helper()
-    try:
-        result = helper.folder / "profile"
-        words = [str(target.partial), str(result), target.name]
+    with closing(Helper(is_wanted=True)) as helper:
         try:
-            helper.run(convert.__name__, words, _PATIENCE_S)
-        except aside.UnableError:
-            convert.main(words)
-        stored = files.store_all((Artifact("xplane.pb", result), *attached), target)
-        with suppress(OSError):
-            target.partial.unlink()
-        return stored[0] if target.url is None else files.upload(stored, target)
-    except Exception as error:
-        report(error, "converting the ring of the watch")
-        return target.partial
-    finally:
-        helper.close()
+            profile = make_anywhere(content, None, target.name, 0, helper)
+            stored = files.store_all((Artifact(PROFILE, profile), *attached), target)
+            with suppress(OSError):
+                target.partial.unlink()
+            return stored[0] if target.url is None else files.upload(stored, target)
+        except Exception as error:
+            report(error, "converting the ring of the watch")
+            return target.partial

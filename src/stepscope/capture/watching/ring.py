@@ -6,19 +6,21 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from stepscope.capture import files, ranges, report
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import read_two_clocks
+from stepscope.capture.spool import RingSpool
 from stepscope.capture.tracers.base import Probe
+from stepscope.capture.tracers.host import PLANE as ANNOTATIONS
 from stepscope.capture.tracers.host import Event, HostTracer
+from stepscope.capture.tracers.probes import Probes
+from stepscope.capture.tracers.system import PLANE as COUNTERS
 from stepscope.capture.tracers.system import VALUE, SystemTracer
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.watching.cause import Machine
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.own_cost import OwnCost
-from stepscope.capture.watching.ring_file import RingFile
 from stepscope.capture.watching.sampler import RingSampler
 from stepscope.capture.watching.steps import StepFollower
 from stepscope.capture.watching.thinner import Thinner
@@ -65,8 +67,8 @@ class Ring:
         self._host = HostTracer()
         self.sampler = RingSampler(steps, options.samples_hz, cost)
         self._system = _SeldomSystem(cost)
-        self._probes: list[Probe] = [self._host, self._system, *([self.sampler] if options.samples_hz else [])]
-        self._broken: list[Probe] = []
+        self._samples = options.samples_hz > 0
+        self._probes = Probes()
         self._lost_flushes = 0
         self._thinner = Thinner(self._host.annotate)
         self._lock = threading.Lock()
@@ -75,19 +77,16 @@ class Ring:
         clock_ns, unix_ns = read_two_clocks()
         header = layout.session(target.name, "", clock_ns, unix_ns)
         with files.translate_write_errors(target.folder, "the job goes on without a watch; choose another logdir"):
-            self._file = RingFile(target.partial, header, self._span_ns, round(options.ring_bytes))
-        self._path: Path = target.partial
+            self._spool = RingSpool(target.partial, header, self._span_ns, round(options.ring_bytes))
         self._flusher = Ticker("ring-flush", FLUSH_S, self._flush_and_measure)
 
     def start(self) -> None:
         """Starts the tracers."""
         options = ProfilerOptions(system_interval_ms=_SYSTEM_MS)
-        for probe in list(self._probes):
-            try:
-                probe.start(options, time.perf_counter_ns)
-            except Exception as error:
-                self._probes.remove(probe)
-                report.report(error, f"watching with {type(probe).__name__}")
+        wanted: list[Probe] = [self._host, self._system, *([self.sampler] if self._samples else [])]
+        for probe in wanted:
+            with report.Wall(f"watching with {type(probe).__name__}", strict=False):
+                self._probes.start(probe, options, time.perf_counter_ns)
         self._flusher.start()
         ranges.route_ring(self._thinner.annotate)
 
@@ -108,10 +107,10 @@ class Ring:
         """Writes what was recorded until now."""
         self._on_flush()
         with self._lock:
-            now = time.perf_counter_ns()
-            chunks = [chunk for probe in self._probes for chunk in self._drain(probe)]
+            chunks: list[layout.Chunk] = []
+            self._probes.drain(lambda drained: chunks.extend(self._look_at(drained)))
             try:
-                self._file.add(chunks, now)
+                self._spool.add(chunks)
             except Exception as error:  # what the disk does is no exception here; a tracer's events are odd
                 self._lost_flushes += 1
                 if self._lost_flushes == 1:
@@ -120,17 +119,16 @@ class Ring:
     def content(self) -> bytes:
         """What the ring keeps, flushed to this moment."""
         self.flush()
-        with self._lock:
-            return self._file.content()
+        return self._spool.content()
 
     def notes(self) -> list[str]:
         """What the reader of the ring has to know."""
-        lost = [f"{self._file.lost_events:,} events of the ring were lost because they could not be written"]
+        lost = [f"{self._spool.lost_events:,} events of the ring were lost because they could not be written"]
         left_out_s = self._thinner.left_out_s(time.perf_counter_ns(), self._span_ns)
         thin = [
             f"annotations were left out for {left_out_s:.0f} s of the ring to keep the watch's budget, budget_percent"
         ]
-        return lost * bool(self._file.lost_events) + thin * (left_out_s >= 1)
+        return lost * bool(self._spool.lost_events) + thin * (left_out_s >= 1)
 
     def machine_during(self, start_ns: int, end_ns: int) -> Machine:
         """What the machine did in a span of time, by the samples in it and the next one."""
@@ -150,19 +148,13 @@ class Ring:
         """
         self._flusher.stop()  # it may route annotations
         ranges.route_ring(None)
-        for probe in self._probes:
-            try:
-                probe.stop()
-            except Exception as error:
-                report.report(error, f"ending {type(probe).__name__}")
-        with self._lock:
-            self._file.abandon() if keep else self._file.remove()
+        self._probes.stop()
+        self._spool.abandon() if keep else self._spool.remove()
 
     def abandon(self) -> None:
         """In a forked child: everything belongs to the parent."""
-        for probe in self._probes:
-            probe.abandon()
-        self._file.abandon()
+        self._probes.abandon()
+        self._spool.abandon()
 
     def _flush_and_measure(self) -> None:
         self.flush()
@@ -170,20 +162,10 @@ class Ring:
         if self._thinner.decide(self._cost.records_left, time.perf_counter_ns()):
             ranges.route_ring(self._thinner.annotate)
 
-    def _drain(self, probe: Probe) -> list[layout.Chunk]:
-        """What a tracer has recorded; nothing from then on if that fails."""
-        if probe in self._broken:
-            return []
-        try:
-            chunks = probe.drain()
-            if probe is self._system:
-                self._note_counters(chunks)
-            if probe is self._host:
-                self._cost.note_spans(sum(len(chunk.name) for chunk in chunks))
-        except Exception as error:
-            self._broken.append(probe)
-            report.report(error, f"flushing {type(probe).__name__}")
-            return []
+    def _look_at(self, chunks: list[layout.Chunk]) -> list[layout.Chunk]:
+        """Notes what the watch wants to know of the chunks of one tracer."""
+        self._note_counters([chunk for chunk in chunks if chunk.plane == COUNTERS])
+        self._cost.note_spans(sum(len(chunk.name) for chunk in chunks if chunk.plane == ANNOTATIONS))
         return chunks
 
     def _note_counters(self, chunks: list[layout.Chunk]) -> None:

@@ -1,0 +1,181 @@
+"""When the loop's thread saves its state: a save is rarely recorded as one event, so the order of events tells it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.account.causes import Cause, event_causes
+from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.find_steps import HostSteps, holds_step, steps_of
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
+from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
+from stepscope.model import EventKind, HostTrace, stat_names
+from stepscope.model.arrays import I64, U8, Mask
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait, OpTrait
+
+K = EventKind
+
+LONG_GAP_PS = 300_000_000  # dispatching an op leaves shorter gaps; longer ones are the program's own Python
+_STATE_DICT_OPS = 4  # this many detached tensors in a row are a state_dict
+_LITTLE = 0.3
+_NO_WORK = (K.PYTHON_CALL, K.STEP_MARK, K.ANNOTATION)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """The events of the loop's thread in the steps as columns, when they make input, and the rest of the time."""
+
+    trace: HostTrace
+    steps: HostSteps
+    row: I64
+    start: I64
+    end: I64
+    kind: U8
+    feeds: Spans
+    rest: Spans
+
+    def spans(self, chosen: Mask | I64) -> Spans:
+        """When some of the events run."""
+        return Spans.union(self.start[chosen], self.end[chosen])
+
+    def have(self, chosen: I64, trait: CallTrait | OpTrait) -> Mask:
+        """Which of the chosen events have a trait."""
+        return has_trait(self.trace, self.trace.events.type[self.row[chosen]], trait)
+
+    def of_kind(self, *kinds: EventKind) -> I64:
+        """The events of some kinds."""
+        return np.flatnonzero(is_any_kind(self.kind, kinds))
+
+
+def saves_of(trace: HostTrace) -> Spans:
+    """When the loop's thread saves, in all steps; found once."""
+    return trace.derived("saves", _find_saves)
+
+
+def _find_saves(trace: HostTrace) -> Spans:
+    steps, line = steps_of(trace), threads_of(trace).main
+    seen = Spans.union(steps.start_ps, steps.until_ps)
+    if steps.source == "none" or line < 0 or not len(seen.start):
+        return Spans(seen.start[:0], seen.end[:0])
+    loop = _loop_events(trace, steps, line, seen)
+    calls = loop.of_kind(K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION)
+    calls = calls[loop.have(calls, CallTrait.SAVES_STATE)]
+    of_python = loop.kind[calls] == K.PYTHON_CALL
+    writes = loop.spans(np.append(calls[~of_python], loop.of_kind(K.CHECKPOINT))) & loop.rest
+    talks = is_any_kind(trace.events.kind, (K.COLLECTIVE_CALL, K.COLLECTIVE))
+    unnamed = _drop_covered(_saves_without_ops(loop), spans_of(trace, np.flatnonzero(talks)))
+    named = loop.spans(_drop_training(loop, calls[of_python])) & loop.rest
+    return named | writes | _extend(loop, writes) | unnamed | _saves_after_reads(loop)
+
+
+def _loop_events(trace: HostTrace, steps: HostSteps, line: int, seen: Spans) -> _Loop:
+    row = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    start = trace.events.start_ps[row]
+    end = start + forest(trace).extent_ps[row]
+    inside = (end > seen.start[0]) & (start < seen.end[-1])
+    row, start, end = row[inside], start[inside], end[inside]
+    of_input = event_causes(trace)[row] == Cause.INPUT
+    feeds = Spans.union(start[of_input], end[of_input])
+    return _Loop(trace, steps, row, start, end, trace.events.kind[row], feeds, seen - feeds)
+
+
+def _drop_training(loop: _Loop, calls: I64) -> I64:
+    """Python functions without those that run programs or a whole step: their names are misleading."""
+    work = loop.spans(loop.of_kind(K.TRACED_FUNCTION, K.FUNCTION_RUN, K.EAGER_EXECUTE, K.OP, K.BACKWARD, K.EXECUTOR))
+    start, end = loop.start[calls], loop.end[calls]
+    busy = work.overlap_ps(start, end) > _LITTLE * (end - start)
+    return calls[~(busy | holds_step(loop.trace, start, end))]
+
+
+def _extend(loop: _Loop, found: Spans) -> Spans:
+    """Extends saves beyond the ops that write: from the preceding program to the following program or input."""
+    eager = loop.of_kind(K.EAGER_EXECUTE)
+    eager = eager[loop.trace.stat_ints(stat_names.IS_FUNCTION, rows=loop.row[eager]) > 0]
+    work = loop.spans(np.append(eager, loop.of_kind(K.TRACED_FUNCTION, K.FUNCTION_RUN))) | loop.feeds
+    marks = loop.spans(loop.of_kind(K.STEP_MARK))
+    if not len(found.start) or not len(work.start):
+        return found
+    before = np.sort(np.concatenate([work.end, marks.start, loop.rest.start[:1]]))
+    after = np.sort(np.concatenate([work.start, marks.end, loop.rest.end[-1:]]))
+    since = before[np.maximum(np.searchsorted(before, found.start, side="right") - 1, 0)]
+    until = after[np.minimum(np.searchsorted(after, found.end), len(after) - 1)]
+    return Spans.union(np.minimum(since, found.start), np.maximum(until, found.end)) & loop.rest
+
+
+def _saves_without_ops(loop: _Loop) -> Spans:
+    """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
+    ops = loop.of_kind(K.OP, K.BACKWARD, K.EXECUTOR, K.GRAPH_LAUNCH)
+    ops = ops[is_outermost(loop.start[ops], loop.end[ops])]
+    if not loop.have(ops, OpTrait.DETACHES).any():
+        return Spans(loop.start[:0], loop.end[:0])
+    copied = ops[~loop.have(ops, OpTrait.COPIES_OUT)]
+    every = loop.of_kind(K.OP)
+    parameters = round(int(loop.have(every, OpTrait.ADDS_GRADIENT).sum()) / max(len(loop.steps.number), 1))
+    return _gaps_after_detached(loop, ops, _STATE_DICT_OPS) | _gaps_after_detached(
+        loop, copied, max(_STATE_DICT_OPS, parameters)
+    )
+
+
+def _drop_covered(spans: Spans, others: Spans) -> Spans:
+    """Drops spans that others largely cover: a state_dict may also be made to send it to other ranks."""
+    kept = others.overlap_ps(spans.start, spans.end) < _LITTLE * (spans.end - spans.start)
+    return Spans(spans.start[kept], spans.end[kept])
+
+
+def _gaps_after_detached(loop: _Loop, ops: I64, least: int) -> Spans:
+    if not len(ops):
+        return Spans(loop.start[:0], loop.end[:0])
+    run = _run_lengths(loop.have(ops, OpTrait.DETACHES))
+    last = np.flatnonzero(run >= least)
+    gap_begin = loop.end[ops[last]]
+    gap_end = np.append(loop.start[ops], loop.end.max())[last + 1]
+    long = gap_end - gap_begin >= LONG_GAP_PS
+    first = loop.start[ops[last - run[last] + 1]]
+    return Spans.union(first[long], gap_end[long]) & loop.rest
+
+
+def _saves_after_reads(loop: _Loop) -> Spans:
+    """Time around bursts of variable reads, if mostly long gaps: Keras reads all variables, then writes without ops.
+
+    A burst of fewer reads than the step has variables is no save: a callback looks at some of them.
+    """
+    ops = loop.of_kind(K.EAGER_EXECUTE)
+    ops = ops[loop.have(ops, CallTrait.DISPATCHES)]
+    reads = loop.have(ops, CallTrait.READS_VARIABLE)
+    if not reads.any():  # so that no name of an op has to be judged
+        return Spans(loop.start[:0], loop.end[:0])
+    run = np.minimum(_run_lengths(reads), _places_in_steps(loop.steps, loop.start[ops]))
+    least = max(_STATE_DICT_OPS, _count_written_variables(loop))
+    first, last = np.flatnonzero(run == least), np.flatnonzero(run >= least)
+    begin = np.concatenate([loop.start[ops[first - least + 1]], loop.start[ops[last]]])
+    end = np.concatenate([loop.end[ops[first]], loop.end[ops[last]]])
+    around = _extend(loop, Spans.union(begin, end))
+    idle = (around - loop.spans(~is_any_kind(loop.kind, _NO_WORK))).drop_shorter(LONG_GAP_PS)
+    mostly = idle.overlap_ps(around.start, around.end) >= _LITTLE * (around.end - around.start)
+    return Spans(around.start[mostly], around.end[mostly])
+
+
+def _places_in_steps(steps: HostSteps, times: I64) -> I64:
+    """For each of the ascending times, how many of them are in its step up to it, itself included."""
+    step = np.searchsorted(steps.start_ps, times, side="right")
+    places: I64 = np.arange(len(times)) - np.searchsorted(step, step) + 1
+    return places
+
+
+def _count_written_variables(loop: _Loop) -> int:
+    """Number of variables that a step writes, on any thread; 0 if that was not recorded."""
+    ops = events_of_kind(loop.trace, K.OP)
+    start = loop.trace.events.start_ps[ops]
+    ops = ops[(start >= loop.steps.start_ps[0]) & (start < loop.steps.end_ps[-1])]
+    written = int(has_trait(loop.trace, loop.trace.events.type[ops], OpTrait.WRITES_VARIABLE).sum())
+    return written // max(len(loop.steps.number), 1)
+
+
+def _run_lengths(flags: Mask) -> I64:
+    """For each place, how many flags in a row are set up to it."""
+    counted = np.cumsum(flags)
+    before: I64 = np.maximum.accumulate(np.where(flags, 0, counted))
+    return counted - before

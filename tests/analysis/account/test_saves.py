@@ -1,0 +1,62 @@
+"""Saves are a cause of the account also where the order of events alone tells them."""
+
+from __future__ import annotations
+
+import pytest
+from draw import MS, Sort, draw
+
+from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.interventions import Scale, replay_after
+from stepscope.analysis.account.model import model_of
+from stepscope.analysis.account.parts import part_of_cause
+from stepscope.analysis.account.saves import saves_of
+from stepscope.model import EventKind as K
+
+SORTS = {
+    "d": Sort(K.OP, "aten::detach"),
+    "m": Sort(K.OP, "aten::mm"),
+    "s": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: SaveV2"),
+    "r": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: ReadVariableOp"),
+    "w": Sort(K.OP, "SaveV2:SaveV2"),
+    "u": Sort(K.INPUT_WAIT, "IteratorGetNext"),
+}
+TORCH = """
+    host main | M0-------------M1-------------
+    host main | m---dddd       m---dddd
+"""
+CHECKPOINT = """
+    host main | M0------------M1------------
+    host main | F---  s---  uuF---  s---  uu
+    host pool |        ww            ww
+"""
+KERAS = """
+    host main | M0----------------M1----------------
+    host main | F---   r r r r    F---   r r r r
+"""
+
+
+@pytest.mark.parametrize(
+    ("picture", "saving"),
+    [(TORCH, 11), (CHECKPOINT, 8), (KERAS, 14)],
+    ids=["state_dict", "writing op", "read, written"],
+)
+def test_a_save_is_one_cause_from_the_work_before_it_to_the_work_after_it(picture, saving):
+    account = account_of(draw(picture, SORTS))
+
+    assert {row.cause: row.ps / MS for row in account.rows}["checkpoint"] == saving
+
+
+def test_three_detached_tensors_are_no_state_dict():
+    assert saves_of(draw("host main | M0-------------\nhost main | m---ddd", SORTS)).total == 0
+
+
+@pytest.mark.parametrize("picture", [TORCH, CHECKPOINT, KERAS])
+def test_without_its_saves_a_step_is_what_the_account_gives_other_causes(picture):
+    trace = draw(picture, SORTS)
+    account, model = account_of(trace), model_of(trace)
+    others = sum(row.ps for row in account.rows if row.cause != "checkpoint")
+
+    after = replay_after(model, [Scale(part_of_cause(model, Cause.CHECKPOINT))])
+
+    assert int(after.step_ps[model.median]) == others

@@ -58,7 +58,7 @@ ALLOWED: dict[str, set[str]] = {
     "export": {"errors", "model", "kernels", "formats", "analysis", "plugins", "vocabulary"},
     "pictures": {"errors", "model", "report", "analysis"},
     "agents": {"errors", "model", "report", "analysis", "formats", "cache", "shelf", "api", "pictures", "sql"},
-    "sheets": {"errors", "report", "analysis", "api", "pictures"},
+    "sheets": {"errors", "report", "analysis", "api", "pictures", "vocabulary", "web"},
     "demo": {"errors", "capture"},
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api", "plugins", "export"},
     "overtime": {"errors", "model", "formats", "report", "api"},

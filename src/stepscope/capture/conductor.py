@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.capture import cost, not_recorded, ranges, report, session, workers
+from stepscope.capture import cost, not_recorded, ranges, recorder, report, workers
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action, Schedule, never
@@ -45,7 +45,7 @@ class Conductor:
 
     def __init__(
         self,
-        logdir: session.LogDir,
+        logdir: recorder.LogDir,
         options: object,
         schedule: Schedule,
         first: int = 0,
@@ -103,7 +103,7 @@ class Conductor:
             if self.is_capturing and self.marks:
                 self._mark = ranges.Trace("train", step_num=self.number, _r=1)
                 self._mark.__enter__()
-        if self.marks and not session.is_running():
+        if self.marks and not recorder.RECORDER.is_running():
             self._began_ns = time.perf_counter_ns()
 
     def _ask_schedule(self) -> Action:
@@ -174,7 +174,7 @@ class Conductor:
         if wanted is not Action.NONE:
             if before_this is not None:
                 before_this.released.wait(_PATIENCE_S)
-            self._capture = session.start(self._logdir, self._options)
+            self._capture = recorder.RECORDER.start(self._logdir, self._options)
             self._has_recorded |= wanted.records
 
     def _stop(self, save: bool) -> Capture | None:
@@ -183,7 +183,7 @@ class Conductor:
         if capture is None:
             return None
         # Nothing happens if the program has ended it, or if it has reached a limit.
-        session.SESSION.end(capture, save=save, wait=False, strict=capture.options.strict)
+        recorder.RECORDER.end(capture, save=save, wait=False, strict=capture.options.strict)
         if save:
             self._on_stopped()
             self._await_in_background(capture)

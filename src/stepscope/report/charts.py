@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stepscope.records import dataclass
-from stepscope.report.drawing import COLOURS, LETTER, Box, Drawing, Line, Word, colour_of, fit_text, ticks_between
+from stepscope.report.drawing import COLOURS, LETTER, Box, Drawing, Line, Word, fit_text, ticks_between
 from stepscope.report.fields import Cell, Field, Role
 from stepscope.report.looks import clean, size_text, value_with_unit
 from stepscope.report.palette import cause_colour
@@ -186,7 +186,7 @@ def draw_curve(title: str, points: Sequence[tuple[float, float]], unit: str, wid
     for low, high, value in _held_values(points, (last - first) / (width - _LEFT)):
         x, height = _LEFT + (low - first) * across, value * up
         hint = f"{low:,.3f} ms: {_amount_text(value, unit)}"
-        boxes.append(Box(x, _TALL - height, max((high - low) * across, 0.8), height, colour_of(title), hint=hint))
+        boxes.append(Box(x, _TALL - height, max((high - low) * across, 0.8), height, COLOURS[0], hint=hint))
     lines, words = _axis(highest, up, width, unit)
     times = [
         Word(_LEFT + (tick - first) * across, _TALL + 14, f"{tick:,g} ms", "middle", is_faint=True)

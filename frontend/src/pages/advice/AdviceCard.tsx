@@ -9,6 +9,7 @@ import { Code, LongName, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import type { RecordedStep } from "../shared/differences";
+import { Picture, type Pictures } from "../shared/pictures";
 import type { Advice, EvidenceInterval, EvidenceRow } from "../shared/reports";
 import { evidenceLink, evidenceName } from "./evidence";
 
@@ -22,6 +23,8 @@ interface AdviceCardProps {
   recorded?: RecordedStep | null;
   /** What the page has said above: the card leaves it out. */
   said?: string;
+  /** Of a report: they stand where the page leads to the timeline. */
+  pictures?: Pictures | undefined;
 }
 
 export function AdviceCard({
@@ -31,7 +34,9 @@ export function AdviceCard({
   rank,
   recorded = null,
   said = "",
+  pictures,
 }: AdviceCardProps) {
+  const picture = pictures?.get(advice.id);
   const evidence = unsaid(advice.evidence, said);
   return (
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
@@ -49,14 +54,15 @@ export function AdviceCard({
         </p>
       )}
       {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
-      <Actions list={advice.actions} all={first || whole} />
+      <Actions list={advice.actions} all={first || whole || !!pictures} />
       {whole && advice.reasoning && (
         <p class="reasoning">
           <strong>{advice.predicted_speedup === null ? "Why: " : "How it is predicted: "}</strong>
           {sentence(advice.reasoning)}
         </p>
       )}
-      {whole ? <Evidence advice={advice} /> : <MainEvidence advice={advice} />}
+      {picture && <Picture of={picture} />}
+      {!pictures && (whole ? <Evidence advice={advice} /> : <MainEvidence advice={advice} />)}
     </article>
   );
 }

@@ -27,7 +27,6 @@ from stepscope.vocabulary.traits import CodeTrait, OpTrait
 
 K = EventKind
 
-_START_PERCENTILE = 50  # this share of kernels, the shortest, takes no longer than starting one
 _LEAST_FREED = 0.005  # bytes freed per ps of a gap from which freeing explains the gap: 5 GB per second
 NEAR_FETCH_PS = 1_000_000_000  # largest distance between two fetched values of a burst
 FETCHES, BEFORE_WORK, OWN_COPIES, FREEING = "fetches", "before_work", "own_copies", "freeing"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
+from stepscope.analysis.account.model import OUTLIER
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
@@ -25,7 +26,7 @@ from stepscope.analysis.overview.session_figures import (
     mean_breakdown,
 )
 from stepscope.analysis.steps.breakdown import category_cells
-from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, missed_steps, profiling_cost
+from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import (
     STEP_TIME_FIELDS,
     StepRow,
@@ -62,7 +63,6 @@ _KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow s
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
-OUTLIER = 1.5  # times the median step
 _SOURCES = {"none": "no step markers: the whole capture"}
 
 LIMIT_FIELDS: tuple[Field, ...] = (
@@ -311,13 +311,14 @@ class OverviewReport(Report):
     def _cost_in_short(self) -> str:
         if self.profiling is None:
             return ""
+        by = f" ({self.profiling.recorded})" if self.profiling.recorded else ""
         if not self.profiling.is_clear:
             if self.profiling.percent < 0:
                 return ", cost of profiling within the noise"
-            return f", {self.profiling.percent:+.1f} % from profiling, within the noise"
+            return f", {self.profiling.percent:+.1f} % from profiling{by}, within the noise"
         if self.profiling.percent < 0:  # profiling does not speed a job up: it was slower before for another reason
             return f", {duration_text(self.profiling.ms_before)} before the capture"
-        return f", {self.profiling.percent:+.1f} % from profiling"
+        return f", {self.profiling.percent:+.1f} % from profiling{by}"
 
     def _steps_lines(self) -> list[str]:
         return [
@@ -507,7 +508,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
             *step_warnings(hosts, aligned),
             *_warm_up_warning(session),
             *_outside_fetch_warning(partials),
-            *dict.fromkeys(part.missed.sentence() for part in partials if part.missed),
+            *dict.fromkeys(part.missed for part in partials if part.missed),
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),
@@ -528,7 +529,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         context=context,
         missing=_missing(partials),
         step_rows=tuple(_step_row(session, at, row, at in counted) for at, row in enumerate(session.slowest)),
-        profiling=highest_cost([part.profiling for part in partials]),
+        profiling=max(filter(None, (part.profiling for part in partials)), key=lambda cost: cost.percent, default=None),
         account=account,
     )
 

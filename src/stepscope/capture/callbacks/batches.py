@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 from stepscope.capture.conductor import Conductor
+from stepscope.capture.recorder import LogDir
 from stepscope.capture.report import report
 from stepscope.capture.schedules import Schedule, batches, never
-from stepscope.capture.session import LogDir
 from stepscope.errors import UsageError
 
 Batches = int | tuple[int, int] | str

@@ -16,12 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stepscope.capture import report, session
+from stepscope.capture import report
 from stepscope.capture.auto.finders import Source
 from stepscope.capture.proving import saving
 from stepscope.capture.proving.campaign import Campaign, StepTime, has_other_ranks
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import Undo
+from stepscope.capture.recorder import RECORDER
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.capture.watching.steps import StepFollower, StepRecord
 from stepscope.capture.watching.usual import UsualLength
@@ -67,7 +68,11 @@ class Prover:
         self._asked = self._wants_end = False
         self._undo: list[Undo] = []
         self._follower = StepFollower(
-            UsualLength(2.0, 1_000_000), self._on_step, session.is_running, lambda: 0, may_be_quick=lambda: False
+            UsualLength(2.0, 1_000_000),
+            self._on_step,
+            RECORDER.is_running,
+            lambda: 0,
+            may_be_quick=lambda: False,
         )
         self.active = True
         self.proofs: list[Proof] = []
@@ -137,7 +142,7 @@ class Prover:
         if has_other_ranks():
             self._places = self._options.at
             return self._follower.count >= self._first + _STEPS_AFTER_CAPTURE
-        if self._follower.count < self._first or session.is_running():
+        if self._follower.count < self._first or RECORDER.is_running():
             return False
         captured = self._captured()
         if captured is None:

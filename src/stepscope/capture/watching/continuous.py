@@ -16,7 +16,7 @@ from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 
-from stepscope.capture import files, report, session
+from stepscope.capture import files, recorder, report
 from stepscope.capture.auto.finders import MARKED
 from stepscope.capture.job import this_worker
 from stepscope.capture.running import Capture
@@ -282,7 +282,7 @@ class Watch:
         silent_s = (time.perf_counter_ns() - since) / 1e9
         if self.steps.count != self._last_look_step:
             self._last_look_step, self._stalled = self.steps.count, False
-        if silent_s < stall_s or self._stalled or session.is_running():
+        if silent_s < stall_s or self._stalled or recorder.RECORDER.is_running():
             return
         self._stalled = True
         place = stacks.place_of_thread(self.steps.thread_number)
@@ -607,7 +607,7 @@ class Watch:
 
 def _is_profiled() -> bool:
     """Whether a capture runs or is being written: steps of that time say little."""
-    state = session.SESSION.state
+    state = recorder.RECORDER
     return state.recording is not None or bool(state.exporting)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from stepscope.capture import files, ranges, session
+from stepscope.capture import files, ranges, recorder
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import Wall
 from stepscope.capture.running import Capture
@@ -63,11 +63,6 @@ class FrameworkWindows:
         """Whether no window is planned or open."""
         return self._plan is None and self._open is None
 
-    @property
-    def is_open(self) -> bool:
-        """Whether one records."""
-        return self._open is not None
-
     def plan(self, plan: Plan) -> bool:
         """Plans a window; False if one is planned or open already."""
         if not self.is_free:
@@ -80,7 +75,7 @@ class FrameworkWindows:
         self._plan = None
         opened, self._open = self._open, None
         if opened is not None:
-            session.SESSION.end(opened[1], save=False)
+            recorder.RECORDER.end(opened[1], save=False)
 
     def take_cost_s(self) -> float:
         """By how much the steps of the last window, and those until its files were written, were longer; forgets it."""
@@ -98,7 +93,11 @@ class FrameworkWindows:
         with Wall("recording a window of the watch", strict=False):
             if self._open is not None:
                 self._go_on(step)
-            elif self._plan is not None and step.number + 1 >= self._plan.first_step and not session.is_running():
+            elif (
+                self._plan is not None
+                and step.number + 1 >= self._plan.first_step
+                and not recorder.RECORDER.is_running()
+            ):
                 self._start(self._plan, is_marked)
             if self._open is not None and not is_marked:
                 self._mark_next(step.number + 1)
@@ -106,7 +105,7 @@ class FrameworkWindows:
     def _start(self, plan: Plan, is_marked: bool) -> None:
         self._plan = None
         options = ProfilerOptions(max_seconds=_LONGEST_S, max_bytes=_MOST_BYTES)
-        capture = session.SESSION.begin(lambda: files.open_target(self._logdir, plan.run), options)
+        capture = recorder.RECORDER.begin(lambda: files.open_target(self._logdir, plan.run), options)
         if capture is None:
             return
         capture.yields = True
@@ -123,7 +122,7 @@ class FrameworkWindows:
             return
         plan, capture = self._open
         self._open = None
-        session.SESSION.end(capture, wait=False)
+        recorder.RECORDER.end(capture, wait=False)
         self._on_done(plan, capture)
 
     def _mark_next(self, number: int) -> None:

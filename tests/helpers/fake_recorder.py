@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.capture import ProfilerOptions, conductor, report, session
+from stepscope.capture import ProfilerOptions, conductor, recorder, report
 from stepscope.errors import CaptureError
 
 
@@ -24,7 +24,7 @@ class FakeCapture:
         self.released.set()
 
 
-class FakeSession:
+class FakeRecorder:
     """What happened: `start`, `mark 3`, `end 3`, `save`, `discard`.
 
     Attributes:
@@ -82,22 +82,20 @@ class FakeMark:
         self._number = step_num
 
     def __enter__(self) -> FakeMark:
-        FakeMark.session.words.append(f"mark-{self._number}")
+        FakeMark.recorder.words.append(f"mark-{self._number}")
         return self
 
     def __exit__(self, *_: object) -> None:
-        FakeMark.session.words.append(f"end-{self._number}")
+        FakeMark.recorder.words.append(f"end-{self._number}")
 
-    session: FakeSession
+    recorder: FakeRecorder
 
 
 @pytest.fixture
-def fake_session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
-    """The session of this test."""
-    fake = FakeSession()
-    monkeypatch.setattr(FakeMark, "session", fake, raising=False)
-    monkeypatch.setattr(session, "SESSION", fake)
-    monkeypatch.setattr(session, "start", fake.start)
-    monkeypatch.setattr(session, "is_running", fake.is_running)
+def fake_recorder(monkeypatch: pytest.MonkeyPatch) -> FakeRecorder:
+    """The recorder of this test."""
+    fake = FakeRecorder()
+    monkeypatch.setattr(FakeMark, "recorder", fake, raising=False)
+    monkeypatch.setattr(recorder, "RECORDER", fake)
     monkeypatch.setattr(conductor.ranges, "Trace", FakeMark)
     return fake

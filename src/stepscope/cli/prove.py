@@ -14,6 +14,8 @@ from stepscope.capture.files import resolve_logdir
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.cli import screen
 from stepscope.cli.run import AsCode, AsModule, Logdir, Script, ScriptArguments, Skip, refuse_option, run_program
+from stepscope.cli.show import remote_address
+from stepscope.errors import UsageError
 
 _AT_HELP = "Delay this place: FILE:FUNCTION, FILE:LINE, a dotted name, input, sync, transfer, ... Repeatable."
 _ABLATE_HELP = "Leave this out: input, logging, checkpoint, sync or a function. Training results are then void."
@@ -46,6 +48,8 @@ def prove(
     results of the training are void: nothing is saved where the script would save, and the script ends with the answer.
     """
     refuse_option(script, as_code, context)
+    if output is not None and remote_address(output):
+        raise UsageError("the proofs are written while the job runs, on its machine", hint="choose a local --output")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
     screen.restore_streams()
     program = Program(script, arguments or (), as_module, as_code)

@@ -37,11 +37,7 @@ FIELDS: tuple[Field, ...] = (
         Role.NAME,
     ),
     Field("step_time_ms", "ms", "the median step, from its start to the start of the next: that of the account"),
-    Field(
-        "predicted_step_time_ms",
-        "ms",
-        "the same step without the cause, or the most that may be left of it",
-    ),
+    Field("predicted_step_time_ms", "ms", "the same step without the cause, or the most that may be left of it"),
     Field("predicted_speedup", "ratio", "`step_time_ms` over `predicted_step_time_ms`; empty if unknown"),
     Field(
         "predicted_speedup_least",

@@ -8,7 +8,7 @@ A function is named by the line that defines it.  The code of a module has no su
 runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out, but for those
 of its demo, which stand for a user's program; and what called the command that runs the program.
 
-Joined frames do not show when the samples between their ends were taken, so these times are recorded beside them.
+Joined frames do not show when the samples between their ends were taken, so these times are recorded, too.
 
 With each sample, the processor time of the loop's threads is read (`thread_usage`): the sampler is awake anyway, and
 waking another thread would interrupt the training once more.
@@ -38,7 +38,6 @@ PLANE = "/device:CUSTOM:Python stack samples (Stepscope)"
 _MOST_FRAMES = 128
 _MOST_NAMES = 20_000
 _BYTES_OF_RANGE = 130
-_BYTES_OF_TIME = 8
 MOST_SHARE = 0.01  # of one core, for sampling; kept over `_BALANCE_S`, so that a capture of a few steps has samples
 _BALANCE_S = 1.0
 _MOST_WAIT_S = 1.0
@@ -185,12 +184,10 @@ class StackSampler:
         """About how much memory the ranges take."""
         with self._lock:
             ranges = sum(len(thread.ended) for thread in (*self._threads.values(), *self._gone))
-        own = _BYTES_OF_RANGE * ranges + _BYTES_OF_TIME * len(self._times)
-        return own + (self._usage.waiting_bytes() if self._usage is not None else 0)
+        return _BYTES_OF_RANGE * ranges + (self._usage.waiting_bytes() if self._usage is not None else 0)
 
     def drain(self) -> list[Chunk]:
-        """The ranges that have ended, a chunk for each thread that has any, the times of the samples, and what threads
-        used."""
+        """The ranges that have ended, a chunk for each thread with any, the samples' times, and what threads used."""
         with self._lock:
             threads = [*self._threads.values(), *self._gone]
             taken = [(thread, thread.ended) for thread in threads if thread.ended]
@@ -200,8 +197,8 @@ class StackSampler:
             times, self._times = self._times, array("q")
         stacks = [self._chunk(thread, ranges) for thread, ranges in taken]
         if times:
-            rows = array("i", bytes(4 * len(times)))
-            stacks.append(Chunk(SAMPLE_TIMES_PLANE, "samples", 0, "OTHER", ["sample"], rows, times, times))
+            name = array("i", bytes(4 * len(times)))
+            stacks.append(Chunk(SAMPLE_TIMES_PLANE, "samples", 0, "OTHER", ["sample"], name, times, times))
         return stacks + (self._usage.drain() if self._usage is not None else [])
 
     def _chunk(self, thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:

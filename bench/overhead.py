@@ -39,7 +39,7 @@ from typing import Any
 
 from bench.report import describe_machine
 from stepscope import capture as profiler
-from stepscope.capture import session
+from stepscope.capture.recorder import RECORDER
 from stepscope.capture.tracers import system
 
 SECONDS, STEPS, WARM_UP = 100.0, 10, 2
@@ -181,7 +181,7 @@ def measure_framework(framework: str, seconds: float, steps: int) -> Found:
             kind.start()
             blocks[kind.name].append(_time_block(step, steps))
             kind.stop()
-            assert not session.is_running()
+            assert not RECORDER.is_running()
         for name, (there, back) in blocks.items():
             for clock in CLOCKS:
                 found[name][clock].append(math.sqrt(there[clock] * back[clock]))

@@ -21,7 +21,7 @@ settings.register_profile("stepscope", deadline=None)
 settings.load_profile("stepscope")
 
 # Fixtures of fresh captures by the frameworks' own profilers, of captures that only tell, and of the page in a browser.
-pytest_plugins = ("warm_python", "framework_captures", "fake_session", "browsing", "installed_plugins")
+pytest_plugins = ("warm_python", "framework_captures", "fake_recorder", "browsing", "installed_plugins")
 
 # A shell lets what it runs in the background ignore Ctrl-C, and all that this starts too; jobs here are to feel it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -70,39 +70,39 @@ class LightningTrainer:
         self.callback.on_train_end(self, None)
 
 
-def test_lightning_batches_are_steps_from_end_to_end_within_an_epoch(fake_session):
+def test_lightning_batches_are_steps_from_end_to_end_within_an_epoch(fake_recorder):
     LightningTrainer(LightningCallback("logs", (2, 4))).fit(epochs=2, batches=3)
 
     #                    the second and the third batch of the first epoch; the first of the second epoch
-    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 save"
+    assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 save"
 
 
-def test_lightning_training_that_fails_saves_what_there_is(fake_session):
+def test_lightning_training_that_fails_saves_what_there_is(fake_recorder):
     callback = LightningCallback("logs", (2, 9))
     with pytest.raises(KeyError, match="of the model"):
         LightningTrainer(callback).fit(epochs=1, batches=9, fails_at=4)
 
-    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 mark-5 save"
+    assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 mark-5 save"
     assert str(callback.path) == "profile-1"
 
 
-def test_training_that_ends_before_its_batches_saves_what_there_is(fake_session):
+def test_training_that_ends_before_its_batches_saves_what_there_is(fake_recorder):
     LightningTrainer(LightningCallback("logs", (2, 9))).fit(epochs=1, batches=3)
 
-    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 save"
+    assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 save"
 
 
-def test_no_batch_starts_nothing(fake_session):
+def test_no_batch_starts_nothing(fake_recorder):
     LightningTrainer(LightningCallback("logs", 0)).fit(epochs=1, batches=3)
 
-    assert fake_session.said() == ""
+    assert fake_recorder.said() == ""
 
 
-def test_a_schedule_may_choose_the_batches(fake_session):
+def test_a_schedule_may_choose_the_batches(fake_recorder):
     callback = LightningCallback("logs", schedule=profiler.schedule(wait=2, active=1, repeat=1))
     LightningTrainer(callback).fit(epochs=1, batches=4)
 
-    assert fake_session.said() == "start mark-2 end-2 save"
+    assert fake_recorder.said() == "start mark-2 end-2 save"
 
 
 class HuggingFaceTrainer:
@@ -124,13 +124,13 @@ class HuggingFaceTrainer:
         self.callback.on_train_end(None, state, control, model=None)
 
 
-def test_hugging_face_steps_are_steps_from_end_to_end_within_an_epoch(fake_session):
+def test_hugging_face_steps_are_steps_from_end_to_end_within_an_epoch(fake_recorder):
     HuggingFaceTrainer(HuggingFaceCallback("logs", "2,4")).train(epochs=2, steps=3)
 
-    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 save"
+    assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 mark-4 end-4 save"
 
 
-def test_an_evaluation_belongs_to_no_step(fake_session):
+def test_an_evaluation_belongs_to_no_step(fake_recorder):
     callback = HuggingFaceCallback("logs", "2,3")
     begins = []
     callback._steps.begin = lambda begin=callback._steps.begin: (begins.append(callback._steps.number), begin())
@@ -140,11 +140,11 @@ def test_an_evaluation_belongs_to_no_step(fake_session):
     assert begins == [1, 2, 2, 3, 4, 4]
 
 
-def test_a_capture_that_cannot_start_does_not_reach_the_trainer(fake_session):
-    fake_session.fails = True
+def test_a_capture_that_cannot_start_does_not_reach_the_trainer(fake_recorder):
+    fake_recorder.fails = True
 
     LightningTrainer(LightningCallback("logs", (2, 4))).fit(epochs=1, batches=5)
     HuggingFaceTrainer(HuggingFaceCallback("logs", (2, 4))).train(epochs=1, steps=5)
 
-    assert set(fake_session.words) == {"refuse"}
+    assert set(fake_recorder.words) == {"refuse"}
     assert profiler.last_error() is not None

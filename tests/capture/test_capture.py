@@ -25,7 +25,8 @@ from waiting import await_until
 
 from stepscope import capture as profiler
 from stepscope import load
-from stepscope.capture import cost, files, ranges, report, running, session, tracers
+from stepscope.capture import cost, files, ranges, report, running, tracers
+from stepscope.capture.recorder import RECORDER
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
@@ -43,9 +44,9 @@ def own_tracer(monkeypatch, tmp_path_factory):
     report.forget()
     threads = set(threading.enumerate())
     yield
-    left = session.SESSION.state.recording
+    left = RECORDER.recording
     if left is not None:
-        session.SESSION.end(left, save=False)  # the tests after this one are not to blame
+        RECORDER.end(left, save=False)  # the tests after this one are not to blame
     assert left is None
     assert ranges.ROUTE.opener is None
     await_until(lambda: set(threading.enumerate()) <= threads, 60, "the end of threads whose work is done")
@@ -174,8 +175,8 @@ def test_two_captures_in_one_second_are_two_runs(logdir):
 def test_processes_that_share_a_run_each_keep_their_own_file(logdir):
     script = """if True:
         from stepscope import capture as profiler
-        profiler.session.files.run_name = lambda: "run"
-        profiler.session.files.host_name = lambda: "vm"
+        profiler.recorder.files.run_name = lambda: "run"
+        profiler.recorder.files.host_name = lambda: "vm"
         with profiler.Profile(%r) as profile:
             with profiler.annotate("mine"): pass
         print(profile.path.name)
@@ -240,7 +241,7 @@ def test_a_profile_nested_in_itself_ends_with_the_outer_block(logdir):
         with profiler.annotate("after the inner block"):
             pass
 
-    assert not session.is_running()
+    assert not RECORDER.is_running()
     assert names(profile.path) == ["after the inner block"]
 
 
@@ -289,9 +290,9 @@ def test_control_c_in_a_recording_that_is_taken_in_memory_leaves_nothing_running
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        session.record(1000, stop_event=Interrupted())
+        RECORDER.record(1000, stop_event=Interrupted())
 
-    assert not session.is_running()
+    assert not RECORDER.is_running()
     profiler.start(logdir)
     assert (profiler.last_error(), profiler.stop() is not None) == (None, True)
 
@@ -300,7 +301,7 @@ def test_a_recording_may_be_asked_for_without_an_end(logdir):
     enough = threading.Event()
     enough.set()
 
-    assert session.record(2**64 - 1, stop_event=enough).error is None
+    assert RECORDER.record(2**64 - 1, stop_event=enough).error is None
 
 
 def test_control_c_while_the_profile_is_written_ends_the_capture(logdir, monkeypatch):
@@ -361,7 +362,7 @@ def test_a_logdir_that_cannot_be_made_is_reported_and_training_goes_on(tmp_path)
 def test_what_names_no_folder_is_reported_and_nothing_runs(logdir):
     profiler.start(logdir)
 
-    assert (last_code(), session.is_running()) == ("logdir", False)
+    assert (last_code(), RECORDER.is_running()) == ("logdir", False)
     assert f"{logdir!r} is not a folder" in str(profiler.last_error())
 
 
@@ -423,7 +424,7 @@ def test_a_disk_that_is_full_when_the_capture_starts_is_told_then_and_nothing_is
     monkeypatch.setattr(Spool, "_write", raises(OSError(errno.ENOSPC, "No space left on device")))
     profiler.start(logdir)
 
-    assert (last_code(), session.is_running()) == ("logdir", False)
+    assert (last_code(), RECORDER.is_running()) == ("logdir", False)
     assert "nothing can be written here: No space left on device" in str(profiler.last_error())
     assert profiles(logdir) == []
 
@@ -688,8 +689,8 @@ def test_steps_that_compile_are_not_those_that_profiling_is_compared_with():
 def test_steps_that_end_while_files_are_written_are_those_before_the_next_capture(logdir, monkeypatch):
     monkeypatch.setattr(cost, "LENGTHS", cost.StepLengths())
     cost.LENGTHS.compiling = cost._COMPILING
-    capture = session.start(logdir)
-    session.SESSION.end(capture, wait=False)
+    capture = RECORDER.start(logdir)
+    RECORDER.end(capture, wait=False)
 
     for _ in range(3):
         cost.LENGTHS.note(10**7, recording=False)
@@ -957,5 +958,5 @@ def test_importing_it_loads_nothing_heavy():
     script = "import sys, stepscope.capture; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
 
-    assert "stepscope.capture.session" in loaded
+    assert "stepscope.capture.recorder" in loaded
     assert {"numpy", "stepscope.model", "tensorflow", "jax", "torch"} & set(loaded) == set()

@@ -31,14 +31,15 @@ import os, sys, threading, time, signal
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 from stepscope import capture as profiler
-from stepscope.capture import files, program_end, session
+from stepscope.capture import files, program_end
+from stepscope.capture.recorder import RECORDER
 files.host_name = lambda: "vm"
 program_end._CONVERSION_PATIENCE_S = program_end._SIGTERM_PATIENCE_S = 120  # no launcher waits here
 program_end._HARD_END_PATIENCE_S = 120
 logdir = sys.argv[1]
 
 def wait_until_flushed():  # by a flush that begins after this call
-    now, capture = time.perf_counter_ns(), session.SESSION.state.recording
+    now, capture = time.perf_counter_ns(), RECORDER.recording
     while capture._flushed_ns < now: time.sleep(0.01)
     with capture._flush_lock: pass
 """
@@ -384,7 +385,7 @@ start, HostTracer.start = HostTracer.start, interrupted
 try:
     profiler.start(logdir)
 except KeyboardInterrupt:
-    print(session.is_running(), os.path.exists(logdir + "/plugins"))
+    print(RECORDER.is_running(), os.path.exists(logdir + "/plugins"))
 HostTracer.start = start
 profiler.start(logdir)
 with profiler.step(3): train()
@@ -488,10 +489,10 @@ def test_any_thread_may_stop_and_any_thread_may_record(framework, logdir):
 stopper = threading.Thread(target=profiler.stop)
 stopper.start(); stopper.join()
 recorded = []
-recorder = threading.Thread(target=lambda: recorded.append(session.record(60_000, stop_event=enough)))
+recorder = threading.Thread(target=lambda: recorded.append(RECORDER.record(60_000, stop_event=enough)))
 enough = threading.Event()
 recorder.start()
-while not session.is_running(): time.sleep(0.01)
+while not RECORDER.is_running(): time.sleep(0.01)
 for i in range(10, 13):
     with profiler.step(i): train()
 enough.set(); recorder.join()
@@ -649,7 +650,7 @@ running._WARN_AT = 0.2  # early, so that a busy machine cannot miss the time bet
 options = profiler.ProfilerOptions(max_seconds=1)
 with profiler.Profile(logdir, options) as profile:
     with profiler.step(0): train()
-    while session.is_running(): time.sleep(0.05)
+    while RECORDER.is_running(): time.sleep(0.05)
     with profiler.step(1): train()
 print(profile.path.name, profiler.last_error())
 """
@@ -665,7 +666,7 @@ print(profile.path.name, profiler.last_error())
 def test_a_capture_that_reaches_its_size_ends_itself_and_keeps_what_it_has(logdir):
     script = """
 profiler.start(logdir, profiler.ProfilerOptions(max_bytes=1 << 20))
-while session.is_running():
+while RECORDER.is_running():
     for i in range(5000):
         with profiler.annotate("load"): pass
     time.sleep(0.01)

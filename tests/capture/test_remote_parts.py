@@ -15,8 +15,9 @@ import grpc
 import pytest
 from waiting import await_until
 
-from stepscope.capture import ProfilerOptions, client, ranges, session
+from stepscope.capture import ProfilerOptions, client, ranges
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, Cause, Phase, WorkerStatus
+from stepscope.capture.recorder import RECORDER
 from stepscope.capture.remote import addresses, messages
 from stepscope.capture.remote.failures import translate_rpc_error
 from stepscope.capture.remote.handlers import Service, parse_request
@@ -213,7 +214,7 @@ def test_a_recording_without_an_end_that_is_cancelled_is_not_left_running(monkey
     with pytest.raises(CaptureError, match="the client gave up"):
         service.start_continuous(messages.new("ProfileRequest"), over)
 
-    assert not session.is_running()
+    assert not RECORDER.is_running()
     with pytest.raises(CaptureError, match="no continuous profiling session"):
         service.stop_continuous(messages.new("StopContinuousProfilingRequest"), over)
 

@@ -64,21 +64,21 @@ def follow(schedule, steps: int) -> profiler.Profile:
     return profile
 
 
-def test_each_cycle_is_a_capture_of_its_own_and_every_step_of_it_is_marked(fake_session):
+def test_each_cycle_is_a_capture_of_its_own_and_every_step_of_it_is_marked(fake_recorder):
     profile = follow(profiler.schedule(wait=1, active=2, repeat=2), steps=8)
 
-    assert fake_session.said() == ("start mark-1 end-1 mark-2 end-2 save start mark-4 end-4 mark-5 end-5 save")
+    assert fake_recorder.said() == ("start mark-1 end-1 mark-2 end-2 save start mark-4 end-4 mark-5 end-5 save")
     assert [str(path) for path in profile.paths] == ["profile-1", "profile-2"]
     assert str(profile.path) == "profile-2"
 
 
-def test_a_warm_up_runs_the_tracer_and_throws_its_record_away(fake_session):
+def test_a_warm_up_runs_the_tracer_and_throws_its_record_away(fake_recorder):
     follow(profiler.schedule(warmup=2, active=1, repeat=1), steps=4)
 
-    assert fake_session.said() == "start mark-0 end-0 mark-1 end-1 discard start mark-2 end-2 save"
+    assert fake_recorder.said() == "start mark-0 end-0 mark-1 end-1 discard start mark-2 end-2 save"
 
 
-def test_steps_that_are_not_recorded_tell_what_profiling_costs_the_others(fake_session, monkeypatch):
+def test_steps_that_are_not_recorded_tell_what_profiling_costs_the_others(fake_recorder, monkeypatch):
     now, noted = [1000], []
     monkeypatch.setattr(conductor, "time", SimpleNamespace(perf_counter_ns=lambda: now[0]))
     monkeypatch.setattr(conductor.cost.LENGTHS, "note", lambda ns, recording: noted.append((ns, recording)))
@@ -91,59 +91,59 @@ def test_steps_that_are_not_recorded_tell_what_profiling_costs_the_others(fake_s
     assert noted == [(10, False), (20, False), (30, False), (60, False)]
 
 
-def test_a_loop_that_ends_early_saves_what_it_has_and_does_not_count_the_step_that_never_ran(fake_session):
+def test_a_loop_that_ends_early_saves_what_it_has_and_does_not_count_the_step_that_never_ran(fake_recorder):
     follow(profiler.schedule(active=5), steps=2)
 
-    assert fake_session.said() == "start mark-0 end-0 mark-1 end-1 mark-2 save"
+    assert fake_recorder.said() == "start mark-0 end-0 mark-1 end-1 mark-2 save"
 
 
-def test_a_warm_up_that_the_loop_ends_in_is_thrown_away(fake_session):
+def test_a_warm_up_that_the_loop_ends_in_is_thrown_away(fake_recorder):
     profile = follow(profiler.schedule(warmup=5, active=1), steps=1)
 
-    assert fake_session.said() == "start mark-0 end-0 mark-1 discard"
+    assert fake_recorder.said() == "start mark-0 end-0 mark-1 discard"
     assert profile.path is None
 
 
-def test_cycles_may_follow_each_other_without_a_step_between(fake_session):
+def test_cycles_may_follow_each_other_without_a_step_between(fake_recorder):
     follow(profiler.schedule(active=1, repeat=2), steps=3)
 
-    assert fake_session.said() == "start mark-0 end-0 save start mark-1 end-1 save"
+    assert fake_recorder.said() == "start mark-0 end-0 save start mark-1 end-1 save"
 
 
-def test_an_exception_of_the_loop_leaves_unchanged_and_what_was_recorded_is_saved(fake_session):
+def test_an_exception_of_the_loop_leaves_unchanged_and_what_was_recorded_is_saved(fake_recorder):
     with pytest.raises(KeyError, match="mine"), profiler.Profile("logs", schedule=profiler.schedule(active=3)) as p:
         p.step()
         raise KeyError("mine")
 
-    assert fake_session.said() == "start mark-0 end-0 mark-1 save"
+    assert fake_recorder.said() == "start mark-0 end-0 mark-1 save"
 
 
-def test_a_start_that_fails_is_tried_again_with_the_next_cycle_only(fake_session):
-    fake_session.fails = True
+def test_a_start_that_fails_is_tried_again_with_the_next_cycle_only(fake_recorder):
+    fake_recorder.fails = True
 
     follow(profiler.schedule(wait=1, active=3, repeat=2), steps=8)
 
-    assert fake_session.said() == "refuse refuse"
+    assert fake_recorder.said() == "refuse refuse"
 
 
-def test_a_capture_that_lacks_one_of_our_own_tracers_is_marked_and_ended_like_any_other(fake_session):
-    fake_session.lacks = True
+def test_a_capture_that_lacks_one_of_our_own_tracers_is_marked_and_ended_like_any_other(fake_recorder):
+    fake_recorder.lacks = True
 
     follow(profiler.schedule(wait=1, active=1, repeat=1), 3)
 
-    assert fake_session.said() == "start mark-1 end-1 save"
+    assert fake_recorder.said() == "start mark-1 end-1 save"
 
 
-def test_a_capture_that_the_program_stops_itself_is_let_go(fake_session):
+def test_a_capture_that_the_program_stops_itself_is_let_go(fake_recorder):
     with profiler.Profile("logs", schedule=profiler.schedule(active=2)) as profile:
-        fake_session.stop(save=False)
+        fake_recorder.stop(save=False)
         profile.step()
         profile.step()
 
-    assert fake_session.said() == "start mark-0 discard end-0 mark-1 end-1 start mark-2 save"
+    assert fake_recorder.said() == "start mark-0 discard end-0 mark-1 end-1 start mark-2 save"
 
 
-def test_who_wants_to_know_is_told_of_each_profile(fake_session):
+def test_who_wants_to_know_is_told_of_each_profile(fake_recorder):
     told = []
     with profiler.Profile("logs", schedule=profiler.schedule(active=1, repeat=2), on_saved=told.append) as profile:
         for _ in range(3):
@@ -152,7 +152,7 @@ def test_who_wants_to_know_is_told_of_each_profile(fake_session):
     assert [str(path) for path in told] == ["profile-1", "profile-2"]
 
 
-def test_a_schedule_that_raises_does_not_reach_the_loop(fake_session):
+def test_a_schedule_that_raises_does_not_reach_the_loop(fake_recorder):
     def schedule(step):
         raise KeyError(step)
 
@@ -162,22 +162,22 @@ def test_a_schedule_that_raises_does_not_reach_the_loop(fake_session):
     assert "following the schedule failed" in str(profiler.last_error())
 
 
-def test_a_schedule_that_fails_is_told_once_and_what_was_recorded_until_then_is_saved(fake_session, caplog):
+def test_a_schedule_that_fails_is_told_once_and_what_was_recorded_until_then_is_saved(fake_recorder, caplog):
     follow(lambda step: ("NONE", "RECORD", "RECORD", "MAYBE")[min(step, 3)], steps=7)
 
-    assert fake_session.said() == "start mark-1 end-1 mark-2 end-2 save"
+    assert fake_recorder.said() == "start mark-1 end-1 mark-2 end-2 save"
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
         "[usage] the schedule returned 'MAYBE', which is not an action"
     ]
 
 
-def test_a_schedule_of_anybody_will_do(fake_session):
+def test_a_schedule_of_anybody_will_do(fake_recorder):
     follow(lambda step: SimpleNamespace(name="RECORD_AND_SAVE" if step == 1 else "NONE"), steps=3)
 
-    assert fake_session.said() == "start mark-1 end-1 save"
+    assert fake_recorder.said() == "start mark-1 end-1 save"
 
 
-def test_step_without_a_schedule_says_what_to_do(fake_session, monkeypatch, caplog):
+def test_step_without_a_schedule_says_what_to_do(fake_recorder, monkeypatch, caplog):
     profile = profiler.Profile("logs")
     with caplog.at_level(logging.WARNING, "stepscope"):
         profile.step()

@@ -196,7 +196,7 @@ def test_a_capture_of_the_program_ends_a_window(tmp_path, watched):
     stepscope.trigger("look")
     await_until(lambda: handle.watch.marks, PATIENCE_S, "the trigger")
     run_steps(5, first=30)
-    assert handle.watch.windows.is_open
+    assert not handle.watch.windows.is_free
     capture = stepscope.start(tmp_path / "own")
     run_steps(5, first=35)
 

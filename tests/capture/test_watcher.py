@@ -20,14 +20,14 @@ SMALL, LARGE = Source(2, "small", "s", size=1), Source(2, "large", "l", size=9)
 
 
 @pytest.fixture(autouse=True)
-def no_framework(monkeypatch, fake_session):
+def no_framework(monkeypatch, fake_recorder):
     """A program that has imported none, whatever this process has."""
     for name in FINDERS:
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
 @pytest.fixture
-def watch(fake_session):
+def watch(fake_recorder):
     """Makes watchers, and ends them with the test."""
     made = []
 
@@ -58,36 +58,36 @@ def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, mon
     assert watcher.active
 
 
-def test_steps_pass_then_steps_are_captured_then_the_program_goes_on(watch, fake_session):
+def test_steps_pass_then_steps_are_captured_then_the_program_goes_on(watch, fake_recorder):
     watcher = watch(steps=2, skip=2)
 
     steps(watcher, *[OPTIMIZER] * 9)
 
     # The first end is that of step 0, whose beginning nobody saw.
-    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 save"
+    assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 save"
     assert watcher.outcome == "captured steps 2-3 (optimizer.step())"
     assert not watcher.active
 
 
-def test_without_a_step_to_skip_the_first_whole_step_is_captured(watch, fake_session):
+def test_without_a_step_to_skip_the_first_whole_step_is_captured(watch, fake_recorder):
     steps(watch(steps=1, skip=0), *[OPTIMIZER] * 4)
 
-    assert fake_session.said() == "start mark-1 end-1 save"
+    assert fake_recorder.said() == "start mark-1 end-1 save"
 
 
-def test_the_surest_source_counts(watch, fake_session):
+def test_the_surest_source_counts(watch, fake_recorder):
     steps(watch(skip=2), *[LOADER, OPTIMIZER] * 5)
 
-    assert fake_session.said() == "start mark-2 end-2 mark-3 end-3 save"
+    assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 save"
 
 
-def test_a_surer_source_that_comes_late_makes_the_capture_begin_again(watch, fake_session):
+def test_a_surer_source_that_comes_late_makes_the_capture_begin_again(watch, fake_recorder):
     steps(watch(skip=1), LOADER, *[LOADER, OPTIMIZER] * 5)
 
-    assert fake_session.said() == "start mark-1 end-1 mark-2 discard start mark-1 end-1 mark-2 end-2 save"
+    assert fake_recorder.said() == "start mark-1 end-1 mark-2 discard start mark-1 end-1 mark-2 end-2 save"
 
 
-def test_of_functions_the_largest_counts_though_another_is_called_more_often(watch, fake_session):
+def test_of_functions_the_largest_counts_though_another_is_called_more_often(watch, fake_recorder):
     watcher = watch()
 
     steps(watcher, *[SMALL, SMALL, SMALL, LARGE] * 5)
@@ -95,7 +95,7 @@ def test_of_functions_the_largest_counts_though_another_is_called_more_often(wat
     assert watcher.outcome == "captured steps 1-2 (large)"
 
 
-def test_a_capture_of_a_small_function_is_replaced_by_that_of_the_step(watch, fake_session):
+def test_a_capture_of_a_small_function_is_replaced_by_that_of_the_step(watch, fake_recorder):
     watcher = watch()
 
     steps(watcher, *[SMALL] * 80, LARGE, *[SMALL, LARGE] * 4)
@@ -105,13 +105,13 @@ def test_a_capture_of_a_small_function_is_replaced_by_that_of_the_step(watch, fa
     assert watcher.paths == [watcher.last]
 
 
-def test_a_step_after_each_episode_of_many_moves_is_not_given_up_during_the_next(watch, fake_session):
+def test_a_step_after_each_episode_of_many_moves_is_not_given_up_during_the_next(watch, fake_recorder):
     watcher = watch()
 
     steps(watcher, *[*[SMALL] * 64, LARGE] * 5)
 
     assert watcher.outcome == "captured steps 1-2 (large)"
-    assert fake_session.said().count("start") == 2  # of the moves of the first episode, and of the steps
+    assert fake_recorder.said().count("start") == 2  # of the moves of the first episode, and of the steps
 
 
 def test_the_lengths_of_a_small_function_are_not_those_of_the_step(watch, monkeypatch):
@@ -123,7 +123,7 @@ def test_the_lengths_of_a_small_function_are_not_those_of_the_step(watch, monkey
     assert cost.LENGTHS.facts()["steps_before"] == 0
 
 
-def test_a_function_that_is_called_no_more_is_given_up(watch, fake_session):
+def test_a_function_that_is_called_no_more_is_given_up(watch, fake_recorder):
     watcher = watch()
 
     steps(watcher, LARGE, *[SMALL] * 60)
@@ -131,29 +131,29 @@ def test_a_function_that_is_called_no_more_is_given_up(watch, fake_session):
     assert watcher.outcome == "captured steps 1-2 (small)"
 
 
-def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(watch, fake_session):
+def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(watch, fake_recorder):
     watcher = watch(steps=2, skip=1)
 
     for number in range(5):
         watcher.mark_step(number)
         watcher.end(OPTIMIZER)
 
-    assert fake_session.said() == "start save"
+    assert fake_recorder.said() == "start save"
     assert watcher.outcome == "captured steps 1-2 (as the program marks them)"
     assert MARKED.rank > OPTIMIZER.rank
 
 
-def test_a_program_that_ends_during_its_capture_leaves_what_there_is(watch, fake_session):
+def test_a_program_that_ends_during_its_capture_leaves_what_there_is(watch, fake_recorder):
     watcher = watch(steps=9, skip=1)
     steps(watcher, *[OPTIMIZER] * 3)
 
     watcher.finish()
 
-    assert fake_session.said() == "start mark-1 end-1 mark-2 end-2 mark-3 save"
+    assert fake_recorder.said() == "start mark-1 end-1 mark-2 end-2 mark-3 save"
     assert watcher.outcome == "captured steps 1-2 (optimizer.step())"
 
 
-def test_a_program_with_too_few_steps_is_told_so(watch, fake_session):
+def test_a_program_with_too_few_steps_is_told_so(watch, fake_recorder):
     watcher = watch(steps=9, skip=5)
     steps(watcher, *[OPTIMIZER] * 3)
 
@@ -175,22 +175,22 @@ def test_the_last_step_that_a_program_marks_counts(watch):
     assert "the program ran 3 steps (as the program marks them)" in watcher.outcome
 
 
-def test_a_capture_that_cannot_start_is_told(watch, fake_session):
-    fake_session.fails = True
+def test_a_capture_that_cannot_start_is_told(watch, fake_recorder):
+    fake_recorder.fails = True
     watcher = watch()
 
     steps(watcher, *[OPTIMIZER] * 9)
 
     assert watcher.outcome == "nothing was captured: [busy] no"
-    assert fake_session.said() == "refuse"
+    assert fake_recorder.said() == "refuse"
 
 
-def test_a_program_without_a_framework_is_captured_from_its_beginning(watch, fake_session):
+def test_a_program_without_a_framework_is_captured_from_its_beginning(watch, fake_recorder):
     watcher = watch()
     watcher.watch_from_here(at_once=True)
     watcher.finish()
 
-    assert fake_session.said() == "start save"
+    assert fake_recorder.said() == "start save"
     assert re.fullmatch(
         r"no step was found; a window of \d+\.\d s was captured instead, with the calls of Python functions of 10 us "
         r"or more; `with stepscope.step\(i\):` around the loop's body marks steps",
@@ -198,96 +198,96 @@ def test_a_program_without_a_framework_is_captured_from_its_beginning(watch, fak
     )
 
 
-def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, fake_session, monkeypatch):
+def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, fake_recorder, monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", object())
     watcher = watch()
     watcher.watch_from_here(at_once=False)
     watcher._run_on_main(watcher._open_window)  # its patience is over
     watcher.finish()
 
-    assert fake_session.said() == "start save"
+    assert fake_recorder.said() == "start save"
     assert re.fullmatch(r"no step was found; a window of \d+\.\d s was captured instead", watcher.outcome)
 
 
-def test_a_framework_that_is_imported_ends_that_for_its_steps_are_to_come(watch, fake_session):
+def test_a_framework_that_is_imported_ends_that_for_its_steps_are_to_come(watch, fake_recorder):
     watcher = watch()
     watcher.watch_from_here(at_once=True)
     watcher.expect_framework("torch")
 
-    assert fake_session.said() == "start discard"
+    assert fake_recorder.said() == "start discard"
 
 
-def test_steps_are_worth_more_than_a_window(watch, fake_session):
+def test_steps_are_worth_more_than_a_window(watch, fake_recorder):
     watcher = watch(steps=1, skip=1)
     watcher.watch_from_here(at_once=True)
 
     steps(watcher, *[OPTIMIZER] * 3)
 
-    assert fake_session.said() == "start discard start mark-1 end-1 save"
+    assert fake_recorder.said() == "start discard start mark-1 end-1 save"
 
 
-def test_a_job_that_waits_for_its_signal_captures_nothing_before(watch, fake_session):
+def test_a_job_that_waits_for_its_signal_captures_nothing_before(watch, fake_recorder):
     watcher = watch(steps=0)
     watcher.watch_from_here(at_once=False)
     steps(watcher, *[OPTIMIZER] * 5)
 
-    assert fake_session.said() == ""
+    assert fake_recorder.said() == ""
 
 
-def test_a_request_captures_the_next_steps(watch, fake_session, monkeypatch):
+def test_a_request_captures_the_next_steps(watch, fake_recorder, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", object())
     watcher = watch(steps=0)
 
     watcher.request()
     steps(watcher, *[OPTIMIZER] * 12)
 
-    assert fake_session.said().startswith("start mark-")
+    assert fake_recorder.said().startswith("start mark-")
     first, last = map(int, re.findall(r"\d+", watcher.outcome))
     assert watcher.outcome.startswith("captured steps ")
     assert last - first == 9
 
 
-def test_a_second_request_ends_the_capture_with_the_step(watch, fake_session):
+def test_a_second_request_ends_the_capture_with_the_step(watch, fake_recorder):
     watcher = watch(steps=9, skip=1)
     steps(watcher, *[OPTIMIZER] * 2)
 
     watcher.request()
     steps(watcher, *[OPTIMIZER] * 3)
 
-    assert fake_session.said() == "start mark-1 end-1 mark-2 end-2 save"
+    assert fake_recorder.said() == "start mark-1 end-1 mark-2 end-2 save"
 
 
-def test_requests_in_a_program_without_steps_begin_and_end_a_window(watch, fake_session):
+def test_requests_in_a_program_without_steps_begin_and_end_a_window(watch, fake_recorder):
     watcher = watch(steps=0)
 
     watcher.request()
-    assert fake_session.said() == "start"
+    assert fake_recorder.said() == "start"
     watcher.request()
-    assert fake_session.said() == "save"
+    assert fake_recorder.said() == "save"
     watcher.request()
-    assert fake_session.said() == "start"
+    assert fake_recorder.said() == "start"
 
 
-def test_a_request_does_not_touch_a_capture_of_the_programs_own(watch, fake_session):
+def test_a_request_does_not_touch_a_capture_of_the_programs_own(watch, fake_recorder):
     watcher = watch(steps=0)
-    fake_session.start("theirs")
+    fake_recorder.start("theirs")
 
     watcher.request()
 
-    assert fake_session.said() == "start"
+    assert fake_recorder.said() == "start"
 
 
-def test_stop_after_ends_the_program_once_the_capture_is_saved(watch, fake_session):
+def test_stop_after_ends_the_program_once_the_capture_is_saved(watch, fake_recorder):
     watcher = watch(steps=2, skip=1, stop_after=True)
 
     with pytest.raises(SystemExit) as end:
         steps(watcher, *[OPTIMIZER] * 9)
 
     assert end.value.code == 0
-    assert fake_session.said() == "start mark-1 end-1 mark-2 end-2 save"
+    assert fake_recorder.said() == "start mark-1 end-1 mark-2 end-2 save"
 
 
-def test_a_step_that_another_thread_ends_meanwhile_neither_waits_nor_breaks(watch, fake_session):
+def test_a_step_that_another_thread_ends_meanwhile_neither_waits_nor_breaks(watch, fake_recorder):
     watcher = watch(steps=1, skip=0)
     watcher._inside.acquire()
     thread = threading.Thread(target=steps, args=(watcher, *[OPTIMIZER] * 3))
@@ -296,23 +296,23 @@ def test_a_step_that_another_thread_ends_meanwhile_neither_waits_nor_breaks(watc
     assert not thread.is_alive()
     watcher._inside.release()
 
-    assert fake_session.said() == ""
+    assert fake_recorder.said() == ""
 
 
-def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_session):
+def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_recorder):
     watcher = watch(steps=1, skip=1, stop_after=True)
     steps(watcher, OPTIMIZER)
 
-    fake_session.capture = None
+    fake_recorder.capture = None
     watcher.forget_parent()
-    fake_session.said()
+    fake_recorder.said()
     steps(watcher, *[OPTIMIZER] * 4)
 
-    assert fake_session.said() == "start mark-1 end-1 save"
+    assert fake_recorder.said() == "start mark-1 end-1 save"
 
 
 @pytest.fixture
-def launcher(tmp_path, fake_session):
+def launcher(tmp_path, fake_recorder):
     """The watcher of a program one of whose processes has captured steps."""
     ledger = Ledger.create(str(tmp_path))
     Ledger.from_text(ledger.to_text()).add("3 steps captured", tmp_path / "rank0.xplane.pb")
@@ -321,25 +321,25 @@ def launcher(tmp_path, fake_session):
     made.finish()
 
 
-def test_a_launcher_gets_no_time_window(launcher, fake_session):
+def test_a_launcher_gets_no_time_window(launcher, fake_recorder):
     launcher._open_window_unless_launcher()
 
-    assert fake_session.said() == ""
+    assert fake_recorder.said() == ""
 
 
-def test_a_time_window_that_runs_when_a_process_has_captured_is_thrown_away(launcher, fake_session):
+def test_a_time_window_that_runs_when_a_process_has_captured_is_thrown_away(launcher, fake_recorder):
     launcher.watch_from_here(at_once=True)
     launcher.finish()
 
-    assert fake_session.said() == "start discard"
+    assert fake_recorder.said() == "start discard"
 
 
-def test_a_launcher_that_is_asked_for_a_time_window_keeps_it(launcher, fake_session):
+def test_a_launcher_that_is_asked_for_a_time_window_keeps_it(launcher, fake_recorder):
     launcher.request()
     launcher.request()
     launcher.remove_window()
 
-    assert fake_session.said() == "start save"
+    assert fake_recorder.said() == "start save"
     assert [path.name for path in launcher.paths] == ["profile-1"]
 
 

@@ -113,7 +113,7 @@ def hostile_trace() -> HostTrace:
     return builder.build()
 
 
-def profiled_trace(**cost: float) -> HostTrace:
+def profiled_trace(**cost: float | str) -> HostTrace:
     """Four steps of 100 ms, and what Stepscope measured of the cost of profiling."""
     builder = TraceBuilder(host="vm")
     line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 1)

@@ -22,6 +22,7 @@ from stepscope.errors import UsageError
 from stepscope.notebook.magics import Summary, show_line, split_line
 from stepscope.notebook.widget import timeline
 from stepscope.notebook.window import describe_trace, window_slices
+from stepscope.report.palette import CATEGORY_COLOURS
 
 STEPS = draw("""
     host main | M0--------M1--------M2--------M3--------
@@ -74,7 +75,8 @@ def test_a_line_shows_the_summary(executed: Any) -> None:
     assert shown["text/plain"].startswith(
         "verdict    host-bound: 58.3 % of each step is Python of the loop, mostly `confusion_matrix`"
     )
-    assert shown["text/html"].startswith("<pre")
+    answer, chart, rest = (shown["text/html"].find(mark) for mark in ("<b>host-bound: 58.3 %", "<svg", "<pre"))
+    assert 0 < answer < chart < rest
 
 
 def test_a_line_shows_a_tool_as_itself(executed: Any) -> None:
@@ -91,7 +93,9 @@ def test_a_timeline_is_a_widget_whose_state_has_the_first_window(executed: Any) 
     kept = state[shown["application/vnd.jupyter.widget-view+json"]["model_id"]]["state"]
     assert kept["_anywidget_id"].endswith("Timeline")
     assert "http" not in kept["_esm"] and "import(" not in kept["_esm"]
-    assert {"train", "aten::mm"} <= set(kept["slices"]["names"])
+    colours = dict(zip(kept["slices"]["names"], kept["slices"]["colours"], strict=True))
+    assert {"train", "aten::mm"} <= colours.keys()
+    assert colours["aten::mm"] == CATEGORY_COLOURS["host_compute"]
     assert [track["name"] for track in kept["trace"]["tracks"]] == ["main"]
 
 
@@ -111,6 +115,18 @@ def test_an_error_of_a_profiled_cell_ends_the_notebook() -> None:
 
 def test_a_notebook_stays_valid(executed: Any) -> None:
     nbformat.validate(executed)
+
+
+def test_a_notebook_sent_as_html_has_the_answer_the_chart_and_the_widget(executed: Any, browser: Any) -> None:
+    exporter = pytest.importorskip("nbconvert").HTMLExporter()
+    text, _ = exporter.from_notebook_node(executed)
+
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.set_content(text)
+        output = page.locator(".jp-OutputArea-output", has_text="host-bound: 58.3 %")
+        assert output.locator("svg rect").count() >= 2
+    assert "application/vnd.jupyter.widget-view+json" in text
 
 
 # -- lines -----------------------------------------------------------------------------------------------------------

@@ -340,6 +340,7 @@ WITHOUT_SIBLING = {
     "formats/test_session.py::test_the_sessions_of_the_corpus",
     "formats/test_xspace_damage.py::test_an_excerpt_is_a_whole_file",
     "project/test_docs_snippets.py::test_the_readme_shows_what_a_summary_says",
+    "project/test_docs_snippets.py::test_the_budget_file_of_the_page_names_figures_of_a_recorded_job",
     "project/test_docs_snippets.py::test_the_page_on_comparing_shows_what_a_comparison_says",
 }
 

@@ -14,6 +14,7 @@ PLANE = "/stepscope:capture"
 SETTING = "setting:"  # before the name of an environment variable that the program runs with
 SETTINGS = ("TF_GPU_THREAD_MODE", "TF_GPU_THREAD_COUNT", "TF_FORCE_GPU_ALLOW_GROWTH")
 PAUSE = "pause_ms"  # how long the program stood still while the framework's profiler collected its events
+RECORDED = "recorded"  # what was recorded, in words
 PYTHON = "python_calls_ms"  # what recording Python calls added to the thread with most of them
 FEWEST = 3
 _MOST_BEFORE = 20

@@ -91,6 +91,16 @@ class ProfilerOptions:
         """The same options with every number in its range; logs each number that had to be changed."""
         return replace(self, **{name: _clamp_number(name, getattr(self, name)) for name in RANGES})
 
+    def describe(self, framework: str) -> str:
+        """What it records of a program whose framework's profiler runs (empty: none), as far as it may slow it down."""
+        parts = (
+            (framework and self.host_tracer_level > 0, "ops"),
+            (framework == "torch" and self.host_tracer_level > 2, "shapes and memory"),
+            (self.python_tracer_level > 0, "Python calls"),
+            (self.stack_samples_hz > 0, "stack samples"),
+        )
+        return ", ".join(what for is_wanted, what in parts if is_wanted)
+
     @property
     def filters_python(self) -> bool:
         """True if some Python calls are left out, which only Stepscope's own tracer can do."""

@@ -6,13 +6,14 @@ import tempfile
 from pathlib import Path
 from types import TracebackType
 
-from stepscope.capture import session
+from stepscope.capture import recorder
 from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.conductor import Conductor, Saved
 from stepscope.capture.failed_allocation import describe_failed_allocation
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Schedule
+from stepscope.capture.workers import install_early
 
 
 class Profile:
@@ -47,7 +48,7 @@ class Profile:
 
     def __init__(
         self,
-        logdir: session.LogDir,
+        logdir: recorder.LogDir,
         options: object = None,
         *,
         schedule: Schedule | None = None,
@@ -58,13 +59,15 @@ class Profile:
         self._logdir = logdir
         self._options = options
         self._captures: list[Capture | None] = []  # one for each open block; None if it did not start
+        if schedule:
+            install_early()
         self._conductor = schedule and Conductor(logdir, options, schedule, on_saved=on_saved, wanted="the schedule")
 
     def __enter__(self) -> Profile:
         if self._conductor:
             self._conductor.begin()
         else:
-            self._captures.append(session.start(self._logdir, self._options))
+            self._captures.append(recorder.RECORDER.start(self._logdir, self._options))
         return self
 
     def __exit__(
@@ -83,9 +86,9 @@ class Profile:
             return
         capture.notes.extend(filter(None, [describe_failed_allocation(error)]))
         if capture.ended_early:
-            self.path = session.wait_for_path(capture, wait=True)
+            self.path = capture.wait_for_path()
         else:
-            self.path = session.SESSION.end(capture, strict=capture.options.strict and error is None)
+            self.path = recorder.RECORDER.end(capture, strict=capture.options.strict and error is None)
         self.url = capture.url
 
     @property
@@ -113,24 +116,24 @@ class Profiler:
         options: as for `start`.
     """
 
-    def __init__(self, logdir: session.LogDir, options: object = None) -> None:
+    def __init__(self, logdir: recorder.LogDir, options: object = None) -> None:
         self._logdir = logdir
         self._options = options
 
     @keep_as_python
     def start(self) -> None:
         """As `stepscope.start`."""
-        session.start(self._logdir, self._options)
+        recorder.RECORDER.start(self._logdir, self._options)
 
     @keep_as_python
     def stop(self, save: bool = True) -> Path | None:
         """As `stepscope.stop`."""
-        return session.stop(save)
+        return recorder.RECORDER.stop(save)
 
 
 @keep_as_python
 def warmup() -> None:
     """Starts and stops the tracer once, so that the first capture does not pay for setting it up."""
     with tempfile.TemporaryDirectory(prefix="stepscope-", ignore_cleanup_errors=True) as folder:
-        session.start(folder)
-        session.stop(save=False)
+        recorder.RECORDER.start(folder)
+        recorder.RECORDER.stop(save=False)

@@ -7,14 +7,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Protocol
 
 from stepscope.capture import hard_end
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
-from stepscope.capture.state import CaptureState
 from stepscope.children import hurry
 
 _HAND_OVER_S = 5.0  # how long the program's end waits for a recording that somebody takes in memory
@@ -68,17 +68,22 @@ class Interrupts:
 INTERRUPTS = Interrupts()
 
 
+class Captures(Protocol):
+    """What a `Recorder` is to the end of the program."""
+
+    lock: threading.RLock
+    recording: Capture | None
+    exporting: set[Capture]
+
+    def end(self, capture: Capture) -> object:
+        """Ends a capture and writes it; raises nothing."""
+
+
 class ProgramEnd:
-    """Watches for the end of the program while a capture records.
+    """Watches for the end of the program while a capture records."""
 
-    Args:
-        state: the captures of the process.
-        save: ends a capture and writes it; raises nothing.
-    """
-
-    def __init__(self, state: CaptureState, save: Callable[[Capture], object]) -> None:
-        self._state = state
-        self._save = save
+    def __init__(self, captures: Captures) -> None:
+        self._captures = captures
         self._main_is_busy = False  # the main thread ends or writes a capture: no signal handler can wait for that
         self._sigterm_waits = False  # until the main thread is done
 
@@ -126,26 +131,26 @@ class ProgramEnd:
         if self._main_is_busy and threading.current_thread() is threading.main_thread():
             return  # this is a signal handler: what it would wait for goes on only after it
         hurry(_CONVERSION_PATIENCE_S)
-        capture = self._state.recording
-        if capture is not None and self._state.lock.acquire(timeout=_LOCK_PATIENCE_S):
+        capture = self._captures.recording
+        if capture is not None and self._captures.lock.acquire(timeout=_LOCK_PATIENCE_S):
             try:
-                capture.cut_short(how) if capture.needs_framework else self._save(capture)
+                capture.cut_short(how) if capture.needs_framework else self._captures.end(capture)
             finally:
-                self._state.lock.release()
+                self._captures.lock.release()
         self._await_exports(_HARD_END_PATIENCE_S)
 
     def _save_all(self) -> None:
         """At Python's end.  Its threads have ended, unless Ctrl-C ended the wait for one that writes a profile."""
         with INTERRUPTS.hold(at_end=True):
             self._save_running()
-            for capture in self._state.exporting:
+            for capture in list(self._captures.exporting):
                 capture.finished.wait(None if capture.target is not None else _HAND_OVER_S)
 
     def _save_running(self) -> None:
-        capture = self._state.recording
+        capture = self._captures.recording
         if capture is None:
             return
-        self._save(capture)
+        self._captures.end(capture)
         if capture.target is None:
             capture.finished.wait(_HAND_OVER_S)
 
@@ -166,5 +171,5 @@ class ProgramEnd:
 
     def _await_exports(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        for capture in self._state.exporting:
+        for capture in list(self._captures.exporting):
             capture.finished.wait(max(0.0, deadline - time.monotonic()))

@@ -261,6 +261,7 @@ class Capture:
         settings: dict[str, StatValue] = {
             f"{cost.SETTING}{name}": os.environ[name] for name in cost.SETTINGS if os.environ.get(name)
         }
+        settings[cost.RECORDED] = self.options.describe(self.name if self._tracer else "")
         lost = {WITHOUT_FRAMEWORK: 1} if self._tracer is None else {}
         added = self._probes.cost_ms()
         pause |= {cost.PYTHON: added} if added else {}
@@ -273,6 +274,16 @@ class Capture:
             return self._recording.collect(host, self._helper)
         except Exception as error:  # what Stepscope recorded itself is not lost
             return Collected((), report.translate_error(error, "collecting the framework's profile"))
+
+    def wait_for_path(self) -> Path | None:
+        """The profile, once it is written; None if it is not on this machine, or is known not to be there."""
+        self.finished.wait()
+        return self.path
+
+    @property
+    def place(self) -> Path | str | None:
+        """The profile's file, or its address on another machine; None until it is written."""
+        return self.path or self.url
 
     def forget(self) -> None:
         """Frees what was recorded and removes what was flushed."""

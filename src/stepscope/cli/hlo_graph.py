@@ -11,9 +11,8 @@ import typer
 
 from stepscope.cli.commands import Output, ProfilePath, RunName
 from stepscope.cli.options import OutputFormat
-from stepscope.cli.show import show_report, working
+from stepscope.cli.show import show_report, working, write_file
 from stepscope.cli.tools import check_output, load_profile
-from stepscope.report.export import write_file
 
 
 class GraphFormat(StrEnum):

@@ -12,9 +12,8 @@ import typer
 from stepscope import __version__
 from stepscope.cli.commands import HostName, ProfilePath, RunName
 from stepscope.cli.options import STDOUT
-from stepscope.cli.show import file_size_text, working
+from stepscope.cli.show import file_size_text, working, write_file
 from stepscope.cli.tools import check_folder, load_profile
-from stepscope.report.export import write_file
 
 
 def report(

@@ -9,7 +9,7 @@ import typer
 from stepscope.cli.commands import Format, Output, Sort, Top, Where
 from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import show_report, working
-from stepscope.cli.tools import check_output, written_to
+from stepscope.cli.tools import check_output
 
 
 def runs(
@@ -31,5 +31,4 @@ def runs(
     check_output(form, output)
     with working() as progress:
         report = list_runs(logdir, figure or (), last=last, progress=progress)
-    with written_to(output) as file:
-        show_report(report.arranged(sort, where or ()), form, file, top)
+    show_report(report.arranged(sort, where or ()), form, output, top)

@@ -8,12 +8,14 @@ import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from stepscope.analysis.registry import TOOLS
 from stepscope.errors import CaptureError, UsageError
 from stepscope.records import dataclass
-from stepscope.report import Report, clean
+from stepscope.report import Report, Rows, clean
+from stepscope.report.charts import chart_of_table
+from stepscope.report.drawing import to_svg
 
 if TYPE_CHECKING:
     from stepscope.api import LoadedProfile
@@ -24,7 +26,7 @@ VARIABLE = "stepscope_profile"
 
 @dataclass(frozen=True)
 class Summary:
-    """The ten lines of a report, in a terminal and in a notebook."""
+    """The ten lines of a report; in a notebook the answer, the median step as a chart, and the other lines."""
 
     report: Report
 
@@ -32,7 +34,13 @@ class Summary:
         return "\n".join(self.report.summary_lines())
 
     def _repr_html_(self) -> str:
-        return f'<pre style="white-space:pre-wrap;line-height:1.45">{escape(clean_lines(repr(self)))}</pre>'
+        answer, _, rest = clean_lines(repr(self)).partition("\n")
+        chart = chart_of_table(cast(Rows, self.report.section("step_account")))
+        return (
+            f'<p style="font-size:1.15em"><b>{escape(answer.partition(" ")[2].strip())}</b></p>'
+            f"{to_svg(chart) if chart else ''}"
+            f'<pre style="white-space:pre-wrap;line-height:1.45">{escape(rest)}</pre>'
+        )
 
 
 def clean_lines(text: str) -> str:

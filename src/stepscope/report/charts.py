@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stepscope.records import dataclass
-from stepscope.report.drawing import COLOURS, LETTER, Box, Drawing, Line, Word, colour_of, fit_text, ticks_between
+from stepscope.report.drawing import COLOURS, LETTER, Box, Drawing, Line, Word, fit_text, ticks_between
 from stepscope.report.fields import Cell, Field, Role
 from stepscope.report.looks import clean, size_text, value_with_unit
 from stepscope.report.palette import cause_colour
@@ -110,15 +110,9 @@ def draw_bars(title: str, bars: Sequence[Bar], width: int = WIDTH) -> Drawing:
     return Drawing(width, max(len(bars), 1) * _BAR + 4, title, (), tuple(boxes), tuple(words))
 
 
-def draw_columns(
-    title: str, stacks: Sequence[Stack], unit: str, colours: Mapping[str, str] | None = None, width: int = WIDTH
-) -> Drawing:
-    """Columns of parts, with an axis in `unit` and a legend of the parts that can be seen.
-
-    `colours` has those of another chart with the same parts.
-    """
-    names = [name for stack in stacks for name in stack.parts]
-    shades = choose_colours([*(colours or {}), *names])
+def draw_columns(title: str, stacks: Sequence[Stack], unit: str, width: int = WIDTH) -> Drawing:
+    """Columns of parts, with an axis in `unit` and a legend of the parts that can be seen."""
+    shades = choose_colours(name for stack in stacks for name in stack.parts)
     highest = max([sum(stack.parts.values()) for stack in stacks], default=0.0) or 1.0
     scale, each = (_TALL - 20) / highest, (width - _LEFT) / max(len(stacks), 1)
     boxes = [
@@ -186,7 +180,7 @@ def draw_curve(title: str, points: Sequence[tuple[float, float]], unit: str, wid
     for low, high, value in _held_values(points, (last - first) / (width - _LEFT)):
         x, height = _LEFT + (low - first) * across, value * up
         hint = f"{low:,.3f} ms: {_amount_text(value, unit)}"
-        boxes.append(Box(x, _TALL - height, max((high - low) * across, 0.8), height, colour_of(title), hint=hint))
+        boxes.append(Box(x, _TALL - height, max((high - low) * across, 0.8), height, COLOURS[0], hint=hint))
     lines, words = _axis(highest, up, width, unit)
     times = [
         Word(_LEFT + (tick - first) * across, _TALL + 14, f"{tick:,g} ms", "middle", is_faint=True)

@@ -53,9 +53,9 @@ def render_page(report: Report, most_rows: int) -> str:
 
 
 def render_notebook(report: Report) -> str:
-    """A whole report for a notebook: with charts, and with tables that sort by a click on a heading."""
+    """A whole report for a notebook: the answer, charts, and tables that sort by a click on a heading."""
     one_host = len(report.hosts) == 1
-    sections = [_render_live(section, one_host) for section in report.visible_sections()]
+    sections = [_render_live(section, one_host) for section in _put_prose_first(report.visible_sections())]
     warnings = [f"<p><b>{_escape_text(warning)}</b></p>" for warning in report.warnings]
     return "\n".join([f"<h3>{_escape_text(report.TOOL)}</h3>", *warnings, *sections])
 
@@ -82,7 +82,7 @@ def render_fragment(report: Report, most_rows: int, rest: str = "; to_dict() has
 
 
 def _put_prose_first(sections: Sequence[Section]) -> list[Section]:
-    """Puts findings and advice before the figures and tables: a page is sent to others."""
+    """Puts findings and advice before the figures and tables."""
     return sorted(sections, key=lambda section: not isinstance(section, Prose))
 
 
@@ -96,9 +96,9 @@ def _escape_text(text: str) -> str:
     return escape(clean(text))
 
 
-def render_section(section: Section, most_rows: int, rest: str, one_host: bool, heading: bool = True) -> str:
+def render_section(section: Section, most_rows: int, rest: str, one_host: bool) -> str:
     """One section; `rest` stands behind the number of rows that are left out."""
-    title = f"<h4>{_escape_text(section.title)}</h4>" if heading else ""
+    title = f"<h4>{_escape_text(section.title)}</h4>"
     if isinstance(section, Prose):
         return title + "<ul>" + "".join(map(_render_line, section.lines)) + "</ul>"
     if isinstance(section, Figures):

@@ -1,4 +1,8 @@
-"""The passes of a training step, as kernels are named after them."""
+"""The passes of a training step, as kernels are named after them.
+
+A zero-bubble pipeline has a pass of its own for the gradients of weights, which no other stage waits for (Qi et al.,
+"Zero Bubble Pipeline Parallelism", 2023).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,14 @@ from functools import lru_cache
 
 from stepscope.vocabulary.patterns import Pattern
 
-PASSES = ("forward", "backward", "optimizer")
+PASSES = ("forward", "backward", "optimizer", "weight_gradients")
 _NAMED = tuple(
     (PASSES.index(name), Pattern(pattern))
     for name, pattern in (
         ("optimizer", r"(?i)multi_tensor_apply|optimi[sz]er|adam|sgd|lamb\b|lion\b"),
-        ("backward", r"(?i)backward|bwd|bprop|[dw]grad|transpose\(jvp"),
-        ("forward", r"(?i)forward|fwd|fprop"),
+        ("weight_gradients", r"(?i)wgrad|weight_?grad|^PP:\d+W"),
+        ("backward", r"(?i)^PP:\d+[IB]|backward|bwd|bprop|[dw]grad|transpose\(jvp"),
+        ("forward", r"(?i)^PP:\d+F|forward|fwd|fprop"),
     )
 )
 
@@ -21,7 +26,12 @@ _NAMED = tuple(
 def pass_of(name: str) -> int:
     """The pass that a kernel's name tells, as a place in PASSES; their number where it tells none.
 
-    >>> [pass_of(name) for name in ("flash_bwd_kernel", "cudnn_infer_fprop", "ampere_sgemm_128x64_tn")]
-    [1, 0, 3]
+    >>> [pass_of(name) for name in ("flash_bwd_kernel", "cudnn_infer_fprop", "ampere_sgemm_128x64_tn", "PP:0W1")]
+    [1, 0, 4, 3]
     """
     return next((at for at, pattern in _NAMED if pattern.search(name)), len(PASSES))
+
+
+def is_pass(name: str) -> bool:
+    """Whether a range is one pass over a microbatch: torch.distributed.pipelining names them `PP:0F1`."""
+    return name.startswith("PP:") and pass_of(name) < len(PASSES)

@@ -217,6 +217,15 @@ def test_the_median_step_stands_for_the_steps():
     assert account(trace).step_ps == 5 * MS
 
 
+def test_where_outliers_take_most_of_the_time_one_of_them_stands_for_the_steps():
+    # Two workers deliver two batches at once, and then none for long.
+    marks = "".join(f"M{2 * at}-------------M{2 * at + 1}-" for at in range(3))
+    trace = draw(f"host main | {marks}\nhost main | {'I----------- aa aa' * 3}")
+
+    assert account(trace).step_ps == 15 * MS
+    assert account(trace).rows[0].cause == "input"
+
+
 # -- what each cause gains, and what stands behind the longest -----------------------------------------------------
 
 

@@ -492,6 +492,26 @@ def test_recompilation_names_the_program_with_most_time_and_not_one_that_makes_a
     assert item.evidence.endswith("; jit_move 2 times in total")
 
 
+@pytest.mark.parametrize(
+    ("third", "fifth", "kinds"),
+    [
+        ("WX---a----", "     a----", []),
+        ("X----a----", "X----a----", ["recompilation"]),
+        ("X----a----", "W----a----", []),
+    ],
+    ids=["two programs in one step", "the same program again", "another program"],
+)
+def test_a_program_that_is_needed_for_the_first_time_is_no_recompilation(
+    third: str, fifth: str, kinds: list[str]
+) -> None:
+    makes_batch = Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "jit_arange"})
+    usual, marks = "     a----", "".join(f"M{number}--------" for number in range(6))
+    line = usual * 2 + third + usual + fifth + usual
+    trace = draw(f"host main | {marks}\nhost main | {line}", {**COMPILES, "W": makes_batch})
+
+    assert [item.kind for item in said(trace) if item.kind == "recompilation"] == kinds
+
+
 TAKES = {
     "one changes": (["f32[8,4]", "f32[4]"], ["f32[9,4]", "f32[4]"]),
     "none changes": (["f32[8,4]"], ["f32[8,4]"]),

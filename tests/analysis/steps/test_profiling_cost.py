@@ -12,6 +12,7 @@ from browsing import profiled_trace, store_profile
 from werkzeug.test import Client
 
 import stepscope
+from stepscope import ProfilerOptions
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.cli.main import run
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
@@ -23,8 +24,8 @@ from stepscope.web.site import Site, SiteOptions
 COSTS = [
     ({"steps_before": 20, "step_ms_before": 100.0, "steps_inside": 4, "step_ms_inside": 112.5}, 12.5),
     ({"steps_before": 20, "step_ms_before": 100.0, "steps_inside": 4, "step_ms_inside": 95.0}, -5.0),
-    ({"steps_before": 2, "steps_inside": 4, "step_ms_inside": 112.5}, None),
-    ({"steps_before": 20, "step_ms_before": 100.0, "steps_inside": 4, "step_ms_inside": float("nan")}, None),
+    ({"steps_before": 2, "steps_inside": 4, "step_ms_inside": 112.5}, 0.0),  # by four marks in 400 ms
+    ({"steps_before": 20, "step_ms_before": 100.0, "steps_inside": 4, "step_ms_inside": float("nan")}, 0.0),
     ({}, None),
 ]
 
@@ -92,6 +93,7 @@ def test_csv_tells_it(profiled, capsys):
 SENTENCES = {
     12.5: "cost of profiling: steps inside the capture were 12.5 % longer than the 20 before it (median 100 ms)",
     -5.0: "cost of profiling: steps inside the capture were 5.0 % shorter than the 20 before it (median 100 ms)",
+    0.0: "cost of profiling: recording events made the program 0.0 % slower, by their number",
 }
 
 
@@ -114,7 +116,12 @@ def test_the_summary_has_it_beside_the_step_time(profiled, capsys):
     (line,) = (line for line in printed(capsys, "summary", str(path)).splitlines() if line.startswith("step time"))
 
     # Profiling speeds nothing up: steps that were longer before were so for another reason.
-    said = {12.5: ", +12.5 % from profiling", -5.0: ", 100.00 ms before the capture", None: ""}
+    said = {
+        12.5: ", +12.5 % from profiling",
+        -5.0: ", 100.00 ms before the capture",
+        0.0: ", +0.0 % from profiling",
+        None: "",
+    }
     assert line.endswith(f"4 steps (markers){said[percent]}")
 
 
@@ -126,6 +133,43 @@ def test_the_page_is_told_it(profiled):
     answer = client.get(f"/api/sessions/{listed[0]['id']}/tools/overview").json
 
     assert answer["report"]["profiling_cost_percent"] == percent
+
+
+def test_what_was_recorded_is_said_beside_the_cost(tmp_path, capsys):
+    path = store_profile(tmp_path, "run", profiled_trace(**COSTS[0][0], recorded="ops, Python calls"))
+
+    assert "+12.5 % from profiling (ops, Python calls)" in printed(capsys, "summary", str(path))
+    assert "steps inside the capture with ops, Python calls were" in " ".join(
+        printed(capsys, "overview", str(path)).split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("framework", "level", "python", "said"),
+    [("torch", 3, 1, "ops, shapes and memory, Python calls, stack samples"), ("jax", 2, 0, "ops, stack samples")],
+)
+def test_options_say_what_they_record(framework, level, python, said):
+    assert ProfilerOptions(host_tracer_level=level, python_tracer_level=python).describe(framework) == said
+
+
+@pytest.mark.parametrize(
+    ("framework", "events", "percent"),
+    [("pytorch", "oooo", 3.9), ("tensorflow", "oooo", 4.71), ("jax", "oooo", 1.27), ("jax", "pppp", 2.09)],
+)
+def test_too_few_steps_to_compare_leave_the_number_of_events_to_tell_the_cost(framework, events, percent):
+    builder = TraceBuilder("host")
+    builder.framework = framework
+    builder.plane("/stepscope:capture", stats={"steps_before": 1, "step_ms_before": 0.0})
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    for at, kind in enumerate(events):
+        line.event("f", at * 25 * 10**6, 20 * 10**6, EventKind.OP if kind == "o" else EventKind.PYTHON_CALL)
+    line.event("last of 100 us", 99 * 10**6, 10**6, EventKind.ANNOTATION)
+
+    cost = profiling_cost(builder.build())
+
+    assert cost is not None
+    assert cost.is_counted
+    assert cost.percent == pytest.approx(percent)
 
 
 def test_without_steps_before_the_number_of_python_calls_tells_the_cost():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,20 @@ def test_every_face_names_the_same_and_the_same_gain(tmp_path: Path, fault: str,
     balanced = profile.whatif(balance="ranks").to_dict()
     assert balanced["predicted_speedup"] == pytest.approx(report.slowdown, abs=0.006)
     assert sentence in balanced["reasoning"]
+
+
+@pytest.mark.parametrize(
+    ("job", "cause"),
+    [
+        pytest.param(Job("zb"), [], id="gradients of weights are a pass of their own"),
+        pytest.param(Job("zb", fault="sequences"), ["sequence_lengths"], id="of which many follow each other"),
+        pytest.param(Job(world=32, fault="sequences"), ["sequence_lengths"], id="tensor groups meet inside of a pass"),
+        pytest.param(Job("context"), [], id="a ring of sends and receives is no pipeline"),
+    ],
+)
+def test_the_slowdown_is_the_true_one_for_other_jobs(tmp_path: Path, job: Job, cause: list[str]) -> None:
+    report, truth = asked(tmp_path, replace(job, steps=3, microbatches=4))
+
+    assert [row["cause"] for row in report.causes] == cause
+    assert report.slowdown == pytest.approx(truth["slowdown"], rel=0.01)
+    assert (report.explained_by_last_stage is None) == (job.kind == "context")

@@ -9,7 +9,8 @@ import { Code, LongName, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import type { RecordedStep } from "../shared/differences";
-import type { Advice, EvidenceInterval, EvidenceRow } from "../shared/reports";
+import { Picture, type Pictures } from "../shared/pictures";
+import type { Advice, EvidenceInterval, EvidenceRow, Measured } from "../shared/reports";
 import { evidenceLink, evidenceName } from "./evidence";
 
 interface AdviceCardProps {
@@ -22,6 +23,8 @@ interface AdviceCardProps {
   recorded?: RecordedStep | null;
   /** What the page has said above: the card leaves it out. */
   said?: string;
+  /** Of a report: they stand where the page leads to the timeline. */
+  pictures?: Pictures | undefined;
 }
 
 export function AdviceCard({
@@ -31,7 +34,9 @@ export function AdviceCard({
   rank,
   recorded = null,
   said = "",
+  pictures,
 }: AdviceCardProps) {
+  const picture = pictures?.get(advice.id);
   const evidence = unsaid(advice.evidence, said);
   return (
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
@@ -49,14 +54,16 @@ export function AdviceCard({
         </p>
       )}
       {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
-      <Actions list={advice.actions} all={first || whole} />
+      <Actions list={advice.actions} all={first || whole || !!pictures} />
+      {(first || whole) && !pictures && !advice.measured && advice.prove && <Prove command={advice.prove} />}
       {whole && advice.reasoning && (
         <p class="reasoning">
           <strong>{advice.predicted_speedup === null ? "Why: " : "How it is predicted: "}</strong>
           {sentence(advice.reasoning)}
         </p>
       )}
-      {whole ? <Evidence advice={advice} /> : <MainEvidence advice={advice} />}
+      {picture && <Picture of={picture} />}
+      {!pictures && (whole ? <Evidence advice={advice} /> : <MainEvidence advice={advice} />)}
     </article>
   );
 }
@@ -102,7 +109,25 @@ function rangeText(least: number, most: number | null): string {
   return times(least) === times(most) ? `likely ${times(least)}×` : `likely ${times(least)}× to ${times(most)}×`;
 }
 
+/** What was measured stands where the prediction would stand. */
+function MeasuredGain({ measured }: { measured: Measured }) {
+  const { speedup, speedup_least: least, speedup_most: most } = measured;
+  return (
+    <p
+      class="gain"
+      tabIndex={0}
+      {...hint("Measured in the running job", sentence(measured.sentence), `${speedup}× faster`)}
+    >
+      <strong>{times(speedup)}× faster</strong>
+      <span class="gain-range">
+        measured {times(least)}× to {times(most)}×
+      </span>
+    </p>
+  );
+}
+
 function Gain({ advice }: { advice: Advice }) {
+  if (advice.measured) return <MeasuredGain measured={advice.measured} />;
   const { predicted_speedup: gain, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
   if (gain === null || gain <= 1) return null;
   const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
@@ -170,6 +195,30 @@ function Badges({ advice }: { advice: Advice }) {
   );
 }
 
+/** The command that measures the gain in the running job. */
+function Prove({ command }: { command: string }) {
+  return (
+    <p class="prove">
+      Measure it first: <code>{command}</code>
+      <CopyButton text={command} />
+    </p>
+  );
+}
+
+function CopyButton({ text }: { text: string }) {
+  return (
+    <button
+      type="button"
+      class="icon-button small copy"
+      aria-label={`Copy: ${text}`}
+      onClick={() => void copyText(text)}
+      {...hint("Copy", "")}
+    >
+      <Icon name="copy" size={14} />
+    </button>
+  );
+}
+
 function Actions({ list, all }: { list: readonly string[]; all: boolean }) {
   if (!list.length) return null;
   if (!all) {
@@ -184,15 +233,7 @@ function Actions({ list, all }: { list: readonly string[]; all: boolean }) {
       {list.map((action) => (
         <li key={action}>
           <Code text={sentence(action)} />
-          <button
-            type="button"
-            class="icon-button small copy"
-            aria-label={`Copy: ${action}`}
-            onClick={() => void copyText(action)}
-            {...hint("Copy", "")}
-          >
-            <Icon name="copy" size={14} />
-          </button>
+          <CopyButton text={action} />
         </li>
       ))}
     </ol>

@@ -1,4 +1,5 @@
 /** The start page: why training is slow, what to change, the gain; then the evidence. */
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Figures, ToolAnswer } from "../../api";
 import { colourOfCause as colourOfCauseName, partsOfCauses, partsOfRow } from "../../design/causes";
@@ -16,6 +17,7 @@ import { WhatIfButton } from "../advice/WhatIfButton";
 import { StackedBars } from "../shared/Bars";
 import { type RecordedStep, toExplain } from "../shared/differences";
 import { useStepLinks } from "../shared/intervals";
+import type { Pictures } from "../shared/pictures";
 import type { OverviewReport } from "../shared/reports";
 import { type GraphStep, StepGraph } from "../shared/StepGraph";
 import { TableCard } from "../shared/sections";
@@ -30,7 +32,14 @@ export default function SummaryPage() {
   );
 }
 
-function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
+interface SummaryProps extends ToolAnswer<"overview", OverviewReport> {
+  /** Of a report, which leads nowhere and shows all it has. */
+  pictures?: Pictures | undefined;
+  /** More cards below. */
+  children?: ComponentChildren;
+}
+
+export function Summary({ report, sections, pictures, children }: SummaryProps) {
   const steps = useGraphSteps(report);
   const topOps = tableOf(sections, "top_ops");
   const look = palette.value;
@@ -40,7 +49,7 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
   return (
     <div class="summary">
       <Verdict report={report} sections={sections} />
-      <AdviceCards report={report} />
+      <AdviceCards report={report} pictures={pictures} />
       {report.account_step && (
         <TableCard
           section={tableOf(sections, "step_account")}
@@ -48,14 +57,14 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
           id="account"
           heading={report.steps_source === "none" ? "What the capture waits for" : "What the median step waits for"}
           note={medianNote(report)}
-          actions={<WhatIfButton />}
+          actions={!pictures && <WhatIfButton />}
           plain
           height="all"
           mark={(row) => colourOfCause(sections, look.surface, row)}
         />
       )}
       {steps.length > 0 && (
-        <Card title="Step times" note={howNote(report)} actions={<a href={linkTo("steps")}>All steps</a>}>
+        <Card title="Step times" note={howNote(report)} actions={!pictures && <a href={linkTo("steps")}>All steps</a>}>
           <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
         </Card>
       )}
@@ -72,7 +81,7 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
           note={`no single op takes ${TELLING_PERCENT} % of it`}
           plain
           height="all"
-          actions={<a href={linkTo("op-stats")}>All ops</a>}
+          actions={!pictures && <a href={linkTo("op-stats")}>All ops</a>}
           links={(row) => [
             {
               label: "Show its ops",
@@ -91,13 +100,14 @@ function Summary({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
         heading="Top ops by self time"
         plain
         height="all"
-        actions={<a href={linkTo("op-stats")}>All ops</a>}
+        actions={!pictures && <a href={linkTo("op-stats")}>All ops</a>}
         mark={(row) =>
           CATEGORY_COLOUR[
             categoryOfOp(String(report.top_ops[row]?.category ?? ""), String(report.top_ops[row]?.name ?? ""), where)
           ]
         }
       />
+      {children}
     </div>
   );
 }
@@ -240,22 +250,25 @@ function splitVerdict(text: string): [string, string] {
 }
 
 const SHOWN_BESIDE = 2;
+/** In a report, beside the first. */
+const MOST_SENT = 3;
 
-function AdviceCards({ report }: { report: OverviewReport }) {
+function AdviceCards({ report, pictures }: Pick<SummaryProps, "report" | "pictures">) {
   const [first, ...others] = report.advice;
   if (!first) return null;
   const [recorded = null, ...ofOthers] = toExplain(report.advice, recordedStep(report));
+  const shown = pictures ? MOST_SENT : SHOWN_BESIDE;
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard advice={first} first recorded={recorded} said={report.verdict_text} />
+      <AdviceCard advice={first} first recorded={recorded} said={report.verdict_text} pictures={pictures} />
       {others.length > 0 && (
         <div class="advice-others">
-          {others.slice(0, SHOWN_BESIDE).map((advice, index) => (
-            <AdviceCard key={advice.id} advice={advice} recorded={ofOthers[index] ?? null} />
+          {others.slice(0, shown).map((advice, index) => (
+            <AdviceCard key={advice.id} advice={advice} recorded={ofOthers[index] ?? null} pictures={pictures} />
           ))}
-          {others.length > SHOWN_BESIDE && (
+          {others.length > shown && (
             <a class="more" href={linkTo("advice")}>
-              {others.length - SHOWN_BESIDE} more
+              {others.length - shown} more
             </a>
           )}
         </div>

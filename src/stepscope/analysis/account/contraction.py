@@ -169,12 +169,14 @@ class Works:
         first, last: int64 of shape (n,), the nodes that start and end each.
         kind: int64 of shape (n,), as its nodes have.
         work_ps: int64 of shape (n,), what of its length is work; the rest are gaps in which its device waits for calls.
+        pieces: int64 of shape (n,), how many nodes it is made of.
     """
 
     first: I64
     last: I64
     kind: I64
     work_ps: I64
+    pieces: I64
 
 
 def find_works(graph: Graph, meetings: Meetings, kind: I64, apart: Mask, least_ps: int, most: int) -> Works:
@@ -202,7 +204,7 @@ def find_works(graph: Graph, meetings: Meetings, kind: I64, apart: Mask, least_p
     work = np.bincount(run, weights=graph.own_ps[node] * inside, minlength=len(first)).astype(np.int64)
     kept = np.flatnonzero(work >= least_ps)
     kept = np.sort(kept[np.argsort(-work[kept], kind="stable")[:most]])
-    return Works(first[kept], last[kept], kind[first[kept]], work[kept])
+    return Works(first[kept], last[kept], kind[first[kept]], work[kept], np.bincount(run, minlength=len(first))[kept])
 
 
 def _nodes_of(graph: Graph, meetings: Meetings) -> Mask:

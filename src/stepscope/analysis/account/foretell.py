@@ -133,7 +133,7 @@ def share_undisturbed(model: StepModel) -> float | F64:
     measured of events of that kind.
     """
     cost = profiling_cost(model.trace)
-    if cost is None or not cost.is_clear or cost.percent <= 0:
+    if cost is None or cost.is_counted or not cost.is_clear or cost.percent <= 0:
         share = share_without_recording(model.trace, model.graph)
         return 1.0 if share is None else share
     wanted = median(model.now.step_ps[model.steps]) * cost.ms_before / cost.ms_inside

@@ -1,7 +1,6 @@
 """What recording adds to the work of threads, where no steps from before the capture tell it.
 
-The costs of events were measured with `bench.bottlenecks` on hosts without a device, and hold for those; see
-`docs/advice.md`.
+The costs of events hold for hosts without a device.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.shares import time_by_label
+from stepscope.analysis.steps.profiling_cost import EVENT_PS, LEAST_EVENT_PS, PYTHON_CALL_PS
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace
@@ -19,10 +19,6 @@ from stepscope.model.arrays import F64, I64, U8
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait
 
-# An event costs so much: with shapes and memory for PyTorch, with metadata for TensorFlow, else at least this.
-_EVENT_PS = {"pytorch": 750_000, "tensorflow": 900_000}
-_LEAST_EVENT_PS = 250_000
-_PYTHON_CALL_PS = 450_000
 # Even with few calls Python takes 1.5 times as long while calls are recorded: CPython (up to 3.11) looks for a recorder
 # after every instruction.
 _OF_PYTHON = 1 - 1 / 1.5
@@ -56,13 +52,13 @@ def _cost_on_line(trace: HostTrace, graph: Graph, line: int, nodes: I64, code: U
     called = np.append(0, np.cumsum(kind == EventKind.PYTHON_CALL))
     calls = np.diff(called[bounds], axis=0)[0]
     events = np.diff(bounds, axis=0)[0] - calls
-    python = calls * float(_PYTHON_CALL_PS)
+    python = calls * float(PYTHON_CALL_PS)
     if code is not None:
         running = time_by_label(trace, line, graph.start_ps[nodes], graph.end_ps[nodes], code, 2 * len(Cause))[
             :, len(Cause) :
         ].sum(axis=1)
         python = np.maximum(python, running * _OF_PYTHON)
-    cost: F64 = events * float(_EVENT_PS.get(trace.framework, _LEAST_EVENT_PS)) + python
+    cost: F64 = events * float(EVENT_PS.get(trace.framework, LEAST_EVENT_PS)) + python
     return cost
 
 

@@ -127,11 +127,6 @@ class Context:
         loop = self.loop
         return loop.observed_ps / loop.steps / MS if loop else self.step_ms
 
-    @property
-    def own_ms(self) -> float:
-        """Time per step of the host that sets the pace in which it does not wait for others; 0 without an account."""
-        return self.account.own_ps / MS if self.account else 0.0
-
     def cause_ms(self, *causes: str) -> float:
         """Time per step that the account gives some causes."""
         return self.cause_share(*causes) * self.period_ms

@@ -16,7 +16,7 @@ from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.noted_compilations import AGAIN, FUNCTION, CompileNote, noted_compilations
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.tensorflow import function_of_program, is_retraced
@@ -27,7 +27,6 @@ K = EventKind
 _MOST_NAMES = 5
 _MOST_SHAPES = 3
 _SEVERAL = 2  # programs with one name, which can be compared
-
 _Named = list[tuple[str, int]]
 """What was traced or compiled: its name and the event's row, once for each time."""
 
@@ -62,14 +61,13 @@ class CompileFacts:
 
 
 def compiles_of(trace: HostTrace) -> CompileFacts | None:
-    """Tracing and compiling in a host's steps; None if there is none."""
+    """Tracing and compiling in a host's steps; None if there is none, or each program once for a few."""
     compiling, calls = (_keep_in_steps(trace, events_of_kind(trace, kind)) for kind in (K.COMPILE, K.TRACED_FUNCTION))
-    if not len(compiling):
-        return None
     named = _traced_functions(trace, calls) or _compiled_programs(trace, compiling)
+    if not len(compiling) or _happens_once(trace, compiling, named):
+        return None
     programs, repeated = _count_names(trace, named), _is_repeated(trace, named)
-    change = _noted_change(trace)
-    if change:
+    if change := _noted_change(trace):
         return CompileFacts(programs, "", [], repeated=repeated, change=change)
     op, shapes = _changing_shapes(trace)
     if op or not programs or programs[0].times < _SEVERAL:
@@ -139,6 +137,11 @@ def _is_repeated(trace: HostTrace, named: _Named) -> bool:
     times, ps = Counter(name for name, _ in named), trace.events.duration_ps
     again = sum(int(ps[row]) for name, row in named if times[name] >= _SEVERAL)
     return 2 * again > sum(int(ps[row]) for _, row in named)
+
+
+def _happens_once(trace: HostTrace, compiling: I64, named: _Named) -> bool:
+    steps, names = whole_steps(trace), {name for name, _ in named}
+    return 0 < len(named) == len(names) and 2 * len(distinct(steps.label[compiling])) < len(steps.number)
 
 
 def _changing_argument(trace: HostTrace, program: str) -> tuple[str, list[str], bool]:

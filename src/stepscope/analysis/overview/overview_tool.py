@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 from stepscope.analysis.account import shown
 from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.every_step import accounted_steps
+from stepscope.analysis.account.model import OUTLIER
 from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.items import describe_speedup
@@ -18,14 +19,9 @@ from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.facts.outside_fetches import describe_outside_fetches
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
-from stepscope.analysis.overview.session_figures import (
-    TOP_OPS,
-    HostPart,
-    SessionFigures,
-    mean_breakdown,
-)
+from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
 from stepscope.analysis.steps.breakdown import category_cells
-from stepscope.analysis.steps.profiling_cost import ProfilingCost, highest_cost, missed_steps, profiling_cost
+from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import (
     STEP_TIME_FIELDS,
     StepRow,
@@ -62,16 +58,13 @@ _KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow s
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
-OUTLIER = 1.5  # times the median step
 _SOURCES = {"none": "no step markers: the whole capture"}
 
 LIMIT_FIELDS: tuple[Field, ...] = (
     *STEP_TIME_FIELDS,
     Field("between_steps_percent", "percent", "the part of the steps after their marks have ended"),
     Field(
-        "input_bound_percent",
-        "percent",
-        "share of the median step that waits for its batch, or for copies to a device",
+        "input_bound_percent", "percent", "share of the median step that waits for its batch, or for copies to a device"
     ),
     Field(
         "profiling_cost_percent",
@@ -126,18 +119,8 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     ),
 )
 PLACEMENT_FIELDS: tuple[Field, ...] = (
-    Field(
-        "host_op_percent",
-        "percent",
-        "op runs on the host, as a share of all op runs",
-        label="Ops on the host",
-    ),
-    Field(
-        "device_op_percent",
-        "percent",
-        "op runs on devices, as a share of all op runs",
-        label="Ops on devices",
-    ),
+    Field("host_op_percent", "percent", "op runs on the host, as a share of all op runs", label="Ops on the host"),
+    Field("device_op_percent", "percent", "op runs on devices, as a share of all op runs", label="Ops on devices"),
     Field(
         "host_eager_percent",
         "percent",
@@ -145,16 +128,10 @@ PLACEMENT_FIELDS: tuple[Field, ...] = (
         label="Eager op time",
     ),
     Field(
-        "compute_16bit_percent",
-        "percent",
-        "share of device compute time at 16 bits or fewer",
-        label="16-bit compute",
+        "compute_16bit_percent", "percent", "share of device compute time at 16 bits or fewer", label="16-bit compute"
     ),
     Field(
-        "compute_32bit_percent",
-        "percent",
-        "share of device compute time at 32 bits or more",
-        label="32-bit compute",
+        "compute_32bit_percent", "percent", "share of device compute time at 32 bits or more", label="32-bit compute"
     ),
 )
 _METRIC_FIELDS: tuple[Field, ...] = (
@@ -311,13 +288,14 @@ class OverviewReport(Report):
     def _cost_in_short(self) -> str:
         if self.profiling is None:
             return ""
+        by = f" ({self.profiling.recorded})" if self.profiling.recorded else ""
         if not self.profiling.is_clear:
             if self.profiling.percent < 0:
                 return ", cost of profiling within the noise"
-            return f", {self.profiling.percent:+.1f} % from profiling, within the noise"
+            return f", {self.profiling.percent:+.1f} % from profiling{by}, within the noise"
         if self.profiling.percent < 0:  # profiling does not speed a job up: it was slower before for another reason
             return f", {duration_text(self.profiling.ms_before)} before the capture"
-        return f", {self.profiling.percent:+.1f} % from profiling"
+        return f", {self.profiling.percent:+.1f} % from profiling{by}"
 
     def _steps_lines(self) -> list[str]:
         return [
@@ -381,11 +359,7 @@ class OverviewReport(Report):
 
     def _limit_figures(self) -> dict[str, Cell]:
         cost = None if self.profiling is None else self.profiling.percent
-        return {
-            **self.step_time_ms,
-            "input_bound_percent": self.input_bound_percent,
-            "profiling_cost_percent": cost,
-        }
+        return {**self.step_time_ms, "input_bound_percent": self.input_bound_percent, "profiling_cost_percent": cost}
 
     def main_table(self) -> Rows:
         """One row per figure: its path, value and unit."""
@@ -507,7 +481,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
             *step_warnings(hosts, aligned),
             *_warm_up_warning(session),
             *_outside_fetch_warning(partials),
-            *dict.fromkeys(part.missed.sentence() for part in partials if part.missed),
+            *dict.fromkeys(part.missed for part in partials if part.missed),
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),
@@ -528,7 +502,7 @@ def merge(partials: Sequence[Partial]) -> OverviewReport:
         context=context,
         missing=_missing(partials),
         step_rows=tuple(_step_row(session, at, row, at in counted) for at, row in enumerate(session.slowest)),
-        profiling=highest_cost([part.profiling for part in partials]),
+        profiling=max(filter(None, (part.profiling for part in partials)), key=lambda cost: cost.percent, default=None),
         account=account,
     )
 

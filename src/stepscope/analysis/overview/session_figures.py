@@ -8,7 +8,7 @@ from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OpTable, add_tables
 from stepscope.analysis.steps.breakdown import CATEGORIES
-from stepscope.analysis.steps.profiling_cost import MissedSteps, ProfilingCost
+from stepscope.analysis.steps.profiling_cost import ProfilingCost
 from stepscope.analysis.steps.session_steps import (
     Aligned,
     StepRow,
@@ -37,7 +37,7 @@ class HostPart:
     compute_32bit_ps: int
     facts: HostFacts
     profiling: ProfilingCost | None
-    missed: MissedSteps | None
+    missed: str | None
     account: StepAccount | None
 
 

@@ -311,7 +311,7 @@ def check_step_edges(trace: HostTrace) -> Doubt | None:
 def check_cost(trace: HostTrace) -> Doubt | None:
     """Steps that recording made much longer."""
     cost = profiling_cost(trace)
-    if cost is None or not cost.is_clear or cost.ms_inside < DISTURBED * cost.ms_before:
+    if cost is None or not cost.steps_before or not cost.is_clear or cost.ms_inside < DISTURBED * cost.ms_before:
         return None
     times = cost.ms_inside / cost.ms_before
     return Doubt(

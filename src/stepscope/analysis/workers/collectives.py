@@ -24,7 +24,15 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.collectives import DIRECTIONS, algorithm_of, bytes_of_type, operation_of
+from stepscope.vocabulary.collectives import (
+    DIRECTIONS,
+    PIPELINE,
+    PIPELINE_OPERATION,
+    algorithm_of,
+    bytes_of_type,
+    operation_of,
+    parallelism_of,
+)
 
 K = EventKind
 
@@ -105,23 +113,36 @@ class Collectives:
     transfers: Transfers
     declared: list[DeclaredGroup]
 
+    def passes_on(self, at: int) -> bool:
+        """Whether a collective sends or receives, in a group that is not known to be for anything but a pipeline."""
+        if self.names[self.name[at]] != PIPELINE_OPERATION:
+            return False
+        return parallelism_of(self.purposes[self.group[at]], [PIPELINE_OPERATION]) == PIPELINE
+
 
 def collectives_of(trace: HostTrace) -> Collectives:
-    """The collectives of a host."""
+    """The collectives of a host, found once per trace."""
+    return trace.derived("collectives", _find_collectives)
+
+
+def _find_collectives(trace: HostTrace) -> Collectives:
     rows = collective_rows(trace)
     rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
     declared = declared_groups(trace)
     facts = _Facts(trace, rows, declared)
     names, name = _numbered([operation_of(text) for text in facts.names()])
     transfers, of_transfers = _find_transfers(trace, facts, declared)
-    groups, group = _numbered([*facts.groups(), *of_transfers.groups()])
-    purposes = dict(zip(reversed(group), reversed([*facts.purposes(), *of_transfers.purposes()]), strict=True))
+    asked = dict(zip(transfers.collective, of_transfers.groups(), strict=True))
+    groups, group = _numbered(
+        [own or asked.get(at, "") for at, own in enumerate(facts.groups())] + of_transfers.groups()
+    )
+    purposes = {at: text for at, text in zip(group, [*facts.purposes(), *of_transfers.purposes()], strict=True) if text}
     own = trace.strings.texts(trace.event_names(rows))
     algorithms, algorithm = _numbered([algorithm_of(text) for text in own])
     return Collectives(
         names=names,
         groups=groups,
-        purposes=[purposes[at] for at in range(len(groups))],
+        purposes=[purposes.get(at, "") for at in range(len(groups))],
         algorithms=algorithms,
         name=name,
         group=group[: len(rows)],

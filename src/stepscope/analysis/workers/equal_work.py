@@ -9,8 +9,8 @@ times as long its steps are as with equal work.  The slowdown of a worker, a sta
 where all but its own work is equal.  What a part explains is the share of the whole gain that equal work of this part
 alone gives; it may be more than all of it, where other work is shorter than the mean.
 
-Where ranks send to each other and receive, the ops of a kind are microbatches and have one length.  Elsewhere they are
-compared place by place in the step, since layers differ.
+Where ranks send to each other and receive, an op is a pass over a microbatch, whose kernels keep their shares, and the
+ops of a kind have one length.  Elsewhere works are compared place by place in the step, since layers differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, Schedule, schedule_of
 from stepscope.analysis.workers.layout import Layout
-from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED
+from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED, WEIGHTS
 from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
 
@@ -40,6 +40,7 @@ class Rows:
         is_work: whether it is own work of one rank, else a transfer.
         work_ps: int64 of shape (rows,), what of the length may change: of gaps in which a device waits nothing.
         own_ps: int64 of shape (rows,), how long each takes by itself.
+        pieces: int64 of shape (rows,), how many kernels the work has; turn: see `RankGraph`.
         kinds: the kinds of work, then of transfers.
     """
 
@@ -49,6 +50,8 @@ class Rows:
     is_work: Mask
     work_ps: I64
     own_ps: I64
+    pieces: I64
+    turn: I64
     kinds: tuple[str, ...]
 
 
@@ -179,7 +182,7 @@ def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> Rows:
     own = schedule.own_ps
     shortest = schedule.shortest(own)[graph.meeting]
     kind, step, work = np.full(count, -1, np.int64), np.full(count, -1, np.int64), np.zeros(count, np.int64)
-    is_work = np.zeros(count, np.bool_)
+    is_work, pieces, turn = np.zeros(count, np.bool_), np.zeros(count, np.int64), np.zeros(count, np.int64)
     kinds: dict[str, int] = {}
     for at, (rank, first) in enumerate(zip(graph.ranks, graph.first_row.tolist(), strict=False)):
         of, mine = rank.collectives, rank.graph
@@ -200,8 +203,9 @@ def _rows_of(graph: JointGraph, schedule: Schedule, places: I64) -> Rows:
         kind[works] = [kinds.setdefault(name, len(kinds)) for name in named]
         step[works] = number[mine.steps[mine.work_step]]
         work[works], is_work[works] = mine.work_ps, ~meets_others
+        pieces[works], turn[works] = mine.pieces, mine.turn
     work = np.where(is_work, np.minimum(work, own), shortest)
-    return Rows(graph.rank_of_rows(), step, kind, is_work, work, own, tuple(kinds))
+    return Rows(graph.rank_of_rows(), step, kind, is_work, work, own, pieces, turn, tuple(kinds))
 
 
 def _transfer_kind(operation: str, purpose: str, size: int) -> str:
@@ -233,23 +237,24 @@ def _mean_work(rows: Rows, layout: Layout, here: I64, does_more: Mask) -> F64:
     order = np.argsort(slot, kind="stable")
     place = np.empty(len(here), np.int64)
     place[order] = np.arange(len(here)) - np.repeat(np.cumsum(count) - count, count)
-    if name in OF_MICROBATCHES:  # which are alike; else what has the same place in as many is
-        place[(layout.stage >= 0)[rows.rank[here]]] = 0
     profile = count[slot] * (int(count.max()) + 1) + place
     usual = np.bincount(profile, weights=rows.work_ps[here]) / np.maximum(np.bincount(profile), 1)
     stage = layout.stage[rows.rank[here]]
-    is_cut_otherwise = count[slot] != _usual_count(count.reshape(ranks, steps), layout)[stage]
+    counts, times = np.unique(count[count > 0], return_counts=True)
+    is_cut_otherwise = count[slot] != counts[times.argmax()]
     shape = np.where(is_cut_otherwise, rows.work_ps[here], usual[profile])
+    if name in OF_MICROBATCHES:
+        shape = np.where(stage >= 0, _shares_of_passes(rows, here, slot), shape)
+    elif name == WEIGHTS:  # nothing divides those of microbatches that follow each other
+        shape = rows.pieces[here].astype(np.float64)
     whole = np.bincount(slot, weights=shape, minlength=ranks * steps)
     found: F64 = shape * mean[rows.step[here]] / np.maximum(whole[slot], 1.0)
     return found
 
 
-def _usual_count(count: I64, layout: Layout) -> I64:
-    """How many pieces of work most ranks of each stage have in a step: int64 of shape (stages + 1,), the last one for
-    ranks without a stage."""
-    found = np.zeros(layout.stages + 1, np.int64)
-    for stage in distinct(layout.stage).tolist():
-        pieces, times = np.unique(count[layout.stage == stage], return_counts=True)
-        found[stage] = pieces[int(times.argmax())]
+def _shares_of_passes(rows: Rows, here: I64, slot: I64) -> F64:
+    """What each work is of the pass over its microbatch, which ends where the rank sends or receives: float64 of shape
+    (n,)."""
+    each = np.unique(np.stack([slot, rows.turn[here]]), axis=1, return_inverse=True)[1].reshape(-1)
+    found: F64 = rows.work_ps[here] / np.maximum(np.bincount(each, weights=rows.work_ps[here]), 1.0)[each]
     return found

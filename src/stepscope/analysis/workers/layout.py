@@ -1,8 +1,9 @@
 """Where ranks are in a job: their stage in a pipeline, and their replica of the model.
 
-Ranks that send to each other and receive are stages of one pipeline.  They are in the order of the chain that they
-form, from the end whose first transfer in a step is a send; where they form none, as in an interleaved schedule, in
-that of their numbers.  Ranks of a tensor or context group work on one replica together, and so does a pipeline.
+Ranks that send to each other and receive, in a group for nothing else, are stages of one pipeline.  They are in the
+order of the chain that they form, from the end whose first transfer in a step is a send; where they form none, as in an
+interleaved schedule, in that of their numbers.  Ranks of a tensor or context group work on one replica together, and so
+does a pipeline.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ def layout_of(collectives: Sequence[Collectives], pairs: Sequence[Pair]) -> Layo
         pairs: sends with their receives.
     """
     near: list[set[int]] = [set() for _ in collectives]
-    for (one, _), (other, _) in pairs:
-        near[one].add(other)
-        near[other].add(one)
+    for (one, at), (other, _) in pairs:
+        if collectives[one].passes_on(at):
+            near[one].add(other)
+            near[other].add(one)
     stage = np.full(len(collectives), -1, np.int64)
     pipelines = [each for each in _components(near) if len(each) > 1]
     for pipeline in pipelines:

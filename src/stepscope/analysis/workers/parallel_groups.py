@@ -7,7 +7,6 @@ rank does nothing, or only waits inside sends and receives.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,11 +17,12 @@ import numpy as np
 from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers.collectives import Collectives, DeclaredGroup
+from stepscope.analysis.workers.matching import members_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, percent, round_ms, round_us
-from stepscope.vocabulary.collectives import PIPELINE, PIPELINE_OPERATION, parallelism_of
+from stepscope.vocabulary.collectives import parallelism_of
 
 GROUP_FIELDS: tuple[Field, ...] = (
     Field("group", "text", "the group's name, as the library numbers it", "str", role=Role.LABEL),
@@ -81,19 +81,12 @@ def pipeline_time(trace: HostTrace, collectives: Collectives, work: I64, start: 
     """
     rows = collective_rows(trace)
     rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]  # as `collectives` has them
-    passes = np.array([_passes_on(collectives, at) for at in range(len(rows))], np.bool_)
+    passes = np.array([collectives.passes_on(at) for at in range(len(rows))], np.bool_)
     if not passes.any():
         return None
     busy = spans_of(trace, np.setdiff1d(work, rows[passes])) | spans_of(trace, rows[~passes])
     groups = Counter(collectives.groups[collectives.group[at]] for at in np.flatnonzero(passes).tolist())
     return PipelineTime(groups.most_common(1)[0][0], int(passes.sum()), _time_outside(busy, start, end).tolist())
-
-
-def _passes_on(of: Collectives, at: int) -> bool:
-    """Whether a collective sends or receives, in a group that is not known to be for anything else."""
-    if of.names[of.name[at]] != PIPELINE_OPERATION:
-        return False
-    return parallelism_of(of.purposes[of.group[at]], [PIPELINE_OPERATION]) == PIPELINE
 
 
 def _time_outside(busy: Spans, start: I64, end: I64) -> I64:
@@ -167,11 +160,10 @@ def pipeline_rows(ranks: Sequence[PipelineRank]) -> list[dict[str, Cell]]:
 
 
 def _pipeline_row(each: PipelineRank) -> dict[str, Cell]:
-    name, _, members = each.time.group.partition("|")
-    bubble = each.time.bubble_ps
+    bubble, members = each.time.bubble_ps, members_of(each.time.group)
     return {
-        "group": f"{name} {members}".strip() or None,
-        "stage": _stage(members, each.rank),
+        "group": each.time.group.replace("|", " ").strip() or None,
+        "stage": members.index(each.rank) if each.rank in members else None,
         "rank": each.rank if each.rank >= 0 else None,
         "host": each.host,
         "step_ms": round_ms(statistics.fmean(each.steps_ps)),
@@ -179,19 +171,6 @@ def _pipeline_row(each: PipelineRank) -> dict[str, Cell]:
         "bubble_percent": percent(sum(bubble), sum(each.steps_ps)),
         "transfers": each.time.transfers,
     }
-
-
-def _stage(members: str, rank: int) -> int | None:
-    """The place of a rank in the list of a group's ranks.
-
-    >>> _stage("[4, 6]", 6)
-    1
-    """
-    try:
-        ranks = json.loads(members)
-    except ValueError:
-        return None
-    return ranks.index(rank) if isinstance(ranks, list) and rank in ranks else None
 
 
 def describe_pipelines(rows: Sequence[dict[str, Cell]]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
 from stepscope.analysis.account.build import graph_of
@@ -9,10 +11,11 @@ from stepscope.analysis.account.contraction import Contraction, Meetings, Works,
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import model_of, usual_steps
 from stepscope.analysis.trace.collective_events import collective_rows
-from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.workers.collectives import collectives_of
 from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, kinds_of_nodes, ops_in_step
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 
 MOST_MEETINGS = 4000  # of a rank; with their ways and what tells them apart half a megabyte
@@ -21,7 +24,7 @@ CONSIDERABLE = 0.01  # of a step
 
 
 _NONE = np.empty(0, np.int64)
-_NO_WORKS = Works(_NONE, _NONE, _NONE, _NONE)
+_NO_WORKS = Works(_NONE, _NONE, _NONE, _NONE, _NONE)
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class RankGraph:
         left_out: collectives that are no meetings, as there are too many or the graph has no place for them.
         kinds: the kinds of own work; kind: int64 of shape (works,), places in them.
         work_step: int64 of shape (works,), the step of each, as a place in `steps`.
-        work_ps: int64 of shape (works,), what of its length is work.
+        work_ps, pieces: int64 of shape (works,), what of its length is work, and how many kernels it has.
+        turn: int64 of shape (works,), how many sends and receives were launched before each.
         on_device: whether a device communicates, so that waiting is idle time of the device.
         ops: outermost ops, or kernels where there is a device, of a usual step on average; backward_ops: those of them
             that are of a backward pass.
@@ -52,6 +56,8 @@ class RankGraph:
     kind: I64
     work_step: I64
     work_ps: I64
+    pieces: I64
+    turn: I64
     on_device: bool
     ops: float
     backward_ops: float
@@ -75,6 +81,8 @@ class PackedGraph:
     kind: list[int]
     work_step: list[int]
     work_ps: list[int]
+    pieces: list[int]
+    turn: list[int]
     on_device: bool
     ops: float
     backward_ops: float
@@ -85,41 +93,20 @@ def packed_graph_of(trace: HostTrace, with_work: bool) -> PackedGraph | None:
     graph = rank_graph_of(trace, with_work)
     if graph is None:
         return None
-    ways = graph.contraction
-    return PackedGraph(
-        graph.place.tolist(), ways.length_ps.tolist(), ways.into.tolist(), ways.source.tolist(),
-        ways.weight_ps.tolist(), ways.lost, graph.steps.tolist(), graph.usual.tolist(), graph.recorded_ps.tolist(),
-        graph.left_out, list(graph.kinds), graph.kind.tolist(), graph.work_step.tolist(), graph.work_ps.tolist(),
-        graph.on_device, graph.ops, graph.backward_ops,
-    )  # fmt: skip
+    columns = {**vars(graph), **vars(graph.contraction), "kinds": list(graph.kinds)}
+    columns = {name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in columns.items()}
+    return PackedGraph(**{each.name: columns[each.name] for each in fields(PackedGraph)})
 
 
 def unpack(packed: PackedGraph) -> RankGraph:
     """The graph of plain lists."""
-    place, length, into, weight, steps, recorded = (
-        np.array(column, np.int64)
-        for column in (
-            packed.place, packed.length_ps, packed.into, packed.weight_ps, packed.steps, packed.recorded_ps
-        )
-    )  # fmt: skip
-    contraction = Contraction(length, into, np.array(packed.source, np.int32), weight, packed.lost)
-    kind, work_step, work = (np.array(each, np.int64) for each in (packed.kind, packed.work_step, packed.work_ps))
-    usual = np.array(packed.usual, np.bool_)
-    return RankGraph(
-        place,
-        contraction,
-        steps,
-        usual,
-        recorded,
-        packed.left_out,
-        tuple(packed.kinds),
-        kind,
-        work_step,
-        work,
-        packed.on_device,
-        packed.ops,
-        packed.backward_ops,
-    )
+    types = {"source": np.int32, "usual": np.bool_}
+    columns = {
+        name: np.array(one, types.get(name, np.int64)) if isinstance(one, list) and name != "kinds" else one
+        for name, one in vars(packed).items()
+    }
+    ways = Contraction(**{each.name: columns.pop(each.name) for each in fields(Contraction)})
+    return RankGraph(**{**columns, "contraction": ways, "kinds": tuple(packed.kinds)})
 
 
 def rank_graph_of(trace: HostTrace, with_work: bool) -> RankGraph | None:
@@ -164,10 +151,11 @@ def _rank_graph(trace: HostTrace, with_work: bool) -> RankGraph | None:
     )
     usual = np.zeros(len(graph.steps), np.bool_)
     usual[usual_steps(trace, graph)] = True
+    of_devices = bool(is_device_work(trace)[collective_rows(trace)].any())
     return RankGraph(
         meetings.place, contract(graph, kept), graph.steps, usual, graph.recorded_step_ps, left_out, kinds, works.kind,
-        graph.step[works.first].astype(np.int64), works.work_ps,
-        bool(is_device_work(trace)[collective_rows(trace)].any()), *ops_in_step(trace, graph.steps[usual]),
+        graph.step[works.first].astype(np.int64), works.work_ps, works.pieces, _turns(trace, graph.event[works.first]),
+        of_devices, *ops_in_step(trace, graph.steps[usual]),
     )  # fmt: skip
 
 
@@ -181,3 +169,18 @@ def _works(trace: HostTrace, graph: Graph, meetings: Meetings) -> tuple[tuple[st
     # A long kernel beside the passes over microbatches may be one in which ranks wait for each other.
     apart = (graph.own_ps >= CONSIDERABLE * step_ps) & ~np.isin(kind, [kinds.index(each) for each in OF_MICROBATCHES])
     return kinds, find_works(graph, meetings, kind, apart, max(int(_LEAST_WORK * step_ps), 1), MOST_MEETINGS)
+
+
+def _turns(trace: HostTrace, works: I32) -> I64:
+    """How many sends and receives were launched before each work: int64 of shape (n,)."""
+    rows = collective_rows(trace)
+    rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+    transfers = rows[distinct(np.array(collectives_of(trace).transfers.collective, np.int64))]
+    launched = [_launch_ps(trace, events) for events in (transfers, works.astype(np.int64))]
+    return np.searchsorted(np.sort(launched[0]), launched[1], side="right")
+
+
+def _launch_ps(trace: HostTrace, events: I64) -> I64:
+    """When each event was launched, else when it starts: int64 of shape (n,), ps."""
+    call = forest(trace).cause[events]
+    return trace.events.start_ps[np.where(call >= 0, call, events)]

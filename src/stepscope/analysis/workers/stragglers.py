@@ -30,6 +30,9 @@ _MOST_CANDIDATES = 4  # ranks, machines or stages that are tried, those with mos
 _ALIKE = 0.1  # how much the passes of a slow machine may differ in how slow they are
 
 
+_USUAL_PASSES = 3  # forward, backward and optimizer; gradients of weights are mostly part of the backward pass
+
+
 class Straggling(Kind):
     """Why a job is slower than with equal work."""
 
@@ -157,7 +160,7 @@ def _slows_all_passes(job: Job, ranks: Sequence[int]) -> bool:
         part = rows.is_work & (rows.kind == kind)
         if name in PASSES and part.any():
             more.append(_extra_ps(job, part, ranks)[1])
-    return len(more) == len(PASSES) and max(more) - min(more) <= _ALIKE
+    return len(more) >= _USUAL_PASSES and max(more) - min(more) <= _ALIKE
 
 
 def _of_stages(job: Job, device: Mask) -> Iterator[Culprit]:

@@ -1,7 +1,7 @@
 """What kind of work the nodes of a rank are: the passes of training on a device, and causes of the account on threads.
 
-A pass is told by words in a kernel's name, else by what launched it: autograd's call, an optimizer's step.  A kernel
-for which neither does is of the pass of the one before it.
+A pass is told by a range around the launch, words in a kernel's name, or what launched it: autograd's call, an
+optimizer's step.  A kernel for which none does is of the pass of the one before it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, distinct
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.passes import PASSES, pass_of
+from stepscope.vocabulary.passes import PASSES, is_pass, pass_of
 from stepscope.vocabulary.traits import OpTrait, RangeTrait
 
 _COMPUTES = "compute"
-_BACKWARD = PASSES.index("backward")
+WEIGHTS = "weight_gradients"
+_BACKWARD, _OF_WEIGHTS = PASSES.index("backward"), PASSES.index(WEIGHTS)
+_OF_A_LAYER = 2  # kernels for gradients of weights in a row: of a matrix and its bias
 OF_MICROBATCHES = ("forward", "backward")
 ON_DEVICE = frozenset({*PASSES, _COMPUTES, "copy"})
 SHARED = ON_DEVICE | {Cause.HOST_COMPUTE.name.lower()}  # what ranks share; the rest are pauses and calls of threads
@@ -50,7 +52,7 @@ def ops_in_step(trace: HostTrace, steps: I64) -> tuple[float, float]:
     """How many kernels, or outermost ops where there are none, some steps have on average, and how many of these are of
     a backward pass."""
     rows = events_of_kind(trace, EventKind.KERNEL)
-    learns = _passes(trace, rows) == _BACKWARD if len(rows) else None
+    learns = np.isin(_passes(trace, rows), (_BACKWARD, _OF_WEIGHTS)) if len(rows) else None
     if learns is None:
         rows = events_of_kind(trace, EventKind.OP)
         rows = rows[~is_inside_another(trace, rows, EventKind.OP)]
@@ -65,7 +67,12 @@ def _fill(line: I32, found: I64) -> I64:
     known = np.where(found < len(PASSES), np.arange(len(found)), -1)
     known = np.maximum.accumulate(known) if len(known) else known
     same = (known >= 0) & (line[np.maximum(known, 0)] == line)
-    return np.where(same, found[np.maximum(known, 0)], found)
+    found = np.where(same, found[np.maximum(known, 0)], found)
+    # A backward pass computes gradients of weights layer by layer; only a pass of its own has those of many in a row.
+    weights = found == _OF_WEIGHTS
+    runs = np.flatnonzero(weights & ~np.append(False, weights[:-1] & (line[1:] == line[:-1])))
+    joined: I64 = np.where(weights, _BACKWARD, found) if weights.sum() <= _OF_A_LAYER * len(runs) else found
+    return joined
 
 
 def _passes(trace: HostTrace, rows: I64) -> I64:
@@ -77,6 +84,8 @@ def _passes(trace: HostTrace, rows: I64) -> I64:
     by_name = found[types]
     call = forest(trace).cause[rows].astype(np.int64)
     level = (trace.events.kind == EventKind.BACKWARD).astype(np.uint8)
+    ranged = _passes_of_ranges(trace, call)
+    by_name = np.where(ranged < len(PASSES), ranged, by_name)
     if not level.any():
         return by_name
     level[has_trait(trace, trace.events.type, RangeTrait.UPDATES_MODEL)] = 2
@@ -85,3 +94,18 @@ def _passes(trace: HostTrace, rows: I64) -> I64:
         np.where(outer >= 0, level[np.maximum(outer, 0)], 0)
     ]
     return np.where((by_name == len(PASSES)) & (call >= 0), told, by_name)
+
+
+def _passes_of_ranges(trace: HostTrace, call: I64) -> I64:
+    """The pass of the range in which each call was made, on whatever thread, as a place in PASSES, `len(PASSES)` for
+    none: int64 of shape (n,)."""
+    rows = events_of_kind(trace, EventKind.ANNOTATION)
+    names = trace.strings.texts(trace.event_names(rows))
+    starts = trace.events.start_ps[rows].tolist()
+    kept = sorted((start, at) for at, (start, name) in enumerate(zip(starts, names, strict=True)) if is_pass(name))
+    found = np.array([*(pass_of(names[at]) for _, at in kept), len(PASSES)])
+    rows = rows[[at for _, at in kept]]
+    made_ps, start_ps = trace.events.start_ps[np.maximum(call, 0)], trace.events.start_ps[rows]
+    at = np.searchsorted(start_ps, made_ps, side="right") - 1
+    end_ps = np.append(start_ps + trace.events.duration_ps[rows], np.iinfo(np.int64).min)
+    return np.where((call >= 0) & (made_ps < end_ps[at]), found[at], len(PASSES))

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from stepscope.capture import cost, files, report, session
+from stepscope.capture import cost, files, recorder, report
 from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, Source
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
@@ -175,11 +175,11 @@ class Watcher:
 
     def save_before_hard_end(self, how: str) -> None:
         """The program ends without Python's own end: files that are being written are waited for, with a limit."""
-        if session.SESSION.can_end_at_once():
+        if recorder.RECORDER.can_end_at_once():
             self._settings = self._settings.keep_running()
             self._cancel_timer()
             self._run_exclusively(self._finish_running)
-        session.SESSION.program_end.save_before_hard_end(how)
+        recorder.RECORDER.program_end.save_before_hard_end(how)
         self._conductor.wait(_REPORT_PATIENCE_S)
 
     def remove_window(self) -> None:
@@ -350,7 +350,7 @@ class Watcher:
 
     def _report_failed_plan(self) -> None:
         error = report.last_error()
-        if error is not None and error.problem.code == session.ALREADY_RUNNING:
+        if error is not None and error.problem.code == recorder.ALREADY_RUNNING:
             self.outcome = f"nothing more was captured, because the program captures by itself: {error.problem.path}"
         else:
             self.outcome = f"nothing was captured: {error or 'another capture was running'}"
@@ -365,11 +365,11 @@ class Watcher:
         return not self._is_child and bool(self._ledger.profiles())
 
     def _open_window(self) -> None:
-        if self._conductor.is_capturing or self._window is not None or session.is_running():
+        if self._conductor.is_capturing or self._window is not None or recorder.RECORDER.is_running():
             return
         if "torch" in sys.modules and threading.current_thread() is not threading.main_thread():
             return  # PyTorch's profiler would see only this thread
-        self._window = session.start(self._settings.logdir, self._window_options())
+        self._window = recorder.RECORDER.start(self._settings.logdir, self._window_options())
         self._window_since = time.monotonic()
         if self._window is not None:
             self._window.yields = not self._requested  # a capture by the program itself is worth more
@@ -391,26 +391,25 @@ class Watcher:
         if window.gave_way:
             self.outcome = "nothing more was captured, because the program captures by itself"
             return
-        session.SESSION.end(window)
+        recorder.RECORDER.end(window)
         window.finished.wait()  # it may have ended with the program, or at a limit
         self._set_outcome(
             f"no step was found; a window of {seconds:.1f} s was captured instead{_describe_calls(window)}"
         )
-        place = window.path or window.url
-        if place is not None:
-            self._report_saved(place)
+        if window.place is not None:
+            self._report_saved(window.place)
 
     def _drop_window(self) -> None:
         window, self._window = self._window, None
         if window is not None:
-            session.SESSION.end(window, save=False)
+            recorder.RECORDER.end(window, save=False)
 
     def _toggle(self) -> None:
         if self._window is not None:
             self._close_window()
         elif self._conductor.is_capturing:
             self._last = self._conductor.number  # the step that runs is the last one
-        elif session.is_running():
+        elif recorder.RECORDER.is_running():
             self._show_line("the program is capturing by itself; nothing was changed")
         elif self._best is None and not any(name in sys.modules for name in FINDERS):
             self._requested = True

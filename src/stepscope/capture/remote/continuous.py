@@ -6,7 +6,7 @@ import queue
 import threading
 from concurrent.futures import Future
 
-from stepscope.capture import session
+from stepscope.capture import recorder
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Collected
 from stepscope.errors import CaptureError
@@ -31,10 +31,10 @@ class Continuous:
 
     def begin(self) -> None:
         """Starts, and returns once it records.  Raises CaptureError if it does not start."""
-        if session.is_running():
+        if recorder.RECORDER.is_running():
             raise CaptureError("a capture is already running", code="already-running")
         self._thread.start()
-        while self.is_alive() and not session.is_running():
+        while self.is_alive() and not recorder.RECORDER.is_running():
             self._thread.join(0.01)
         if self._failure is not None:
             raise self._failure
@@ -61,7 +61,7 @@ class Continuous:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                self._answer(session.record(LONGEST_MS, self._options, self._wake))
+                self._answer(recorder.RECORDER.record(LONGEST_MS, self._options, self._wake))
         except Exception as error:
             self._failure = error
         self._refuse_all()

@@ -14,7 +14,7 @@ from typing import Any
 
 import grpc
 
-from stepscope.capture import files, report, session
+from stepscope.capture import files, recorder, report
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.remote import messages, service
 from stepscope.capture.remote.access import Access
@@ -114,7 +114,7 @@ class Service:
             if not context.add_callback(lambda: _give_up(running)):
                 _give_up(running)  # the call was over before, and then gRPC does not call back
             running.ended.wait(max(0.0, wanted.start_unix_ns / 1e9 - time.time()))
-            recorded = session.record(wanted.duration_ms, wanted.options, running.ended)
+            recorded = recorder.RECORDER.record(wanted.duration_ms, wanted.options, running.ended)
             if running.given_up:
                 raise _make_gave_up_error()
             return _answer(wanted, recorded)

@@ -33,7 +33,7 @@ _ACTIONS: Actions = {
 
 def _find(context: Context) -> Finding | None:
     compiling = context.cause_ms("compile")
-    if not compiling:
+    if not compiling or (context.pace and context.pace.compiles is None):
         return None
     share = context.percent(compiling)
     return Finding(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.capture import ProfilerOptions, conductor, report, session
+from stepscope.capture import ProfilerOptions, conductor, recorder, report
 from stepscope.errors import CaptureError
 
 
@@ -23,8 +23,16 @@ class FakeCapture:
         self.finished, self.released = threading.Event(), threading.Event()
         self.released.set()
 
+    @property
+    def place(self) -> Path | str | None:
+        return self.path or self.url
 
-class FakeSession:
+    def wait_for_path(self) -> Path | None:
+        self.finished.wait()
+        return self.path
+
+
+class FakeRecorder:
     """What happened: `start`, `mark 3`, `end 3`, `save`, `discard`.
 
     Attributes:
@@ -82,22 +90,20 @@ class FakeMark:
         self._number = step_num
 
     def __enter__(self) -> FakeMark:
-        FakeMark.session.words.append(f"mark-{self._number}")
+        FakeMark.recorder.words.append(f"mark-{self._number}")
         return self
 
     def __exit__(self, *_: object) -> None:
-        FakeMark.session.words.append(f"end-{self._number}")
+        FakeMark.recorder.words.append(f"end-{self._number}")
 
-    session: FakeSession
+    recorder: FakeRecorder
 
 
 @pytest.fixture
-def fake_session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
-    """The session of this test."""
-    fake = FakeSession()
-    monkeypatch.setattr(FakeMark, "session", fake, raising=False)
-    monkeypatch.setattr(session, "SESSION", fake)
-    monkeypatch.setattr(session, "start", fake.start)
-    monkeypatch.setattr(session, "is_running", fake.is_running)
+def fake_recorder(monkeypatch: pytest.MonkeyPatch) -> FakeRecorder:
+    """The recorder of this test."""
+    fake = FakeRecorder()
+    monkeypatch.setattr(FakeMark, "recorder", fake, raising=False)
+    monkeypatch.setattr(recorder, "RECORDER", fake)
     monkeypatch.setattr(conductor.ranges, "Trace", FakeMark)
     return fake

@@ -1,6 +1,15 @@
-"""One capture at a time: start, stop, record.
+"""The recorder of this process: one capture at a time, whoever asks for it.
 
-No call raises into the training code, unless ProfilerOptions(strict=True) asks for it.
+    who asks                             plan: when             sources: what              sink: where to
+    start(), stop(), Profile             the calls              the framework's profiler,  files of a logdir
+    a schedule, a callback (Conductor)   these steps            and the tracers that       files of a logdir
+    stepscope run, a signal (auto/)      steps that are found   the options choose         files of a logdir
+    a trigger of a watch (Windows)       the steps after it                                files of a logdir
+    a client (Recorder.record)           a time                                            bytes for the caller
+    a watch, all the time (Ring)         always                 tracers that cost little   a file of the last seconds
+
+Every plan starts and ends its captures here.  No call raises into the training code, unless
+ProfilerOptions(strict=True) asks for it.
 """
 
 from __future__ import annotations
@@ -18,7 +27,6 @@ from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.program_end import ProgramEnd
 from stepscope.capture.running import Capture
-from stepscope.capture.state import CaptureState
 from stepscope.capture.tracers.base import Artifact, Collected, Recording
 from stepscope.errors import CaptureError, StepscopeError
 from stepscope.switching import switching_quickly
@@ -35,17 +43,29 @@ _Taken = tuple["Recording | None", StepscopeError | None]
 """What the framework's profiler recorded, and what went wrong."""
 
 
-class Session:
-    """The captures of one process, which has exactly one of these: `SESSION`.
+class Recorder:
+    """The captures of one process, which has exactly one of these: `RECORDER`.
+
+    Every method may be called on any thread, and in a signal handler.
 
     Attributes:
-        state: which capture records, and which are still being written.
-        program_end: saves them when the program ends.
+        recording: the capture that records; None if none does.
+        exporting: the captures that have ended and are still being stopped or written.
+        lock: held while a capture starts or ends.  It is reentrant, because a signal handler may stop a capture while
+            its own thread holds the lock.
+        program_end: saves the captures when the program ends.
     """
 
     def __init__(self) -> None:
-        self.state = CaptureState()
-        self.program_end = ProgramEnd(self.state, self.end)
+        self._reset()
+        self.program_end = ProgramEnd(self)
+
+    def _reset(self) -> None:
+        self.lock = threading.RLock()
+        self.recording: Capture | None = None
+        self.exporting: set[Capture] = set()
+        self._ended_early: Capture | None = None  # at a limit; nobody has called stop since
+        self._failure: StepscopeError | None = None  # why the last start failed
 
     # -- what the program calls --------------------------------------------------------------------------------------
 
@@ -75,7 +95,7 @@ class Session:
 
     def is_running(self) -> bool:
         """True while a capture of this process records."""
-        return self.state.recording is not None
+        return self.recording is not None
 
     @keep_as_python
     def stop(self, save: bool = True, wait: bool = True) -> Path | None:
@@ -94,11 +114,12 @@ class Session:
         Raises:
             CaptureError: only if the capture was started with `strict`.
         """
-        capture = self.state.recording
+        capture = self.recording
         path = None if capture is None else self.end(capture, save=save, wait=wait, strict=capture.options.strict)
-        ended_early = self.state.acknowledge()  # it may have reached a limit this very moment
+        with self.lock:
+            ended_early, self._ended_early = self._ended_early, None  # it may have reached a limit this very moment
         if ended_early is not None:
-            return wait_for_path(ended_early, wait)
+            return ended_early.wait_for_path() if wait else ended_early.path
         if capture is None:
             report.report(self._nothing_to_stop(), "stopping the capture")
         return path
@@ -128,7 +149,7 @@ class Session:
                 return _read_into_memory(capture.collect(capture.take(save=True)))
         finally:
             capture.forget()
-            self.state.export_ended(capture)
+            self._end_export(capture)
         raise AssertionError("the wall raises")
 
     # -- what the rest of this package calls -------------------------------------------------------------------------
@@ -146,15 +167,15 @@ class Session:
         chosen = ProfilerOptions.from_any(options)
         capture: Capture | None = None
         try:
-            with report.Wall("starting the capture", chosen.strict), self.state.lock:
+            with report.Wall("starting the capture", chosen.strict), self.lock:
                 self._make_room()
                 report.forget()
-                capture = _start_capture(open_target, chosen.clamp(), end_request, self._end_early)
-                self.state.begin(capture)
+                capture = _start_capture(open_target, chosen.clamp(), end_request, self._end_at_limit)
+                self.recording, self._ended_early, self._failure = capture, None, None
                 self.program_end.watch()
         finally:
-            if capture is None:
-                self.state.fail(report.last_error())
+            if capture is None and self.recording is None:
+                self._ended_early, self._failure = None, report.last_error()
         return capture
 
     def end(self, capture: Capture, *, save: bool = True, wait: bool = True, strict: bool = False) -> Path | None:
@@ -177,13 +198,15 @@ class Session:
 
     def can_end_at_once(self) -> bool:
         """True unless a framework's profiler runs: stopping that may wait for a device."""
-        capture = self.state.recording
-        return capture is None or not capture.needs_framework
+        return self.recording is None or not self.recording.needs_framework
 
     def forget_parent(self) -> None:
         """After a fork: the captures belong to the parent, which will write them."""
+        parents = self.recording
+        self._reset()
         with suppress(Exception):
-            self.state.forget_parent()
+            if parents is not None:
+                parents.abandon()
         self.program_end.forget_parent()
         ranges.forget_parent()
 
@@ -191,7 +214,7 @@ class Session:
 
     def _make_room(self) -> None:
         """Ends a capture that yields to any other one; raises CaptureError if another one is in the way."""
-        running = self.state.recording
+        running = self.recording
         if running is not None and running.yields:
             running.gave_way = True
             self.end(running, save=False)
@@ -203,7 +226,7 @@ class Session:
                 kept="the running capture",
                 hint="call stop() before the next start()",
             )
-        if not all(capture.released.wait(_PATIENCE_S) for capture in self.state.exporting):
+        if not all(capture.released.wait(_PATIENCE_S) for capture in list(self.exporting)):
             raise CaptureError(
                 "the capture before this one is still being stopped",
                 code="still-stopping",
@@ -215,9 +238,9 @@ class Session:
 
     def _nothing_to_stop(self) -> CaptureError:
         """Why nothing runs.  If the start failed, its error is more useful than the fact that nothing runs."""
-        if self.state.failure is None:
+        if self._failure is None:
             return CaptureError("no capture is running", code="not-running", hint="call start(logdir) first")
-        problem = self.state.failure.problem
+        problem = self._failure.problem
         reason = f"no capture is running, because it did not start: {problem.reason}"
         return CaptureError(reason, code="not-running", path=problem.path, hint=problem.hint)
 
@@ -238,16 +261,21 @@ class Session:
         Raises:
             CaptureError: the framework's profiler has to be stopped on another thread.
         """
-        with self.state.lock:
-            if capture is self.state.recording:
-                capture.refuse_other_thread()
-            if not self.state.end(capture, early):
+        with self.lock:
+            if capture is not self.recording:
                 return False
+            capture.refuse_other_thread()
+            self.recording, self._ended_early, self._failure = None, capture if early else None, None
             capture.end()
-            self.state.export_begins(capture)
+            self.exporting.add(capture)
             return True
 
-    def _end_early(self, capture: Capture) -> None:
+    def _end_export(self, capture: Capture) -> None:
+        """The capture's files are written, or are known not to be."""
+        self.exporting.discard(capture)
+        capture.finished.set()
+
+    def _end_at_limit(self, capture: Capture) -> None:
         """Ends a capture that has reached a limit, on one of its own threads."""
         if not capture.request_end() and self._end_recording(capture, early=True):
             self._finish(capture, save=True)
@@ -281,20 +309,8 @@ class Session:
                 capture.forget()
             else:
                 capture.leave_partial()
-            self.state.export_ended(capture)
+            self._end_export(capture)
         return failure
-
-
-def wait_for_path(capture: Capture, wait: bool) -> Path | None:
-    """The profile of a capture that has ended; None if it is not there, or not yet.
-
-    Args:
-        capture: one that has ended.
-        wait: waits until it is written, or is known not to be.
-    """
-    if wait:
-        capture.finished.wait()
-    return capture.path
 
 
 def _start_capture(
@@ -366,8 +382,8 @@ def _read_into_memory(collected: Collected) -> Collected:
     return replace(collected, artifacts=tuple(Artifact(a.suffix, read(a.content)) for a in collected.artifacts))
 
 
-SESSION = Session()
-start, stop, record, is_running = SESSION.start, SESSION.stop, SESSION.record, SESSION.is_running
+RECORDER = Recorder()
+start, stop = RECORDER.start, RECORDER.stop
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=SESSION.forget_parent)
+    os.register_at_fork(after_in_child=RECORDER.forget_parent)

@@ -46,7 +46,7 @@ def own_tracer(monkeypatch, tmp_path_factory):
     yield
     left = RECORDER.recording
     if left is not None:
-        RECORDER.end(left, save=False)  # the tests after this one are not to blame
+        RECORDER.end_capture(left, save=False)  # the tests after this one are not to blame
     assert left is None
     assert ranges.ROUTE.opener is None
     await_until(lambda: set(threading.enumerate()) <= threads, 60, "the end of threads whose work is done")
@@ -690,7 +690,7 @@ def test_steps_that_end_while_files_are_written_are_those_before_the_next_captur
     monkeypatch.setattr(cost, "LENGTHS", cost.StepLengths())
     cost.LENGTHS.compiling = cost._COMPILING
     capture = RECORDER.start(logdir)
-    RECORDER.end(capture, wait=False)
+    RECORDER.end_capture(capture, wait=False)
 
     for _ in range(3):
         cost.LENGTHS.note(10**7, recording=False)

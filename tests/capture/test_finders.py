@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture.auto.finders import Source
+from stepscope.capture.auto.finders import StepSource
 from stepscope.capture.auto.finders import keras as keras_finder
 
 
@@ -23,10 +23,10 @@ class Listener:
         self.ends: list[str] = []
         self.inside: list[bool] = []
 
-    def begin(self, source: Source) -> None:
+    def begin(self, source: StepSource) -> None:
         """Nothing begins by itself here."""
 
-    def end(self, source: Source, another_follows: bool = True) -> None:
+    def end(self, source: StepSource, another_follows: bool = True) -> None:
         self.ends.append(source.name)
         self.inside.append(any(Path(frame.filename).name == "optimizer.py" for frame in traceback.extract_stack()))
 

@@ -111,8 +111,8 @@ def test_a_capture_ends_once_and_only_while_it_records(monkeypatch):
     process.do("start")
     capture = process.recorder.recording
 
-    assert process.recorder.end(FakeCapture()) is None
-    assert [process.recorder.end(capture), process.recorder.end(capture)] == [Path("profile"), None]
+    assert process.recorder.end_capture(FakeCapture()) is None
+    assert [process.recorder.end_capture(capture), process.recorder.end_capture(capture)] == [Path("profile"), None]
     assert capture.finished.is_set()
     assert process.recorder.exporting == set()
 

@@ -16,7 +16,7 @@ from program_runs import UNHURRIED, profiles_below, read_profile, run_command, s
 
 from stepscope.capture import files
 from stepscope.capture.auto.children import add_stepscope
-from stepscope.capture.auto.imports import ImportWatch
+from stepscope.capture.auto.imports import ImportHook
 from stepscope.model import EventKind, HostTrace
 
 
@@ -457,7 +457,7 @@ def modules(tmp_path, monkeypatch):
 
 def test_an_import_is_told_when_the_module_is_complete(modules):
     told = []
-    watch = ImportWatch(
+    watch = ImportHook(
         {"watched_package": lambda module: told.append(module.after)}, on_start=lambda name: told.append(name)
     )
     watch.install()
@@ -472,7 +472,7 @@ def test_an_import_is_told_when_the_module_is_complete(modules):
 
 
 def test_a_callback_that_fails_does_not_reach_the_import(modules, caplog):
-    watch = ImportWatch({"watched_package": lambda module: 1 / 0})
+    watch = ImportHook({"watched_package": lambda module: 1 / 0})
     watch.install()
     try:
         import watched_package
@@ -485,7 +485,7 @@ def test_a_callback_that_fails_does_not_reach_the_import(modules, caplog):
 
 def test_a_finder_of_old_that_finds_no_specs_is_stepped_over(modules, monkeypatch):
     told = []
-    watch = ImportWatch({"watched_package": told.append})
+    watch = ImportHook({"watched_package": told.append})
     monkeypatch.setattr(sys, "meta_path", [object(), *sys.meta_path])
     watch.install()
 
@@ -499,7 +499,7 @@ def test_what_is_imported_already_is_told_at_once(modules):
     import watched_package
 
     told = []
-    watch = ImportWatch({"watched_package": told.append})
+    watch = ImportHook({"watched_package": told.append})
     watch.install()
     watch.remove()
 

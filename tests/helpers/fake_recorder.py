@@ -61,7 +61,7 @@ class FakeRecorder:
     def is_running(self) -> bool:
         return self.capture is not None
 
-    def end(self, capture: FakeCapture, *, save: bool = True, **_: object) -> Path | None:
+    def end_capture(self, capture: FakeCapture, *, save: bool = True, **_: object) -> Path | None:
         if capture is not self.capture:
             return None
         self.capture = None
@@ -75,7 +75,7 @@ class FakeRecorder:
     def stop(self, save: bool = True) -> Path | None:
         """The program stops whatever runs."""
         assert self.capture is not None
-        return self.end(self.capture, save=save)
+        return self.end_capture(self.capture, save=save)
 
     def said(self) -> str:
         """The words since the last question, in one line."""

@@ -183,7 +183,7 @@ class Conductor:
         if capture is None:
             return None
         # Nothing happens if the program has ended it, or if it has reached a limit.
-        recorder.RECORDER.end(capture, save=save, wait=False, strict=capture.options.strict)
+        recorder.RECORDER.end_capture(capture, save=save, wait=False, strict=capture.options.strict)
         if save:
             self._on_stopped()
             self._await_in_background(capture)

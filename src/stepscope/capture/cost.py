@@ -51,7 +51,7 @@ class StepLengths:
         self._before.clear()
         self._inside.clear()
 
-    def begin(self) -> None:
+    def start_capture(self) -> None:
         """A capture starts: the steps that ended since the last one are those before it."""
         self._inside.clear()
 

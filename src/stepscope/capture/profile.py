@@ -88,7 +88,7 @@ class Profile:
         if capture.ended_early:
             self.path = capture.wait_for_path()
         else:
-            self.path = recorder.RECORDER.end(capture, strict=capture.options.strict and error is None)
+            self.path = recorder.RECORDER.end_capture(capture, strict=capture.options.strict and error is None)
         self.url = capture.url
 
     @property

@@ -96,7 +96,7 @@ class Captures(Protocol):
     recording: Capture | None
     exporting: set[Capture]
 
-    def end(self, capture: Capture) -> object:
+    def end_capture(self, capture: Capture) -> object:
         """Ends a capture and writes it; raises nothing."""
 
 
@@ -150,7 +150,7 @@ class ProgramEnd:
         capture = self._captures.recording
         if capture is not None and self._captures.lock.acquire(timeout=_LOCK_PATIENCE_S):
             try:
-                capture.cut_short(how) if capture.needs_framework else self._captures.end(capture)
+                capture.cut_short(how) if capture.needs_framework else self._captures.end_capture(capture)
             finally:
                 self._captures.lock.release()
         self._await_exports(_HARD_END_PATIENCE_S)
@@ -166,7 +166,7 @@ class ProgramEnd:
         capture = self._captures.recording
         if capture is None:
             return
-        self._captures.end(capture)
+        self._captures.end_capture(capture)
         if capture.target is None:
             capture.finished.wait(_HAND_OVER_S)
 

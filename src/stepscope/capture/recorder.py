@@ -88,7 +88,7 @@ class Recorder:
             CaptureError: only with `strict`: a capture is running already, nothing can be written to `logdir`, or the
                 framework's profiler does not start.  Otherwise these are logged and training goes on.
         """
-        capture = self.begin(lambda: files.open_target(logdir), options)
+        capture = self.start_capture(lambda: files.open_target(logdir), options)
         if capture is not None:
             not_recorded.forget_reason(logdir)
         return capture
@@ -115,7 +115,9 @@ class Recorder:
             CaptureError: only if the capture was started with `strict`.
         """
         capture = self.recording
-        path = None if capture is None else self.end(capture, save=save, wait=wait, strict=capture.options.strict)
+        path = (
+            None if capture is None else self.end_capture(capture, save=save, wait=wait, strict=capture.options.strict)
+        )
         with self.lock:
             ended_early, self._ended_early = self._ended_early, None  # it may have reached a limit this very moment
         if ended_early is not None:
@@ -141,7 +143,7 @@ class Recorder:
                 f"a capture of {duration_ms} ms records nothing", code="duration", hint="ask for 1 or more"
             )
         end_request = stop_event or threading.Event()
-        capture = self.begin(lambda: None, replace(ProfilerOptions.from_any(options), strict=True), end_request)
+        capture = self.start_capture(lambda: None, replace(ProfilerOptions.from_any(options), strict=True), end_request)
         assert capture is not None, "strict raises otherwise"
         self._await_end(capture, end_request, duration_ms / 1000)
         try:
@@ -154,7 +156,7 @@ class Recorder:
 
     # -- what the rest of this package calls -------------------------------------------------------------------------
 
-    def begin(
+    def start_capture(
         self, open_target: OpenTarget, options: object, end_request: threading.Event | None = None
     ) -> Capture | None:
         """Starts a capture; None if that failed.
@@ -178,7 +180,9 @@ class Recorder:
                 self._ended_early, self._failure = None, report.last_error()
         return capture
 
-    def end(self, capture: Capture, *, save: bool = True, wait: bool = True, strict: bool = False) -> Path | None:
+    def end_capture(
+        self, capture: Capture, *, save: bool = True, wait: bool = True, strict: bool = False
+    ) -> Path | None:
         """Ends a capture and writes it; does nothing if it has ended already.  Arguments and result as of `stop`.
 
         Raises:
@@ -217,7 +221,7 @@ class Recorder:
         running = self.recording
         if running is not None and running.yields:
             running.gave_way = True
-            self.end(running, save=False)
+            self.end_capture(running, save=False)
         elif running is not None:
             raise CaptureError(
                 "a capture is already running",

@@ -120,7 +120,7 @@ class Capture:
             return Spool(path, session(host, framework, self._start_ns, unix_ns))
 
     def _start_own(self, framework: str) -> None:
-        cost.LENGTHS.begin()
+        cost.LENGTHS.start_capture()
         self._probes.start(self._host, self.options, self._clock)
         for entry in tracers.PROBES:
             with report.Wall(f"recording {entry.what}", strict=False):

@@ -138,11 +138,11 @@ def run_program(program: Program, settings: Settings, quiet: bool, logdir: str) 
     report_end = functools.partial(_print_hard_end, armed, logdir, quiet)
     program_end.listen_for_hard_end(report_end)
     armed.serve_captures(program.name)
-    armed.watcher.watch_from_here(at_once=True)
+    armed.autopilot.watch_from_here(at_once=True)
     status = program.run(functools.partial(_finish, armed))
     children = armed.ledger.entries()
     armed.lasting.finish()
-    armed.watcher.remove_window()
+    armed.autopilot.remove_window()
     program_end.forget_hard_end(report_end)
     disarm()
     if not quiet:
@@ -153,7 +153,7 @@ def run_program(program: Program, settings: Settings, quiet: bool, logdir: str) 
 
 def _finish(armed: Armed) -> None:
     """The program's code has finished."""
-    armed.watcher.finish()
+    armed.autopilot.finish()
     if armed.prover is not None:
         armed.prover.finish()
 
@@ -163,8 +163,8 @@ def _print_hard_end(armed: Armed, logdir: str, quiet: bool, how: str) -> None:
     child inherits this and prints nothing."""
     if quiet or os.getpid() != armed.pid:
         return
-    if armed.watcher.last is not None:
-        print_for_user(f"{armed.watcher.outcome}: {armed.watcher.last}; more: stepscope summary {logdir}")
+    if armed.autopilot.last is not None:
+        print_for_user(f"{armed.autopilot.outcome}: {armed.autopilot.last}; more: stepscope summary {logdir}")
     else:
         why = f"the program ended itself by {how} before a capture was complete"
         print_for_user(f"{why}; what is left: stepscope doctor {logdir}")
@@ -186,18 +186,18 @@ def _print_outcome(armed: Armed, logdir: str, children: Sequence[Entry], failed:
 
     A program that failed before it had steps is no training to give advice on.
     """
-    watcher = armed.watcher
+    autopilot = armed.autopilot
     _print_watch(armed.lasting, logdir)
-    if children and not watcher.has_steps:  # a launcher: its ranks do the work
+    if children and not autopilot.has_steps:  # a launcher: its ranks do the work
         _print_children(children, logdir)
         return
-    if watcher.outcome:  # empty where the program ended before there was anything to watch
-        print_for_user(watcher.outcome)
-    if watcher.last is None:
+    if autopilot.outcome:  # empty where the program ended before there was anything to watch
+        print_for_user(autopilot.outcome)
+    if autopilot.last is None:
         return
-    if not failed or watcher.has_steps:
-        _show_summary(watcher.last)
-    print_for_user(f"the profile is {watcher.last}; {_more(logdir)}")
+    if not failed or autopilot.has_steps:
+        _show_summary(autopilot.last)
+    print_for_user(f"the profile is {autopilot.last}; {_more(logdir)}")
 
 
 def _more(logdir: str) -> str:

@@ -2,7 +2,7 @@
 
 - imports: calls back when a framework has been imported
 - finders: one per framework; finds the steps of a program that does not mark them
-- watcher: decides what to capture, from the steps that the finders report
+- autopilot: decides what to capture, from the steps that the finders report
 - settings: what the environment or the command line asks for
 - autostart: installs all this in a process, and the signal handler
 - run: runs a script as Python would

@@ -1,4 +1,4 @@
-"""Watches a process: installs the finders, the signal handler, and the watcher that they report to.
+"""Watches a process: installs the finders, the signal handler, and the autopilot that they report to.
 
 `import stepscope` does this if STEPSCOPE_LOGDIR is set, and so do `stepscope run` and `python -m stepscope.autostart`.
 """
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from stepscope.capture import files, program_end, report, workers
 from stepscope.capture.auto import children
-from stepscope.capture.auto.finders import FINDING, Source, Undo
+from stepscope.capture.auto.autopilot import Autopilot
+from stepscope.capture.auto.finders import FINDING, StepSource, Undo
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, Settings
-from stepscope.capture.auto.watcher import Watcher
 from stepscope.capture.program_end import REQUEST, take_signal
 from stepscope.errors import CaptureError
 
@@ -55,10 +55,10 @@ class LastingWatch:
         self.active = bool(self._options)
         self.watch: Watch | None = None
 
-    def begin(self, source: Source) -> None:
+    def begin(self, source: StepSource) -> None:
         """A step starts: the watch starts with its end."""
 
-    def end(self, source: Source, another_follows: bool = True) -> None:
+    def end(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended."""
         self._start()
         if self.watch is not None:
@@ -106,7 +106,7 @@ class Armed:
         parent: the ledger of the program that started this process; None if no watched program did.
 
     Attributes:
-        watcher: decides what to capture, and knows what has been captured.
+        autopilot: decides what to capture, and knows what has been captured.
         lasting: the continuous watch, if one is wanted.
         prover: measures what changes of the program would give, if that is wanted.
         takes_signal: True if the signal requests a capture; False if the program uses the signal itself.
@@ -116,7 +116,7 @@ class Armed:
 
     def __init__(self, settings: Settings, show_line: Callable[[str], object], parent: Ledger | None = None) -> None:
         self.ledger = parent or Ledger.create(settings.logdir)
-        self.watcher = Watcher(settings, self._ask_main, show_line, self.ledger, is_child=parent is not None)
+        self.autopilot = Autopilot(settings, self._ask_main, show_line, self.ledger, is_child=parent is not None)
         self.lasting = LastingWatch(settings.logdir, settings.watch, show_line)
         self.prover = self._make_prover(settings) if settings.prove else None
         self._is_child = parent is not None
@@ -128,7 +128,7 @@ class Armed:
     def install(self) -> None:
         """Watches imports, step marks and the signal from now on."""
         FINDING.on_import = self._expect_framework
-        listeners = (self.watcher, self.lasting if self.lasting.active else None, self.prover)
+        listeners = (self.autopilot, self.lasting if self.lasting.active else None, self.prover)
         self._undo += [FINDING.add(listener) for listener in listeners if listener is not None]
         if self.prover is not None:
             atexit.register(self.prover.finish)
@@ -136,22 +136,22 @@ class Armed:
         self.takes_signal = give_back is not None
         self._undo += filter(None, [give_back])
         atexit.register(self._remove_ledger)
-        atexit.register(self.watcher.finish)
-        program_end.listen_for_hard_end(self.watcher.save_before_hard_end)
+        atexit.register(self.autopilot.finish)
+        program_end.listen_for_hard_end(self.autopilot.save_before_hard_end)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_parent)
 
     def remove(self) -> None:
         """Leaves the process as it was."""
-        atexit.unregister(self.watcher.finish)
+        atexit.unregister(self.autopilot.finish)
         atexit.unregister(self._remove_ledger)
         self._remove_ledger()
-        program_end.forget_hard_end(self.watcher.save_before_hard_end)
+        program_end.forget_hard_end(self.autopilot.save_before_hard_end)
         self.lasting.finish()
         if self.prover is not None:
             atexit.unregister(self.prover.finish)
             self.prover.finish()
-        self.watcher.active = False
+        self.autopilot.active = False
         while self._undo:
             self._undo.pop()()
 
@@ -162,7 +162,7 @@ class Armed:
         first = settings.skip + settings.steps
         show_line = print_for_user if os.environ.get("RANK", "0") in ("", "0") else str
         options = ProveOptions.from_text(settings.prove)
-        return Prover(options, first, self.watcher.find_capture, settings.logdir, show_line)
+        return Prover(options, first, self.autopilot.find_capture, settings.logdir, show_line)
 
     def _remove_ledger(self) -> None:
         """Removes the ledger in the process that made it; a child, forked or not, only writes to it."""
@@ -179,7 +179,7 @@ class Armed:
 
     def _expect_framework(self, name: str) -> None:
         """A framework is being imported: this process may train, unless it is a worker that loads data."""
-        self.watcher.expect_framework(name)
+        self.autopilot.expect_framework(name)
         processes = sys.modules.get("multiprocessing.process")  # a worker has it loaded
         if processes is None or processes.parent_process() is None:
             self.serve_captures()
@@ -188,9 +188,9 @@ class Armed:
         """A signal from this process itself asks for `serve`; any other one is a request for a capture."""
         if self._asked:
             self._asked = False
-            self.watcher.serve()
+            self.autopilot.serve()
         elif not self.lasting.trigger_by_signal():
-            self.watcher.request()
+            self.autopilot.request()
 
     _asked = False  # a thread of this process has sent the signal
 
@@ -202,7 +202,7 @@ class Armed:
         return True
 
     def _forget_parent(self) -> None:
-        self.watcher.forget_parent()
+        self.autopilot.forget_parent()
         self.lasting.forget_parent()
 
 
@@ -246,7 +246,7 @@ def arm_from_environment() -> None:
     armed = settings and arm(settings, print_for_user, parent)
     if not settings or not armed:
         return
-    armed.watcher.watch_from_here(at_once=False)
+    armed.autopilot.watch_from_here(at_once=False)
     if parent is not None or not can_write(settings.logdir):
         return
     if REQUEST is not None:

@@ -12,7 +12,7 @@ from stepscope.capture.report import report
 Callback = Callable[[ModuleType], object]
 
 
-class ImportWatch:
+class ImportHook:
     """A finder at the front of `sys.meta_path`.  It finds nothing itself: it asks the other finders, and watches.
 
     Args:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture import report
-from stepscope.capture.auto.finders import Source
+from stepscope.capture.auto.finders import StepSource
 from stepscope.capture.proving import saving
 from stepscope.capture.proving.campaign import Campaign, StepTime, has_other_ranks
 from stepscope.capture.proving.options import ProveOptions
@@ -83,11 +83,11 @@ class Prover:
 
     # -- what finders report -------------------------------------------------------------------------------------------
 
-    def begin(self, source: Source) -> None:
+    def begin(self, source: StepSource) -> None:
         """A step starts."""
         self._follower.begin(source)
 
-    def end(self, source: Source, another_follows: bool = True) -> None:
+    def end(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended."""
         self._follower.end(source, another_follows)
         self._end_program_if_wanted()

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.imports import ImportWatch
+from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.proving.campaign import StepTime
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import Undo
@@ -60,7 +60,7 @@ class Settings:
 
     def install(self) -> Undo:
         """Watches imports from now on."""
-        imports = ImportWatch({_LOADER: self._watch_loaders, _DATASET: self._watch_datasets})
+        imports = ImportHook({_LOADER: self._watch_loaders, _DATASET: self._watch_datasets})
         imports.install()
         return imports.remove
 

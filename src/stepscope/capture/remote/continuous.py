@@ -29,7 +29,7 @@ class Continuous:
         self._asked: queue.SimpleQueue[Future[Collected]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="stepscope-continuous", daemon=True)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Starts, and returns once it records.  Raises CaptureError if it does not start."""
         if recorder.RECORDER.is_running():
             raise CaptureError("a capture is already running", code="already-running")

@@ -19,7 +19,7 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.remote import messages, service
 from stepscope.capture.remote.access import Access
 from stepscope.capture.remote.continuous import Continuous
-from stepscope.capture.remote.monitor import watch
+from stepscope.capture.remote.monitor import measure_load
 from stepscope.capture.remote.outcome import LONGEST_MS
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.base import Collected
@@ -137,7 +137,7 @@ class Service:
         with self._lock:
             self._watched.add(ended)
         try:
-            load = watch(request.duration_ms / 1e3, ended)
+            load = measure_load(request.duration_ms / 1e3, ended)
         finally:
             with self._lock:
                 self._watched.discard(ended)
@@ -154,7 +154,7 @@ class Service:
         with self._lock:
             self._refuse_second()
             continuous = Continuous(_options(request.opts))
-            continuous.begin()
+            continuous.start()
             if not context.is_active():  # the client does not know that it records, and would never end it
                 continuous.stop()
             _refuse_if_over(context)

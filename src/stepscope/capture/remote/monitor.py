@@ -65,7 +65,7 @@ class Load:
         }
 
 
-def watch(seconds: float, ended: threading.Event) -> Load:
+def measure_load(seconds: float, ended: threading.Event) -> Load:
     """Watches the program for a time, or until `ended`."""
     steps = _StepClock()
     stop_watching = ranges.watch_steps(steps.note)

@@ -131,11 +131,6 @@ def parse_pairs(text: str) -> dict[str, object]:
     return pairs
 
 
-def is_wanted(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the environment asks for a watch."""
-    return environment.get(WATCH_VARIABLE, "").strip().lower() not in _OFF
-
-
 def options_from_environment(environment: Mapping[str, str] = os.environ) -> WatchOptions:
     """The options that the environment sets.  A wrong one is logged, and the defaults are used."""
     try:

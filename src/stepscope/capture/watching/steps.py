@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from stepscope.capture.auto.finders import MARKED, Source
+from stepscope.capture.auto.finders import MARKED, StepSource
 from stepscope.capture.report import report
 from stepscope.capture.tracers.system import make_reader
 from stepscope.capture.watching.usual import Length, UsualLength
@@ -160,7 +160,7 @@ class StepFollower:
         self.usual = usual
         self.thread_number = self.number = self.open_since_ns = self.last_end_ns = self.count = 0
         self.queued_ns = 0
-        self.source: Source | None = None
+        self.source: StepSource | None = None
         self._on_step = on_step
         self._is_profiled = is_profiled
         self._collector_ns = collector_ns
@@ -174,7 +174,7 @@ class StepFollower:
         self._taking = threading.Lock()
         self._quick: list[QuickStep] = []
         self._full: list[StepRecord] = []
-        self._quick_source: Source | None = None
+        self._quick_source: StepSource | None = None
         self._quick_until_ns = self._quick_length_ns = 0
         self._spent_ns = self._hooks = 0
         self._hook_ns = 0.0
@@ -188,12 +188,12 @@ class StepFollower:
 
     # -- what finders report, on the thread of the steps ---------------------------------------------------------------
 
-    def begin(self, source: Source) -> None:
+    def begin(self, source: StepSource) -> None:
         """A step of a source starts, unless one is open."""
         if self._start is None or source is not self.source:
             self._run(self._begin, source)
 
-    def end(self, source: Source, another_follows: bool = True) -> None:
+    def end(self, source: StepSource, another_follows: bool = True) -> None:
         """A step of a source has ended; if another follows, it starts with that."""
         now, quick = time.perf_counter_ns(), self._quick_source
         if now < self._quick_until_ns and quick is not None:
@@ -270,11 +270,11 @@ class StepFollower:
         self._hooks += 1
         self._hook_ns += (_SMOOTH if self._hook_ns else 1.0) * (spent_ns - self._hook_ns)
 
-    def _begin(self, source: Source) -> None:
+    def _begin(self, source: StepSource) -> None:
         if self._follows(source) and self._start is None:
             self._open(self.number, None)
 
-    def _end(self, source: Source, another_follows: bool) -> None:
+    def _end(self, source: StepSource, another_follows: bool) -> None:
         if not self._follows(source):
             return
         now = self._finish_open()
@@ -288,7 +288,7 @@ class StepFollower:
             now = self._finish_open()
             self._open(number if isinstance(number, int) else self.number + 1, now)
 
-    def _follows(self, source: Source) -> bool:
+    def _follows(self, source: StepSource) -> bool:
         """Whether this is the source of the loop's steps: the most certain one that still has steps."""
         best = self.source
         if source is best or source == best:  # comparing the fields of dataclasses takes microseconds

@@ -100,7 +100,7 @@ class Windows(Conductor):
     def _start_capture(self) -> Capture | None:
         plan = self._plan
         assert plan is not None, "nothing is recorded without one"
-        capture = recorder.RECORDER.begin(lambda: files.open_target(self._logdir, plan.run), self._options)
+        capture = recorder.RECORDER.start_capture(lambda: files.open_target(self._logdir, plan.run), self._options)
         if capture is None:
             self._forget_plan()
             return None

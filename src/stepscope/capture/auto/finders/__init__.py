@@ -16,12 +16,12 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from stepscope.capture import ranges
-from stepscope.capture.auto.imports import ImportWatch
+from stepscope.capture.auto.imports import ImportHook
 from stepscope.records import dataclass
 
 
 @dataclass(frozen=True)
-class Source:
+class StepSource:
     """Something that happens once per step, such as the calls of one compiled function.
 
     Attributes:
@@ -38,7 +38,7 @@ class Source:
 
 
 LOADED, CALLS, OPTIMIZED, FITTED = 1, 2, 3, 4  # ranks
-MARKED = Source(rank=5, name="as the program marks them")
+MARKED = StepSource(rank=5, name="as the program marks them")
 
 
 _MOST_SOURCES = 1000
@@ -52,10 +52,10 @@ class Listener(Protocol):
     def active(self) -> bool:
         """False while steps are of no interest; finders then do nothing."""
 
-    def begin(self, source: Source) -> None:
+    def begin(self, source: StepSource) -> None:
         """A step starts, unless one is open."""
 
-    def end(self, source: Source, another_follows: bool = True) -> None:
+    def end(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended; the next one starts with that, if another follows."""
 
     def mark_step(self, number: object) -> None:
@@ -100,7 +100,7 @@ class Finding:
         self._listeners += (listener,)
         if not self._undo:
             wanted = {name: functools.partial(self._install, name) for name in FINDERS}
-            imports = ImportWatch(wanted, lambda name: self.on_import(name))
+            imports = ImportHook(wanted, lambda name: self.on_import(name))
             self._undo += [imports.remove, ranges.watch_steps(self.mark_step)]
             imports.install()
         return functools.partial(self._remove, listener)
@@ -110,13 +110,13 @@ class Finding:
         """Whether any listener is."""
         return any(listener.active for listener in self._listeners)
 
-    def begin(self, source: Source) -> None:
+    def begin(self, source: StepSource) -> None:
         """A step starts."""
         for listener in self._listeners:
             if listener.active:
                 listener.begin(source)
 
-    def end(self, source: Source, another_follows: bool = True) -> None:
+    def end(self, source: StepSource, another_follows: bool = True) -> None:
         """A step has ended."""
         for listener in self._listeners:
             if listener.active:
@@ -146,7 +146,7 @@ class Calls:
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._depth = threading.local()
-        self._sources: dict[Hashable, Source] = {}  # one object for each, which listeners know again at once
+        self._sources: dict[Hashable, StepSource] = {}  # one object for each, which listeners know again at once
 
     def watch(self, call: Callable[[], object], name: str, key: Hashable, size: Callable[[], int]) -> object:
         """Makes a call and reports it."""
@@ -160,13 +160,13 @@ class Calls:
             self._listener.end(self._source(name, (key, threading.get_ident()), size()))
         return result
 
-    def _source(self, name: str, key: Hashable, size: int) -> Source:
+    def _source(self, name: str, key: Hashable, size: int) -> StepSource:
         known = self._sources.get(key)
         if known is not None and known.size == size:
             return known
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
-        made = self._sources[key] = Source(CALLS, name, key, size)
+        made = self._sources[key] = StepSource(CALLS, name, key, size)
         return made
 
 
@@ -187,7 +187,7 @@ class OptimizerCalls:
         self.active = True
         self._name = name
         self._listener = listener
-        self._sources: dict[int, Source] = {}
+        self._sources: dict[int, StepSource] = {}
         self._first: dict[int, int] = {}  # thread -> the optimizer that steps first there
         self._depth = threading.local()
 
@@ -216,7 +216,7 @@ class OptimizerCalls:
         if self._first.setdefault(thread, id(optimizer)) == id(optimizer):
             source = self._sources.get(thread)
             if source is None:
-                source = self._sources[thread] = Source(OPTIMIZED, self._name, thread)
+                source = self._sources[thread] = StepSource(OPTIMIZED, self._name, thread)
             self._listener.end(source)
 
 

@@ -10,9 +10,9 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import FITTED, Listener, OptimizerCalls, Source, Undo
+from stepscope.capture.auto.finders import FITTED, Listener, OptimizerCalls, StepSource, Undo
 
-BATCH = Source(rank=FITTED, name="one per batch of Keras' fit")
+BATCH = StepSource(rank=FITTED, name="one per batch of Keras' fit")
 
 
 def install(keras: ModuleType, listener: Listener) -> Undo:

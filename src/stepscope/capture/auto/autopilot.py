@@ -8,7 +8,7 @@ without a framework, a time window holds the calls of Python functions, since no
 
 Two rules keep the program safe.  Captures start and stop on the thread that runs the steps, or on the main thread,
 because PyTorch's profiler sees only the thread that started it.  And no thread waits for another one here: a step that
-ends while another thread is in the watcher is not counted, and a request is served by the thread that is in it.
+ends while another thread is in the autopilot is not counted, and a request is served by the thread that is in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stepscope.capture import cost, files, recorder, report
-from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, Source
+from stepscope.capture.auto.finders import CALLS, FINDERS, MARKED, StepSource
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.conductor import Conductor
@@ -43,7 +43,7 @@ _DEFAULT_STEPS = 10  # how many steps a request captures if the settings name no
 Work = Callable[[], object]
 
 
-class Watcher:
+class Autopilot:
     """Captures steps that finders report, or a time window.
 
     Args:
@@ -90,8 +90,8 @@ class Watcher:
         self._timer: threading.Timer | None = None
         self._window: Capture | None = None  # the time window, while it runs
         self._window_since = 0.0
-        self._counts: dict[Source, int] = {}
-        self._best: Source | None = None
+        self._counts: dict[StepSource, int] = {}
+        self._best: StepSource | None = None
         self._others = 0  # steps of other sources since the last step of the best
         self._patience = _STALE_STEPS  # after so many the best is given up
         self._doubtful_until = 0.0  # until then a better source is looked for after the capture, on the monotonic clock
@@ -120,12 +120,12 @@ class Watcher:
 
     # -- what finders report, on the thread of the steps -------------------------------------------------------------
 
-    def begin(self, source: Source) -> None:
+    def begin(self, source: StepSource) -> None:
         """A step of a source starts, unless one runs."""
         if self.active:
             self._run_exclusively(lambda: self._begin(source))
 
-    def end(self, source: Source, another_follows: bool = True) -> None:
+    def end(self, source: StepSource, another_follows: bool = True) -> None:
         """A step of a source has ended; if another follows, it starts with that."""
         if self.active:
             self._run_exclusively(lambda: self._end(source, another_follows))
@@ -256,7 +256,7 @@ class Watcher:
 
     # -- what one thread at a time does ------------------------------------------------------------------------------
 
-    def _begin(self, source: Source) -> None:
+    def _begin(self, source: StepSource) -> None:
         if self._is_best(source) and self._is_planned():
             self._conductor.begin()
 
@@ -267,7 +267,7 @@ class Watcher:
             self._counts[MARKED] = 0
             self._begin(MARKED)
 
-    def _end(self, source: Source, another_follows: bool) -> None:
+    def _end(self, source: StepSource, another_follows: bool) -> None:
         self._counts[source] = self._counts.get(source, 0) + 1
         if not self._is_planned():
             self.active = time.monotonic() < self._doubtful_until
@@ -283,7 +283,7 @@ class Watcher:
         elif another_follows:
             self._conductor.begin()
 
-    def _is_best(self, source: Source) -> bool:
+    def _is_best(self, source: StepSource) -> bool:
         """True if this is the source whose steps count."""
         if source == self._best:
             self._others = 0
@@ -294,7 +294,7 @@ class Watcher:
         self._follow_source(source)
         return True
 
-    def _is_better(self, source: Source, best: Source) -> bool:
+    def _is_better(self, source: StepSource, best: StepSource) -> bool:
         """True if a source is more certain than the best so far, or if that one has not come back."""
         was_one_time = self._counts.get(best, 0) <= _ONE_TIME and self._others > self._patience
         if source.rank == best.rank and was_one_time:
@@ -304,7 +304,7 @@ class Watcher:
             return False
         return (source.rank, source.size) > (best.rank, best.size)
 
-    def _follow_source(self, source: Source) -> None:
+    def _follow_source(self, source: StepSource) -> None:
         """Counts the steps of another source from now on, and discards what was captured of the previous one."""
         self._best, self._others = source, 0
         before = sum(count for other, count in self._counts.items() if other != source)
@@ -391,7 +391,7 @@ class Watcher:
         if window.gave_way:
             self.outcome = "nothing more was captured, because the program captures by itself"
             return
-        recorder.RECORDER.end(window)
+        recorder.RECORDER.end_capture(window)
         window.finished.wait()  # it may have ended with the program, or at a limit
         self._set_outcome(
             f"no step was found; a window of {seconds:.1f} s was captured instead{_describe_calls(window)}"
@@ -402,7 +402,7 @@ class Watcher:
     def _drop_window(self) -> None:
         window, self._window = self._window, None
         if window is not None:
-            recorder.RECORDER.end(window, save=False)
+            recorder.RECORDER.end_capture(window, save=False)
 
     def _toggle(self) -> None:
         if self._window is not None:

@@ -9,14 +9,14 @@ import threading
 import pytest
 
 from stepscope.capture import cost, report
-from stepscope.capture.auto.finders import FINDERS, MARKED, Source
+from stepscope.capture.auto.autopilot import Autopilot
+from stepscope.capture.auto.finders import FINDERS, MARKED, StepSource
 from stepscope.capture.auto.ledger import Entry, Ledger
 from stepscope.capture.auto.settings import Settings
-from stepscope.capture.auto.watcher import Watcher
 
-OPTIMIZER = Source(3, "optimizer.step()", "a")
-LOADER = Source(1, "batches", "b")
-SMALL, LARGE = Source(2, "small", "s", size=1), Source(2, "large", "l", size=9)
+OPTIMIZER = StepSource(3, "optimizer.step()", "a")
+LOADER = StepSource(1, "batches", "b")
+SMALL, LARGE = StepSource(2, "small", "s", size=1), StepSource(2, "large", "l", size=9)
 
 
 @pytest.fixture(autouse=True)
@@ -31,18 +31,18 @@ def watch(fake_recorder):
     """Makes watchers, and ends them with the test."""
     made = []
 
-    def make(steps=2, skip=1, **others) -> Watcher:
-        made.append(Watcher(Settings("logs", steps=steps, skip=skip, seconds=60, **others)))
+    def make(steps=2, skip=1, **others) -> Autopilot:
+        made.append(Autopilot(Settings("logs", steps=steps, skip=skip, seconds=60, **others)))
         return made[-1]
 
     yield make
-    for watcher in made:
-        watcher.finish()
+    for autopilot in made:
+        autopilot.finish()
 
 
-def steps(watcher: Watcher, *sources: Source) -> None:
+def steps(autopilot: Autopilot, *sources: StepSource) -> None:
     for source in sources:
-        watcher.end(source)
+        autopilot.end(source)
 
 
 def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, monkeypatch):
@@ -50,23 +50,23 @@ def test_a_framework_may_be_imported_where_no_more_threads_can_be_had(watch, mon
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Timer, "start", refuse)
-    watcher = watch()
+    autopilot = watch()
 
-    watcher.expect_framework("torch")
+    autopilot.expect_framework("torch")
 
     assert "can't create new thread" in str(report.last_error())
-    assert watcher.active
+    assert autopilot.active
 
 
 def test_steps_pass_then_steps_are_captured_then_the_program_goes_on(watch, fake_recorder):
-    watcher = watch(steps=2, skip=2)
+    autopilot = watch(steps=2, skip=2)
 
-    steps(watcher, *[OPTIMIZER] * 9)
+    steps(autopilot, *[OPTIMIZER] * 9)
 
     # The first end is that of step 0, whose beginning nobody saw.
     assert fake_recorder.said() == "start mark-2 end-2 mark-3 end-3 save"
-    assert watcher.outcome == "captured steps 2-3 (optimizer.step())"
-    assert not watcher.active
+    assert autopilot.outcome == "captured steps 2-3 (optimizer.step())"
+    assert not autopilot.active
 
 
 def test_without_a_step_to_skip_the_first_whole_step_is_captured(watch, fake_recorder):
@@ -88,235 +88,235 @@ def test_a_surer_source_that_comes_late_makes_the_capture_begin_again(watch, fak
 
 
 def test_of_functions_the_largest_counts_though_another_is_called_more_often(watch, fake_recorder):
-    watcher = watch()
+    autopilot = watch()
 
-    steps(watcher, *[SMALL, SMALL, SMALL, LARGE] * 5)
+    steps(autopilot, *[SMALL, SMALL, SMALL, LARGE] * 5)
 
-    assert watcher.outcome == "captured steps 1-2 (large)"
+    assert autopilot.outcome == "captured steps 1-2 (large)"
 
 
 def test_a_capture_of_a_small_function_is_replaced_by_that_of_the_step(watch, fake_recorder):
-    watcher = watch()
+    autopilot = watch()
 
-    steps(watcher, *[SMALL] * 80, LARGE, *[SMALL, LARGE] * 4)
-    watcher.finish()
+    steps(autopilot, *[SMALL] * 80, LARGE, *[SMALL, LARGE] * 4)
+    autopilot.finish()
 
-    assert watcher.outcome == "captured steps 1-2 (large)"
-    assert watcher.paths == [watcher.last]
+    assert autopilot.outcome == "captured steps 1-2 (large)"
+    assert autopilot.paths == [autopilot.last]
 
 
 def test_a_step_after_each_episode_of_many_moves_is_not_given_up_during_the_next(watch, fake_recorder):
-    watcher = watch()
+    autopilot = watch()
 
-    steps(watcher, *[*[SMALL] * 64, LARGE] * 5)
+    steps(autopilot, *[*[SMALL] * 64, LARGE] * 5)
 
-    assert watcher.outcome == "captured steps 1-2 (large)"
+    assert autopilot.outcome == "captured steps 1-2 (large)"
     assert fake_recorder.said().count("start") == 2  # of the moves of the first episode, and of the steps
 
 
 def test_the_lengths_of_a_small_function_are_not_those_of_the_step(watch, monkeypatch):
     monkeypatch.setattr(cost, "LENGTHS", cost.StepLengths())
-    watcher = watch(skip=9)
+    autopilot = watch(skip=9)
 
-    steps(watcher, *[SMALL] * 8, LARGE, LARGE)
+    steps(autopilot, *[SMALL] * 8, LARGE, LARGE)
 
     assert cost.LENGTHS.facts()["steps_before"] == 0
 
 
 def test_a_function_that_is_called_no_more_is_given_up(watch, fake_recorder):
-    watcher = watch()
+    autopilot = watch()
 
-    steps(watcher, LARGE, *[SMALL] * 60)
+    steps(autopilot, LARGE, *[SMALL] * 60)
 
-    assert watcher.outcome == "captured steps 1-2 (small)"
+    assert autopilot.outcome == "captured steps 1-2 (small)"
 
 
 def test_steps_that_the_program_marks_count_before_all_and_are_not_marked_again(watch, fake_recorder):
-    watcher = watch(steps=2, skip=1)
+    autopilot = watch(steps=2, skip=1)
 
     for number in range(5):
-        watcher.mark_step(number)
-        watcher.end(OPTIMIZER)
+        autopilot.mark_step(number)
+        autopilot.end(OPTIMIZER)
 
     assert fake_recorder.said() == "start save"
-    assert watcher.outcome == "captured steps 1-2 (as the program marks them)"
+    assert autopilot.outcome == "captured steps 1-2 (as the program marks them)"
     assert MARKED.rank > OPTIMIZER.rank
 
 
 def test_a_program_that_ends_during_its_capture_leaves_what_there_is(watch, fake_recorder):
-    watcher = watch(steps=9, skip=1)
-    steps(watcher, *[OPTIMIZER] * 3)
+    autopilot = watch(steps=9, skip=1)
+    steps(autopilot, *[OPTIMIZER] * 3)
 
-    watcher.finish()
+    autopilot.finish()
 
     assert fake_recorder.said() == "start mark-1 end-1 mark-2 end-2 mark-3 save"
-    assert watcher.outcome == "captured steps 1-2 (optimizer.step())"
+    assert autopilot.outcome == "captured steps 1-2 (optimizer.step())"
 
 
 def test_a_program_with_too_few_steps_is_told_so(watch, fake_recorder):
-    watcher = watch(steps=9, skip=5)
-    steps(watcher, *[OPTIMIZER] * 3)
+    autopilot = watch(steps=9, skip=5)
+    steps(autopilot, *[OPTIMIZER] * 3)
 
-    watcher.finish()
+    autopilot.finish()
 
-    assert watcher.outcome == (
+    assert autopilot.outcome == (
         "nothing was captured: the program ran 3 steps (optimizer.step()) and the first 5 are skipped; "
         "skip fewer (--skip)"
     )
 
 
 def test_the_last_step_that_a_program_marks_counts(watch):
-    watcher = watch(steps=9, skip=5)
+    autopilot = watch(steps=9, skip=5)
     for number in range(3):
-        watcher.mark_step(number)
+        autopilot.mark_step(number)
 
-    watcher.finish()
+    autopilot.finish()
 
-    assert "the program ran 3 steps (as the program marks them)" in watcher.outcome
+    assert "the program ran 3 steps (as the program marks them)" in autopilot.outcome
 
 
 def test_a_capture_that_cannot_start_is_told(watch, fake_recorder):
     fake_recorder.fails = True
-    watcher = watch()
+    autopilot = watch()
 
-    steps(watcher, *[OPTIMIZER] * 9)
+    steps(autopilot, *[OPTIMIZER] * 9)
 
-    assert watcher.outcome == "nothing was captured: [busy] no"
+    assert autopilot.outcome == "nothing was captured: [busy] no"
     assert fake_recorder.said() == "refuse"
 
 
 def test_a_program_without_a_framework_is_captured_from_its_beginning(watch, fake_recorder):
-    watcher = watch()
-    watcher.watch_from_here(at_once=True)
-    watcher.finish()
+    autopilot = watch()
+    autopilot.watch_from_here(at_once=True)
+    autopilot.finish()
 
     assert fake_recorder.said() == "start save"
     assert re.fullmatch(
         r"no step was found; a window of \d+\.\d s was captured instead, with the calls of Python functions of 10 us "
         r"or more; `with stepscope.step\(i\):` around the loop's body marks steps",
-        watcher.outcome,
+        autopilot.outcome,
     )
 
 
 def test_a_window_of_a_program_with_a_framework_holds_what_was_asked_for(watch, fake_recorder, monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", object())
-    watcher = watch()
-    watcher.watch_from_here(at_once=False)
-    watcher._run_on_main(watcher._open_window)  # its patience is over
-    watcher.finish()
+    autopilot = watch()
+    autopilot.watch_from_here(at_once=False)
+    autopilot._run_on_main(autopilot._open_window)  # its patience is over
+    autopilot.finish()
 
     assert fake_recorder.said() == "start save"
-    assert re.fullmatch(r"no step was found; a window of \d+\.\d s was captured instead", watcher.outcome)
+    assert re.fullmatch(r"no step was found; a window of \d+\.\d s was captured instead", autopilot.outcome)
 
 
 def test_a_framework_that_is_imported_ends_that_for_its_steps_are_to_come(watch, fake_recorder):
-    watcher = watch()
-    watcher.watch_from_here(at_once=True)
-    watcher.expect_framework("torch")
+    autopilot = watch()
+    autopilot.watch_from_here(at_once=True)
+    autopilot.expect_framework("torch")
 
     assert fake_recorder.said() == "start discard"
 
 
 def test_steps_are_worth_more_than_a_window(watch, fake_recorder):
-    watcher = watch(steps=1, skip=1)
-    watcher.watch_from_here(at_once=True)
+    autopilot = watch(steps=1, skip=1)
+    autopilot.watch_from_here(at_once=True)
 
-    steps(watcher, *[OPTIMIZER] * 3)
+    steps(autopilot, *[OPTIMIZER] * 3)
 
     assert fake_recorder.said() == "start discard start mark-1 end-1 save"
 
 
 def test_a_job_that_waits_for_its_signal_captures_nothing_before(watch, fake_recorder):
-    watcher = watch(steps=0)
-    watcher.watch_from_here(at_once=False)
-    steps(watcher, *[OPTIMIZER] * 5)
+    autopilot = watch(steps=0)
+    autopilot.watch_from_here(at_once=False)
+    steps(autopilot, *[OPTIMIZER] * 5)
 
     assert fake_recorder.said() == ""
 
 
 def test_a_request_captures_the_next_steps(watch, fake_recorder, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", object())
-    watcher = watch(steps=0)
+    autopilot = watch(steps=0)
 
-    watcher.request()
-    steps(watcher, *[OPTIMIZER] * 12)
+    autopilot.request()
+    steps(autopilot, *[OPTIMIZER] * 12)
 
     assert fake_recorder.said().startswith("start mark-")
-    first, last = map(int, re.findall(r"\d+", watcher.outcome))
-    assert watcher.outcome.startswith("captured steps ")
+    first, last = map(int, re.findall(r"\d+", autopilot.outcome))
+    assert autopilot.outcome.startswith("captured steps ")
     assert last - first == 9
 
 
 def test_a_second_request_ends_the_capture_with_the_step(watch, fake_recorder):
-    watcher = watch(steps=9, skip=1)
-    steps(watcher, *[OPTIMIZER] * 2)
+    autopilot = watch(steps=9, skip=1)
+    steps(autopilot, *[OPTIMIZER] * 2)
 
-    watcher.request()
-    steps(watcher, *[OPTIMIZER] * 3)
+    autopilot.request()
+    steps(autopilot, *[OPTIMIZER] * 3)
 
     assert fake_recorder.said() == "start mark-1 end-1 mark-2 end-2 save"
 
 
 def test_requests_in_a_program_without_steps_begin_and_end_a_window(watch, fake_recorder):
-    watcher = watch(steps=0)
+    autopilot = watch(steps=0)
 
-    watcher.request()
+    autopilot.request()
     assert fake_recorder.said() == "start"
-    watcher.request()
+    autopilot.request()
     assert fake_recorder.said() == "save"
-    watcher.request()
+    autopilot.request()
     assert fake_recorder.said() == "start"
 
 
 def test_a_request_does_not_touch_a_capture_of_the_programs_own(watch, fake_recorder):
-    watcher = watch(steps=0)
+    autopilot = watch(steps=0)
     fake_recorder.start("theirs")
 
-    watcher.request()
+    autopilot.request()
 
     assert fake_recorder.said() == "start"
 
 
 def test_stop_after_ends_the_program_once_the_capture_is_saved(watch, fake_recorder):
-    watcher = watch(steps=2, skip=1, stop_after=True)
+    autopilot = watch(steps=2, skip=1, stop_after=True)
 
     with pytest.raises(SystemExit) as end:
-        steps(watcher, *[OPTIMIZER] * 9)
+        steps(autopilot, *[OPTIMIZER] * 9)
 
     assert end.value.code == 0
     assert fake_recorder.said() == "start mark-1 end-1 mark-2 end-2 save"
 
 
 def test_a_step_that_another_thread_ends_meanwhile_neither_waits_nor_breaks(watch, fake_recorder):
-    watcher = watch(steps=1, skip=0)
-    watcher._inside.acquire()
-    thread = threading.Thread(target=steps, args=(watcher, *[OPTIMIZER] * 3))
+    autopilot = watch(steps=1, skip=0)
+    autopilot._inside.acquire()
+    thread = threading.Thread(target=steps, args=(autopilot, *[OPTIMIZER] * 3))
     thread.start()
     thread.join(60)
     assert not thread.is_alive()
-    watcher._inside.release()
+    autopilot._inside.release()
 
     assert fake_recorder.said() == ""
 
 
 def test_a_forked_child_captures_its_own_steps_and_is_never_ended(watch, fake_recorder):
-    watcher = watch(steps=1, skip=1, stop_after=True)
-    steps(watcher, OPTIMIZER)
+    autopilot = watch(steps=1, skip=1, stop_after=True)
+    steps(autopilot, OPTIMIZER)
 
     fake_recorder.capture = None
-    watcher.forget_parent()
+    autopilot.forget_parent()
     fake_recorder.said()
-    steps(watcher, *[OPTIMIZER] * 4)
+    steps(autopilot, *[OPTIMIZER] * 4)
 
     assert fake_recorder.said() == "start mark-1 end-1 save"
 
 
 @pytest.fixture
 def launcher(tmp_path, fake_recorder):
-    """The watcher of a program one of whose processes has captured steps."""
+    """The autopilot of a program one of whose processes has captured steps."""
     ledger = Ledger.create(str(tmp_path))
     Ledger.from_text(ledger.to_text()).add("3 steps captured", tmp_path / "rank0.xplane.pb")
-    made = Watcher(Settings(str(tmp_path), seconds=60, patience=60), ledger=ledger)
+    made = Autopilot(Settings(str(tmp_path), seconds=60, patience=60), ledger=ledger)
     yield made
     made.finish()
 

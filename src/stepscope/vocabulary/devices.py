@@ -63,10 +63,8 @@ def mentions(name: str, words: Iterable[str]) -> bool:
 def memory_of(text: str) -> str:
     """The kind of host memory in a copy's name or details; empty if unknown.
 
-    >>> memory_of("Memcpy HtoD (Pageable -> Device)")
-    'pageable'
-    >>> memory_of("kind_src:pinned kind_dst:device size:4096 dest:0 async:1")
-    'pinned'
+    >>> memory_of("Memcpy HtoD (Pageable -> Device)"), memory_of("kind_src:pinned kind_dst:device size:4096")
+    ('pageable', 'pinned')
     """
     found = _MEMORY.match(text)
     return found[1].lower() if found else ""

@@ -1,8 +1,7 @@
 """Ops of work that graphs replay, from traces of their capture.
 
-A server of language models captures a graph for each batch size as it starts, and may write a trace of that (vLLM,
-SGLang, ATOM, xDiT).  A capture runs nothing: it holds the launching calls between the begin and the end of the capture,
-with the ops around them.  A replay runs the work without ops.  The two are matched, best first,
+A server of language models may write a trace of the capture of its graphs as it starts.  A capture runs nothing: it
+holds launching calls with the ops around them.  A replay runs the work without ops.  The two are matched, best first,
 
 1. by the ids of graph and node, where the capture's calls carry them;
 2. by position: a launch whose work has the kernels of a captured graph, one by one, in the order in which the capture
@@ -68,8 +67,7 @@ def merge_captures(trace: HostTrace, captures: Iterable[HostTrace]) -> HostTrace
     by_id = int((ops != "").sum())
     by_position = _match_positions(trace, rows, launch, graphs, ops)
     known = ops != ""
-    unnamed = sum("" in graph.work for graph in graphs)
-    problem = _problem(launches, by_position, by_id, unnamed, len(graphs), trace.source)
+    problem = _problem(launches, by_position, by_id, graphs, trace.source)
     return replace(_with_ops(trace, rows[known], ops[known]), problems=(*trace.problems, problem))
 
 
@@ -87,10 +85,8 @@ def captured_graphs(trace: HostTrace) -> Iterator[CapturedGraph]:
     for trait, name in ((CallTrait.COPIES, _COPY), (CallTrait.CLEARS, _CLEAR)):
         for at in np.flatnonzero(has_trait(trace, trace.events.type[calls], trait)).tolist():
             work[at] = name
-    columns = (
-        trace.stat_ints(name, 0, rows=calls).tolist() for name in (stat_names.GRAPH_ID, stat_names.GRAPH_NODE_ID)
-    )
-    nodes = [*zip(*columns, strict=True)]
+    graph, node = (trace.stat_ints(ids, 0, rows=calls) for ids in (stat_names.GRAPH_ID, stat_names.GRAPH_NODE_ID))
+    nodes = [*zip(graph.tolist(), node.tolist(), strict=True)]
     bounds = np.flatnonzero(np.diff(capture, prepend=-1, append=-1)).tolist()
     for begin, end in pairwise(bounds):
         yield CapturedGraph(tuple(work[begin:end]), tuple(ops[begin:end]), tuple(nodes[begin:end]))
@@ -193,16 +189,15 @@ def _with_ops(trace: HostTrace, rows: I64, ops: Texts) -> HostTrace:
     return replace(trace, strings=strings, event_stats=added, _derived={})
 
 
-def _problem(launches: int, by_position: int, by_id: int, unnamed: int, graphs: int, source: str) -> Problem:
-    reasons = []
+def _problem(launches: int, by_position: int, by_id: int, graphs: list[CapturedGraph], source: str) -> Problem:
+    reasons, unnamed = [], sum("" in graph.work for graph in graphs)
     if by_id:
         have = "has the op of its" if by_id == 1 else "have the op of their"
         reasons.append(f"{counted(by_id, 'piece')} of replayed work {have} captured node")
     if by_position or not by_id:
         reasons.append(f"{by_position} of {counted(launches, 'graph replay')} got ops by position in a capture")
     if unnamed:
-        reasons.append(f"the calls of {unnamed} of {counted(graphs, 'capture')} do not name their kernels")
+        reasons.append(f"the calls of {unnamed} of {counted(len(graphs), 'capture')} do not name their kernels")
     lost = 0 if by_id else launches - by_position
     hint = "annotate the graphs: torch.cuda.graph(..., enable_annotations=True), mark_kernels" if lost else None
-    gone = f"the ops of {counted(lost, 'replay')}" if lost else None
-    return Problem("captured-graphs", "; ".join(reasons), path=source, lost=gone, hint=hint)
+    return Problem("captured-graphs", "; ".join(reasons), path=source, hint=hint)

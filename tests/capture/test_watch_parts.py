@@ -12,7 +12,6 @@ import pytest
 
 from stepscope.capture.job import Worker
 from stepscope.capture.spool import RingSpool
-from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import Machine, find_cause
 from stepscope.capture.watching.marks import Trigger
 from stepscope.capture.watching.memory import describe_request, is_out_of_memory
@@ -485,15 +484,3 @@ def test_who_asked_for_the_memory_is_read_from_message_and_traceback(message, as
         load()
     where = rf"in .*load \(test_watch_parts\.py:{load.__code__.co_firstlineno + 1}\)"
     assert re.fullmatch(re.escape(f"{asked} " if asked else "") + where, describe_request(caught.value))
-
-
-def test_windows_come_as_often_as_the_budget_allows():
-    now = [0.0]
-    budget = Budget(1.0, lambda: now[0])
-    assert not budget.can_afford_window()
-    now[0] = 100.0
-    assert budget.can_afford_window()
-    budget.note(1.2)
-    assert (budget.percent, budget.can_afford_window()) == (1.2, False)
-    now[0] = 450.0  # 0.6 % of it pays for two such windows
-    assert budget.can_afford_window()

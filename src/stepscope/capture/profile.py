@@ -13,6 +13,7 @@ from stepscope.capture.failed_allocation import describe_failed_allocation
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Schedule
+from stepscope.capture.workers import install_early
 
 
 class Profile:
@@ -58,6 +59,8 @@ class Profile:
         self._logdir = logdir
         self._options = options
         self._captures: list[Capture | None] = []  # one for each open block; None if it did not start
+        if schedule:
+            install_early()
         self._conductor = schedule and Conductor(logdir, options, schedule, on_saved=on_saved, wanted="the schedule")
 
     def __enter__(self) -> Profile:

@@ -944,6 +944,7 @@ def test_an_item_in_json() -> None:
         " each event was subtracted before and after",
         "change": "saving",
         "measured": None,
+        "prove": "stepscope prove --ablate checkpoint SCRIPT",
         "rows": [{"tool": "steps", "key": "other", "value_ms": 6.0}],
         "intervals": [
             {"host": "host", "name": "$utils.py:3 save_weights", "start_ms": 4.0, "end_ms": 10.0},

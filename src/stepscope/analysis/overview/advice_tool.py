@@ -191,6 +191,8 @@ def _item_lines(row: Mapping[str, Any]) -> list[str]:
     if row["predicted_speedup"]:
         lines.append(f"predicted  {_speedup_text(row)}: {row['reasoning']}")
     lines += [f"do         {action}" for action in row["actions"]]
+    if row["prove"] and not row["measured"]:
+        lines.append(f"prove      {row['prove']}")
     lines += [
         f"see        {place['name'] or 'the longest interval'} on {place['host']}, "
         f"{place['start_ms']:.3f} to {place['end_ms']:.3f} ms"

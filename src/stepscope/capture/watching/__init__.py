@@ -8,8 +8,8 @@
 - places, cause: why a step was slow, in one sentence
 - stacks, memory, spikes, timetable: the other triggers
 - together: all ranks keep the same window
-- windows, budget: the framework's profiler in short windows
-- own_cost, thinner: what the watch itself takes, and what it does less often or leaves out to keep the budget
+- windows: the framework's profiler in short windows
+- budget, thinner: what the watch takes, and what it does less often or leaves out to keep to that
 - keep, quota: sessions on disk
 - series, pack, metrics: figures over time
 - continuous: all of it together

@@ -29,7 +29,7 @@ Check = Callable[[], str]
 
 def version_of(root: Path) -> str:
     """The version that would be published."""
-    return _VERSION.findall((root / "src/stepscope/__init__.py").read_text("utf-8"))[0]
+    return str(_VERSION.findall((root / "src/stepscope/__init__.py").read_text("utf-8"))[0])
 
 
 def check_changelog(root: Path) -> str:

@@ -106,8 +106,8 @@ def _find_meant(path: str) -> list[str]:
     Whatever else lies beside it may be another job's, or another person's.
     """
     folder, name = store.parent(path), store.basename(path)
-    while folder is not None and store.parent(folder) is not None and not _is_there(folder):
-        folder, name = store.parent(folder), store.basename(folder)
+    while folder is not None and (above := store.parent(folder)) is not None and not _is_there(folder):
+        folder, name = above, store.basename(folder)
     # Never search from the root of a disk or a bucket: everything is below it.
     if folder is None or store.parent(folder) is None:
         return []

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -146,7 +147,8 @@ def run_program(program: Program, settings: Settings, quiet: bool, logdir: str) 
     hard_end.forget(report_end)
     disarm()
     if not quiet:
-        _print_outcome(armed, logdir, children, failed=status != 0)
+        with suppress(KeyboardInterrupt):  # it ends the summary, and the status stays that of the program
+            _print_outcome(armed, logdir, children, failed=status != 0)
     end_process(status)
 
 

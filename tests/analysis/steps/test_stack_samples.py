@@ -7,7 +7,7 @@ import pytest
 from draw import MS, K, draw
 
 from stepscope.analysis.account.account import account_of
-from stepscope.analysis.account.shown import account_sentence
+from stepscope.analysis.account.shown import cause_sentence
 from stepscope.analysis.advice.rules import waiting
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.steps.stack_samples import main_function, spans_of_others
@@ -63,7 +63,7 @@ def test_the_account_names_the_line_and_no_number_of_calls():
     account = account_of(sampled(("$train.py:9 report", 4, 20)))
 
     assert account is not None
-    assert account_sentence(account) == (
+    assert cause_sentence(account, account.rows[0]) == (
         "80.0 % of each step is Python of the loop: `train.py:9 report` (16.00 ms by samples of the stack)"
     )
     culprit = account.rows[0].culprit

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.innermost import intersect
+from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.facts.loop_events import Activity, Loop, loop_events
 from stepscope.analysis.facts.loop_time import helpers_of, parts_of
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
-from stepscope.analysis.steps.own_tracers import usage_of_thread
 from stepscope.analysis.steps.stack_samples import spans_of_others
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
@@ -229,14 +228,10 @@ def _share_with_trait(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | N
 
 def _asleep_percent(loop: Loop, line: int, spans: Spans, from_python: Spans) -> float | None:
     """By what the thread used of the processors, else by the recorded Python calls in a part of that time."""
-    usage = usage_of_thread(loop.trace, line)
-    if usage is None or not spans.total:
+    asleep = asleep_ps(loop.trace, line, spans) if spans.total else None
+    if asleep is None:
         return _share_with_trait(loop, from_python, CodeTrait.SLEEPS) or None
-    _, interval, start, stop = intersect(spans.start, spans.end, usage.start_ps, usage.end_ps)
-    taken = np.zeros(len(usage.start_ps), np.int64)
-    np.add.at(taken, interval, stop - start)
-    asleep = (usage.end_ps - usage.start_ps - usage.ran_ps - usage.queued_ps).clip(min=0)
-    return round(100.0 * int(np.minimum(taken, asleep).sum()) / spans.total, 2)
+    return round(100.0 * asleep / spans.total, 2)
 
 
 def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) -> Spans:

@@ -141,11 +141,6 @@ class Context:
         loop = self.loop
         return loop.observed_ps / loop.steps / MS if loop else self.step_ms
 
-    @property
-    def own_ms(self) -> float:
-        """Time per step of the host that sets the pace in which it does not wait for others; 0 without an account."""
-        return self.account.own_ps / MS if self.account else 0.0
-
     def part_ms(self, *activities: Activity) -> float:
         """Time per step of activities.  Time in which a device computes does not count."""
         return sum(self._part_ms(activity) for activity in activities)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,6 @@ from stepscope.cli.commands import Format, Output, Sort, Top, Where
 from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output
-from stepscope.report import Report
 from stepscope.runs import RECIPES, ask_runs, list_runs, read_recipe
 
 
@@ -39,5 +38,5 @@ def runs(
     asked = read_recipe(recipe) if recipe else query
     with working() as progress:
         ask = partial(ask_runs, logdir, asked) if asked else partial(list_runs, logdir, figure or ())
-        report: Report = ask(last=last, progress=progress)
+        report: Any = ask(last=last, progress=progress)
     show_report(report.arranged(sort, where or ()), form, output, top)

@@ -116,14 +116,22 @@ def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
 
 
 def _contention(context: Context) -> tuple[str, ...]:
-    """The warning that other processes or threads took the processor from the loop."""
+    """The warning that other processes, or the program's own threads, took the processor from the loop."""
     percent = 100.0 * context.cause_share("contention")
     if percent < LEAST_PERCENT:
         return ()
-    return (
-        f"for {percent:.1f} % of each step the loop's thread was ready and had no processor, because other processes or"
-        " threads used them: that is the machine, not the program, and no advice counts it as Python",
-    )
+    share = f"for {percent:.1f} % of each step the loop's thread was ready and had no processor, because"
+    if _uses_most_cores(context):
+        return (f"{share} the program's own threads used them: use fewer threads (OMP_NUM_THREADS)",)
+    return (f"{share} other processes or threads used them: record on a quiet machine",)
+
+
+def _uses_most_cores(context: Context) -> bool:
+    """Whether the program used more than half of what was used of the machine's processors."""
+    report, cores = context.read("system"), context.pace.op_threads.cores if context.pace else None
+    means = {row["counter"]: row["mean"] for row in report.rows} if report is not None else {}
+    own, busy = (means.get(f"CPU {who} %") for who in ("process", "machine"))  # of one core, and of all
+    return isinstance(own, float) and isinstance(busy, float) and 2 * own > busy * (cores or 1) > 0
 
 
 def _gain_ms(advice: Advice) -> float:

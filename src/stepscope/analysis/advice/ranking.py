@@ -60,7 +60,10 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     elif kept and account is not None:
         kept[0] = _say_share(kept[0], account)
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
-    kept = [_doubt(advice) if _is_covered(context, advice) else advice for advice in kept]
+    sure = [_DOUBTED if _is_covered(context, advice) else 1.0 for advice in kept]
+    kept = [
+        replace(advice, confidence=round(each * advice.confidence, 4)) for advice, each in zip(kept, sure, strict=True)
+    ]
     if account is not None:
         kept = [_scale_to_step(advice, account.step_ps / MS) for advice in kept]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
@@ -75,10 +78,6 @@ def find_record_first(context: Context, items: Sequence[Advice]) -> str:
 def _is_covered(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than what is wrong in the recording."""
     return bool(context.record_first) and (advice.gain_percent or 0.0) <= context.doubtful_percent
-
-
-def _doubt(advice: Advice) -> Advice:
-    return replace(advice, confidence=round(_DOUBTED * advice.confidence, 4))
 
 
 def _judge(context: Context, first: Advice | None) -> Verdict:
@@ -120,18 +119,17 @@ def _contention(context: Context) -> tuple[str, ...]:
     percent = 100.0 * context.cause_share("contention")
     if percent < LEAST_PERCENT:
         return ()
-    share = f"for {percent:.1f} % of each step the loop's thread was ready and had no processor, because"
+    who = "other processes or threads used them: record on a quiet machine"
     if _uses_most_cores(context):
-        return (f"{share} the program's own threads used them: use fewer threads (OMP_NUM_THREADS)",)
-    return (f"{share} other processes or threads used them: record on a quiet machine",)
+        who = "the program's own threads used them: use fewer threads (OMP_NUM_THREADS)"
+    return (f"for {percent:.1f} % of each step the loop's thread was ready and had no processor, because {who}",)
 
 
 def _uses_most_cores(context: Context) -> bool:
     """Whether the program used more than half of what was used of the machine's processors."""
-    report, cores = context.read("system"), context.pace.op_threads.cores if context.pace else None
-    means = {row["counter"]: row["mean"] for row in report.rows} if report is not None else {}
-    own, busy = (means.get(f"CPU {who} %") for who in ("process", "machine"))  # of one core, and of all
-    return isinstance(own, float) and isinstance(busy, float) and 2 * own > busy * (cores or 1) > 0
+    cores = context.pace.op_threads.cores if context.pace else None
+    own, busy = context.counter("CPU process %"), context.counter("CPU machine %")  # of one core, and of all
+    return own is not None and busy is not None and cores is not None and 2 * own > busy * cores > 0
 
 
 def _gain_ms(advice: Advice) -> float:

@@ -60,10 +60,8 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     elif kept and account is not None:
         kept[0] = _say_share(kept[0], account)
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
-    sure = [_DOUBTED if _is_covered(context, advice) else 1.0 for advice in kept]
-    kept = [
-        replace(advice, confidence=round(each * advice.confidence, 4)) for advice, each in zip(kept, sure, strict=True)
-    ]
+    sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
+    kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
         kept = [_scale_to_step(advice, account.step_ps / MS) for advice in kept]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)

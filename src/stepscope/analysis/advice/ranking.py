@@ -117,10 +117,9 @@ def _contention(context: Context) -> tuple[str, ...]:
     percent = 100.0 * context.cause_share("contention")
     if percent < LEAST_PERCENT:
         return ()
-    who = "other processes or threads used them: record on a quiet machine"
-    if _uses_most_cores(context):
-        who = "the program's own threads used them: use fewer threads (OMP_NUM_THREADS)"
-    return (f"for {percent:.1f} % of each step the loop's thread was ready and had no processor, because {who}",)
+    who = "the program's own" if _uses_most_cores(context) else "other processes or"
+    share = f"for {percent:.1f} % of each step the loop's thread was ready and had no processor"
+    return (f"{share}, because {who} threads used them: use fewer threads, or record on a quiet machine",)
 
 
 def _uses_most_cores(context: Context) -> bool:

@@ -66,7 +66,9 @@ export default function SessionsPage() {
           </tbody>
         </table>
         {found.length > MOST_LISTED && (
-          <p class="muted">{`and ${(found.length - MOST_LISTED).toLocaleString("en-US")} more: filter by a part of the name`}</p>
+          <p class="muted">
+            {`and ${(found.length - MOST_LISTED).toLocaleString("en-US")} more: filter by a part of the name`}
+          </p>
         )}
       </section>
     </>

@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
         "sql",
     },
     "budgets": {"errors", "report", "analysis", "formats", "capture", "api", "shelf"},
-    "runs": {"errors", "report", "analysis", "formats", "api", "budgets"},
+    "runs": {"errors", "report", "analysis", "formats", "api", "budgets", "sql"},
     "notebook": {"errors", "model", "report", "analysis", "capture", "api", "pictures"},
     "stepscope": {"errors", "capture", "api", "budgets", "notebook"},
     "export": {"errors", "model", "kernels", "formats", "analysis", "plugins", "vocabulary"},

@@ -23,7 +23,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -64,6 +64,7 @@ from stepscope.analysis.workers.matching import (
     estimate_clocks,
     match_collectives,
     match_steps,
+    name_groups,
 )
 from stepscope.analysis.workers.missing_calls import RecordedGroup, recorded_groups
 from stepscope.analysis.workers.parallel_groups import (
@@ -98,6 +99,7 @@ from stepscope.report import (
     round_ms,
     round_us,
 )
+from stepscope.vocabulary.collectives import OPERATIONS
 
 K = EventKind
 
@@ -343,10 +345,12 @@ _Key = tuple[str, str, int, int]
 def merge(partials: Sequence[Partial]) -> DistributedReport:
     """Compares all ranks."""
     ordered, doubtful = _one_of_each(sorted(partials, key=lambda part: (part.rank < 0, part.rank)))
+    named, unnamed = name_groups([part.collectives for part in ordered])
+    ordered = [replace(part, collectives=own) for part, own in zip(ordered, named, strict=True)]
     groups: dict[_Key, _Group] = {}
     for part in ordered:
         _count_collectives(part, groups)
-    hosts, columns = [part.stepping for part in ordered], [part.collectives for part in ordered]
+    hosts, columns = [part.stepping for part in ordered], named
     steps = match_steps(hosts)
     matched, uneven = match_collectives(hosts, columns, steps)
     for _, rows in matched:
@@ -367,7 +371,7 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
     places = {at: (job.layout, place) for place, at in enumerate(taking)} if job is not None else {}
     return DistributedReport(
-        **header([part.origin for part in partials], (*doubtful, *_warnings(ordered, uneven, job))),
+        **header([part.origin for part in partials], (*doubtful, *_warnings(ordered, steps, unnamed, uneven, job))),
         findings=(
             *missing_calls.describe_missing(missing),
             *_sentences(job, answer, names),
@@ -623,20 +627,47 @@ def _cost_text(part: Partial) -> str:
     )
 
 
-def _warnings(parts: Sequence[Partial], uneven: int, job: Job | None) -> Iterable[str]:
+def _warnings(
+    parts: Sequence[Partial],
+    steps: Sequence[Sequence[StepKey]],
+    unnamed: Sequence[int],
+    uneven: int,
+    job: Job | None,
+) -> Iterable[str]:
+    """What is wrong with the input.
+
+    Args:
+        steps: of each rank the keys of its steps; unnamed: how many of its collectives recorded no group.
+        uneven: how many collectives differ between ranks.
+    """
     hosts = [part.stepping for part in parts]
     yield from warn_of_missing_steps(hosts, hosts_with_steps(hosts))
+    yield from _warn_of_other_steps(steps)
+    for part, count in zip(parts, unnamed, strict=True):
+        if count:
+            yield f"{_name(part)} recorded no process groups: {count} collectives are in those of ranks that list it"
+    unknown = Counter(of.names[at] for of in (part.collectives for part in parts) for at in of.name)
+    for name in sorted({*unknown} - OPERATIONS):
+        yield f"{unknown[name]} collectives are of an unknown operation, {name}: ranks are compared, bandwidth is not"
     if job is not None:
         uneven = max(uneven, job.graph.uneven - job.graph.crossed)
         if job.graph.unknown:
             yield f"{job.graph.unknown} sends and receives do not say with whom; they keep their recorded lengths"
-        lacking = [rank.name for rank, place in zip(job.graph.ranks, job.places, strict=True) if (place < 0).any()]
-        if lacking:
-            yield f"{list_names(lacking)} recorded other steps than most ranks; these are not compared"
     if uneven:
         yield f"{uneven} collectives differ between ranks, as if some were not recorded; they are not compared"
     world = max((size for part in parts for size in part.collectives.size), default=0)
     if 0 < len(parts) < world:
         present = "ranks is" if len(parts) == 1 else "ranks are"
-        covered = "is unknown" if len(parts) == 1 else f"covers these {len(parts)}"
+        covered = "is unknown" if len(parts) == 1 else f"covers these {len(parts)}, and for others stays as recorded"
         yield f"only {len(parts)} of {world} {present} present: waiting between ranks {covered}"
+
+
+def _warn_of_other_steps(steps: Sequence[Sequence[StepKey]]) -> Iterable[str]:
+    """Steps that some ranks lack though others recorded them."""
+    taking = [own for own in steps if own]
+    times = Counter(key for own in taking for key in own)
+    lacking = [
+        f"step {key[1]} by {times[key]} of {len(taking)} ranks" for key in sorted(times) if times[key] < len(taking)
+    ]
+    if lacking:
+        yield f"{list_names(lacking)} was recorded: only steps that most ranks have are compared"

@@ -113,6 +113,39 @@ def members_of(group: str) -> list[int]:
     return ranks if isinstance(ranks, list) and all(isinstance(rank, int) for rank in ranks) else []
 
 
+def name_groups(ranks: Sequence[Collectives]) -> tuple[list[Collectives], list[int]]:
+    """The collectives of ranks, and how many of each recorded no group and are put into one of another rank: the only
+    one that lists this rank and has the same operation with the same size."""
+    listed: dict[tuple[int, str, int], dict[str, str]] = defaultdict(dict)
+    for of in ranks:
+        for name, group, size in set(zip(of.name, of.group, of.bytes, strict=True)):
+            for member in members_of(of.groups[group]):
+                listed[member, of.names[name], size][of.groups[group]] = of.purposes[group]
+    named = [_name_own_groups(of, listed) for of in ranks]
+    counts = [
+        sum(before != after for before, after in zip(of.group, own.group, strict=True))
+        for of, own in zip(ranks, named, strict=True)
+    ]
+    return named, counts
+
+
+def _name_own_groups(of: Collectives, listed: dict[tuple[int, str, int], dict[str, str]]) -> Collectives:
+    if "" not in of.groups:
+        return of
+    columns = [*zip(of.name, of.group, of.bytes, strict=True)]
+    groups, purposes, place = [*of.groups], [*of.purposes], {row: row[1] for row in columns}
+    for name, group, size in sorted(place):
+        found = listed.get((of.rank, of.names[name], size), {})
+        if not of.groups[group] and len(found) == 1:
+            place[name, group, size] = len(groups)
+            groups.extend(found)
+            purposes.extend(found.values())
+    own = [place[row] for row in columns]
+    asked = zip(of.transfers.collective, of.transfers.group, strict=True)
+    transfers = replace(of.transfers, group=[own[at] if not of.groups[group] else group for at, group in asked])
+    return replace(of, groups=groups, purposes=purposes, group=own, transfers=transfers)
+
+
 Pair = tuple[tuple[int, int], tuple[int, int]]
 """A send and its receive, each as the place of its rank and that of its kernel among the rank's collectives."""
 

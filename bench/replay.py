@@ -26,7 +26,7 @@ from stepscope.analysis.account.build import build_graph, graph_of
 from stepscope.analysis.account.graph import NO_LINE
 from stepscope.analysis.account.model import usual_steps
 from stepscope.analysis.account.others import replay_from_others
-from stepscope.analysis.account.replay import replay, replay_error_percent, step_errors_percent
+from stepscope.analysis.account.replay import replay, replay_error_percent
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.grouping import forest, is_device_work
@@ -173,7 +173,7 @@ def replay_capture(name: str, trace: HostTrace) -> Replayed | None:
         waits=100.0 * float(np.maximum(gaps, 0).sum()) / len(graph.steps) / median,
         unknown=account.unconnected_percent,
         error=error,
-        worst=max(map(abs, step_errors_percent(graph, again, usual))),
+        worst=100.0 * float(np.max(np.abs(again.step_ps[usual] / graph.recorded_step_ps[usual] - 1))),
         from_others=others[0],
         foretold=others[1],
         guess=others[2],

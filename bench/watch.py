@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import stepscope
-from stepscope.capture.watching.marks import Trigger
+from stepscope.capture.watching.triggers import Trigger
 from stepscope.overtime import examine_run
 
 EVERY = 200
@@ -368,13 +368,13 @@ def _time_block(run: Callable[[], None], steps: int, logdir: Path | None, once: 
         handle = stepscope.watch(logdir, window_every=0, window_steps=0, slow_factor=1e6, min_interval=0)
         once["start"].append(1e3 * (time.process_time() - start))
     _run_steps(run, range(_KNOWN))  # from then on the watch knows what is usual
-    threads_s = handle.watch.cost.threads_s if handle is not None else 0.0
+    threads_s = handle.watch.budget.threads_s if handle is not None else 0.0
     used = time.process_time()
     lengths, marks_s = _run_steps(run, range(_KNOWN, steps + _KNOWN))
     used = time.process_time() - used
     own_percent = 0.0
     if handle is not None:
-        threads_s, own_percent = handle.watch.cost.threads_s - threads_s, handle.watch.overhead_percent()
+        threads_s, own_percent = handle.watch.budget.threads_s - threads_s, handle.watch.budget.percent
         assert logdir is not None
         _end_watch(handle, logdir, once)
     return Block(statistics.fmean(sorted(lengths)[: int(0.9 * steps)]), used, marks_s, threads_s, own_percent)
@@ -489,7 +489,7 @@ def measure_soak(minutes: float) -> dict[str, Any]:
                     }
                 )
         counts = dict(handle.watch.trigger_counts)
-        cost, windows = handle.watch.overhead_percent(), handle.watch.budget.windows
+        cost, windows = handle.watch.budget.percent, handle.watch.budget.windows
         handle.stop()
     return {"minutes": minutes, "steps": number, "triggers": counts, "windows": windows, "cost": cost, "rows": rows}
 

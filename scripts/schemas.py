@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stepscope.analysis.overview.findings import CULPRIT_FIELDS, FINDING_FIELDS
 from stepscope.analysis.registry import TOOLS
 from stepscope.report import Field, Figures, Report, Rows
 from stepscope.report.base import make_finite
@@ -20,21 +21,36 @@ from stepscope.report.schemas import FOLDER
 
 _TYPES = {"float": "number", "int": "integer", "str": "string", "bool": "boolean"}
 
+_ANYTHING = "anything"  # what no sample and no field says the type of
 _LIST_OF_WORDS = re.compile(r'\[\s+"[^\[\]{}]*\]')
 
 Schema = dict[str, Any]
 
 
+OVERVIEW, FINDINGS = "overview", "findings"
+
+
 def all_schemas(reports: Mapping[str, Report]) -> dict[Path, str]:
     """The content of every file, from a report of each tool."""
-    made = {}
-    for tool in TOOLS:
-        schema = schema_of(reports[tool.name])
-        head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": tool.name}
-        head["description"] = f"{tool.summary[0].upper()}{tool.summary[1:]}."
-        text = json.dumps({**head, **schema}, indent=1)
-        made[FOLDER / f"{tool.name}.json"] = _LIST_OF_WORDS.sub(lambda found: " ".join(found[0].split()), text) + "\n"
-    return made
+    made = {
+        tool.name: (f"{tool.summary[0].upper()}{tool.summary[1:]}.", schema_of(reports[tool.name])) for tool in TOOLS
+    }
+    made[FINDINGS] = ("What an overview found, the most important first, by ids that never change.", findings_schema())
+    return {FOLDER / f"{name}.json": _written(name, *about) for name, about in made.items()}
+
+
+def _written(title: str, description: str, schema: Schema) -> str:
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, "description": description}
+    return _LIST_OF_WORDS.sub(lambda found: " ".join(found[0].split()), json.dumps({**head, **schema}, indent=1)) + "\n"
+
+
+def findings_schema() -> Schema:
+    """The schema of `findings`, which an agent and a script get without the rest of the overview."""
+    texts = {"type": "array", "items": {"type": "string"}, "description": "what to do, the best first"}
+    finding = _describe_fields(FINDING_FIELDS, ())
+    culprit = _describe_fields(CULPRIT_FIELDS, ()) | {"type": ["object", "null"], "description": "where to edit"}
+    finding["properties"] |= {"culprit": culprit, "actions": texts}
+    return {"type": ["array", "null"], "items": finding | {"required": [*finding["properties"]]}}
 
 
 def schema_of(report: Report) -> Schema:
@@ -46,6 +62,8 @@ def schema_of(report: Report) -> Schema:
             schema["properties"][section.id]["items"] |= _describe_fields(section.fields, content[section.id])
         elif isinstance(section, Figures) and isinstance(content.get(section.id), dict):
             schema["properties"][section.id] |= _describe_fields(section.fields, [content[section.id]])
+    if report.TOOL == OVERVIEW:
+        schema["properties"][FINDINGS] = findings_schema()
     schema["properties"]["schema_version"] = {"const": report.SCHEMA_VERSION}
     return schema
 
@@ -89,14 +107,18 @@ def _merge_samples(values: Sequence[Any]) -> Schema:
 
 def broken_promises(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """What a new schema takes away or changes of an old one of the same version, as sentences."""
-    if before["properties"]["schema_version"] != after["properties"]["schema_version"]:
+    if _version(before) != _version(after):
         return []
     new = dict(_facts(after))
     return [
         f"{path} has vanished" if path not in new else f"{path} was {fact}, and is {new[path]}"
         for path, fact in _facts(before)
-        if new.get(path) != fact
+        if new.get(path) != fact and (path not in new or fact != _ANYTHING)
     ]
+
+
+def _version(schema: Mapping[str, Any]) -> Any:
+    return schema.get("properties", {}).get("schema_version")
 
 
 def _facts(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -104,7 +126,7 @@ def _facts(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str
     for name, each in schema.get("properties", {}).items():
         place = f"{path}.{name}".lstrip(".")
         if name != "schema_version":
-            kind = " or ".join(each["type"]) if isinstance(each.get("type"), list) else each.get("type", "anything")
+            kind = " or ".join(each["type"]) if isinstance(each.get("type"), list) else each.get("type", _ANYTHING)
             yield place, f"{kind} {each.get('x-unit', '')}".strip()
         yield from _facts(each, place)
     if "items" in schema:

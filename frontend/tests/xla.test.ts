@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { type MemoryPoint, peakOf, programMemory } from "../src/charts/programMemory";
-import { boundsOf, drawable, power, type Roof, type RoofPoint, roofLines, usedRoofs } from "../src/charts/roofline";
+import {
+  boundsOf,
+  drawable,
+  isAboveRoof,
+  power,
+  type Roof,
+  type RoofPoint,
+  roofLines,
+  usedRoofs,
+} from "../src/charts/roofline";
 import { PALETTES } from "../src/design/colours";
 import { operations } from "../src/format";
 import { ownRows } from "../src/pages/shared/ownRows";
@@ -110,7 +119,14 @@ describe("operations", () => {
 
 const point = (more: Partial<RoofPoint>): RoofPoint => ({
   ...{ rank: 1, kind: "op", name: "dot", category: "dot", self_us: 1, self_percent: 10, flop_per_byte: 10 },
-  ...{ gflop_per_s: 1000, gib_per_s: 1, compute_percent: 10, efficiency_percent: 10, roof_gflop_per_s: 10_000 },
+  ...{
+    gflop_per_s: 1000,
+    gib_per_s: 1,
+    compute_percent: 10,
+    memory_percent: 1,
+    efficiency_percent: 10,
+    roof_gflop_per_s: 10_000,
+  },
   ...{ bound_by: "compute", precision: "bf16" },
   ...more,
 });
@@ -120,6 +136,10 @@ const compute = (name: string, tflop_per_s: number): Roof => ({
 const HBM: Roof = { device: "d", kind: "memory", name: "memory", tflop_per_s: null, gb_per_s: 1000 };
 
 describe("the roofline", () => {
+  it("marks what is above a roof", () => {
+    expect([100, 101].map((share) => isAboveRoof(point({ memory_percent: share })))).toEqual([false, true]);
+  });
+
   it("draws rows whose operations and bytes are known and not zero", () => {
     const rows = [point({ rank: 1 }), point({ rank: 2, flop_per_byte: null }), point({ rank: 3, gflop_per_s: 0 })];
     expect(drawable(rows).map((row) => row.rank)).toEqual([1]);

@@ -351,17 +351,11 @@ class LoadedProfile:
     ) -> tuple[Report, list[Problem]]:
         """A report, and the problems of the hosts that it leaves out."""
         wanted = None if steps is None else _parse_range(steps)
-        files = self._files if host is None else (pick_host(self._session, host),)
+        files: Sequence[HostFile] = self._files if host is None else (pick_host(self._session, host),)
         _require_more_than_memory(tool, files)
-        if wanted is None:
-            partials, problems = self._partials(files, tool)
-        elif wanted.is_all:
-            partials, problems = self._partials(files, tool, Selection(within_steps=True))
-            problems.append(
-                Problem(_STEPS_NOTICE, "only the steps, without what ran before the first and after the last")
-            )
-        else:
-            partials, problems = self._partials_of_steps(files, tool, wanted)
+        files, selection, notices = self._select(files, wanted)
+        partials, problems = self._partials(files, tool, selection)
+        problems = [*notices, *problems]
         lost = any(problem.code != _STEPS_NOTICE for problem in problems)
         shown = [*(p for p in self._session.problems if p.code not in _QUIET_PROBLEMS), *problems]
         reader = _Reader(self, host, wanted)
@@ -426,10 +420,18 @@ class LoadedProfile:
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         return f"or use an earlier run with --run: {', '.join(others[:_MOST_NAMED])}{more}" if others else ""
 
-    def _partials_of_steps(
-        self, files: Sequence[HostFile], tool: Tool, wanted: StepRange
-    ) -> tuple[list[Any], list[Problem]]:
-        """The hosts' parts of a report on some steps.  Not cached: there are too many ranges."""
+    def _select(
+        self, files: Sequence[HostFile], wanted: StepRange | None
+    ) -> tuple[Sequence[HostFile], Selection, list[Problem]]:
+        """The hosts that have the wanted steps, what to analyse of them, and what its reader should know.
+
+        Some of the steps are not cached: there are too many ranges.
+        """
+        if wanted is None:
+            return files, WHOLE, []
+        if wanted.is_all:
+            said = "only the steps, without what ran before the first and after the last"
+            return files, Selection(within_steps=True), [Problem(_STEPS_NOTICE, said)]
         from stepscope.analysis.steps.step_range import choose_steps
 
         parts, problems = self._partials(files, tool_named("steps"))
@@ -438,9 +440,7 @@ class LoadedProfile:
         without = [part.host for part in parts if part.host not in rows]
         if without:
             problems.append(Problem(_STEPS_NOTICE, f"{', '.join(without)} has no such steps and is left out"))
-        taking = [file for file in files if file.host in rows]
-        partials, failed = self._partials(taking, tool, Selection(rows=rows))
-        return partials, [*problems, *failed]
+        return [file for file in files if file.host in rows], Selection(rows=rows), problems
 
     def whatif(
         self,
@@ -452,6 +452,7 @@ class LoadedProfile:
         move: Mapping[str, float] | None = None,
         balance_ranks: bool = False,
         balance: str = "",
+        steps: StepRange | str | int | None = None,
     ) -> WhatIfReport:
         """Predicts the median step after some changes, all at once, by replaying the recorded steps.
 
@@ -467,9 +468,10 @@ class LoadedProfile:
             balance_ranks: the same as `balance="ranks"`.
             balance: whose work is equal: `ranks`, `stages` of a pipeline, or `kind=` and a kind of work, such as
                 `kind=forward`; this change stands alone.
+            steps: the steps to replay, such as `3-9`; all if None.
 
         Raises:
-            UsageError: there is no such part, the profile has no steps, or it has no ranks to balance.
+            UsageError: there is no such part, the profile has no such steps, or it has no ranks to balance.
             InputError: the steps cannot be replayed well enough.
         """
         from stepscope.analysis.account.model import model_of
@@ -489,32 +491,36 @@ class LoadedProfile:
         balance = balance or ("ranks" if balance_ranks else "")
         if balance and changes:
             raise UsageError("balanced ranks cannot be combined with other changes", hint="ask for them alone")
+        files, selection, notices = self._select(self._files, None if steps is None else _parse_range(steps))
         if balance:
-            parts, problems = self._partials(self._files, tool_named("pod-viewer"))
+            parts, problems = self._partials(files, tool_named("pod-viewer"), selection)
             ranks = [part.rank for part in parts if part.rank is not None]
-            steps = {part.steps.host: part.accounts.get(HOST, []) for part in parts}
-            return whatif.what_if_balanced(ranks, steps, tuple(str(problem) for problem in problems), balance)
-        if len(changes) == 1 and changes[0].action == whatif.REMOVE and changes[0].part in CLASSES:
-            advised = cast("AdviceReport", self.report("advice"))
-            if item := next((item for item in advised.items if item.kind == changes[0].part), None):
-                return whatif.what_if_advised(item, advised.context)
-        models = [model for file in self._slowest_hosts() if (model := model_of(self.trace(file.host))) is not None]
-        return whatif.what_if(models, changes, self._ops_of_class, tuple(file.host for file in self._files))
+            causes = {part.steps.host: part.accounts.get(HOST, []) for part in parts}
+            warnings = tuple(str(problem) for problem in (*notices, *problems))
+            return whatif.what_if_balanced(ranks, causes, warnings, balance)
+        advised = functools.cache(lambda: cast("AdviceReport", self.report("advice", steps=steps)))
+        is_class = len(changes) == 1 and changes[0].action == whatif.REMOVE and changes[0].part in CLASSES
+        if is_class and (item := next((item for item in advised().items if item.kind == changes[0].part), None)):
+            return whatif.what_if_advised(item, advised().context, tuple(map(str, notices)))
+        traces = [self._trace_of(file, selection) for file in self._slowest_hosts(files, selection)]
+        models = [model for trace in traces if (model := model_of(trace)) is not None]
+        ops_of_class = functools.partial(_ops_of_class, advised)
+        report = whatif.what_if(models, changes, ops_of_class, tuple(file.host for file in files))
+        return cast("WhatIfReport", _add_problems(report, notices, False))
 
-    def _slowest_hosts(self) -> list[HostFile]:
+    def _trace_of(self, file: HostFile, selection: Selection) -> HostTrace:
+        """A host's trace with the selected steps."""
+        rows = None if selection.rows is None else selection.rows[file.host]
+        return self._work.trace(file) if rows is None else self._work.trace_of_steps(file, rows)
+
+    def _slowest_hosts(self, files: Sequence[HostFile], selection: Selection) -> Sequence[HostFile]:
         """The hosts with the longest median steps, eight at most."""
-        if len(self._files) <= _MOST_MODELS:
-            return [*self._files]
-        partials, _ = self._partials(self._files, tool_named("overview"))
-        file_of = {file.host: file for file in self._files}
+        if len(files) <= _MOST_MODELS:
+            return files
+        partials, _ = self._partials(files, tool_named("overview"), selection)
+        file_of = {file.host: file for file in files}
         known = [(part.account.step_ps, file_of[part.steps.host]) for part in partials if part.account is not None]
         return [file for _, file in sorted(known, key=lambda each: -each[0])[:_MOST_MODELS]]
-
-    def _ops_of_class(self, kind: str) -> list[str]:
-        """The ops that the advice of a class names; none if there is no such advice."""
-        advice = cast("AdviceReport", self.report("advice"))
-        rows = [row for item in advice.rows if item["class"] == kind for row in item["rows"]]
-        return [*dict.fromkeys(str(row["key"]) for row in rows if row["tool"] in _OP_TOOLS)]
 
     def compare(
         self,
@@ -605,6 +611,12 @@ def _make_method(tool: Tool) -> Callable[..., Report]:
 
 for _tool in TOOLS:
     setattr(LoadedProfile, _tool.method, _make_method(_tool))
+
+
+def _ops_of_class(advised: Callable[[], AdviceReport], kind: str) -> list[str]:
+    """The ops that the advice of a class names; none if there is no such advice."""
+    rows = [row for item in advised().rows if item["class"] == kind for row in item["rows"]]
+    return [*dict.fromkeys(str(row["key"]) for row in rows if row["tool"] in _OP_TOOLS)]
 
 
 def _parse_range(steps: StepRange | str | int) -> StepRange:

@@ -7,20 +7,28 @@ import base64
 import functools
 import json
 import os
+import re
+import shlex
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
+import typer
 from browsing import store_profile
 from mcp import Client, StdioServerParameters
 from planted_programs import PROGRAMS, write_programs
 
+from stepscope import agents
 from stepscope.agents.server import LONGEST_TEXT, make_http_app, make_server
 from stepscope.agents.sessions import Sessions
+from stepscope.cli.commands import app
 from stepscope.cli.main import run
 from stepscope.errors import UsageError
 from stepscope.model import EventKind, PlaneKind, TraceBuilder
@@ -169,13 +177,35 @@ def test_a_page_has_a_hundred_rows_at_most_and_says_where_the_next_begins(logdir
 
 
 def test_a_table_is_described_with_units_and_meanings(logdir: str) -> None:
-    described = asked(logdir, "describe", session="slow_input", tool="overview")
+    described = asked(logdir, "describe", session="slow_input", tool="overview", table="step_account")
 
     tables = {table["table"]: table for table in described["tables"]}
     assert tables["step_account"]["columns"][1] == {
         "name": "ms", "unit": "ms", "meaning": "time of the median step, from its start to the start of the next",
     }  # fmt: skip
     assert {"name": "step_time.mean", "value": 12.0, "unit": "ms"}.items() <= described["figures"][0].items()
+
+
+def test_a_tool_is_described_without_a_session(logdir: str) -> None:
+    described = asked(logdir, "describe", tool="op-stats")
+
+    assert [column["name"] for column in described["tables"][0]["columns"]][:4] == ["rank", "where", "type", "name"]
+    assert {table["total_rows"] for table in described["tables"]} == {None}
+    assert described["next"] == []
+
+
+def test_answers_are_a_few_kilobytes(logdir: str) -> None:
+    async def job(ask: Ask) -> dict[str, int]:
+        session = {"session": "slow_input"}
+        calls: dict[str, dict[str, Any]] = {
+            "list_sessions": {}, "summary": session, "advice": session, "describe": session | {"tool": "op-stats"},
+            "rows": session | {"tool": "op-stats"}, "what_if": session | {"remove": ["input"], "steps": "1-2"},
+        }  # fmt: skip
+        return {tool: len(json.dumps(await ask(tool, **arguments))) for tool, arguments in calls.items()}
+
+    sizes = with_server([logdir], job)
+
+    assert {tool: size for tool, size in sizes.items() if size > 7000} == {}
 
 
 def test_the_summary_has_the_findings_of_the_command_line(logdir: str, capsys) -> None:
@@ -342,6 +372,22 @@ def test_http_asks_for_the_token(logdir: str) -> None:
     assert asyncio.run(main()) == [401, 401, 401, 200]
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_server_over_http_that_is_asked_to_end_has_not_failed(name: str, logdir: str) -> None:
+    words = [sys.executable, "-m", "stepscope", "mcp", "--http", logdir, "--port", "0"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        address = server.stderr.readline().strip()
+        assert server.stderr.readline().startswith("Authorization: Bearer ")
+        with pytest.raises(HTTPError, match="401"):
+            urlopen(address)
+
+        server.send_signal(getattr(signal, name))
+
+        assert server.wait(60) == 0
+        assert server.stderr.read() == ""
+
+
 async def request_status(app: Any, authorization: str | None) -> int:
     """The status of a first message of a client with this header."""
     hello = {
@@ -431,3 +477,40 @@ def test_a_session_that_was_recorded_again_is_read_again(tmp_path: Path) -> None
         return before, (await ask("summary", session="slow_input"))["verdict"]
 
     assert with_server([str(tmp_path)], job) == ("input_bound", "compile_bound")
+
+
+# -- the skill -------------------------------------------------------------------------------------------------------
+
+
+def test_the_skill_is_installed_where_agents_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".one" / "skills").mkdir(parents=True)
+    (tmp_path / ".other").mkdir()
+
+    assert run(["skill", "install"]) == 0
+
+    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("SKILL.md"))
+    assert found == [".agents/skills/stepscope/SKILL.md", ".one/skills/stepscope/SKILL.md"]
+    assert capsys.readouterr().out == "".join(f"wrote {path}\n" for path in found)
+    assert run(["skill", "show"]) == 0
+    assert capsys.readouterr().out == (tmp_path / found[0]).read_text()
+
+
+def test_the_skill_has_the_head_that_agents_read() -> None:
+    _, head, body = skill_text().split("---\n", 2)
+
+    facts = dict(line.split(": ", 1) for line in head.splitlines())
+    assert facts["name"] == "stepscope"
+    assert 0 < len(facts["description"]) <= 1024
+    assert len(body) < 5000
+
+
+def skill_text() -> str:
+    return Path(agents.__file__).with_name("SKILL.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("line", re.findall(r"`stepscope (\w[^`]*)`", skill_text()))
+def test_a_command_of_the_skill_is_one(line: str) -> None:
+    name, *words = shlex.split(line)
+
+    typer.main.get_command(app).commands[name].make_context(name, words)

@@ -9,11 +9,10 @@ import pytest
 
 from stepscope.capture import files, ranges
 from stepscope.capture.tracers.host import HostTracer
+from stepscope.capture.watching.budget import SHARE, Budget
 from stepscope.capture.watching.options import WatchOptions
-from stepscope.capture.watching.own_cost import SHARE, OwnCost
-from stepscope.capture.watching.ring import Ring
+from stepscope.capture.watching.ring import Ring, Thinner
 from stepscope.capture.watching.sampler import RingSampler
-from stepscope.capture.watching.thinner import Thinner
 
 SECOND = 1_000_000_000
 MS = 1_000_000
@@ -30,7 +29,7 @@ class Job:
 
     def __init__(self, percent=1.0, hook_share=0.0, queued_share=0.0):
         self.now_s, self.used_s, self.open_since_s = 100.0, 0.0, 0.0
-        self.cost = OwnCost(
+        self.budget = Budget(
             percent,
             hook_ns=lambda: round(hook_share * (self.now_s - 100) * SECOND),
             queued_ns=lambda: round(queued_share * self.now_s * SECOND),
@@ -40,7 +39,7 @@ class Job:
 
     @property
     def spent_part(self):
-        return self.cost.spent_s / (self.now_s - 100)
+        return self.budget.spent_s / (self.now_s - 100)
 
 
 class PricedSampler(RingSampler):
@@ -49,7 +48,7 @@ class PricedSampler(RingSampler):
     def __init__(self, job, sample_s, median_ms=20):
         usual = SimpleNamespace(median_ns=median_ms * MS, high_ns=median_ms * MS, never_slow_ns=3 * median_ms * MS)
         steps = SimpleNamespace(thread_number=1, usual=usual, open_since_ns=0)
-        super().__init__(steps, 10.0, job.cost)
+        super().__init__(steps, 10.0, job.budget)
         self.job, self.sample_cost_s, self.samples = job, sample_s, []
         self._clock = lambda: round(job.now_s * SECOND)
 
@@ -170,9 +169,9 @@ def test_a_long_debt_is_forgiven():
     """Short steps cost more than the budget; when they end, the watch does not rest for as long."""
     job = Job()
     job.used_s = 100.0  # taken within a moment
-    job.cost.note_thread("sampler")
+    job.budget.note_thread("sampler")
 
-    assert 200 < job.cost.debt_s <= 300
+    assert 200 < job.budget.debt_s <= 300
 
 
 def test_annotations_that_are_too_many_are_left_out_and_marks_of_steps_are_kept():
@@ -183,10 +182,10 @@ def test_annotations_that_are_too_many_are_left_out_and_marks_of_steps_are_kept(
         job.now_s += 1.0
         if thinner.annotate("layer", {}) is not ranges.NOTHING:
             recorded += 1
-            job.cost.note_spans(3000)
+            job.budget.note_spans(3000)
         with thinner.annotate("train", {"step_num": 1}):
             pass
-        thinner.decide(job.cost.records_left, round(job.now_s * SECOND))
+        thinner.decide(job.budget.records_left, round(job.now_s * SECOND))
 
     (chunk,) = tracer.drain()
     assert 100 < recorded < 300
@@ -200,7 +199,7 @@ def test_a_capture_says_for_how_long_annotations_were_left_out(tmp_path):
         thread_number=1, usual=SimpleNamespace(median_ns=0, high_ns=0, never_slow_ns=0), open_since_ns=0
     )
     target = files.open_target(str(tmp_path))
-    ring = Ring(WatchOptions(ring=30.0), target, steps, lambda values: None, lambda: None, Job().cost)
+    ring = Ring(WatchOptions(ring=30.0), target, steps, lambda values: None, lambda: None, Job().budget)
     try:
         before = ring.notes()
         ring._thinner.decide(-1.0, time.perf_counter_ns() - 1000 * SECOND)
@@ -218,12 +217,23 @@ def test_usual_annotations_are_all_recorded():
     thinner = Thinner(HostTracer().annotate)
     for _ in range(600):
         job.now_s += 1.0
-        job.cost.note_spans(200)
-        assert not thinner.decide(job.cost.records_left, round(job.now_s * SECOND))
+        job.budget.note_spans(200)
+        assert not thinner.decide(job.budget.records_left, round(job.now_s * SECOND))
+
+
+def test_windows_come_as_often_as_the_budget_allows():
+    job = Job()
+    assert not job.budget.can_afford_window()
+    job.now_s += 100.0
+    assert job.budget.can_afford_window()
+    job.budget.note_window(1.2)
+    assert (job.budget.percent, job.budget.can_afford_window()) == (1.2, False)
+    job.now_s += 350.0  # 0.6 % of it pays for two such windows
+    assert job.budget.can_afford_window()
 
 
 def test_the_figures_of_real_threads_are_processor_time():
-    cost = OwnCost(1.0, lambda: 0, lambda: 0)
+    budget = Budget(1.0, lambda: 0, lambda: 0)
     before = time.thread_time_ns()
-    assert cost.note_thread("sampler") >= before
-    assert cost.spent_s > 0
+    assert budget.note_thread("sampler") >= before
+    assert budget.spent_s > 0

@@ -12,18 +12,15 @@ import pytest
 
 from stepscope.capture.job import Worker
 from stepscope.capture.spool import RingSpool
-from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import Machine, find_cause
-from stepscope.capture.watching.marks import Trigger
 from stepscope.capture.watching.memory import describe_request, is_out_of_memory
 from stepscope.capture.watching.options import WatchOptions, options_from_environment
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.quota import enforce_quota, mark_run
 from stepscope.capture.watching.series import Bucket
-from stepscope.capture.watching.spikes import Spikes
 from stepscope.capture.watching.steps import StepRecord, Usage
-from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, write_request
+from stepscope.capture.watching.triggers import Spikes, TimeTable, Trigger
 from stepscope.capture.watching.usual import Length, UsualLength
 from stepscope.errors import UsageError
 from stepscope.formats.spool import layout
@@ -442,7 +439,7 @@ def test_a_time_table_is_due_at_its_interval_and_at_its_times():
 
 
 def test_a_time_of_the_day_is_due_once_and_not_when_the_clock_jumps_over_it(monkeypatch):
-    monkeypatch.setattr("stepscope.capture.watching.timetable._minute_of_day", lambda unix_s: int(unix_s) // 60)
+    monkeypatch.setattr("stepscope.capture.watching.triggers._minute_of_day", lambda unix_s: int(unix_s) // 60)
     table = TimeTable(0.0, "03:00", 0.0, 179 * 60)
 
     assert [table.is_due(0.0, at * 60) for at in (179, 180, 180.5, 181)] == [False, True, False, False]
@@ -485,15 +482,3 @@ def test_who_asked_for_the_memory_is_read_from_message_and_traceback(message, as
         load()
     where = rf"in .*load \(test_watch_parts\.py:{load.__code__.co_firstlineno + 1}\)"
     assert re.fullmatch(re.escape(f"{asked} " if asked else "") + where, describe_request(caught.value))
-
-
-def test_windows_come_as_often_as_the_budget_allows():
-    now = [0.0]
-    budget = Budget(1.0, lambda: now[0])
-    assert not budget.can_afford_window()
-    now[0] = 100.0
-    assert budget.can_afford_window()
-    budget.note(1.2)
-    assert (budget.percent, budget.can_afford_window()) == (1.2, False)
-    now[0] = 450.0  # 0.6 % of it pays for two such windows
-    assert budget.can_afford_window()

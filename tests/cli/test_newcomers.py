@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -231,12 +232,30 @@ def test_the_end_of_a_run_says_how_to_open_the_page(tmp_path):
 # -- object stores ---------------------------------------------------------------------------------------------------
 
 
-def test_a_result_goes_to_an_object_store(profile, capsys):
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        ("summary PATH", b"verdict "),
+        ("steps PATH --format csv", b"step,"),
+        ("whatif PATH --remove input --format json", b'{\n  "tool": "whatif"'),
+        ("compare PATH PATH", b"\n"),
+        ("sql PATH 'SELECT 1 AS one' --format csv", b"one\n1"),
+        ("runs . --format csv", b"run,"),
+        ("doctor . --format json", b'{\n  "tool": "doctor"'),
+        ("report PATH", b"<!doctype html>"),
+        ("trace PATH --format chrome", b"{"),
+    ],
+)
+def test_a_result_goes_to_an_object_store(words, start, profile, capsys):
     fsspec = pytest.importorskip("fsspec")
+    address = f"memory://results/{words.split()[0]}"
 
-    assert run(["steps", str(profile), "--format", "json", "--output", "memory://results/steps.json"]) == 0
-    with fsspec.open("memory://results/steps.json") as file:
-        assert len(json.load(file)["rows"]) == 4
+    assert run([*shlex.split(words.replace("PATH", str(profile))), "--output", address]) == 0, capsys.readouterr().err
+
+    assert fsspec.filesystem("memory").cat(address).startswith(start)
+
+
+def test_a_result_that_a_store_does_not_take_is_said(profile, capsys):
     assert run(["summary", str(profile), "-o", "nosuchstore://results/x"]) == 1
     assert "could not be copied" in capsys.readouterr().err
 

@@ -105,6 +105,20 @@ def test_ctrl_c_ends_it_as_it_ends_python(tmp_path):
     assert ours.stderr == plain.stderr
 
 
+def test_ctrl_c_during_the_summary_leaves_the_status_of_the_program(tmp_path):
+    script = """
+        import subprocess, time
+        def end_summary(*words, **options):
+            raise KeyboardInterrupt
+        subprocess.run = end_summary  # which the summary is made by
+        time.sleep(0.1)
+    """
+    done = run_command(["-m", "stepscope", "run", write(tmp_path, "script.py", script)], tmp_path)
+
+    assert "a window of" in done.stderr
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def test_a_script_without_a_framework_leaves_a_time_window_and_is_told_so(tmp_path):
     script = write(tmp_path, "script.py", "import stepscope\nwith stepscope.annotate('work'): sum(range(99999))")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from stepscope.analysis.registry import all_tools
 from stepscope.analysis.trace.attribution import Source, attribute
 from stepscope.errors import UnreadableError
 from stepscope.formats.base import format_of
+from stepscope.formats.nsight.tables import SqliteTables
 from stepscope.model import EventKind, HostTrace, LineKind
 
 K = EventKind
@@ -251,6 +253,38 @@ def test_damage_whose_reason_is_no_text_is_a_reason(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE T\x8dBLE"))
 
     assert "cannot be read" in refusal(path).problem.reason
+
+
+def test_a_length_of_gigabytes_is_a_reason() -> None:
+    """SQLite answers so to a row of its list of tables that claims to be that long."""
+
+    class Damaged:
+        def create_function(self, *_: object) -> None: ...
+
+        def execute(self, *_: object) -> None:
+            raise MemoryError
+
+    tables = SqliteTables(Damaged(), "a.sqlite")  # type: ignore[arg-type]
+
+    assert tables.columns_of("StringIds") == frozenset()
+    assert "it asks for more memory than there is" in tables.problems[0].reason
+
+
+def test_a_page_of_zeros_ends_the_reading_of_its_table(tmp_path: Path) -> None:
+    """A hole in a copied file: all rows of the page have the number 0, so going on behind the last gives them again."""
+    path = training().write_sqlite(tmp_path / "t.sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name LIKE '%_RUNTIME'").fetchone()
+    content = bytearray(path.read_bytes())
+    size = int.from_bytes(content[16:18], "big")
+    begin = (page - 1) * size
+    first = int.from_bytes(content[begin + 5 : begin + 7], "big")
+    content[begin + first : begin + size] = bytes(size - first)
+    path.write_bytes(content)
+    trace = read(path)
+
+    assert "RUNTIME cannot be read: the numbers of its rows do not ascend" in trace.problems[0].reason
+    assert (trace.events.kind == K.KERNEL).any()
 
 
 def test_views_and_virtual_tables_are_not_run(tmp_path: Path) -> None:

@@ -473,18 +473,26 @@ def test_an_empty_folder(tmp_path: Path) -> None:
         find_sessions(tmp_path / "quite" / "alone")
 
 
-@pytest.mark.parametrize("name", ["exp/logs", "exp/logs/absent", "exp/absent", "exp/logs/notes"])
-def test_profiles_nearby_are_pointed_at(tmp_path: Path, name: str) -> None:
-    draw(tmp_path, f"exp/logs/notes/x.txt exp/logs/empty/x.txt exp/first/{RUN}/vm.xplane.pb")
+@pytest.mark.parametrize("name", ["exp/frist", "exp/first/plugins/absent", "exp/firts/plugins/profile"])
+def test_profiles_that_a_wrong_path_may_mean_are_pointed_at(tmp_path: Path, name: str) -> None:
+    draw(tmp_path, f"exp/logs/notes/x.txt exp/first/{RUN}/vm.xplane.pb exp/other/{RUN}/vm.xplane.pb")
     with pytest.raises(NotFoundError) as caught:
         find_sessions(tmp_path / name)
     assert caught.value.problem.hint == f"there are profiles in {tmp_path}/exp/first: give that path"
 
 
-def test_several_folders_nearby_are_counted(tmp_path: Path) -> None:
-    draw(tmp_path, f"empty/x.txt a/{RUN}/vm.xplane.pb a/{EARLIER}/vm.xplane.pb b/w.pt.trace.json c/w.pt.trace.json")
-    with pytest.raises(NotFoundError, match=rf"profiles in {tmp_path}/b and 2 more folders: give the path of one"):
-        find_sessions(tmp_path / "empty")
+def test_several_folders_that_may_be_meant_are_counted(tmp_path: Path) -> None:
+    draw(tmp_path, f"logs/a/{RUN}/vm.xplane.pb logs/a/{EARLIER}/vm.xplane.pb logs/b/w.pt.trace.json")
+    with pytest.raises(NotFoundError, match=rf"profiles in {tmp_path}/logs/b and 1 more folder: give the path of one"):
+        find_sessions(tmp_path / "lgos")
+
+
+@pytest.mark.parametrize("name", ["mine/absent", "mine", "absent", "mine/logs/absent"])
+def test_a_path_without_profiles_never_answers_with_those_of_others(tmp_path: Path, name: str) -> None:
+    draw(tmp_path, f"mine/notes.txt theirs/{RUN}/vm.xplane.pb theirs/job/w.pt.trace.json")
+    with pytest.raises(NotFoundError) as caught:
+        find_sessions(tmp_path / name)
+    assert "theirs" not in str(caught.value)
 
 
 def test_a_missing_path(tmp_path: Path) -> None:

@@ -23,6 +23,14 @@ class FakeCapture:
         self.finished, self.released = threading.Event(), threading.Event()
         self.released.set()
 
+    @property
+    def place(self) -> Path | str | None:
+        return self.path or self.url
+
+    def wait_for_path(self) -> Path | None:
+        self.finished.wait()
+        return self.path
+
 
 class FakeRecorder:
     """What happened: `start`, `mark 3`, `end 3`, `save`, `discard`.

@@ -26,7 +26,7 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
     "slow_metrics": ("python_overhead", "python", "a----p------"),
     "new_shapes": ("recompilation", "compile", "X------a----"),
     "slow_network": ("communication_bound", "communication", "a----G------"),
-    "frequent_saves": ("checkpoint_stall", "python", "a----s------"),
+    "frequent_saves": ("checkpoint_stall", "checkpoint", "a----s------"),
 }
 _STEPS = 4
 

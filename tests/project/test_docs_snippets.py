@@ -224,3 +224,13 @@ def test_the_page_on_comparing_shows_what_a_comparison_says(corpus, capsys):
     said = output(capsys, "compare", *sides, "--top", "6")[: len(shown)]
 
     assert [line.replace("torch-v100-resnet50-", "") for line in said] == shown
+
+
+def test_the_budget_file_of_the_page_names_figures_of_a_recorded_job(corpus, tmp_path, capsys):
+    page = (ROOT / "docs/gate.md").read_text()
+    (tmp_path / "budget.toml").write_text(re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0])
+    job = str(corpus / "torch-v100-resnet50-workers0")
+
+    assert run(["gate", job, job, "--budget", str(tmp_path / "budget.toml")]) == 1
+
+    assert capsys.readouterr().err.startswith("stepscope: [over-budget]")

@@ -12,7 +12,7 @@ from sql_sessions import rich_training
 
 import gen_types
 from schemas import broken_promises
-from stepscope.analysis.registry import TOOLS
+from stepscope.analysis.registry import TOOLS, tool_named
 from stepscope.cli.main import run
 from stepscope.report.schemas import FOLDER
 
@@ -26,7 +26,7 @@ def test_what_is_published_is_what_the_tools_declare() -> None:
     wanted = gen_types.wanted_files()
     late = [path.name for path, text in wanted.items() if not path.is_file() or path.read_text() != text]
     assert late == [], "run `make format` and commit what it wrote"
-    assert {path.stem for path in FOLDER.glob("*.json")} == {tool.name for tool in TOOLS}
+    assert {path.stem for path in FOLDER.glob("*.json")} == {tool.name for tool in TOOLS} | {"findings"}
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -34,6 +34,20 @@ def test_a_result_has_the_form_that_is_published(tool) -> None:
     report = tool.merge([tool.partial(rich_training())])
 
     Draft202012Validator(published(tool.name)).validate(json.loads(report.to_json()))
+
+
+def test_findings_have_the_form_that_is_published() -> None:
+    tool = tool_named("overview")
+    found = json.loads(tool.merge([tool.partial(rich_training())]).to_json())["findings"]
+
+    assert {each["kind"] for each in found} >= {"verdict", "advice", "cause"}
+    Draft202012Validator(published("findings")).validate(found)
+
+
+def test_the_command_prints_the_schema_of_findings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", "findings"]) == 0
+    finding = json.loads(capsys.readouterr().out)["items"]["properties"]
+    assert finding["culprit"]["properties"]["line"]["type"] == ["integer", "null"]
 
 
 def test_the_command_prints_the_schema(capsys: pytest.CaptureFixture[str]) -> None:

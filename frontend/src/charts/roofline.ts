@@ -15,6 +15,7 @@ export interface RoofPoint {
   readonly gflop_per_s: number | null;
   readonly gib_per_s: number | null;
   readonly compute_percent: number | null;
+  readonly memory_percent: number | null;
   readonly efficiency_percent: number | null;
   readonly roof_gflop_per_s: number | null;
   readonly bound_by: string | null;
@@ -69,6 +70,11 @@ function shortened(names: string): string {
   return all
     .map(([type, units], at) => (all[at + 1]?.[1] === units ? type : `${type} ${units ?? ""}`.trim()))
     .join(", ");
+}
+
+/** Whether a rate is beyond a peak of the device: the formula counts more than was done. */
+export function isAboveRoof(point: RoofPoint): boolean {
+  return Math.max(point.compute_percent ?? 0, point.memory_percent ?? 0) > 100;
 }
 
 export interface Bounds {
@@ -207,13 +213,13 @@ function scatter(points: readonly RoofPoint[], palette: Palette, picked: number 
     cursor: "pointer",
     data: points.map((point) => ({
       value: logs([point.flop_per_byte as number, point.gflop_per_s as number]),
-      symbol: point.kind === "program" ? "diamond" : "circle",
+      symbol: isAboveRoof(point) ? "triangle" : point.kind === "program" ? "diamond" : "circle",
       symbolSize: SMALLEST + (LARGEST - SMALLEST) * Math.sqrt(Math.min(1, (point.self_percent ?? 0) / 100)),
       itemStyle: {
         color: point.kind === "program" ? palette.text : CATEGORY_COLOUR[categoryOf(point.category)],
         opacity: picked !== null && picked !== point.rank ? 0.35 : 0.8,
-        borderColor: picked === point.rank ? palette.accent : palette.surface,
-        borderWidth: picked === point.rank ? 3 : 1,
+        borderColor: picked === point.rank ? palette.accent : isAboveRoof(point) ? palette.trouble : palette.surface,
+        borderWidth: picked === point.rank ? 3 : isAboveRoof(point) ? 2 : 1,
       },
     })),
   };
@@ -247,7 +253,7 @@ function pointPopup(point: RoofPoint | undefined): HTMLElement {
     {
       name: "Efficiency",
       value: share(point.efficiency_percent),
-      note: point.bound_by ? `${point.bound_by}-bound` : "",
+      note: isAboveRoof(point) ? "above its roof" : point.bound_by ? `${point.bound_by}-bound` : "",
     },
   ]);
 }

@@ -6,6 +6,7 @@ import functools
 import hmac
 import importlib.util
 import inspect
+import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_type_hints
@@ -95,6 +96,7 @@ def _require_token(app: App, token: str) -> App:
 def _guard(function: Callable[..., Any], lock: AbstractContextManager[Any]) -> Callable[..., Any]:
     """The function under a lock, its texts marked as data, with our errors as the tool's: what is wrong, what to do."""
     from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.types import CallToolResult, TextContent
 
     @functools.wraps(function)
     def guarded(*arguments: Any, **named: Any) -> Any:
@@ -105,9 +107,11 @@ def _guard(function: Callable[..., Any], lock: AbstractContextManager[Any]) -> C
             raise ToolError(clean_text(str(error))) from error
         if not isinstance(answer, dict):
             return answer
-        return {"notice": NOTICE} | {
+        cleaned = {"notice": NOTICE} | {
             name: each if name == "next" else clean_texts(each) for name, each in answer.items()
         }
+        text = json.dumps(cleaned, ensure_ascii=False, separators=(",", ":"))  # the SDK's has a line for each value
+        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=cleaned)
 
     # The SDK makes schemas of these, and would look for the names of types in this module.
     guarded.__annotations__ = get_type_hints(function)

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict  # that of `typing` cannot be nested in 
 from stepscope.agents.sessions import Listed, Opened, Sessions
 from stepscope.analysis.registry import all_tools, tool_named
 from stepscope.errors import UsageError
-from stepscope.report import Figures, Prose, Report, Rows, Section, shorten_name
+from stepscope.report import Field, Figures, Prose, Report, Row, Rows, Section, shorten_name
 from stepscope.report.base import arrange_rows, make_finite
 
 if TYPE_CHECKING:
@@ -26,18 +26,26 @@ if TYPE_CHECKING:
 # Each is small, and ends with the next useful calls.
 
 
-class Answer(TypedDict):
-    """What every answer has: a notice that its texts are data."""
-
-    notice: NotRequired[str]
-
-
 class Call(TypedDict):
     """A useful next call: the tool, its arguments, and why."""
 
     tool: str
     arguments: dict[str, Any]
     why: str
+
+
+class Answer(TypedDict):
+    """What every answer has: a notice that its texts are data, and useful next calls."""
+
+    notice: NotRequired[str]
+    next: list[Call]
+
+
+class OfSession(Answer):
+    """An answer about one session."""
+
+    session: str
+    warnings: list[str]
 
 
 class SessionItem(TypedDict):
@@ -55,13 +63,11 @@ class SessionList(Answer):
     sessions: list[SessionItem]
     total: int
     next_offset: int | None
-    next: list[Call]
 
 
-class Summary(Answer):
+class Summary(OfSession):
     """Where the step time goes. `lines` is the summary for people; `findings` have stable ids."""
 
-    session: str
     verdict: str
     verdict_text: str
     step_time_ms: dict[str, float | None]
@@ -69,18 +75,13 @@ class Summary(Answer):
     environment: dict[str, Any]
     lines: list[str]
     findings: list[dict[str, Any]]
-    warnings: list[str]
-    next: list[Call]
 
 
-class AdviceList(Answer):
+class AdviceList(OfSession):
     """What to change first; each item has its evidence, expected gain, place in the program, rows and intervals."""
 
-    session: str
     verdict_text: str
     advice: list[dict[str, Any]]
-    warnings: list[str]
-    next: list[Call]
 
 
 class Column(TypedDict):
@@ -92,44 +93,37 @@ class Column(TypedDict):
 
 
 class Table(TypedDict):
-    """A table of a report, without its rows."""
+    """A table of a report, without its rows; `columns` of the one that was asked for, `total_rows` of a session."""
 
     table: str
     title: str
-    total_rows: int
+    total_rows: int | None
     empty: str | None
     columns: list[Column]
 
 
-class Figure(TypedDict):
+class Figure(Column):
     """A figure of a report."""
 
-    name: str
     value: Any
-    unit: str
-    meaning: str
 
 
-class Description(Answer):
+class Description(OfSession):
     """What a tool has: tables, figures, sentences."""
 
-    session: str
     tool: str
     summary: str
     tables: list[Table]
     figures: list[Figure]
     sentences: list[str]
-    warnings: list[str]
-    next: list[Call]
 
 
-class Page(Answer):
+class Page(OfSession):
     """Rows of a table: values in the order of `columns`, in the units of `units`; long texts are cut in the middle.
 
     `total` is null where counting would take too long.
     """
 
-    session: str
     tool: str
     table: str
     columns: list[str]
@@ -138,19 +132,15 @@ class Page(Answer):
     total: int | None
     next_offset: int | None
     note: str | None
-    warnings: list[str]
-    next: list[Call]
 
 
-class Forecast(Answer):
+class Forecast(OfSession):
     """The median step after some changes, replayed."""
 
-    session: str
     changes: list[dict[str, Any]]
     figures: dict[str, Any]
     critical: list[dict[str, Any]]
     reasoning: str
-    next: list[Call]
 
 
 class Comparison(Answer):
@@ -165,7 +155,6 @@ class Comparison(Answer):
     speedup: float | None
     notes: list[str]
     tables: dict[str, list[dict[str, Any]]]
-    next: list[Call]
 
 
 class GateResult(Answer):
@@ -175,13 +164,11 @@ class GateResult(Answer):
     verdict_text: str
     rows: list[dict[str, Any]]
     notes: list[str]
-    next: list[Call]
 
 
 _MOST_ROWS = 100
 _LONGEST = 160  # characters of a text in a row
 _MOST_FINDINGS = 8
-_MOST_ACTIONS = 2  # of a finding
 _SQL = "sql"
 _Item = TypeVar("_Item")
 
@@ -207,19 +194,11 @@ class Answers:
         """Says where the step time of a session goes: the verdict, the account of the median step, the first advice."""
         report = cast("OverviewReport", self._sessions.opened(session).report("overview"))
         whole = make_finite(report.to_dict())
-        findings = [_drop_empty(finding) for finding in whole["findings"]]
-        return {
-            "session": session,
-            "verdict": whole["verdict"],
-            "verdict_text": whole["verdict_text"],
-            "step_time_ms": whole["step_time_ms"],
-            "steps_source": whole["steps_source"],
-            "environment": whole["environment"],
-            "lines": list(report.summary_lines()),
-            "findings": findings[:_MOST_FINDINGS],
-            "warnings": whole["warnings"],
-            "next": _next_calls_of_summary(session, whole, report.account is not None and report.account.carries),
-        }
+        findings = [_brief_finding(finding) for finding in whole["findings"]]
+        own = {"lines": list(report.summary_lines()), "findings": findings[:_MOST_FINDINGS]}
+        copied = ("verdict", "verdict_text", "step_time_ms", "steps_source", "environment", "warnings")
+        following = _next_calls_of_summary(session, whole, report.account is not None and report.account.carries)
+        return cast(Summary, {"session": session, **{key: whole[key] for key in copied}, **own, "next": following})
 
     def advice(self, session: str, top: int = 3) -> AdviceList:
         """Says what to change first, with evidence, expected speed-up, culprit (file and line) and actions."""
@@ -233,17 +212,22 @@ class Answers:
             "next": _next_calls_of_advice(session, items),
         }
 
-    def describe(self, session: str, tool: str = "") -> Description:
-        """Describes what a tool shows of a session: tables with their columns, units and meanings, and its figures.
+    def describe(self, session: str = "", tool: str = "", table: str = "") -> Description:
+        """Describes what a tool shows: its figures and tables, and the columns of one with units and meanings.
 
-        Without a tool, names all tools.
+        Without a session, what it can show; without a tool, names all tools.
+
+        Args:
+            session: a session's id, for values and numbers of rows.
+            tool: a tool, or sql for the views that it can ask for.
+            table: the table whose columns are described; the main one if empty.
         """
         if not tool:
             return _describe_tools(session)
-        opened = self._sessions.opened(session)
-        report = opened.profile.sql_schema() if tool == _SQL else opened.report(tool)
+        report = self._sessions.opened(session).report(tool) if session and tool != _SQL else _declare(tool)
         sections = report.sections()
-        tables = [_describe_table(each) for each in _tables(report).values()]
+        chosen = _find_table(report, table).id
+        tables = [_describe_table(each, bool(session), chosen) for each in _tables(report).values()]
         full = next((each["table"] for each in tables if each["total_rows"]), None)
         following = [_call("rows", "the rows", session=session, tool=tool, table=full)] if full else []
         return {
@@ -251,9 +235,11 @@ class Answers:
             "tool": report.TOOL,
             "summary": "the views that sql can ask for" if tool == _SQL else tool_named(tool).summary,
             "tables": tables,
-            "figures": [figure for each in sections if isinstance(each, Figures) for figure in _figures(each)],
-            "sentences": [line for each in sections if isinstance(each, Prose) for line in each.lines],
-            "warnings": list(report.warnings),
+            "figures": [
+                figure for each in sections if isinstance(each, Figures) for figure in _figures(each, bool(session))
+            ],
+            "sentences": [line for each in sections if isinstance(each, Prose) and session for line in each.lines],
+            "warnings": list(report.warnings) if session else [],
             "next": following,
         }
 
@@ -265,7 +251,7 @@ class Answers:
         sort: str = "",
         where: Sequence[str] = (),
         columns: Sequence[str] = (),
-        top: int = 20,
+        top: int = 10,
         offset: int = 0,
         steps: str = "",
         host: str = "",
@@ -278,7 +264,7 @@ class Answers:
             table: the table's id; the main one if empty.
             sort: a column; `-column` puts the largest first.
             where: conditions `column=text`; a row stays if the column contains the text.
-            columns: the columns to return; all if empty.
+            columns: the columns to return; those that say something if empty.
             top: how many rows, 100 at most.
             offset: where to start.
             steps: only these steps, such as `3-9`.
@@ -288,22 +274,12 @@ class Answers:
         found = _find_table(report, table)
         kept, unmatched = arrange_rows(found.rows, sort or None, list(where))
         shown, next_offset = _page(kept, top, offset)
-        fields = _choose_columns(found, columns)
+        fields = _choose_columns(found, columns, shown)
         asked = {"session": session, "tool": tool, "table": found.id, "sort": sort, "where": list(where), "top": top}
         following = [_call("rows", "the next page", **asked, offset=next_offset)] if next_offset else []
-        return {
-            "session": session,
-            "tool": report.TOOL,
-            "table": found.id,
-            "columns": [field.name for field in fields],
-            "units": [field.unit for field in fields],
-            "rows": [[_short(row[field.name]) for field in fields] for row in shown],
-            "total": len(kept),
-            "next_offset": next_offset,
-            "note": unmatched or (None if found.rows else found.empty),
-            "warnings": list(report.warnings),
-            "next": [*following, _call("describe", "the meaning of the columns", session=session, tool=tool)],
-        }
+        more = [*following, _call("describe", "the meaning of the columns", session=session, tool=tool)]
+        page = _make_page(session, report, found, fields, shown, more)
+        return {**page, "total": len(kept), "next_offset": next_offset, "note": unmatched or page["note"]}
 
     def what_if(
         self,
@@ -312,6 +288,7 @@ class Answers:
         scale: Mapping[str, float] | None = None,
         overlap: Sequence[str] = (),
         move: Mapping[str, int] | None = None,
+        steps: str = "",
     ) -> Forecast:
         """Predicts the step time after changes, by replaying the recorded steps.
 
@@ -321,17 +298,15 @@ class Answers:
             scale: parts with the share of their time that stays: `{"aten::mm": 0.5}`.
             overlap: parts that run beside everything else.
             move: parts that other workers do, with the number of workers.
+            steps: only these steps, such as `3-9`.
         """
-        found = self._sessions.opened(session).profile.whatif(remove, scales=scale, overlap=overlap, move=move)
+        profile = self._sessions.opened(session).profile
+        found = profile.whatif(remove, scales=scale, overlap=overlap, move=move, steps=steps or None)
         whole = make_finite(found.to_dict())
-        return {
-            "session": session,
-            "changes": whole["changes"],
-            "figures": make_finite(found.figures),
-            "critical": whole["critical"],
-            "reasoning": whole["reasoning"],
-            "next": [_call("advice", "how to make such a change", session=session)],
-        }
+        copied = {key: whole[key] for key in ("changes", "critical", "reasoning", "warnings")}
+        following = [_call("advice", "how to make such a change", session=session)]
+        figures = make_finite(found.figures)
+        return cast(Forecast, {"session": session, "figures": figures, **copied, "next": following})
 
     def compare(self, before: str, after: str, tool: str = "", top: int = 5) -> Comparison:
         """Compares two sessions: step time with its noise, and the largest differences by cause, op and kernel.
@@ -376,19 +351,10 @@ class Answers:
         shown, next_offset = _page(found.rows, top, offset)
         asked = {"session": session, "query": query, "attach": dict(attach or {}), "top": top}
         following = [_call("sql", "the next page", **asked, offset=next_offset)] if next_offset else []
-        return {
-            "session": session,
-            "tool": "sql",
-            "table": "rows",
-            "columns": [field.name for field in found.fields],
-            "units": [field.unit for field in found.fields],
-            "rows": [[_short(row[field.name]) for field in found.fields] for row in shown],
-            "total": len(found.rows) if next_offset is None else None,
-            "next_offset": next_offset,
-            "note": None if found.rows else found.empty,
-            "warnings": [] if report.more else list(report.warnings),
-            "next": [*following, _call("describe", "views and columns", session=session, tool=_SQL)],
-        }
+        more = [*following, _call("describe", "views and columns", session=session, tool=_SQL)]
+        page = _make_page(session, report, found, found.fields, shown, more)
+        total = len(found.rows) if next_offset is None else None
+        return {**page, "total": total, "next_offset": next_offset, "warnings": [] if report.more else page["warnings"]}
 
     def _asked(self, name: str, session: str) -> Asked:
         from stepscope.sql.asking import Asked
@@ -430,11 +396,8 @@ def _asker(opened: Opened) -> Callable[[str, str | None], Report]:
 
 def _call(tool: str, why: str, /, **arguments: Any) -> Call:
     """A next call, without arguments that say nothing."""
-    return {
-        "tool": tool,
-        "arguments": {key: value for key, value in arguments.items() if value not in ("", [])},
-        "why": why,
-    }
+    known = {key: value for key, value in arguments.items() if value not in ("", [])}
+    return {"tool": tool, "arguments": known, "why": why}
 
 
 def _page(items: Sequence[_Item], top: int, offset: int) -> tuple[Sequence[_Item], int | None]:
@@ -445,16 +408,38 @@ def _page(items: Sequence[_Item], top: int, offset: int) -> tuple[Sequence[_Item
     return items[offset:end], end if end < len(items) else None
 
 
+def _make_page(
+    session: str, report: Report, table: Rows, fields: Sequence[Field], rows: Sequence[Row], following: list[Call]
+) -> Page:
+    """A page of a table, whose caller says how many rows there are."""
+    return {
+        "session": session,
+        "tool": report.TOOL,
+        "table": table.id,
+        "columns": [field.name for field in fields],
+        "units": [field.unit for field in fields],
+        "rows": [[_short(row[field.name]) for field in fields] for row in rows],
+        "total": None,
+        "next_offset": None,
+        "note": None if table.rows else table.empty,
+        "warnings": list(report.warnings),
+        "next": following,
+    }
+
+
 def _session_item(listed: Listed) -> dict[str, Any]:
     session = listed.session
     size = sum(file.size or 0 for file in session.files)
     return {"session": listed.id, "path": session.path, "hosts": list(session.hosts), "size_bytes": size}
 
 
-def _drop_empty(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of a finding; of its actions the first, since `advice` has all."""
-    known = {key: value for key, value in finding.items() if value not in (None, [])}
-    return known | ({"actions": known["actions"][:_MOST_ACTIONS]} if "actions" in known else {})
+def _brief_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a finding and its culprit, without what the tool `advice` says of an advice."""
+    left_out = ("evidence", "actions") if finding["kind"] == "advice" else ()
+    known = {key: value for key, value in finding.items() if value not in (None, []) and key not in left_out}
+    if culprit := known.get("culprit"):
+        known["culprit"] = {key: culprit[key] for key in ("name", "file", "line", "op", "layer") if culprit.get(key)}
+    return known
 
 
 def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool) -> list[Call]:
@@ -490,6 +475,14 @@ def _describe_tools(session: str) -> Description:
     }  # fmt: skip
 
 
+def _declare(tool: str) -> Report:
+    """A report that describes what a tool, or sql, can show of any session."""
+    from stepscope.sql.schema import schema_report
+    from stepscope.sql.tool_tables import declared_report
+
+    return schema_report(()) if tool == _SQL else declared_report(tool_named(tool))
+
+
 def _tables(report: Report) -> dict[str, Rows]:
     """The tables of a report by their ids, the main one first."""
     main = report.main_table()
@@ -504,17 +497,22 @@ def _find_table(report: Report, table: str) -> Rows:
     return tables[table] if table else next(iter(tables.values()))
 
 
-def _describe_table(table: Rows) -> Table:
-    columns: list[Column] = [{"name": f.name, "unit": f.unit, "meaning": f.doc} for f in table.fields]
-    empty = None if table.rows else table.empty
-    return {"table": table.id, "title": table.title, "total_rows": len(table.rows), "empty": empty, "columns": columns}
+def _describe_table(table: Rows, of_session: bool, chosen: str) -> Table:
+    fields = table.fields if table.id == chosen else ()
+    return {
+        "table": table.id,
+        "title": table.title,
+        "total_rows": len(table.rows) if of_session else None,
+        "empty": table.empty if of_session and not table.rows else None,
+        "columns": [{"name": f.name, "unit": f.unit, "meaning": f.doc} for f in fields],
+    }
 
 
-def _figures(section: Figures) -> list[Figure]:
+def _figures(section: Figures, of_session: bool) -> list[Figure]:
     return [
         {
             "name": f"{section.id}.{f.name}",
-            "value": make_finite(section.values[f.name]),
+            "value": make_finite(section.values[f.name]) if of_session else None,
             "unit": f.unit,
             "meaning": f.doc,
         }
@@ -522,12 +520,15 @@ def _figures(section: Figures) -> list[Figure]:
     ]
 
 
-def _choose_columns(table: Rows, wanted: Sequence[str]) -> list[Any]:
+def _choose_columns(table: Rows, wanted: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Sequence[Field]:
+    """The wanted columns; without any, those that say something of some row.  Raises UsageError."""
     by_name = {field.name: field for field in table.fields}
     for name in wanted:
         if name not in by_name:
             raise UsageError(f"{table.id} has no column {name!r}", hint=f"columns: {', '.join(by_name)}")
-    return [by_name[name] for name in wanted] if wanted else list(table.fields)
+    if wanted:
+        return [by_name[name] for name in wanted]
+    return [field for field in table.fields if not rows or any(row[field.name] is not None for row in rows)]
 
 
 def _short(value: Any) -> Any:

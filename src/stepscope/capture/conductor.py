@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.capture import cost, not_recorded, ranges, recorder, report, workers
+from stepscope.capture import cost, not_recorded, ranges, recorder, report
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action, Schedule, never
@@ -67,8 +66,6 @@ class Conductor:
         self._writing: list[threading.Thread] = []
         self._action = Action.NONE  # of the step that runs or ran last
         self._capture: Capture | None = None  # ours, while it runs
-        if "multiprocessing.process" in sys.modules:  # workers that start before the first capture record themselves
-            workers.install()
         self._open = False  # a step runs
         self._mark: ranges.Trace | None = None
         self._began_ns = 0  # of a step that is not recorded
@@ -174,8 +171,11 @@ class Conductor:
         if wanted is not Action.NONE:
             if before_this is not None:
                 before_this.released.wait(_PATIENCE_S)
-            self._capture = recorder.RECORDER.start(self._logdir, self._options)
+            self._capture = self._start_capture()
             self._has_recorded |= wanted.records
+
+    def _start_capture(self) -> Capture | None:
+        return recorder.RECORDER.start(self._logdir, self._options)
 
     def _stop(self, save: bool) -> Capture | None:
         """Ends the capture that runs; returns it."""
@@ -199,13 +199,15 @@ class Conductor:
             self._writing = [*(thread for thread in self._writing if thread.is_alive()), writing]
 
     def _await_writing(self, capture: Capture) -> None:
-        capture.finished.wait()
-        if capture.path is not None:
-            self._paths.append(capture.path)
-        place = capture.path or capture.url
-        if place is not None:
-            with report.Wall(f"reporting {place}", strict=False):
-                self._on_saved(place)
+        path = capture.wait_for_path()
+        if path is not None:
+            self._paths.append(path)
+        with report.Wall(f"reporting {capture.place}", strict=False):
+            self._note_written(capture)
+
+    def _note_written(self, capture: Capture) -> None:
+        if capture.place is not None:
+            self._on_saved(capture.place)
 
 
 def _suggest(steps: int) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -69,6 +70,12 @@ def install() -> None:
 
     bootstrap_and_record.records_workers = True  # type: ignore[attr-defined]
     BaseProcess._bootstrap = bootstrap_and_record  # type: ignore[attr-defined]
+
+
+def install_early() -> None:
+    """Lets workers that start before the first capture record themselves, if the program may start any."""
+    if "multiprocessing.process" in sys.modules:
+        install()
 
 
 def shared_folder() -> Path | None:

@@ -7,10 +7,10 @@ import importlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -79,18 +79,13 @@ def summary(
     why: Annotated[bool, parameter(WHY)] = False,
 ) -> None:
     """Shows ten lines: the verdict, where the step time goes, the top ops, the first advice."""
-    request = ToolRequest(
-        tool=SUMMARY,
-        path=path,
-        more=tuple(more or ()),
-        run=run,
-        host=host,
-        steps=steps,
-        form=form,
-        output=output,
-        why=why,
-    )
-    show(request)
+    show(_request(SUMMARY, locals()))
+
+
+def _request(tool: str, words: Mapping[str, Any]) -> ToolRequest:
+    """The request of a command whose parameters are named like the fields."""
+    lists = {name: tuple(words.get(name) or ()) for name in ("more", "where")}
+    return ToolRequest(**{**words, **lists, "tool": tool})
 
 
 def _register_tool(tool: Tool, app: typer.Typer) -> None:
@@ -106,20 +101,7 @@ def _register_tool(tool: Tool, app: typer.Typer) -> None:
         sort: Sort = None,
         where: Where = None,
     ) -> None:
-        request = ToolRequest(
-            tool=tool.name,
-            path=path,
-            more=tuple(more or ()),
-            run=run,
-            host=host,
-            steps=steps,
-            form=form,
-            output=output,
-            top=top,
-            sort=sort,
-            where=tuple(where or ()),
-        )
-        show(request)
+        show(_request(tool.name, locals()))
 
     app.command(tool.name, help=f"{tool.summary[0].upper()}{tool.summary[1:]}.")(command)
 
@@ -239,6 +221,7 @@ PANELS: dict[str, dict[str, Register]] = {
         "report": _late("report:report"),
         "gate": _late("gate:gate"),
         "mcp": _late("mcp:serve", "mcp"),
+        "skill": _late("skill:skill"),
         "trace": _late("trace:trace"),
         "hlo-graph": _late("hlo_graph:hlo_graph"),
         "schema": _late("schema:print_schema", "schema"),

@@ -13,10 +13,9 @@ import typer
 from stepscope import __version__
 from stepscope.cli.commands import Format, Output, Top
 from stepscope.cli.options import OutputFormat
-from stepscope.cli.show import show_report, working
+from stepscope.cli.show import show_report, working, write_file
 from stepscope.cli.tools import check_folder, check_output
 from stepscope.errors import RegressionError
-from stepscope.report.export import write_file
 
 if TYPE_CHECKING:
     from stepscope.analysis.gate.gate_report import GateReport

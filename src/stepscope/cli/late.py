@@ -26,7 +26,7 @@ from stepscope.errors import UsageError
 # environment, which is where `stepscope.load` looks when it is called without them.
 
 
-WITHOUT = frozenset({"demo", "run", "capture", "trigger", "man"})
+WITHOUT = frozenset({"demo", "run", "capture", "trigger", "man", "skill"})
 """Commands that read no profile."""
 
 ENGINE = Option(

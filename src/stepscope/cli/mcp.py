@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import secrets
+import signal
 import sys
 from contextlib import suppress
 from typing import Annotated
@@ -65,5 +66,6 @@ def _serve_http(server: object, host: str, port: int, token: str) -> None:
     address = serving.page_url(bound).rstrip("/")
     print(f"{address}{PATH}\nAuthorization: Bearer {shown}", file=sys.stderr, flush=True)
     config = uvicorn.Config(make_http_app(server, token, host), log_level="warning")
-    with suppress(KeyboardInterrupt):  # which it raises again once open requests have ended
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):  # either signal comes again once open requests have ended: that is no failure
         uvicorn.Server(config).run(sockets=[bound])

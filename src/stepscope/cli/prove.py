@@ -8,14 +8,22 @@ from typing import Annotated
 
 import typer
 
+from stepscope.capture.auto.autostart import print_for_user
 from stepscope.capture.auto.run import Program
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.files import resolve_logdir
+from stepscope.capture.proving.knobs import KnobRun, try_settings
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.cli import screen
 from stepscope.cli.run import AsCode, AsModule, Logdir, Script, ScriptArguments, Skip, refuse_option, run_program
+from stepscope.cli.show import remote_address
+from stepscope.errors import UsageError
+from stepscope.proof.knobs import parse_knob
+from stepscope.proof.record import write_proofs
 
 _AT_HELP = "Delay this place: FILE:FUNCTION, FILE:LINE, a dotted name, input, sync, transfer, ... Repeatable."
+_KNOBS_HELP = "Try the settings of the program's frameworks, each in processes of its own."
+_KNOB_HELP = "Try these values of a setting: NAME=VALUE,VALUE; a variable of the environment, workers, ... Repeatable."
 _ABLATE_HELP = "Leave this out: input, logging, checkpoint, sync or a function. Training results are then void."
 
 
@@ -36,6 +44,9 @@ def prove(
     skip: Skip = Settings.skip,
     stop_after: Annotated[bool, typer.Option("--stop-after", help="End the program with the answer.")] = False,
     output: Annotated[Path | None, typer.Option("--output", help="Write the proofs to this file as JSON, too.")] = None,
+    knobs: Annotated[bool, typer.Option("--knobs", help=_KNOBS_HELP)] = False,
+    knob: Annotated[list[str] | None, typer.Option("--knob", metavar="NAME=VALUES", help=_KNOB_HELP)] = None,
+    timed: Annotated[str, typer.Option("--timed", hidden=True)] = "",
     as_module: AsModule = False,
     as_code: AsCode = False,
 ) -> None:
@@ -44,13 +55,29 @@ def prove(
 
     Without --at and --ablate the first places of the account are delayed, which changes no values.  After --ablate the
     results of the training are void: nothing is saved where the script would save, and the script ends with the answer.
+    With --knobs or --knob the script runs again and again for some steps, each time with one setting.
     """
     refuse_option(script, as_code, context)
+    if output is not None and remote_address(output):
+        raise UsageError("the proofs are written while the job runs, on its machine", hint="choose a local --output")
     gc.enable()  # see `stepscope.cli.main.main`; the script must not notice
     screen.restore_streams()
     program = Program(script, arguments or (), as_module, as_code)
+    if knobs or knob:
+        if at or ablate:
+            raise UsageError("--knobs changes settings, --at and --ablate the running job", hint="run them one by one")
+        settings = tuple(setting for text in knob or () for setting in parse_knob(text))
+        words = (*(["-m"] if as_module else ["-c"] if as_code else []), script, *(arguments or ()))
+        _try_settings(KnobRun(words, program.name, settings, budget, resolve_logdir(logdir), steps, skip), output)
+        return
     options = ProveOptions(
         program.name, tuple(at or ()), tuple(ablate or ()), budget, stop_after, str(output.resolve()) if output else ""
     )
-    settings = Settings(resolve_logdir(logdir), steps, skip, prove=options.to_text())
-    run_program(program, settings, quiet=True, logdir=logdir)
+    wanted = Settings(resolve_logdir(logdir), steps, skip, prove=timed or options.to_text())
+    run_program(program, wanted, quiet=True, logdir=logdir)
+
+
+def _try_settings(asked: KnobRun, output: Path | None) -> None:
+    proofs = try_settings(asked, print_for_user)
+    if output is not None:
+        write_proofs(proofs, output)

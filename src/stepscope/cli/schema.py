@@ -11,9 +11,11 @@ from stepscope.errors import UsageError
 from stepscope.report.schemas import FOLDER
 
 
-def print_schema(tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool, such as overview.")]) -> None:
+def print_schema(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool, such as overview; or findings.")],
+) -> None:
     """Prints the JSON Schema of a tool's result, with the unit and the meaning of each field."""
-    path = FOLDER / f"{tool_named(tool).name}.json"
+    path = FOLDER / ("findings.json" if tool == "findings" else f"{tool_named(tool).name}.json")
     if not path.is_file():
         raise UsageError(f"the package that adds {tool} has no schema", hint="only tools of Stepscope have one")
     print(path.read_text("utf-8"), end="")

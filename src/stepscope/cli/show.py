@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepscope.cli.options import OutputFormat
-from stepscope.errors import counted
-from stepscope.report import Report, clean
-from stepscope.report.export import EXPORTS, SHEETS, write_file
+from stepscope.errors import InputError, OutputError, counted
+from stepscope.report import Report, clean, export
+from stepscope.report.export import EXPORTS, SHEETS
 from stepscope.report.sections import TABLE_ROWS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import RenderableType
 
 PATIENCE_SECONDS = 1.0
 _ROWS_ALONE = (OutputFormat.CSV, OutputFormat.PARQUET)
 _LEFT_OUT = "not listed"  # in every warning about rows that a report leaves out
 _RECORDED = "recorded "  # starts the line of a summary on what was recorded
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # one letter is a drive
 WIDE = 200  # columns of a table that goes to a file or a pipe
 
 
@@ -40,6 +41,35 @@ def file_size_text(nbytes: int) -> str:
     return f"{nbytes / divisor:,.1f} {unit}"
 
 
+def remote_address(output: Path) -> str | None:
+    """The address of an --output in an object store, from which `Path` takes a slash: `s3:/bucket/rows.csv`."""
+    found = _ADDRESS.match(output.as_posix())
+    return f"{found[1]}://{found[2]}" if found else None
+
+
+def write_file(output: Path, content: bytes | Iterable[bytes]) -> int:
+    """Writes what a command made; what goes to an object store is written on this machine first, and then copied.
+
+    Returns the number of bytes.  Raises OutputError.
+    """
+    address = remote_address(output)
+    if address is None:
+        return export.write_file(output, content)
+    import tempfile
+
+    from stepscope.formats import store
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, output.name)
+        size = export.write_file(file, content)
+        try:
+            store.upload(file, address)
+        except InputError as error:
+            reason = f"the result could not be copied: {error.problem.reason}"
+            raise OutputError(reason, path=address, hint=error.problem.hint or "") from error
+    return size
+
+
 def show_report(report: Report, form: OutputFormat, output: Path | None, top: int | None) -> None:
     """Writes a report in the given format.  Raises OutputError if the file cannot be written."""
     if form == OutputFormat.TABLE:
@@ -50,11 +80,16 @@ def show_report(report: Report, form: OutputFormat, output: Path | None, top: in
         for warning in report.warnings:
             if _LEFT_OUT in warning:
                 print(f"stepscope: {warning}", file=sys.stderr)
+    put(content, output)
+
+
+def put(content: bytes, output: Path | None) -> None:
+    """Writes what a command made to its --output, or to stdout where there is none."""
     if output is not None:
         write_file(output, content)
-        return
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()
+    else:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
 
 
 def _content(report: Report, form: str, top: int | None) -> bytes:

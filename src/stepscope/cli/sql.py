@@ -71,11 +71,7 @@ def sql(
 
 
 def _answer(
-    sessions: dict[str, LoadedProfile],
-    query: str | None,
-    timeout: float,
-    memory_bytes: int,
-    rows: int | None,
+    sessions: dict[str, LoadedProfile], query: str | None, timeout: float, memory_bytes: int, rows: int | None
 ) -> SqlReport:
     (name, first), *others = sessions.items()
     if query is None:

@@ -44,24 +44,19 @@ _Key = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Th
 _Proxies = Annotated[
     list[str] | None,
     typer.Option(
-        "--behind-proxy",
-        metavar="ADDRESS",
-        help="An address or network whose X-Forwarded headers count; repeatable.",
+        "--behind-proxy", metavar="ADDRESS", help="An address or network whose X-Forwarded headers count; repeatable."
     ),
 ]
 _Prefix = Annotated[
     str, typer.Option("--prefix", metavar="PATH", help="The path below which the proxy shows the page.")
 ]
 _IdentityHeader = Annotated[
-    str,
-    typer.Option("--identity-header", metavar="NAME", help="The header in which the proxy names the person."),
+    str, typer.Option("--identity-header", metavar="NAME", help="The header in which the proxy names the person.")
 ]
 _IdentityRole = Annotated[
     str,
     typer.Option(
-        "--identity-role",
-        metavar="ROLE",
-        help="What a person that the proxy names may do: see, label or capture.",
+        "--identity-role", metavar="ROLE", help="What a person that the proxy names may do: see, label or capture."
     ),
 ]
 _Links = Annotated[bool, typer.Option("--follow-links", help="Links may lead out of the logdirs.")]

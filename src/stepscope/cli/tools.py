@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.cli.options import OutputFormat, ToolRequest
 from stepscope.cli.plain import STDIN, SUMMARY
-from stepscope.cli.show import show_report, show_summary, working
-from stepscope.errors import InputError, OutputError, UsageError
+from stepscope.cli.show import remote_address, show_report, show_summary, working
+from stepscope.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import LoadedProfile
     from stepscope.report import Report
-
-
-_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")  # one letter is a drive
 
 
 def show(request: ToolRequest) -> None:
@@ -30,8 +25,7 @@ def show(request: ToolRequest) -> None:
         return
     with working() as progress:
         report = _report(request, load_profile(request.path, request.run, request.host, progress, request.more))
-    with written_to(request.output) as output:
-        show_report(report, request.form, output, request.top)
+    show_report(report, request.form, request.output, request.top)
 
 
 def _show_summary(request: ToolRequest) -> None:
@@ -40,42 +34,10 @@ def _show_summary(request: ToolRequest) -> None:
         report = (
             profile.report("overview", steps=request.steps) if request.steps else profile.report_to_show("overview")
         )
-    with written_to(request.output) as output:
-        if request.form == OutputFormat.TABLE:
-            show_summary(report, output, "stdin" if request.path == STDIN else profile.chosen, request.why)
-        else:
-            show_report(report, request.form, output, None)
-
-
-@contextmanager
-def written_to(output: Path | None) -> Iterator[Path | None]:
-    """The file to write; one whose place is an object store is written here first, and then copied there.
-
-    Raises:
-        OutputError: the copy failed.
-    """
-    address = remote_address(output)
-    if output is None or address is None:
-        yield output
-        return
-    import tempfile
-
-    from stepscope.formats import store
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, output.name)
-        yield file
-        try:
-            store.upload(file, address)
-        except InputError as error:
-            reason = f"the result could not be copied: {error.problem.reason}"
-            raise OutputError(reason, path=address, hint=error.problem.hint or "") from error
-
-
-def remote_address(output: Path | None) -> str | None:
-    """The address of an --output in an object store, from which `Path` takes a slash: `s3:/bucket/rows.csv`."""
-    found = _ADDRESS.match("" if output is None else output.as_posix())
-    return f"{found[1]}://{found[2]}" if found else None
+    if request.form == OutputFormat.TABLE:
+        show_summary(report, request.output, "stdin" if request.path == STDIN else profile.chosen, request.why)
+    else:
+        show_report(report, request.form, request.output, None)
 
 
 def _report(request: ToolRequest, profile: LoadedProfile) -> Report:
@@ -108,11 +70,11 @@ def check_output(form: OutputFormat, output: Path | None) -> None:
     """Raises UsageError or OutputError, before any work is done, if the result cannot be written."""
     if form == OutputFormat.PARQUET and output is None and sys.stdout.isatty():
         raise UsageError("Parquet cannot be shown in a terminal", hint="give --output FILE")
-    if output is not None and remote_address(output) is None:
+    if output is not None:
         check_folder(output)
 
 
 def check_folder(output: Path) -> None:
-    """Raises OutputError if the folder of a file does not exist."""
-    if not output.parent.is_dir():
+    """Raises OutputError if the folder of a file does not exist; that of an object store is made when it is written."""
+    if remote_address(output) is None and not output.parent.is_dir():
         raise OutputError("the folder does not exist", path=output.parent, hint="create it, or choose another --output")

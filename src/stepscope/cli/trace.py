@@ -11,7 +11,7 @@ import typer
 
 from stepscope.cli.commands import HostName, ProfilePath, RunName
 from stepscope.cli.options import stdout_if_dash
-from stepscope.cli.show import file_size_text, working
+from stepscope.cli.show import file_size_text, remote_address, working, write_file
 from stepscope.errors import UsageError
 from stepscope.export.registry import EXPORTS, export_named
 
@@ -33,7 +33,6 @@ def trace(
     """Writes the timeline for Perfetto, Chrome or Speedscope, or the call stacks for pprof and flame graphs."""
     from stepscope.cli.tools import check_folder, load_profile
     from stepscope.export import compress_pieces
-    from stepscope.report.export import write_file
 
     check_folder(output)
     export = export_named(form)
@@ -48,9 +47,8 @@ def trace(
             size = sum(map(sys.stdout.buffer.write, written))
         else:
             size = write_file(output, compress_pieces(written) if output.suffix == ".gz" else written)
-    typer.echo(
-        f"{'stdout' if to_stdout else output} ({file_size_text(size)}){_clocks_text(profile.clocks())}", err=True
-    )
+    name = "stdout" if to_stdout else remote_address(output) or output
+    typer.echo(f"{name} ({file_size_text(size)}){_clocks_text(profile.clocks())}", err=True)
 
 
 def _clocks_text(clocks: Sequence[Mapping[str, Any]]) -> str:

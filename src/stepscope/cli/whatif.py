@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.commands import Format, HostName, Output, ProfilePath, RunName
+from stepscope.cli.commands import Format, HostName, Output, ProfilePath, RunName, Steps
 from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output, load_profile
@@ -28,9 +28,7 @@ def whatif(
     scale: Annotated[
         _Parts,
         typer.Option(
-            "--scale",
-            metavar="PART=F",
-            help="Scale a part: 0.5 halves its time. F alone is for what --remove names.",
+            "--scale", metavar="PART=F", help="Scale a part: 0.5 halves its time. F alone is for what --remove names."
         ),
     ] = None,
     overlap: Annotated[
@@ -49,6 +47,7 @@ def whatif(
     ] = "",
     run: RunName = None,
     host: HostName = None,
+    steps: Steps = None,
     form: Format = OutputFormat.TABLE,
     output: Output = None,
 ) -> None:
@@ -65,6 +64,7 @@ def whatif(
             move=dict.fromkeys(move or [], workers),
             balance_ranks=balance_ranks,
             balance=balance,
+            steps=steps,
         )
     show_report(report, form, output, None)
 

@@ -1,10 +1,14 @@
 """Loops over device work: climbing to the op that launched it, numbering pairs, adding up groups."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from stepscope.kernels.growing cimport Growing, as_table, push
 
 cdef enum:
     # Causes lead back in time, so there is no circle in a sound trace; in a damaged one this ends the walk.
     _LONGEST_CLIMB = 4096
+    _FIRST_ROOM = 1024  # pairs
 
 
 def climb(
@@ -50,42 +54,81 @@ cdef inline uint64_t _mixed(int64_t a, int64_t b) noexcept nogil:
     return mixed ^ (mixed >> 29)
 
 
-def number_pairs(
-    const int64_t[::1] a, const int64_t[::1] b, int32_t[::1] slots, int64_t[::1] first, int32_t[::1] out
-):
+cdef struct Pair:
+    int64_t a
+    int64_t b
+    int64_t number  # plus one; 0 is a free place
+
+
+cdef inline int64_t _number_at(const uint8_t* column, int width, int64_t place) noexcept nogil:
+    return (<const int64_t*>column)[place] if width == 8 else (<const int32_t*>column)[place]
+
+
+cdef inline Pair* _place_of(Pair* slots, int64_t room, int64_t a, int64_t b) noexcept nogil:
+    """Where a pair is, or would be."""
+    cdef uint64_t at = _mixed(a, b) & <uint64_t>(room - 1)
+    while slots[at].number and (slots[at].a != a or slots[at].b != b):
+        at = (at + 1) & <uint64_t>(room - 1)
+    return &slots[at]
+
+
+cdef Pair* _twice_the_room(Pair* slots, int64_t room) except NULL nogil:
+    """The pairs of a table in one with twice as many places.  Raises MemoryError."""
+    cdef Pair* larger = <Pair*>calloc(<size_t>(2 * room), sizeof(Pair))
+    cdef int64_t at
+    if larger == NULL:
+        with gil:
+            raise MemoryError
+    for at in range(room):
+        if slots[at].number:
+            _place_of(larger, 2 * room, slots[at].a, slots[at].b)[0] = slots[at]
+    free(slots)
+    return larger
+
+
+def number_pairs(const uint8_t[::1] a, const uint8_t[::1] b, int width_a, int width_b, int32_t[::1] out):
     """Numbers the different pairs in the order in which they first appear.
 
+    The table of pairs grows with what is different, which is little in most traces, so that it stays in the caches.
+
     Args:
-        a, b: int64 of shape (n,).
-        slots: int32 of a power of two of at least 2 n, all -1; scratch.
-        first: int64 of shape (n,), receives the place of the first of each number.
+        a, b: the bytes of two columns of shape (n,), whose numbers take `width_a` and `width_b` bytes: 4 or 8.
         out: int32 of shape (n,), receives the numbers.
 
     Returns:
-        how many there are.
+        int64 of shape (different pairs, 1): the place of the first of each number.
     """
-    cdef uint64_t at, mask = <uint64_t>(slots.shape[0] - 1)
-    cdef int64_t i, other
-    cdef int32_t found, count = 0
-    with nogil:
-        for i in range(a.shape[0]):
-            if i > 0 and a[i] == a[i - 1] and b[i] == b[i - 1]:  # equal pairs often stand together
-                out[i] = out[i - 1]
-                continue
-            at = _mixed(a[i], b[i]) & mask
-            while True:
-                found = slots[at]
-                if found < 0:
-                    slots[at] = found = count
-                    first[count] = i
-                    count += 1
-                    break
-                other = first[found]
-                if a[other] == a[i] and b[other] == b[i]:
-                    break
-                at = (at + 1) & mask
-            out[i] = found
-    return count
+    cdef Growing first
+    cdef Pair* slots = <Pair*>calloc(_FIRST_ROOM, sizeof(Pair))
+    cdef Pair* found
+    cdef int64_t i, one, other, last_one = 0, last_other = 0, room = _FIRST_ROOM, count = out.shape[0]
+    first.items, first.size, first.room = NULL, 0, 0
+    if slots == NULL:
+        raise MemoryError
+    try:
+        if a.shape[0] != count * width_a or b.shape[0] != count * width_b or {width_a, width_b} - {4, 8}:
+            raise ValueError("the columns have not the length that they should have")
+        with nogil:
+            for i in range(count):
+                one, other = _number_at(&a[0], width_a, i), _number_at(&b[0], width_b, i)
+                if i > 0 and one == last_one and other == last_other:  # equal pairs often stand together
+                    out[i] = out[i - 1]
+                    continue
+                last_one, last_other = one, other
+                found = _place_of(slots, room, one, other)
+                if found.number:
+                    out[i] = <int32_t>(found.number - 1)
+                    continue
+                push(&first, i)
+                found.a, found.b, found.number = one, other, first.size
+                out[i] = <int32_t>(first.size - 1)
+                if 2 * first.size > room:
+                    slots = _twice_the_room(slots, room)
+                    room *= 2
+        return as_table(&first, 1)
+    finally:
+        free(slots)
+        free(first.items)
 
 
 def add_up(

@@ -110,7 +110,8 @@ def last_below(ascending: I64, first: I64, last: I64, limit: I64) -> I64:
 
 def number_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> tuple[I32, I64]:
     """Numbers distinct pairs from 0 in order of appearance: int32 of shape (n,), and the first place of each number."""
-    slots = np.full(1 << max(4, (2 * len(a) - 1).bit_length()), -1, np.int32)
-    numbers, first = np.empty(len(a), np.int32), np.empty(len(a), np.int64)
-    count = kernels.ops.number_pairs(np.asarray(a, np.int64), np.asarray(b, np.int64), slots, first, numbers)
-    return numbers, first[:count].copy()
+    one, other = (np.ascontiguousarray(each, each.dtype if each.dtype == np.int32 else np.int64) for each in (a, b))
+    numbers = np.empty(len(a), np.int32)
+    widths = one.itemsize, other.itemsize
+    found = kernels.ops.number_pairs(one.view(np.uint8), other.view(np.uint8), *widths, numbers)
+    return numbers, np.asarray(found, np.int64).reshape(-1)

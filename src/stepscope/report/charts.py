@@ -110,15 +110,9 @@ def draw_bars(title: str, bars: Sequence[Bar], width: int = WIDTH) -> Drawing:
     return Drawing(width, max(len(bars), 1) * _BAR + 4, title, (), tuple(boxes), tuple(words))
 
 
-def draw_columns(
-    title: str, stacks: Sequence[Stack], unit: str, colours: Mapping[str, str] | None = None, width: int = WIDTH
-) -> Drawing:
-    """Columns of parts, with an axis in `unit` and a legend of the parts that can be seen.
-
-    `colours` has those of another chart with the same parts.
-    """
-    names = [name for stack in stacks for name in stack.parts]
-    shades = choose_colours([*(colours or {}), *names])
+def draw_columns(title: str, stacks: Sequence[Stack], unit: str, width: int = WIDTH) -> Drawing:
+    """Columns of parts, with an axis in `unit` and a legend of the parts that can be seen."""
+    shades = choose_colours(name for stack in stacks for name in stack.parts)
     highest = max([sum(stack.parts.values()) for stack in stacks], default=0.0) or 1.0
     scale, each = (_TALL - 20) / highest, (width - _LEFT) / max(len(stacks), 1)
     boxes = [

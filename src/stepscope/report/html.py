@@ -96,9 +96,9 @@ def _escape_text(text: str) -> str:
     return escape(clean(text))
 
 
-def render_section(section: Section, most_rows: int, rest: str, one_host: bool, heading: bool = True) -> str:
+def render_section(section: Section, most_rows: int, rest: str, one_host: bool) -> str:
     """One section; `rest` stands behind the number of rows that are left out."""
-    title = f"<h4>{_escape_text(section.title)}</h4>" if heading else ""
+    title = f"<h4>{_escape_text(section.title)}</h4>"
     if isinstance(section, Prose):
         return title + "<ul>" + "".join(map(_render_line, section.lines)) + "</ul>"
     if isinstance(section, Figures):

@@ -55,6 +55,30 @@ def test_no_more_is_taken_than_the_thread_did_not_run():
     assert causes(draw(LOOP, usage=usage)) == {"host_compute": 4, "python": 11, "contention": 1}
 
 
+SLEEP = """
+host main | M0--------------M1--------------M2--------------
+host main | a---s-----------a---s-----------a---s-----------
+"""
+
+
+@pytest.mark.parametrize(
+    ("picture", "usage", "said"),
+    [
+        (LOOP, [(0, 16, 6, 0), (16, 32, 6, 0), (32, 48, 6, 0)], "sleeping or waiting"),
+        (LOOP, [(0, 16, 15, 0), (16, 32, 15, 0), (32, 48, 15, 0)], "Python of the loop"),
+        (LOOP, [], "Python of the loop"),
+        (SLEEP, [], "sleeping or waiting, mostly `<built-in function sleep>`"),
+    ],
+    ids=["no processor used", "a processor used", "nothing tells", "a recorded call"],
+)
+def test_a_loop_that_sleeps_is_not_called_python(picture, usage, said):
+    calls = {"s": Sort(K.PYTHON_CALL, "<built-in function sleep>")}
+    account = account_of(draw(picture, calls, usage=usage))
+
+    assert account is not None
+    assert judge_account(account).sentence == f"host-bound: 75.0 % of each step is {said}"
+
+
 def test_waiting_for_a_device_is_not_contention():
     found = causes(draw(DEVICE, {"S": SYNC}, usage=[(0, 18, 8, 2), (18, 36, 8, 2)]))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.compare.foretold import compare_foretold, foretold_lines
+from stepscope.proof.record import ABLATION, Proof
 
 
 def side(*kinds: str) -> Any:
@@ -44,6 +46,17 @@ def test_a_cause_that_is_still_there_tests_nothing() -> None:
         "Mend host_sync: predicted 2.00x (1.25 to 2.50), its cause is still there",
         "Mend input_python: predicted 2.00x (1.25 to 2.50), measured 1.30x",
     ]
+
+
+def test_a_proof_stands_between_what_was_predicted_and_what_came() -> None:
+    proof = Proof("train.py", ABLATION, "sync", step_ms=10.0, changed_ms=5.4, value=1.85, least=1.8, most=1.9)
+    before = side("host_sync")
+    proved = (replace(before.overview.advice[0], measured=proof),)
+    found = compare_foretold(SimpleNamespace(overview=SimpleNamespace(advice=proved)), side("none"), 1.9)
+
+    assert pick(found, "proved_speedup", "proved_speedup_least", "proved_speedup_most") == [(1.85, 1.8, 1.9)]
+    [line] = foretold_lines(found)
+    assert line == "Mend host_sync: predicted 2.00x (1.25 to 2.50), proved 1.85x (1.80 to 1.90), measured 1.90x"
 
 
 def test_what_several_changes_gained_together_is_no_test_of_one() -> None:

@@ -319,7 +319,7 @@ def test_delays_run_from_the_call_to_its_first_work() -> None:
 
     # K1 begins 2 ms after L1, K2 5 ms after L2, K3 6 ms after L3; the second K3 belongs to the same launch.
     assert (row["delay_median_us"], row["delay_max_us"]) == (5 * MS, 6 * MS)
-    assert row["delay_p90_us"] == pytest.approx(5.8 * MS)
+    assert row["delay_p90_us"] is None  # three launches carry none
 
 
 def test_gaps_of_a_stream_and_how_much_of_them_the_host_was_late() -> None:

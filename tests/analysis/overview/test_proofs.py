@@ -6,6 +6,7 @@ import pytest
 
 import stepscope
 from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.overview.proofs_tool import find_proof
 from stepscope.proof.record import ABLATION, DELAY, Proof, write_proofs
 
@@ -95,3 +96,21 @@ def test_a_damaged_file_of_proofs_is_a_warning(session):
     profile = stepscope.load(str(session))
     assert profile.overview().to_dict()["advice"][0]["measured"] is None
     assert "proofs cannot be read" in "".join(profile.overview().warnings)
+
+
+@pytest.mark.parametrize(
+    ("kind", "culprit", "command"),
+    [
+        ("input_python", None, "stepscope prove --ablate input SCRIPT"),
+        ("python_overhead", ("$data.py:31 Data.prepare", "data.py"), "stepscope prove --at data.py:prepare SCRIPT"),
+        ("python_overhead", ("<module>", "train.py"), None),
+        ("python_overhead", ("aten::mm", None), None),
+        ("low_precision", None, None),
+    ],
+)
+def test_an_advice_names_the_command_that_proves_it(kind, culprit, command):
+    where = None if culprit is None else Culprit(*culprit, line=1, op=None, layer=None, calls=1, ps=1)
+    advice = Advice(
+        id=kind, kind=kind, title="", evidence="", predicted_speedup=None, actions=(), tool="", culprit=where
+    )
+    assert advice.to_dict()["prove"] == command

@@ -40,9 +40,9 @@ def test_each_counter_of_each_host_is_a_row():
 
     names = ("host", "place", "counter", "unit", "samples", "mean", "min", "max", "p95")
     assert [tuple(row[name] for name in names) for row in found.rows] == [
-        ("a", "System", "CPU machine %", "%", 3, 30, 10, 60, 60),
-        ("a", "System", "queue", None, 1, 2, 2, 2, 2),
-        ("b", "System", "GPU 0 power W", "W", 2, 200, 100, 300, 300),
+        ("a", "System", "CPU machine %", "%", 3, 30, 10, 60, None),
+        ("a", "System", "queue", None, 1, 2, 2, 2, None),
+        ("b", "System", "GPU 0 power W", "W", 2, 200, 100, 300, None),
     ]
     assert found.findings == ()
 

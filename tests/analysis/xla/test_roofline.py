@@ -17,8 +17,9 @@ from stepscope.analysis.xla import peaks as device_table
 from stepscope.analysis.xla import roofline_tool
 from stepscope.analysis.xla.device_facts import DeviceFacts
 from stepscope.analysis.xla.framework_costs import Cost, tensorflow_cost, torch_cost
-from stepscope.analysis.xla.op_table import rates_of
-from stepscope.analysis.xla.peaks import peaks_of, table
+from stepscope.analysis.xla.op_table import UsedOp, above_peaks, rates_of
+from stepscope.analysis.xla.ops import OpRow
+from stepscope.analysis.xla.peaks import Peaks, peaks_of, table
 from stepscope.analysis.xla.roofline_tool import Partial, RooflineReport
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
@@ -163,6 +164,20 @@ def test_a_device_that_only_copies_is_no_part_of_the_peak() -> None:
     trace = trace_of(PROGRAMS, [Ran("stream 1", "dot_1", 0, 10, carried("dot.1")), copied], facts=H100)
 
     assert [(row["device"], row["count"]) for row in roofline(trace).devices] == [("NVIDIA H100 SXM", 1)]
+
+
+def test_what_is_above_a_peak_is_said_with_its_reason() -> None:
+    """In 1 us an op moves 1 or 2 MB where the memory moves 1 MB; a copy that goes on beside others has no rate."""
+    peaks = Peaks("drawn", {}, {}, memory=1e12)
+
+    def ran(name: str, category: str, nbytes: float) -> UsedOp:
+        costs = (0.0, nbytes, 0.0, "bf16", False, "", "", [], "", False, False, [])
+        return UsedOp(OpRow(-1, name, category, 1, 10**6, 10**6, *costs), "", peaks)
+
+    assert above_peaks([ran("full", "fusion", 1e6), ran("copy", "copy-start", 1e9)]) == []
+    [said] = above_peaks([ran("full", "fusion", 1e6), ran("cached", "fusion", 2e6)])
+    assert said.startswith("one op is above a peak of the device, `cached` at 200 %: ")
+    assert said.endswith("bytes that a cache holds")
 
 
 @pytest.mark.parametrize("session", ["jax-mi300x-attention", "jax-mi300x-conv", "tpu-inference"])

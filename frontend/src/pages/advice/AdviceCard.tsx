@@ -10,7 +10,7 @@ import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import type { RecordedStep } from "../shared/differences";
 import { Picture, type Pictures } from "../shared/pictures";
-import type { Advice, EvidenceInterval, EvidenceRow } from "../shared/reports";
+import type { Advice, EvidenceInterval, EvidenceRow, Measured } from "../shared/reports";
 import { evidenceLink, evidenceName } from "./evidence";
 
 interface AdviceCardProps {
@@ -55,6 +55,7 @@ export function AdviceCard({
       )}
       {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
       <Actions list={advice.actions} all={first || whole || !!pictures} />
+      {(first || whole) && !pictures && !advice.measured && advice.prove && <Prove command={advice.prove} />}
       {whole && advice.reasoning && (
         <p class="reasoning">
           <strong>{advice.predicted_speedup === null ? "Why: " : "How it is predicted: "}</strong>
@@ -108,7 +109,25 @@ function rangeText(least: number, most: number | null): string {
   return times(least) === times(most) ? `likely ${times(least)}×` : `likely ${times(least)}× to ${times(most)}×`;
 }
 
+/** What was measured stands where the prediction would stand. */
+function MeasuredGain({ measured }: { measured: Measured }) {
+  const { speedup, speedup_least: least, speedup_most: most } = measured;
+  return (
+    <p
+      class="gain"
+      tabIndex={0}
+      {...hint("Measured in the running job", sentence(measured.sentence), `${speedup}× faster`)}
+    >
+      <strong>{times(speedup)}× faster</strong>
+      <span class="gain-range">
+        measured {times(least)}× to {times(most)}×
+      </span>
+    </p>
+  );
+}
+
 function Gain({ advice }: { advice: Advice }) {
+  if (advice.measured) return <MeasuredGain measured={advice.measured} />;
   const { predicted_speedup: gain, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
   if (gain === null || gain <= 1) return null;
   const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
@@ -176,6 +195,30 @@ function Badges({ advice }: { advice: Advice }) {
   );
 }
 
+/** The command that measures the gain in the running job. */
+function Prove({ command }: { command: string }) {
+  return (
+    <p class="prove">
+      Measure it first: <code>{command}</code>
+      <CopyButton text={command} />
+    </p>
+  );
+}
+
+function CopyButton({ text }: { text: string }) {
+  return (
+    <button
+      type="button"
+      class="icon-button small copy"
+      aria-label={`Copy: ${text}`}
+      onClick={() => void copyText(text)}
+      {...hint("Copy", "")}
+    >
+      <Icon name="copy" size={14} />
+    </button>
+  );
+}
+
 function Actions({ list, all }: { list: readonly string[]; all: boolean }) {
   if (!list.length) return null;
   if (!all) {
@@ -190,15 +233,7 @@ function Actions({ list, all }: { list: readonly string[]; all: boolean }) {
       {list.map((action) => (
         <li key={action}>
           <Code text={sentence(action)} />
-          <button
-            type="button"
-            class="icon-button small copy"
-            aria-label={`Copy: ${action}`}
-            onClick={() => void copyText(action)}
-            {...hint("Copy", "")}
-          >
-            <Icon name="copy" size={14} />
-          </button>
+          <CopyButton text={action} />
         </li>
       ))}
     </ol>

@@ -127,21 +127,21 @@ export function heatRange(values: Float64Array): readonly [number, number] | nul
   );
 }
 
-/** From the shortest time to the longest; null where none is known. */
+/** The published study of stragglers calls a job straggling from here on: less never has the full colour. */
+const STRAGGLING = 1.1;
+
+/** From the shortest time to the longest, or to where differences matter; null where none is known. */
 export function scaleOfTimes(values: Float64Array): HeatScale | null {
   const range = heatRange(values);
   if (!range) return null;
-  const [low, high] = range;
+  const [low, high] = [range[0], Math.max(range[1], range[0] * STRAGGLING)];
   return {
-    marks: range,
-    meaning: "the shortest and the longest of the times, and their colours",
-    share: (value) => (high > low ? (value - low) / (high - low) : 0.5),
+    marks: [low, high],
+    meaning: `from the shortest of the times to ${high > range[1] ? "a tenth more" : "the longest"}, and their colours`,
+    share: (value) => (high > low ? (value - low) / (high - low) : 0),
     text: duration,
   };
 }
-
-/** The published study of stragglers calls a job straggling from here on: less never has the full colour. */
-const STRAGGLING = 1.1;
 
 /** 1.00 is neutral, what is slower coloured, what is faster paler still; null where nothing is known. */
 export function scaleOfSlowdowns(values: Float64Array): HeatScale | null {

@@ -31,6 +31,10 @@ export interface Advice {
   readonly step_time_ms: number | null;
   readonly predicted_step_time_ms: number | null;
   readonly reasoning: string;
+  /** What `stepscope prove` measured of it in the running job; null if it was not tried. */
+  readonly measured: Measured | null;
+  /** The command that measures it; null where there is nothing to delay or to leave out. */
+  readonly prove: string | null;
   /** What a person can edit, in the median step; null where the trace names nothing. */
   readonly culprit: Culprit | null;
   readonly rows: readonly EvidenceRow[];
@@ -38,6 +42,13 @@ export interface Advice {
   readonly docs: string | null;
   readonly actions: readonly string[];
   readonly tool: string;
+}
+
+export interface Measured {
+  readonly speedup: number;
+  readonly speedup_least: number;
+  readonly speedup_most: number;
+  readonly sentence: string;
 }
 
 export interface Culprit {

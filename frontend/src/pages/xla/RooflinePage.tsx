@@ -2,7 +2,15 @@
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
-import { drawable, type Roof, type RoofPoint, rate, rooflineChart, usedRoofs } from "../../charts/roofline";
+import {
+  drawable,
+  isAboveRoof,
+  type Roof,
+  type RoofPoint,
+  rate,
+  rooflineChart,
+  usedRoofs,
+} from "../../charts/roofline";
 import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
@@ -102,6 +110,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
     () => rooflineChart(points, roofs, { palette: look, picked: picked?.rank ?? null }),
     [points, roofs, look, picked],
   );
+  const above = points.filter(isAboveRoof).length;
   const left = ofKind.length - points.length;
   const some = all.some((point) => point.kind === "program");
   return (
@@ -157,6 +166,8 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", Roofline
           <div class="graph-foot">
             <span class="muted">
               Larger marks take more time.{" "}
+              {above > 0 &&
+                `▲ ${above === 1 ? "one is" : `${above} are`} above a roof: they did less than is counted. `}
               {left > 0 && `${left.toLocaleString("en-US")} without known operations or bytes are in the table only. `}
               {!picked && "Click a mark to see its row."}
             </span>

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.account.causes import Cause, own_work_of_steps
+from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
@@ -18,6 +19,7 @@ from stepscope.analysis.account.foretell import causes_without, gain_of_cause
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.model import StepModel, model_of, usual_steps
 from stepscope.analysis.account.pieces import OWN, Pieces, kinds_of
+from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
@@ -25,14 +27,11 @@ from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, U8, percentiles
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CodeTrait
 
-_OF_CODE = (
-    Cause.PYTHON,
-    Cause.INPUT,
-    Cause.LAUNCH,
-    Cause.HOST_COMPUTE,
-    Cause.CHECKPOINT,
-)  # a line of code stands behind
+# A line of code stands behind these.
+_OF_CODE = (Cause.PYTHON, Cause.INPUT, Cause.LAUNCH, Cause.HOST_COMPUTE, Cause.CHECKPOINT)
 _OF_NOTHING = (Cause.CONTENTION,)  # what runs elsewhere, not what the thread was about to do
 _MOMENTS = 200  # cells of the step's picture, each a few pixels wide
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
@@ -93,6 +92,7 @@ class StepAccount:
             session.
         moments: the causes in the order of time, each with how long it goes on; parts shorter than a 200th of the step
             are taken for their neighbour.
+        sleeps: for most of the Python of these steps the thread used no processor and was not ready.
         to_record: what to record to see the line of code behind the longest cause; None where it is known, or where no
             line stands behind that cause.
     """
@@ -112,6 +112,7 @@ class StepAccount:
     noise_percent: dict[str, float]
     mean_percent: dict[str, float]
     own_ps: int
+    sleeps: bool = False
     to_record: str | None = None
     has_steps: bool = True
     moments: tuple[tuple[str, int], ...] = ()
@@ -183,8 +184,19 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         noise_percent=_noise_percent(spent),
         mean_percent=_mean_percent(spent),
         own_ps=round(float(own_work_of_steps(spent).mean())),
+        sleeps=_sleeps(trace, found),
         moments=_moments(pieces, cause),
     )
+
+
+def _sleeps(trace: HostTrace, found: EveryStep) -> bool:
+    """By what the thread used of the processors, else by recorded calls such as `time.sleep`."""
+    python = found.pieces.take(found.cause == Cause.PYTHON)
+    asleep = asleep_ps(trace, threads_of(trace).main, Spans.union(python.start_ps, python.end_ps))
+    if asleep is None:
+        calls = has_trait(trace, trace.events.type[python.event], CodeTrait.SLEEPS) & (python.event >= 0)
+        asleep = int((python.end_ps - python.start_ps)[calls].sum())
+    return 2 * asleep > int((python.end_ps - python.start_ps).sum())
 
 
 def _rows(graph: Graph, pieces: Pieces, cause: U8) -> list[AccountRow]:

@@ -28,6 +28,17 @@ def lost_spans(trace: HostTrace) -> Spans | None:
     return trace.derived("contention", _lost_spans)
 
 
+def asleep_ps(trace: HostTrace, line: int, spans: Spans) -> int | None:
+    """How much of some time of a thread it neither ran nor was ready: it slept, or waited for a lock, a file or a peer;
+    None where that was not recorded."""
+    usage = usage_of_thread(trace, line)
+    if usage is None:
+        return None
+    _, interval, start, stop = intersect(spans.start, spans.end, usage.start_ps, usage.end_ps)
+    taken = np.bincount(interval, stop - start, len(usage.start_ps))
+    return int(np.minimum(taken, (usage.end_ps - usage.start_ps - usage.ran_ps - usage.queued_ps).clip(min=0)).sum())
+
+
 def _lost_spans(trace: HostTrace) -> Spans | None:
     main, graph = threads_of(trace).main, graph_of(trace)
     usage = usage_of_thread(trace, main) if main >= 0 else None

@@ -56,13 +56,3 @@ def replay_error_percent(graph: Graph, replayed: Replay, steps: I64) -> float | 
         return None
     usual = median(recorded)
     return abs(median(replayed.step_ps[steps]) - usual) / usual * 100.0
-
-
-def step_errors_percent(graph: Graph, replayed: Replay, steps: I64) -> list[float]:
-    """How far each replayed step is from the recorded one, in percent of that, with its sign."""
-    recorded = graph.recorded_step_ps[steps]
-    return [
-        100.0 * (again - once) / once
-        for again, once in zip(replayed.step_ps[steps].tolist(), recorded.tolist(), strict=True)
-        if once > 0
-    ]

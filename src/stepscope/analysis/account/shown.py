@@ -113,13 +113,6 @@ def cause_cells(causes_ps: Sequence[int]) -> dict[str, Cell]:
     return {f"{each.name.lower()}_ms": round_ms(causes_ps[each]) if causes_ps else None for each in Cause}
 
 
-def account_sentence(account: StepAccount | None) -> str | None:
-    """What most of a step is spent on, and where: one line; None without an account."""
-    if account is None or not account.rows:
-        return None
-    return cause_sentence(account, account.rows[0])
-
-
 def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     """What one cause of an account is spent on: `87.0 % of each step is input: ... (16 calls of 1.3 ms), while the GPU
     is idle`.
@@ -143,6 +136,8 @@ def cause_words(cause: str) -> str:
 
 def words_of_row(account: StepAccount, row: AccountRow) -> str:
     """The cause of a row in the same words; a device of which no work was recorded may still have been busy."""
+    if row.cause == "python" and account.sleeps:
+        return "sleeping or waiting"
     return "waiting for an unrecorded device" if row.cause == "sync" and not account.devices else cause_words(row.cause)
 
 

@@ -10,6 +10,7 @@ from stepscope.analysis.account.foretell import usual_error
 from stepscope.analysis.account.shown import culprit_json
 from stepscope.proof.record import Proof, measured_json
 from stepscope.records import dataclass
+from stepscope.vocabulary.python import place_of
 
 CLASSES: tuple[str, ...] = (
     "input_preprocessing",
@@ -32,6 +33,11 @@ CLASSES: tuple[str, ...] = (
 )
 _DOCS = "advice.md"
 LEAST_PERCENT = 3.0  # of a step: a smaller gain is no bottleneck
+
+
+def plain_name(function: str) -> str:
+    """A function's name alone, without its class and file."""
+    return place_of(function)[0].rpartition(".")[2].removesuffix("()")
 
 
 def describe_speedup(speedup: float, least: float | None, most: float | None) -> tuple[str, str]:
@@ -60,6 +66,12 @@ class Row:
     tool: str
     key: str
     value_ms: float
+
+
+PART_OF_CLASS: dict[str, str] = dict.fromkeys(CLASSES[:4], "input") | {
+    "checkpoint_stall": "checkpoint", "host_sync": "sync",
+}  # fmt: skip
+"""The part that `--ablate` leaves out for a class of advice."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +162,16 @@ class Advice:
         return 100.0 * (1.0 - 1.0 / self.speedup_range[0]) if self.speedup_range else None
 
     @property
+    def prove(self) -> str | None:
+        """The command that measures it in the running job; None where there is nothing to leave out or to delay."""
+        if part := PART_OF_CLASS.get(self.kind):
+            return f"stepscope prove --ablate {part} SCRIPT"
+        name = "" if self.culprit is None else plain_name(self.culprit.name)
+        if self.culprit is None or self.culprit.file is None or not name.isidentifier():
+            return None
+        return f"stepscope prove --at {self.culprit.file}:{name} SCRIPT"
+
+    @property
     def docs(self) -> str:
         """The section of the documentation that explains the class."""
         return f"{_DOCS}#{self.kind}"
@@ -167,6 +189,7 @@ class Advice:
             "docs": self.docs,
             "culprit": culprit_json(self.culprit),
             "measured": measured_json(self.measured),
+            "prove": self.prove,
             "actions": list(self.actions),
             "rows": list(item["rows"]),
             "intervals": list(item["intervals"]),

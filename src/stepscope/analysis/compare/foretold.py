@@ -13,6 +13,9 @@ FIELDS: tuple[Field, ...] = (
     Field("predicted_speedup", "ratio", "the gain that it predicted; unknown if it named none"),
     Field("predicted_speedup_least", "ratio", "the lower end of the predicted range"),
     Field("predicted_speedup_most", "ratio", "the upper end of the predicted range"),
+    Field("proved_speedup", "ratio", "what stepscope prove measured of it in the job before; unknown without a proof"),
+    Field("proved_speedup_least", "ratio", "the lower end of that interval"),
+    Field("proved_speedup_most", "ratio", "the upper end of that interval"),
     Field("is_gone", "", "whether the session after gets no advice of that class", "bool", label="Cause is gone"),
     Field("measured_speedup", "ratio", "mean step before over mean step after; unknown while the cause is there"),
     Field("is_inside", "", "whether that lies in the predicted range; unknown if other causes went, too", "bool"),
@@ -32,6 +35,7 @@ def compare_foretold(before: Side, after: Side, speedup: float | None) -> tuple[
     for advice in given:
         is_gone, (least, most) = advice.kind not in left, advice.speedup_range or (None, None)
         measured = speedup if is_gone else None
+        proved = (advice.measured and advice.measured.speedup) or (None, None, None)
         is_known = is_alone and measured is not None and least is not None
         rows.append({
             "class": advice.kind,
@@ -39,6 +43,9 @@ def compare_foretold(before: Side, after: Side, speedup: float | None) -> tuple[
             "predicted_speedup": advice.predicted_speedup,
             "predicted_speedup_least": least,
             "predicted_speedup_most": most,
+            "proved_speedup": proved[0],
+            "proved_speedup_least": proved[1],
+            "proved_speedup_most": proved[2],
             "is_gone": is_gone,
             "measured_speedup": measured,
             "is_inside": least <= measured <= (most or measured) if is_known else None,  # type: ignore[operator]
@@ -56,7 +63,7 @@ def foretold_lines(rows: Sequence[Mapping[str, Cell]]) -> Iterator[str]:
     for at, row in enumerate(rows):
         if at == 0 or row["is_gone"]:
             came = f"measured {row['measured_speedup']:.2f}x" if row["measured_speedup"] else _describe_lack(row)
-            yield f"{row['title']}: {_describe_prediction(row)}, {came}"
+            yield f"{row['title']}: {_describe_prediction(row)}{_describe_proof(row)}, {came}"
 
 
 def _describe_prediction(row: Mapping[str, Cell]) -> str:
@@ -67,6 +74,14 @@ def _describe_prediction(row: Mapping[str, Cell]) -> str:
         return f"predicted {row['predicted_speedup']:.2f}x" + ("" if least is None else f" ({least:.2f} or more)")
     between = f" ({least:.2f} to {most:.2f})"
     return f"predicted {row['predicted_speedup']:.2f}x{between}"
+
+
+def _describe_proof(row: Mapping[str, Cell]) -> str:
+    if row["proved_speedup"] is None:
+        return ""
+    return (
+        f", proved {row['proved_speedup']:.2f}x ({row['proved_speedup_least']:.2f} to {row['proved_speedup_most']:.2f})"
+    )
 
 
 def _describe_lack(row: Mapping[str, Cell]) -> str:

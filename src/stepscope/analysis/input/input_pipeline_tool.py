@@ -215,9 +215,11 @@ COPY_FIELDS: tuple[Field, ...] = (
     ),
     Field("count", "count", "copies to all devices during the capture", "int"),
     Field("bytes", "bytes", "size of all copies; unknown if a copy does not record its size", "int"),
-    Field("total_ms", "ms", "time of the copies on the devices"),
+    Field("total_ms", "ms", "time of the copies, on all devices together", label="Total, all devices"),
     Field("gigabytes_per_s", "GB/s", "bytes per time; a gigabyte has 10^9 bytes", label="Rate"),
-    Field("exposed_ms", "ms", "time in which a device runs only such copies"),
+    Field(
+        "exposed_ms", "ms", "time in which a device runs only such copies, all added up", label="Exposed, all devices"
+    ),
     Field(
         "call_ms", "ms", "time in the host calls that start them; from pageable memory a call lasts as long as the copy"
     ),

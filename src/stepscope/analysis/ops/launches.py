@@ -17,6 +17,7 @@ from stepscope.report import Cell, Field, Role, Row, make_row, percent, round_us
 
 SHORT_US = 10.0
 LONG_DELAY_US = 100.0
+_LEAST_FOR_P90 = 10  # launches: one of them is above it
 MOST_STREAMS = 256  # kept per host, the busiest
 _KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
 
@@ -117,7 +118,7 @@ def _stream(trace: HostTrace, line: int, rows: I64, call: I64, first: I64, piece
         calls_ps=int(call_ps[opening].sum()),
         delay_sum_ps=int(delay.sum()),
         delay_median_ps=float(np.median(delay)) if len(delay) else None,
-        delay_p90_ps=float(np.percentile(delay, 90)) if len(delay) else None,
+        delay_p90_ps=float(np.percentile(delay, 90)) if len(delay) >= _LEAST_FOR_P90 else None,
         delay_max_ps=int(delay.max()) if len(delay) else None,
         long_delays=int((delay > LONG_DELAY_US * 1e6).sum()),
         gaps=int((gap > 0).sum()),
@@ -144,7 +145,7 @@ STREAM_FIELDS: tuple[Field, ...] = (
     Field("busy_percent", "percent", "share of the time from the stream's first to its last work in which it has work"),
     Field("short_percent", "percent", f"share of kernels shorter than {SHORT_US:g} us, by number"),
     Field("delay_median_us", "us", "median launch latency: from the start of a launch call to that of its first work"),
-    Field("delay_p90_us", "us", "90th percentile of the launch latency"),
+    Field("delay_p90_us", "us", "90th percentile of the launch latency; unknown of fewer than 10"),
     Field("delay_max_us", "us", "the longest launch latency"),
     Field("gaps", "count", "times without work between two pieces of work", "int"),
     Field("gaps_us", "us", "total time of the gaps"),

@@ -348,9 +348,9 @@ _PARTS = (
 )
 TOTAL_FIELDS: tuple[Field, ...] = tuple(
     field
-    for side, busy, idle in (
-        ("device", "kernels, copies and ops of all devices together", "each device's first and last work"),
-        ("host", "ops on all threads together", "each thread's first and last op"),
+    for side, all_of, busy, idle in (
+        ("device", "devices", "kernels, copies and ops of all devices together", "each device's first and last work"),
+        ("host", "threads", "ops on all threads together", "each thread's first and last op"),
     )
     for field in (
         Field(
@@ -359,8 +359,8 @@ TOTAL_FIELDS: tuple[Field, ...] = tuple(
             f"different ops that ran on the {side}; unknown if one of several hosts has more than are kept",
             "int",
         ),
-        Field(f"{side}_self_us", "us", f"self time of {busy}"),
-        Field(f"{side}_idle_us", "us", f"total time without any between {idle}"),
+        Field(f"{side}_self_us", "us", f"self time of {busy}", label=f"Self, all {all_of}"),
+        Field(f"{side}_idle_us", "us", f"total time without any between {idle}", label=f"Idle, all {all_of}"),
     )
 )
 DISTRIBUTION_FIELDS: tuple[Field, ...] = (

@@ -37,11 +37,7 @@ FIELDS: tuple[Field, ...] = (
         Role.NAME,
     ),
     Field("step_time_ms", "ms", "the median step, from its start to the start of the next: that of the account"),
-    Field(
-        "predicted_step_time_ms",
-        "ms",
-        "the same step without the cause, or the most that may be left of it",
-    ),
+    Field("predicted_step_time_ms", "ms", "the same step without the cause, or the most that may be left of it"),
     Field("predicted_speedup", "ratio", "`step_time_ms` over `predicted_step_time_ms`; empty if unknown"),
     Field(
         "predicted_speedup_least",
@@ -195,6 +191,8 @@ def _item_lines(row: Mapping[str, Any]) -> list[str]:
     if row["predicted_speedup"]:
         lines.append(f"predicted  {_speedup_text(row)}: {row['reasoning']}")
     lines += [f"do         {action}" for action in row["actions"]]
+    if row["prove"] and not row["measured"]:
+        lines.append(f"prove      {row['prove']}")
     lines += [
         f"see        {place['name'] or 'the longest interval'} on {place['host']}, "
         f"{place['start_ms']:.3f} to {place['end_ms']:.3f} ms"

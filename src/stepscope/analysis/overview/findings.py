@@ -10,8 +10,32 @@ from stepscope.analysis.account.shown import account_json
 from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.steps.verdict import Verdict
 from stepscope.analysis.trace.environment import Missing
+from stepscope.report import Field, Role
 
 VERDICT, RECORD, CAUSE, ADVICE, MISSING = "verdict", "record", "cause", "advice", "missing"
+FINDING_FIELDS = (
+    Field("id", "", "the same in every session: kind and name", "str", Role.LABEL),
+    Field("kind", "", "verdict, record, advice, cause or missing", "str", Role.TERM),
+    Field("title", "", "the finding in words", "str", Role.TEXT),
+    Field("evidence", "", "what it rests on", "str", Role.TEXT),
+    Field("ms", "ms", "time of the median step that it is about"),
+    Field("percent", "percent", "share of the step that it is about; of advice, the share that it saves"),
+    Field("predicted_speedup", "ratio", "how many times as fast steps would be after the advice"),
+    Field("tool", "", "the tool that shows more", "str", Role.LABEL),
+)
+"""What each finding has beside `culprit` and `actions`."""
+
+CULPRIT_FIELDS = (
+    Field("name", "", "the function, op, kernel or stage", "str", Role.NAME),
+    Field("file", "", "its file", "str", Role.SOURCE),
+    Field("line", "number", "its line", "int", Role.ORDINAL),
+    Field("op", "", "the op that takes most of that time", "str", Role.NAME),
+    Field("layer", "", "the module of the model that it runs in", "str", Role.LABEL),
+    Field("calls", "count", "how often it runs in the step", "int"),
+    Field("ms", "ms", "time of the median step in it"),
+    Field("inside", "", "the function in it that takes most of that time", "str", Role.NAME),
+)
+
 RECORD_AGAIN = "Record again, as figures are wrong"
 
 
@@ -25,8 +49,7 @@ def list_findings(
     """The verdict, how to record again if figures are wrong, the advice, what a step waits for, and what was not
     recorded: the most important first.
 
-    Each has `id`, `kind`, `title`, `evidence`, `ms`, `percent`, `culprit`, `predicted_speedup`, `actions` and `tool`;
-    what it does not have is None or empty.  `percent` is a share of the step: of advice, the one that it saves.
+    Each has FINDING_FIELDS, `culprit` (CULPRIT_FIELDS) and `actions`; what it does not have is None or empty.
     """
     return [
         _finding(

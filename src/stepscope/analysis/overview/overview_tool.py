@@ -19,12 +19,7 @@ from stepscope.analysis.facts.host_facts import facts_of
 from stepscope.analysis.facts.outside_fetches import describe_outside_fetches
 from stepscope.analysis.ops.top_ops import NO_OPS, device_ops, host_ops, sum_tables
 from stepscope.analysis.overview.findings import RECORD_AGAIN, list_findings
-from stepscope.analysis.overview.session_figures import (
-    TOP_OPS,
-    HostPart,
-    SessionFigures,
-    mean_breakdown,
-)
+from stepscope.analysis.overview.session_figures import TOP_OPS, HostPart, SessionFigures, mean_breakdown
 from stepscope.analysis.steps.breakdown import category_cells
 from stepscope.analysis.steps.profiling_cost import ProfilingCost, missed_steps, profiling_cost
 from stepscope.analysis.steps.session_steps import (
@@ -69,9 +64,7 @@ LIMIT_FIELDS: tuple[Field, ...] = (
     *STEP_TIME_FIELDS,
     Field("between_steps_percent", "percent", "the part of the steps after their marks have ended"),
     Field(
-        "input_bound_percent",
-        "percent",
-        "share of the median step that waits for its batch, or for copies to a device",
+        "input_bound_percent", "percent", "share of the median step that waits for its batch, or for copies to a device"
     ),
     Field(
         "profiling_cost_percent",
@@ -126,18 +119,8 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
     ),
 )
 PLACEMENT_FIELDS: tuple[Field, ...] = (
-    Field(
-        "host_op_percent",
-        "percent",
-        "op runs on the host, as a share of all op runs",
-        label="Ops on the host",
-    ),
-    Field(
-        "device_op_percent",
-        "percent",
-        "op runs on devices, as a share of all op runs",
-        label="Ops on devices",
-    ),
+    Field("host_op_percent", "percent", "op runs on the host, as a share of all op runs", label="Ops on the host"),
+    Field("device_op_percent", "percent", "op runs on devices, as a share of all op runs", label="Ops on devices"),
     Field(
         "host_eager_percent",
         "percent",
@@ -145,16 +128,10 @@ PLACEMENT_FIELDS: tuple[Field, ...] = (
         label="Eager op time",
     ),
     Field(
-        "compute_16bit_percent",
-        "percent",
-        "share of device compute time at 16 bits or fewer",
-        label="16-bit compute",
+        "compute_16bit_percent", "percent", "share of device compute time at 16 bits or fewer", label="16-bit compute"
     ),
     Field(
-        "compute_32bit_percent",
-        "percent",
-        "share of device compute time at 32 bits or more",
-        label="32-bit compute",
+        "compute_32bit_percent", "percent", "share of device compute time at 32 bits or more", label="32-bit compute"
     ),
 )
 _METRIC_FIELDS: tuple[Field, ...] = (
@@ -382,11 +359,7 @@ class OverviewReport(Report):
 
     def _limit_figures(self) -> dict[str, Cell]:
         cost = None if self.profiling is None else self.profiling.percent
-        return {
-            **self.step_time_ms,
-            "input_bound_percent": self.input_bound_percent,
-            "profiling_cost_percent": cost,
-        }
+        return {**self.step_time_ms, "input_bound_percent": self.input_bound_percent, "profiling_cost_percent": cost}
 
     def main_table(self) -> Rows:
         """One row per figure: its path, value and unit."""

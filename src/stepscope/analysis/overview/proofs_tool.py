@@ -11,26 +11,16 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.advice.items import PART_OF_CLASS, plain_name
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.advice_tool import AdviceReport
 from stepscope.proof.record import ABLATION, DELAY, Proof, measured_json
 from stepscope.records import dataclass
 from stepscope.report import Field, Report, Role, Rows, Section
-from stepscope.vocabulary.python import place_of
 
 Partial = overview.Partial
 
 NOT_COMPARABLE = "a proof is about the running job, not about the session that it lies beside"
-
-PART_OF_CLASS: dict[str, str] = {
-    "input_preprocessing": "input",
-    "input_file_read": "input",
-    "input_no_prefetch": "input",
-    "input_python": "input",
-    "checkpoint_stall": "checkpoint",
-    "host_sync": "sync",
-}
-"""The part that `--ablate` leaves out for a class of advice."""
 
 FIELDS: tuple[Field, ...] = (
     Field("place", "text", "what was changed: a function or a part", "str", role=Role.NAME),
@@ -138,13 +128,9 @@ def _find(kind: str, culprit: tuple[str, str | None] | None, proofs: Sequence[Pr
 
 def _is_of(proof: Proof, name: str, file: str | None) -> bool:
     """Whether a proof is about a function: by its name, in a file of the same name."""
-    if file is None or proof.file is None or proof.place.rpartition(":")[2].rpartition(".")[2] != _plain(name):
+    if file is None or proof.file is None or proof.place.rpartition(":")[2].rpartition(".")[2] != plain_name(name):
         return False
     return proof.file == file or proof.file.endswith(f"/{file}") or file.endswith(f"/{proof.file}")
-
-
-def _plain(name: str) -> str:
-    return place_of(name)[0].rpartition(".")[2].removesuffix("()")
 
 
 def proof_row(proof: Proof) -> dict[str, Any]:

@@ -39,8 +39,14 @@ FIELDS: tuple[Field, ...] = (
     Field("mean", "", "mean of the samples"),
     Field("min", "", "the smallest sample"),
     Field("max", "", "the largest sample"),
-    Field("p95", "", "the smallest value that 95 of 100 samples do not exceed", label="95th percentile"),
+    Field(
+        "p95",
+        "",
+        "the smallest value that 95 of 100 samples do not exceed; unknown of fewer than 20",
+        label="95th percentile",
+    ),
 )
+_LEAST_FOR_P95 = 20  # samples: one of them is above it
 _EMPTY = "no counters: record with stepscope, whose ProfilerOptions(system_interval_ms=100) samples the machine"
 
 
@@ -55,7 +61,7 @@ class CounterRow:
     mean: float
     low: float
     high: float
-    p95: float
+    p95: float | None
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ def partial(trace: HostTrace) -> Partial:
 
 def _summarize_counter(counter: Counter) -> CounterRow:
     ordered = np.sort(counter.value)
-    p95 = float(ordered[math.ceil(0.95 * len(ordered)) - 1])
+    p95 = float(ordered[math.ceil(0.95 * len(ordered)) - 1]) if len(ordered) >= _LEAST_FOR_P95 else None
     unit = counter.unit or next((unit for unit in _UNITS if counter.name.endswith(f" {unit}")), "")
     return CounterRow(
         counter.place, counter.name, unit, len(ordered), float(ordered.mean()), float(ordered[0]), float(ordered[-1]),
@@ -127,7 +133,7 @@ def _counter_cells(host: str, row: CounterRow) -> dict[str, Cell]:
         "counter": row.counter,
         "unit": row.unit or None,
         "samples": row.samples,
-        **{name: round(value, 6) for name, value in figures.items()},
+        **{name: None if value is None else round(value, 6) for name, value in figures.items()},
     }
 
 

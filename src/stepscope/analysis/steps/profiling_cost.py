@@ -85,7 +85,7 @@ def _profiling_cost(trace: HostTrace) -> ProfilingCost | None:
     if not isinstance(before, float) or not isinstance(inside, float) or not (0 < before < inf and 0 < inside < inf):
         return _cost_by_number(trace, stats, recorded) if stats else None
     counts = _count(stats.get("steps_before")), _count(stats.get("steps_inside"))
-    return ProfilingCost(before, inside, *counts, *(_spread(stats, side) for side in ("before", "inside")), recorded)
+    return ProfilingCost(before, inside, *counts, _spread(stats, "before"), _spread(stats, "inside"), recorded)
 
 
 def _cost_by_number(trace: HostTrace, stats: Mapping[str, object], recorded: str) -> ProfilingCost | None:

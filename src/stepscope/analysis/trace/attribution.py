@@ -343,7 +343,12 @@ def _ops_by_host_node(trace: HostTrace, node: I64, table: _OpTable) -> dict[int,
 # -- for reports ---------------------------------------------------------------------------------------------------
 
 FIELDS: tuple[Field, ...] = (
-    Field("device_time_us", "us", "total time of the device work in this table, summed over devices and streams"),
+    Field(
+        "device_time_us",
+        "us",
+        "total time of the device work in this table, summed over devices and streams",
+        label="Device time, all streams",
+    ),
     Field(
         "own_percent",
         "percent",

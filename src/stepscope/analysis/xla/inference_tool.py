@@ -229,8 +229,8 @@ FIELDS: tuple[Field, ...] = (
     Field("runs", "count", "how many there are", "int"),
     Field("mean_ms", "ms", "mean latency"),
     Field("p50_ms", "ms", "median"),
-    Field("p90_ms", "ms", "nine of ten runs take no longer"),
-    Field("p99_ms", "ms", "99 of 100 runs take no longer"),
+    Field("p90_ms", "ms", "nine of ten runs take no longer; unknown of fewer than 10"),
+    Field("p99_ms", "ms", "99 of 100 runs take no longer; unknown of fewer than 100"),
     Field("max_ms", "ms", "the slowest run"),
     Field("runs_per_s", "1/s", "runs by the time from the first one's start to the last one's end"),
     Field("mean_requests", "", "mean number of requests in a batch"),
@@ -358,6 +358,11 @@ def merge(partials: Sequence[Partial]) -> InferenceReport:
     )
 
 
+def _carried(ascending: Sequence[int], share: float) -> float | None:
+    """A percentile in ms, if the sample carries it: if at least one value is above it by its rank."""
+    return round_ms(percentile(ascending, share)) if len(ascending) * (100 - share) >= 100 else None
+
+
 def percentile(ascending: Sequence[int], share: float) -> int:
     """The value of nearest rank.
 
@@ -384,8 +389,8 @@ def _row(source: str, name: str, runs: Sequence[Run]) -> dict[str, Cell]:
         "runs": len(runs),
         "mean_ms": round_ms(total / len(runs)),
         "p50_ms": round_ms(percentile(latency, 50)),
-        "p90_ms": round_ms(percentile(latency, 90)),
-        "p99_ms": round_ms(percentile(latency, 99)),
+        "p90_ms": _carried(latency, 90),
+        "p99_ms": _carried(latency, 99),
         "max_ms": round_ms(latency[-1]),
         "runs_per_s": len(runs) / span * 1e12 if span > 0 else None,
         "mean_requests": sum(requests) / len(requests) if requests else None,

@@ -214,7 +214,7 @@ class _Writer:
         self_ps = sum(op.self_ps for op, _ in rates)
         wasted = [max(op.self_ps - rate.least_ps, 0) for op, rate in rates if rate.least_ps is not None]
         costed = [op for op, _ in rates if op.flops is not None]
-        moved = [op for op, _ in rates if op.bytes is not None]
+        moved = [op for op, rate in rates if rate.byte_per_s is not None]
         flops, nbytes = sum(op.flops or 0.0 for op in costed), sum(op.bytes or 0.0 for op in moved)
         shares = [
             _weighted([(getattr(rate, name), op.self_ps) for op, rate in rates])
@@ -226,7 +226,7 @@ class _Writer:
             "self_percent": percent(self_ps, self.busy),
             "wasted_us": round_us(sum(wasted)) if wasted else None,
             "flops": flops if costed else None,
-            "gflop_per_s": _rate(flops, costed, 1e9),
+            "gflop_per_s": _rate(flops, [op for op, rate in rates if rate.flop_per_s is not None], 1e9),
             "compute_percent": shares[0],
             "gib_per_s": _rate(nbytes, moved, 2**30),
             "memory_percent": shares[1],

@@ -17,7 +17,12 @@ from stepscope.report import Cell, Field, Role, percent, round_us
 REPORTED_FROM_PERCENT = 1.0
 
 TOTAL_FIELDS: tuple[Field, ...] = (
-    Field("busy_us", "us", "time of all work of all devices; of all XLA ops where the host is the device"),
+    Field(
+        "busy_us",
+        "us",
+        "time of all work of all devices; of all XLA ops where the host is the device",
+        label="Busy, all devices",
+    ),
     Field("matched_percent", "percent", "of that time, work that belongs to an instruction of an XLA program"),
     Field("carried_percent", "percent", "work that names its instruction itself"),
     Field("launch_percent", "percent", "work that is known by the XLA op around its launch"),
@@ -30,7 +35,7 @@ TOTAL_FIELDS: tuple[Field, ...] = (
 PROGRAM_FIELDS: tuple[Field, ...] = (
     Field("program", "text", "the program and its number", role=Role.LABEL),
     Field("runs", "count", "how often it ran, over all devices", "int"),
-    Field("self_us", "us", "time of its ops"),
+    Field("self_us", "us", "time of its ops, on all devices together", label="Self, all devices"),
     Field("self_percent", "percent", "share of the time of all work"),
     Field("flops", "FLOP", "operations of its ops whose cost is known"),
     Field("bytes", "bytes", "bytes that these read and write"),
@@ -133,6 +138,21 @@ def rates_of_op(op: OpRow, peaks: Peaks | None) -> Rates:
         return rates_of(None, None, op.self_ps, None, None)
     peak_flops = peaks.flops(op.precision, op.matrix) if peaks else None
     return rates_of(op.flops, op.bytes, op.self_ps, peak_flops, peaks.memory if peaks else None)
+
+
+def above_peaks(ops: Sequence[UsedOp]) -> list[str]:
+    """A sentence about ops whose rates are beyond what their device can do; empty without any."""
+    found = [(rates_of_op(used.op, used.peaks), used.op.name) for used in ops]
+    shares = [(max(rates.compute_percent or 0.0, rates.memory_percent or 0.0), name) for rates, name in found]
+    above = sorted((each for each in shares if each[0] > 100), reverse=True)
+    if not above:
+        return []
+    share, name = above[0]
+    many = f"{len(above)} ops are" if len(above) > 1 else "one op is"
+    return [
+        f"{many} above a peak of the device, `{name}` at {share:.0f} %: the formula counts operations that a faster "
+        "algorithm leaves out, and bytes that a cache holds"
+    ]
 
 
 def op_cells(op: OpRow, rates: Rates, busy_ps: int) -> dict[str, Cell]:

@@ -41,6 +41,7 @@ from stepscope.analysis.xla.op_table import (
     STEP_FIELDS,
     Rates,
     UsedOp,
+    above_peaks,
     add_ops,
     device_rows,
     host_ops,
@@ -50,6 +51,7 @@ from stepscope.analysis.xla.op_table import (
     peak_warnings,
     peaks_of_host,
     rates_of,
+    rates_of_op,
     step_use,
     use_of,
     warnings_of,
@@ -273,7 +275,7 @@ def merge(partials: Sequence[Partial]) -> RooflineReport:
     hosts = [(part.xla.origin.host, part.devices) for part in partials]
     known = any(used.op.flops is not None or used.op.bytes is not None for used in single)
     return RooflineReport(
-        **header([part.xla.origin for part in partials], _warnings(partials, known)),
+        **header([part.xla.origin for part in partials], [*_warnings(partials, known), *above_peaks(single)]),
         rows=tuple(_row(rank, used, busy) for rank, used in enumerate(ranked, 1)),
         roofs=tuple(_roofs([facts for _, devices in hosts for facts in devices])),
         steps=step_use([(part.xla.steps, _all_ops(part), part.devices) for part in partials]),
@@ -312,7 +314,7 @@ def _row(rank: int, used: UsedOp, busy: int) -> dict[str, Cell]:
     op, peaks = used.op, used.peaks
     peak = used.peak_flops
     memory = peaks.memory if peaks else None
-    rates = rates_of(op.flops, op.bytes, op.self_ps, peak, memory)
+    rates = rates_of(op.flops, op.bytes, op.self_ps, peak, memory) if used.is_program else rates_of_op(op, peaks)
     known = [share for share in (rates.compute_percent, rates.memory_percent) if share is not None]
     roof = _roof(rates, peak, memory)
     return {

@@ -396,9 +396,8 @@ class Watcher:
         self._set_outcome(
             f"no step was found; a window of {seconds:.1f} s was captured instead{_describe_calls(window)}"
         )
-        place = window.path or window.url
-        if place is not None:
-            self._report_saved(place)
+        if window.place is not None:
+            self._report_saved(window.place)
 
     def _drop_window(self) -> None:
         window, self._window = self._window, None

@@ -10,6 +10,7 @@ from stepscope.capture.conductor import Conductor
 from stepscope.capture.recorder import LogDir
 from stepscope.capture.report import report
 from stepscope.capture.schedules import Schedule, batches, never
+from stepscope.capture.workers import install_early
 from stepscope.errors import UsageError
 
 Batches = int | tuple[int, int] | str
@@ -90,6 +91,7 @@ class BatchCallback:
         wanted = "" if chosen is never else "the schedule" if schedule else f"profile_batch={profile_batch!r}"
         self._steps = Conductor(_one_logdir(logdir, log_dir), options, chosen, first=1, wanted=wanted)
         _watch_for_use(self._steps)
+        install_early()
 
     @property
     def path(self) -> Path | None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple, TypeVar
 
@@ -35,7 +36,7 @@ from stepscope.proof.plan import (
     choose_delay,
     choose_dose,
 )
-from stepscope.proof.record import ABLATION, DELAY, Proof
+from stepscope.proof.record import ABLATION, DELAY, FILE, Proof, write_proofs
 from stepscope.records import dataclass
 
 _FIRST_STEPS = 16  # plain ones, before anything is changed, from which the blocks are chosen
@@ -290,6 +291,14 @@ class Campaign:
             if change is not None:
                 change.next_step()
         return lengths
+
+    def save(self, session: Path) -> None:
+        """Writes the proofs beside a session, and where the user wants them."""
+        session.mkdir(parents=True, exist_ok=True)
+        if os.environ.get("RANK", "0") in ("", "0"):
+            write_proofs(self.proofs, session / FILE)
+            if self._options.output:
+                write_proofs(self.proofs, Path(self._options.output))
 
     # -- answers -------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ def prove(
     *,
     at: Sequence[str] = (),
     ablate: Sequence[str] = (),
+    knobs: bool | Sequence[str] = False,
     budget_s: float = 60.0,
     logdir: str | os.PathLike[str] = "stepscope-logs",
     steps: int = 10,
@@ -29,6 +30,7 @@ def prove(
         program: the script, or a list of it and its arguments.
         at: places to delay, such as `data.py:prepare`; with none here and in `ablate`, those of the account.
         ablate: what to leave out: `input`, `logging`, `checkpoint`, `sync`, or a function.
+        knobs: settings to try in processes of their own, such as `workers=0,2`; if True, those of its frameworks.
         budget_s: how long to measure at most.
         logdir: where the session and its proofs go.
         steps: how many steps to capture before; 0 for none.
@@ -46,6 +48,7 @@ def prove(
         options = ["--budget", str(budget_s), "--logdir", os.fspath(logdir), "--steps", str(steps), "--skip", str(skip)]
         options += [word for place in at for word in ("--at", place)]
         options += [word for part in ablate for word in ("--ablate", part)]
+        options += ["--knobs"] if knobs is True else [word for each in knobs or () for word in ("--knob", each)]
         options += ["--stop-after", "--output", str(output)]
         done = subprocess.run([sys.executable, "-m", "stepscope", "prove", *options, *words], check=False)
         try:

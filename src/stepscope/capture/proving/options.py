@@ -20,6 +20,8 @@ class ProveOptions:
         budget_s: how long to measure at most.
         stop_after: end the program with the answer; after an ablation it ends anyway.
         output: a file that gets the proofs as well; empty for none.
+        timed: steps are only timed, in this process as it is or with a setting; the answer goes to `output` alone.
+        setting: the name of that one, see `stepscope.proof.knobs`.
     """
 
     program: str = "python"
@@ -28,6 +30,8 @@ class ProveOptions:
     budget_s: float = 60.0
     stop_after: bool = False
     output: str = ""
+    timed: bool = False
+    setting: str = ""
 
     def to_text(self) -> str:
         """The options for the environment."""

@@ -22,11 +22,12 @@ from stepscope.capture.proving import saving
 from stepscope.capture.proving.campaign import Campaign, StepTime, has_other_ranks
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import Undo
+from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
 from stepscope.capture.watching.steps import StepFollower, StepRecord
 from stepscope.capture.watching.usual import UsualLength
-from stepscope.proof.record import FILE, Proof, write_proofs
+from stepscope.proof.record import Proof
 
 _MOST_FROM_ACCOUNT = 3
 _STEPS_AFTER_CAPTURE = 20  # of a job with ranks, which all have to start at the same step
@@ -62,11 +63,12 @@ class Prover:
         self._logdir = logdir
         self._show_line = show_line
         self._pid = os.getpid()
-        self._campaign: Campaign | None = None
+        self._campaign: Campaign | Stopwatch | None = None
         self._running: Generator[None, StepTime, None] | None = None
         self._places: tuple[str, ...] | None = None
-        self._asked = self._wants_end = False
-        self._undo: list[Undo] = []
+        self._asked = self._wants_end = self._is_saved = False
+        self._knobs = Settings(options.setting)
+        self._undo: list[Undo] = [self._knobs.install()] if options.timed else []
         self._follower = StepFollower(
             UsualLength(2.0, 1_000_000),
             self._on_step,
@@ -131,12 +133,17 @@ class Prover:
     def _start_if_ready(self) -> None:
         if self._campaign is not None or not self._is_ready():
             return
-        options = replace(self._options, at=self._places or ())
-        if options.ablate:
+        if self._options.ablate or self._options.timed:
             self._undo.append(saving.redirect())
-        self._campaign = Campaign(options, self._show_line, buffered=count_buffered)
+        self._campaign = self._make_campaign()
         self._running = self._campaign.run()
         next(self._running)
+
+    def _make_campaign(self) -> Campaign | Stopwatch:
+        if self._options.timed:
+            return Stopwatch(self._options, self._knobs)
+        options = replace(self._options, at=self._places or self._options.at)
+        return Campaign(options, self._show_line, buffered=count_buffered)
 
     def _is_ready(self) -> bool:
         if has_other_ranks():
@@ -147,7 +154,7 @@ class Prover:
         captured = self._captured()
         if captured is None:
             return False
-        if self._options.at or self._options.ablate or not captured:
+        if self._options.at or self._options.ablate or self._options.timed or not captured:
             self._places = self._options.at
         elif not self._asked:
             self._asked = True
@@ -179,28 +186,23 @@ class Prover:
         self._places = self._places or ()
 
     def _save(self) -> None:
-        if self._campaign is None or self.proofs:
+        if self._campaign is None or self._is_saved:
             return
-        self.proofs = self._campaign.proofs
+        self._is_saved, self.proofs = True, list(self._campaign.proofs)
         with report.Wall("saving proofs", strict=False):
             captured = self._captured()
-            folder = Path(captured).parent if captured and "://" not in captured else Path(self._logdir)
-            folder.mkdir(parents=True, exist_ok=True)
-            if os.environ.get("RANK", "0") in ("", "0"):
-                write_proofs(self.proofs, folder / FILE)
-                if self._options.output:
-                    write_proofs(self.proofs, Path(self._options.output))
+            self._campaign.save(Path(captured).parent if captured and "://" not in captured else Path(self._logdir))
 
     def _report_nothing(self) -> None:
         """The program ended before anything could be changed."""
-        if not (self._options.at or self._options.ablate):
+        if not (self._options.at or self._options.ablate or self._options.timed):
             self._show_line("nothing was proved: the program ended too early, or its account names no place; use --at")
         steps = (
             "the program ended too early"
             if self._follower.count
             else "no steps were found; mark them: stepscope.step()"
         )
-        self._campaign = Campaign(self._options, self._show_line)
+        self._campaign = self._make_campaign()
         self._campaign.conclude(steps)
 
     def _forget_parent(self) -> None:

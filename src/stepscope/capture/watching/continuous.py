@@ -23,21 +23,18 @@ from stepscope.capture.running import Capture
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
-from stepscope.capture.watching import keep, memory, quota, stacks
+from stepscope.capture.watching import keep, memory, places, quota
 from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import OF_MACHINE, Cause, find_cause
 from stepscope.capture.watching.collector import CollectorMeter
-from stepscope.capture.watching.marks import URGENT, Mark, Trigger
 from stepscope.capture.watching.options import WatchOptions
-from stepscope.capture.watching.own_cost import OwnCost
 from stepscope.capture.watching.ring import Ring
 from stepscope.capture.watching.series import Bucket, RemoteSeries, SeriesFile
-from stepscope.capture.watching.spikes import Spikes
 from stepscope.capture.watching.steps import StepFollower, StepRecord
-from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, Request
+from stepscope.capture.watching.triggers import URGENT, Mark, Spikes, TimeTable, Trigger
 from stepscope.capture.watching.usual import UsualLength
-from stepscope.capture.watching.windows import FrameworkWindows, Plan
+from stepscope.capture.watching.windows import Plan, Windows
 from stepscope.errors import CaptureError
 from stepscope.formats.series import series_folder, series_place
 from stepscope.formats.store import is_remote
@@ -65,7 +62,7 @@ class Watch:
 
     Attributes:
         marks: the last triggers, oldest first.
-        budget: what the windows of the framework's profiler have cost.
+        budget: what the watch takes of the job, and may take.
         steps: the steps that are followed.
         run: the session of the ring.
         trigger_counts: how many triggers of each kind there were.
@@ -83,11 +80,11 @@ class Watch:
         self.marks: deque[Mark] = deque(maxlen=_MOST_MARKS)
         self.collector = CollectorMeter()
         usual = UsualLength(options.slow_factor, round(options.slow_least * 1e9))
-        self.windows = FrameworkWindows(self.logdir, self._on_window)
+        self.windows = Windows(self.logdir, options.window_steps, self._on_window)
         self.steps = StepFollower(
             usual, self._on_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
         )
-        self.cost = OwnCost(
+        self.budget = Budget(
             options.budget_percent,
             lambda: self.steps.hook_ns + self.collector.hook_ns,
             lambda: self.steps.queued_ns,
@@ -95,8 +92,7 @@ class Watch:
         self.bucket = Bucket()
         self.target = files.open_target(logdir)
         self.run = self.target.folder.name if self.target.url is None else self.target.url.rpartition("/")[2]
-        self.ring = Ring(options, self.target, self.steps, self.bucket.note_counters, self._take_steps, self.cost)
-        self.budget = Budget(options.budget_percent, time.monotonic)
+        self.ring = Ring(options, self.target, self.steps, self.bucket.note_counters, self._take_steps, self.budget)
         self._spikes = Spikes()
         self._table = TimeTable(options.every, options.at, time.monotonic(), time.time())
         self._ranks = Ranks(self._local, this_worker(), time.time_ns()) if self._local else None
@@ -140,6 +136,10 @@ class Watch:
         """Keeps what the ring holds, and records a window of the framework's profiler; returns at once."""
         mark = self._mark(kind, str(reason))
         self._put(lambda: self._consider(mark))
+
+    def trigger_by_signal(self, *_: object) -> None:
+        """The same, because a signal asks for it; also as the signal's handler."""
+        self.trigger("a signal asked for a capture", Trigger.SIGNAL)
 
     def observe(self, name: str, value: float) -> None:
         """Notes a value of the training, such as the loss; a spike of it is a trigger."""
@@ -192,7 +192,7 @@ class Watch:
             self._put(lambda: self._on_slow_step(step))
 
     def _on_window(self, plan: Plan, capture: Capture) -> None:
-        self._put(lambda: self._await_window(plan, capture))
+        self._put(lambda: self._note_window(plan, capture))
 
     def _put(self, work: Work) -> None:
         if not self._ended and self._work.qsize() < _MOST_QUEUED:
@@ -210,6 +210,7 @@ class Watch:
             self.ring.mark_steps(sorted(ended, key=itemgetter(2)))
 
     def _plan_window(self, plan: Plan) -> None:
+        self._writing_runs.add(plan.run)
         self.windows.plan(plan)
         self.steps.look_closely()  # the window starts between two steps
 
@@ -218,10 +219,10 @@ class Watch:
     def _loop(self) -> None:
         while True:
             try:
-                work = self._work.get(timeout=min(_LOOK_S / self.cost.job_part, _SELDOM_LOOK_S))
+                work = self._work.get(timeout=min(_LOOK_S / self.budget.job_part, _SELDOM_LOOK_S))
             except queue.Empty:
                 work = self._look
-            self.cost.note_thread("watch")
+            self.budget.note_thread("watch")
             if work is None:
                 return
             with report.Wall("watching the job", strict=False):
@@ -285,9 +286,9 @@ class Watch:
         if silent_s < stall_s or self._stalled or recorder.RECORDER.is_running():
             return
         self._stalled = True
-        place = stacks.place_of_thread(self.steps.thread_number)
+        place = places.place_of_thread(self.steps.thread_number)
         where = "" if place is None else f" in {place.source}" + (f", {place.activity}" if place.activity else "")
-        facts = "; ".join([*stacks.describe_devices(), *self._describe_others()])
+        facts = "; ".join([*places.describe_devices(), *self._describe_others()])
         sentence = f"No step for {silent_s:,.0f} s: step {self.steps.number:,} is{where or ' running'}"
         self._consider(self._mark(Trigger.STALL, f"{sentence}{'; ' if facts else ''}{facts}"))
 
@@ -317,7 +318,7 @@ class Watch:
             run, window = request.run, request.window
         if window:  # first: whoever sees the mark may count on the window
             first_step = 0 if request is None else request.first_step
-            self._plan_window(Plan(mark, window, first_step, self.options.window_steps))
+            self._plan_window(Plan(mark, window, first_step))
         self._keep(replace(mark, run=run, window=window))
 
     def _why_not(self, mark: Mark) -> str:
@@ -363,7 +364,7 @@ class Watch:
         if request.rank is None and self._wants_window(mark):
             window = files.run_name()
         if window and self.options.window_steps:
-            self._plan_window(Plan(mark, window, request.first_step, self.options.window_steps))
+            self._plan_window(Plan(mark, window, request.first_step))
         if not regular:
             self._keep(replace(mark, run=request.run, window=window), request)
 
@@ -411,7 +412,7 @@ class Watch:
 
     def _attach(self, mark: Mark) -> tuple[Artifact, ...]:
         if mark.trigger in (Trigger.STALL, Trigger.CRASH, Trigger.OUT_OF_MEMORY):
-            text = f"{mark.sentence}\n\n{stacks.all_stacks(self.steps.thread_number)}"
+            text = f"{mark.sentence}\n\n{places.all_stacks(self.steps.thread_number)}"
             return (Artifact("stacks.txt", text.encode("utf-8", "replace")),)
         return ()
 
@@ -439,7 +440,7 @@ class Watch:
                 self._writing_runs.discard(mark.run)
             self._make_room()
         if threading.current_thread() is self._writer:
-            self.cost.note_end()
+            self.budget.note_end()
 
     def _write_ring(self, mark: Mark, content: bytes) -> files.Target | None:
         """Stores a kept ring; None if the logdir takes nothing, which is reported once until it does again."""
@@ -511,21 +512,11 @@ class Watch:
         mark = self._mark(Trigger.REGULAR, f"steps as usual, {self.steps.usual.median_ns / 1e6:,.1f} ms each")
         window = files.run_name()
         request = self._ask_others(mark, window, window)
-        self._plan_window(Plan(mark, window, 0 if request is None else request.first_step, self.options.window_steps))
-
-    def _await_window(self, plan: Plan, capture: Capture) -> None:
-        """Waits for the files of a window, on a thread of its own, and measures what it has cost."""
-
-        def wait() -> None:
-            self._writing_runs.add(plan.run)
-            capture.finished.wait()
-            self._writing_runs.discard(plan.run)
-            self._put(lambda: self._note_window(plan, capture))
-
-        threading.Thread(target=wait, name=f"{THREAD_PREFIX}window", daemon=True).start()
+        self._plan_window(Plan(mark, window, 0 if request is None else request.first_step))
 
     def _note_window(self, plan: Plan, capture: Capture) -> None:
-        self.budget.note(self.windows.take_cost_s())
+        self._writing_runs.discard(plan.run)
+        self.budget.note_window(self.windows.take_cost_s())
         if capture.url is not None:
             self._make_remote_room(capture.url.rpartition("/")[0])
         if capture.path is None:
@@ -551,7 +542,7 @@ class Watch:
     def _write_row(self) -> None:
         self._take_steps()
         extra = memory.memory_in_use() | {
-            "watch_percent": round(self.overhead_percent(), 4),
+            "watch_percent": round(self.budget.percent, 4),
             "threads": float(threading.active_count()),
         }
         row = self.bucket.take(time.time(), extra)
@@ -562,10 +553,6 @@ class Watch:
             self._await_writer()
             self._writer = threading.Thread(target=self._series.tend, name=f"{THREAD_PREFIX}pack", daemon=True)
             self._writer.start()
-
-    def overhead_percent(self) -> float:
-        """What the watch costs: the windows, the processor time of its own threads, and its work inside the steps."""
-        return self.budget.percent + self.cost.percent
 
     def _prepare_memory(self) -> None:
         """Once PyTorch uses a GPU: listens for its lack of memory, and keeps its last allocations."""

@@ -51,7 +51,7 @@ def read_metrics(watch: Watch) -> list[Metric]:
     found = [
         Metric("steps_total", "Steps that have ended.", True, float(steps.count)),
         Metric("step_number", "Number of the step that runs.", False, float(steps.number)),
-        Metric("watch_overhead_ratio", "Measured cost of the watch.", False, watch.overhead_percent() / 100),
+        Metric("watch_overhead_ratio", "Measured cost of the watch.", False, watch.budget.percent / 100),
         Metric("collector_seconds_total", "Time in full garbage collections.", True, watch.collector.total_ns / 1e9),
     ]
     if usual.median_ns:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from stepscope.capture import files, ranges, report
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import read_two_clocks
 from stepscope.capture.spool import RingSpool
-from stepscope.capture.tracers.base import Probe
+from stepscope.capture.tracers.base import Metadata, Probe, Span
 from stepscope.capture.tracers.host import PLANE as ANNOTATIONS
 from stepscope.capture.tracers.host import Event, HostTracer
 from stepscope.capture.tracers.probes import Probes
 from stepscope.capture.tracers.system import PLANE as COUNTERS
 from stepscope.capture.tracers.system import VALUE, SystemTracer
 from stepscope.capture.tracers.ticker import Ticker
+from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import Machine
 from stepscope.capture.watching.options import WatchOptions
-from stepscope.capture.watching.own_cost import OwnCost
 from stepscope.capture.watching.sampler import RingSampler
 from stepscope.capture.watching.steps import StepFollower
-from stepscope.capture.watching.thinner import Thinner
 from stepscope.formats.spool import layout
 
 FLUSH_S = 1.0  # what a killed job loses at most, with some time to write
@@ -41,7 +41,7 @@ class Ring:
         steps: the steps of the loop.
         on_counters: called with the values of the system's counters, now and then.
         on_flush: called before each flush.
-        cost: of the watch.
+        budget: of the watch.
 
     Attributes:
         sampler: of the Python stacks.
@@ -57,16 +57,16 @@ class Ring:
         steps: StepFollower,
         on_counters: Callable[[dict[str, list[float]]], None],
         on_flush: Callable[[], None],
-        cost: OwnCost,
+        budget: Budget,
     ) -> None:
         self._on_flush = on_flush
-        self._cost = cost
+        self._budget = budget
         self._thread = 0
         self._append: Callable[[Event], None] | None = None
         self._on_counters = on_counters
         self._host = HostTracer()
-        self.sampler = RingSampler(steps, options.samples_hz, cost)
-        self._system = _SeldomSystem(cost)
+        self.sampler = RingSampler(steps, options.samples_hz, budget)
+        self._system = _SeldomSystem(budget)
         self._samples = options.samples_hz > 0
         self._probes = Probes()
         self._lost_flushes = 0
@@ -158,14 +158,14 @@ class Ring:
 
     def _flush_and_measure(self) -> None:
         self.flush()
-        self._cost.note_thread("ring")
-        if self._thinner.decide(self._cost.records_left, time.perf_counter_ns()):
+        self._budget.note_thread("ring")
+        if self._thinner.decide(self._budget.records_left, time.perf_counter_ns()):
             ranges.route_ring(self._thinner.annotate)
 
     def _look_at(self, chunks: list[layout.Chunk]) -> list[layout.Chunk]:
         """Notes what the watch wants to know of the chunks of one tracer."""
         self._note_counters([chunk for chunk in chunks if chunk.plane == COUNTERS])
-        self._cost.note_spans(sum(len(chunk.name) for chunk in chunks if chunk.plane == ANNOTATIONS))
+        self._budget.note_spans(sum(len(chunk.name) for chunk in chunks if chunk.plane == ANNOTATIONS))
         return chunks
 
     def _note_counters(self, chunks: list[layout.Chunk]) -> None:
@@ -184,11 +184,55 @@ class Ring:
 class _SeldomSystem(SystemTracer):
     """Samples the machine, and less often where the watch has spent more than its budget."""
 
-    def __init__(self, cost: OwnCost) -> None:
+    def __init__(self, budget: Budget) -> None:
         super().__init__()
-        self._cost = cost
+        self._budget = budget
 
     def _tick(self) -> float:
         wait_s = super()._tick()
-        self._cost.note_thread("system")
-        return max(wait_s, min(self._cost.debt_s, _SELDOM_SYSTEM_S))
+        self._budget.note_thread("system")
+        return max(wait_s, min(self._budget.debt_s, _SELDOM_SYSTEM_S))
+
+
+_MOST_GAPS = 1000
+_ENOUGH, _TOO_LITTLE = 0.0, -0.5  # of what annotations can save up of the budget
+
+
+class Thinner:
+    """Leaves the program's annotations out of the ring for a while where they are so many that the watch would exceed
+    its budget.  Marks of steps are always recorded.
+
+    Args:
+        annotate: opens a range of the ring.
+
+    Attributes:
+        annotate: opens ranges, or leaves out those that mark no step.
+    """
+
+    def __init__(self, annotate: ranges.Opener) -> None:
+        self._all = self.annotate = annotate
+        self._since_ns = 0
+        self._left_out: deque[tuple[int, int]] = deque(maxlen=_MOST_GAPS)
+
+    def decide(self, left: float, now_ns: int) -> bool:
+        """Whether annotations are recorded changes.
+
+        Args:
+            left: of the budget for records, as a part of what can be saved up.
+        """
+        if self._since_ns and left >= _ENOUGH:
+            self._left_out.append((self._since_ns, now_ns))
+            self._since_ns, self.annotate = 0, self._all
+            return True
+        if not self._since_ns and left <= _TOO_LITTLE:
+            self._since_ns, self.annotate = now_ns, self._annotate_steps
+            return True
+        return False
+
+    def left_out_s(self, now_ns: int, span_ns: int) -> float:
+        """For how many of the last seconds annotations were left out."""
+        gaps = [*self._left_out, *([(self._since_ns, now_ns)] if self._since_ns else [])]
+        return sum(max(end - max(start, now_ns - span_ns), 0) for start, end in gaps) / 1e9
+
+    def _annotate_steps(self, name: str, metadata: Metadata) -> Span:
+        return self._all(name, metadata) if "step_num" in metadata else ranges.NOTHING

@@ -12,7 +12,7 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.stack_samples import Frame, StackSampler, Thread
 from stepscope.capture.tracers.ticker import Ticker
-from stepscope.capture.watching.own_cost import OwnCost
+from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.steps import StepFollower
 from stepscope.formats.spool.layout import Chunk
@@ -36,17 +36,17 @@ class RingSampler(StackSampler):
     Args:
         steps: knows whether the open step is overdue.
         most_hz: the most samples per second while steps are on time.
-        cost: of the watch, which says whether it can afford a sample.
+        budget: of the watch, which says whether it can afford a sample.
 
     Attributes:
         places: when and where the thread of the steps was sampled last.
     """
 
-    def __init__(self, steps: StepFollower, most_hz: float, cost: OwnCost) -> None:
+    def __init__(self, steps: StepFollower, most_hz: float, budget: Budget) -> None:
         super().__init__(reads_usage=False)
         self._steps = steps
         self._interval_s = 1 / most_hz if most_hz else float("inf")
-        self._cost = cost
+        self._budget = budget
         self._sample_s = 0.0  # what one takes; 0 until one was measured
         self._used_ns = 0
         self._look_s = _LOOK_S
@@ -70,7 +70,7 @@ class RingSampler(StackSampler):
         return super().drain()
 
     def _begin(self) -> None:
-        self._used_ns = self._cost.note_thread("sampler")
+        self._used_ns = self._budget.note_thread("sampler")
 
     def _tick(self) -> float:
         """Samples if that is due and can be afforded; returns the seconds until the next look."""
@@ -81,13 +81,13 @@ class RingSampler(StackSampler):
         self._of_step = self._of_step if is_overdue else 0
         if not is_overdue and now < self._next_ns:
             return self._next_look_s(now, overdue_at_ns)
-        can_sample = self._cost.can_sample(self._sample_s, is_overdue) or self._is_owed(now)
+        can_sample = self._budget.can_sample(self._sample_s, is_overdue) or self._is_owed(now)
         if can_sample:
             self.sample()
         self._measure(can_sample)
-        wait_s = max(self._interval_s if can_sample else 0.0, self._cost.sample_wait_s(self._sample_s), _BURST_S)
+        wait_s = max(self._interval_s if can_sample else 0.0, self._budget.sample_wait_s(self._sample_s), _BURST_S)
         self._next_ns = now + round(min(wait_s, _LONGEST_S) * 1e9)
-        self._look_s = min(_LOOK_S / self._cost.job_part, _BUSY_LOOK_S)
+        self._look_s = min(_LOOK_S / self._budget.job_part, _BUSY_LOOK_S)
         if is_overdue:
             self._of_step += can_sample
             pace_s = _BURST_S if self._burst <= _LONG_BURST else _SLOW_BURST_S
@@ -99,11 +99,11 @@ class RingSampler(StackSampler):
         since, slow_ns = self._steps.open_since_ns, self._steps.usual.never_slow_ns
         if not since or not slow_ns or now - since < slow_ns:
             return False
-        return (self._of_step + 1) * self._sample_s * 1e9 <= self._cost.slow_share * (now - since)
+        return (self._of_step + 1) * self._sample_s * 1e9 <= self._budget.slow_share * (now - since)
 
     def _measure(self, has_sampled: bool) -> None:
         """Notes what the thread has used, of which the last sample is a part."""
-        used_ns = self._cost.note_thread("sampler", self._looks)
+        used_ns = self._budget.note_thread("sampler", self._looks)
         self._looks = 0
         if has_sampled:
             cost_s = (used_ns - self._used_ns) / 1e9

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
-from stepscope.capture import files, ranges, recorder
+from stepscope.capture import files, recorder
+from stepscope.capture.conductor import Conductor
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.report import Wall
 from stepscope.capture.running import Capture
+from stepscope.capture.schedules import Action
 from stepscope.capture.watching.keep import trigger_facts, trigger_note
-from stepscope.capture.watching.marks import Mark
 from stepscope.capture.watching.steps import StepRecord
+from stepscope.capture.watching.triggers import Mark
 from stepscope.records import dataclass
 
 _LONGEST_S = 120.0  # of a window, if steps no longer come
@@ -26,56 +27,47 @@ class Plan:
         mark: why.
         run: the name of its session.
         first_step: it starts with this step, or with the next one if that is over.
-        steps: how many it records.
     """
 
     mark: Mark
     run: str
     first_step: int
-    steps: int
 
 
-Done = Callable[[Plan, Capture], object]
-
-
-class FrameworkWindows:
+class Windows(Conductor):
     """Records planned windows, one at a time.  `follow` is called on the thread of the steps.
 
     A capture by the program itself comes first: a window that is open then gives way, and one that is planned waits.
 
     Args:
         logdir: where they go.
-        marks_steps: whether the window has to mark the steps, because the program does not.
-        on_done: called with the plan and the capture when the window has ended; its files are written later.
+        steps: how many each of them records.
+        on_done: called with the plan and the capture of a window that has ended, once its files are written or are
+            known not to be, on a separate thread.
     """
 
-    def __init__(self, logdir: str, on_done: Done) -> None:
-        self._logdir = logdir
+    def __init__(self, logdir: str, steps: int, on_done: Callable[[Plan, Capture], object]) -> None:
+        options = ProfilerOptions(max_seconds=_LONGEST_S, max_bytes=_MOST_BYTES)
+        super().__init__(logdir, options, self._choose_action, on_stopped=self._forget_plan)
         self._on_done = on_done
-        self._plan: Plan | None = None
-        self._open: tuple[Plan, Capture] | None = None
-        self._left = 0
-        self._mark: ranges.Trace | None = None
-        self._extra_ns = 0
+        self._steps = steps
+        self._plan: Plan | None = None  # until the window has ended
+        self._plans: dict[Capture, Plan] = {}
+        self._last = self._extra_ns = 0
 
     @property
     def is_free(self) -> bool:
         """Whether no window is planned or open."""
-        return self._plan is None and self._open is None
+        return self._plan is None
 
-    def plan(self, plan: Plan) -> bool:
-        """Plans a window; False if one is planned or open already."""
-        if not self.is_free:
-            return False
-        self._plan = plan
-        return True
+    def plan(self, plan: Plan) -> None:
+        """Plans a window, unless one is planned or open already."""
+        self._plan = self._plan or plan
 
     def cancel(self) -> None:
         """Forgets the planned window, and ends the open one without saving it."""
-        self._plan = None
-        opened, self._open = self._open, None
-        if opened is not None:
-            recorder.RECORDER.end(opened[1], save=False)
+        self._forget_plan()
+        super().cancel()
 
     def take_cost_s(self) -> float:
         """By how much the steps of the last window, and those until its files were written, were longer; forgets it."""
@@ -83,54 +75,44 @@ class FrameworkWindows:
         return cost_ns / 1e9
 
     def follow(self, step: StepRecord, is_marked: bool) -> None:
-        """A step has ended, and the next one starts."""
-        if self._plan is None and self._open is None and not step.was_profiled:
-            return
+        """A step has ended, and the next one starts.  `is_marked`: the program marks its steps itself."""
         if step.was_profiled and step.usual_ns:
             self._extra_ns += step.length_ns - step.usual_ns
-        if self._plan is None and self._open is None:
+        if self._plan is None:
             return
         with Wall("recording a window of the watch", strict=False):
-            if self._open is not None:
-                self._go_on(step)
-            elif (
-                self._plan is not None
-                and step.number + 1 >= self._plan.first_step
-                and not recorder.RECORDER.is_running()
-            ):
-                self._start(self._plan, is_marked)
-            if self._open is not None and not is_marked:
-                self._mark_next(step.number + 1)
+            self.marks = not is_marked
+            self.end()
+            self.number = step.number + 1
+            self.begin()
 
-    def _start(self, plan: Plan, is_marked: bool) -> None:
-        self._plan = None
-        options = ProfilerOptions(max_seconds=_LONGEST_S, max_bytes=_MOST_BYTES)
-        capture = recorder.RECORDER.begin(lambda: files.open_target(self._logdir, plan.run), options)
+    def _choose_action(self, number: int) -> Action:
+        if self._plan is None:
+            return Action.NONE
+        if self._capture is None:
+            if number < self._plan.first_step or recorder.RECORDER.is_running():
+                return Action.NONE
+            self._last = number + self._steps - 1
+        elif self._capture.ended_early or self._capture.gave_way:
+            return Action.NONE
+        return Action.RECORD_AND_SAVE if number >= self._last else Action.RECORD
+
+    def _start_capture(self) -> Capture | None:
+        plan = self._plan
+        assert plan is not None, "nothing is recorded without one"
+        capture = recorder.RECORDER.begin(lambda: files.open_target(self._logdir, plan.run), self._options)
         if capture is None:
-            return
+            self._forget_plan()
+            return None
         capture.yields = True
         capture.own_facts = trigger_facts(plan.mark)
         capture.notes.append(trigger_note(plan.mark))
-        self._open, self._left = (plan, capture), plan.steps
+        self._plans[capture] = plan
         self._extra_ns = 0  # starting counts with the next step
+        return capture
 
-    def _go_on(self, step: StepRecord) -> None:
-        self._end_mark()
-        self._left -= 1
-        assert self._open is not None
-        if self._left > 0 and not self._open[1].ended_early and not self._open[1].gave_way:
-            return
-        plan, capture = self._open
-        self._open = None
-        recorder.RECORDER.end(capture, wait=False)
-        self._on_done(plan, capture)
+    def _forget_plan(self) -> None:
+        self._plan = None
 
-    def _mark_next(self, number: int) -> None:
-        self._mark = ranges.Trace("train", step_num=number, _r=1)
-        self._mark.__enter__()
-
-    def _end_mark(self) -> None:
-        mark, self._mark = self._mark, None
-        if mark is not None:
-            with suppress(Exception):
-                mark.__exit__(None, None, None)
+    def _note_written(self, capture: Capture) -> None:
+        self._on_done(self._plans.pop(capture), capture)

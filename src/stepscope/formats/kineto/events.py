@@ -9,20 +9,22 @@ from __future__ import annotations
 from dataclasses import field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepscope.formats.kineto.classify import Place, classify
 from stepscope.formats.kineto.document import Raw
 from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, Trait
-from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, look_up, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.torch import MEMORY_NAME
 
 # Times more than 23 days from the median time are damage.  This limit keeps all sums inside int64.
 _FAR_US = 2 * 10**12
-_PS_PER_US = 1_000_000
+_SAMPLE = 1 << 16  # rows whose median stands for that of all
+_ROLES = np.zeros(256, np.uint8)  # what each phase makes of a row
+_ROLES[[*b"iIRPn"]], _ROLES[[*b"bS"]], _ROLES[[*b"EeF"]] = trace_events.MARK, trace_events.LOOSE_BEGIN, trace_events.END
+_ROLES[[*b"XBC\0"]] = trace_events.WHOLE, trace_events.BEGIN, trace_events.COUNTER, trace_events.UNSAID
 
 
 def is_phase(raw: Raw, letters: str) -> Mask:
@@ -63,7 +65,7 @@ def classify_rows(raw: Raw) -> EventClasses:
 
 @dataclass
 class Oddities:
-    """How many events had which defect."""
+    """How many events had which defect; the first ones in the order of the counts of `trace_events`."""
 
     no_event: int = 0
     no_time: int = 0
@@ -107,20 +109,29 @@ class Kept:
 
 def keep_events(raw: Raw, classes: EventClasses) -> Kept:
     """Finds the events among the rows and converts their times to one clock."""
-    odd = Oddities()
-    flags = raw.flags
-    # An object with a time and a duration is an event even without a phase.
-    whole = is_phase(raw, "X") | ((raw.phase == 0) & ((flags & scan.HAS_DURATION) != 0))
-    begins, ends = is_phase(raw, "BbS"), is_phase(raw, "EeF")
-    wanted = whole | begins | ends | is_phase(raw, "iIRPnC")
-    odd.no_event = int(((raw.phase == 0) & ~whole).sum())
-    wanted &= classes.place[classes.of_row] != Place.NOWHERE
-    usable, zero_ns = _usable_times(raw, wanted, odd)
-    row = np.flatnonzero(usable)
-    start_ps = _join_ps(raw.us[row] - zero_ns // 1000, raw.frac_ps[row]) - zero_ns % 1000 * 1000
-    duration_ps, end_row, single = _find_durations(raw, row, start_ps, odd)
-    if not single.all():
-        row, end_row, start_ps, duration_ps = (column[single] for column in (row, end_row, start_ps, duration_ps))
+    counts = np.zeros(trace_events.COUNTS, np.int64)
+    rows = np.empty(len(raw), np.int64)
+    is_kept = classes.place != Place.NOWHERE
+    found = trace_events.find_events(
+        raw.phase, raw.flags, raw.us, raw.frac_ps, classes.of_row, is_kept, _ROLES, _middle_us(raw), _FAR_US, rows,
+        counts,
+    )  # fmt: skip
+    row = rows[:found]
+    zero_ns = int(counts[trace_events.FIRST_US]) * 1000 + int(counts[trace_events.FIRST_PS]) // 1000
+    start_ps, duration_ps = np.empty(found, np.int64), np.empty(found, np.int64)
+    role = np.empty(found, np.uint8)
+    trace_events.convert_events(
+        row, raw.phase, raw.flags, raw.us, raw.frac_ps, raw.duration_us, raw.duration_frac_ps, _ROLES,
+        zero_ns // 1000, zero_ns % 1000 * 1000, _FAR_US, start_ps, duration_ps, role, counts,
+    )  # fmt: skip
+    odd = Oddities(*counts[: trace_events.FIRST_US].tolist())
+    end_row = np.full(found, -1, np.int64)
+    ends = role == trace_events.END
+    opens = (role == trace_events.BEGIN) | (role == trace_events.LOOSE_BEGIN)
+    if opens.any() or ends.any():
+        _match_ends(raw, row, start_ps, opens, ends, duration_ps, end_row, odd)
+        columns = (row, end_row, start_ps, duration_ps, role)
+        row, end_row, start_ps, duration_ps, role = (column[~ends] for column in columns)
     event_class = classes.of_row[row]
     kept = Kept(
         row=row,
@@ -128,57 +139,25 @@ def keep_events(raw: Raw, classes: EventClasses) -> Kept:
         start_ps=start_ps,
         duration_ps=duration_ps,
         event_class=event_class,
-        place=classes.place[event_class],
-        kind=classes.kind[event_class],
-        traits=classes.traits[event_class],
+        place=look_up(classes.place, event_class),
+        kind=look_up(classes.kind, event_class),
+        traits=look_up(classes.traits, event_class),
         zero_ns=zero_ns,
         oddities=odd,
     )
-    _apply_phases(raw, classes, kept)
+    _apply_roles(raw, classes, kept, role)
     return kept
 
 
-def _join_ps(us: I64, frac_ps: NDArray[np.integer]) -> I64:
-    return us * _PS_PER_US + frac_ps
-
-
-def _usable_times(raw: Raw, wanted: Mask, odd: Oddities) -> tuple[Mask, int]:
-    """Which of the wanted rows have a plausible time, and the earliest of these times in ns."""
-    timed = wanted & ((raw.flags & scan.HAS_TIME) != 0)
-    odd.no_time = int(wanted.sum() - timed.sum())
-    us = raw.us[timed]
-    if not len(us):
-        return timed, 0
-    middle = int(np.partition(us, len(us) // 2)[len(us) // 2])
-    near = np.abs(us.astype(np.float64) - middle) < _FAR_US
-    # A recorder writes 0 for an unknown time.
-    near &= (us != 0) | (abs(middle) < _FAR_US // 1000)
-    odd.far = int(len(us) - near.sum())
-    usable = timed.copy()
-    usable[timed] = near
-    whole = us[near]
-    first = int(whole.min())
-    fractions = raw.frac_ps[usable][whole == first]
-    return usable, first * 1000 + int(fractions.min()) // 1000
-
-
-def _find_durations(raw: Raw, row: I64, start_ps: I64, odd: Oddities) -> tuple[I64, I64, Mask]:
-    """The duration of each event, the row of its end or -1, and whether it counts (a row that is an end does not)."""
-    flags, phase = raw.flags[row], raw.phase
-    us = raw.duration_us[row]
-    too_long = us > _FAR_US
-    duration_ps = np.where(too_long, 0, _join_ps(np.where(too_long, 0, us), raw.duration_frac_ps[row]))
-    has = (flags & scan.HAS_DURATION) != 0
-    duration_ps[~has] = 0
-    odd.long = int(too_long.sum())
-    odd.negative = int(((flags & scan.NEGATIVE) != 0).sum())
-    odd.no_duration = int((~has & (phase[row] == ord("X"))).sum())
-    end_row = np.full(len(row), -1, np.int64)
-    opens, closes = is_phase(raw, "BbS")[row], is_phase(raw, "EeF")[row]
-    if opens.any() or closes.any():
-        duration_ps[opens | closes] = 0
-        _match_ends(raw, row, start_ps, opens, closes, duration_ps, end_row, odd)
-    return duration_ps, end_row, ~closes
+def _middle_us(raw: Raw) -> int:
+    """The median of the times, of some ten thousand rows if there are more; 0 if none has one."""
+    for step in dict.fromkeys((len(raw) // _SAMPLE + 1, 1)):
+        role, has = _ROLES[raw.phase[::step]], raw.flags[::step]
+        timed = (role != trace_events.NO_EVENT) & ((has & scan.HAS_TIME) != 0)
+        us = raw.us[::step][timed]
+        if len(us):
+            return int(np.partition(us, len(us) // 2)[len(us) // 2])
+    return 0
 
 
 def _match_ends(
@@ -207,16 +186,13 @@ def _match_ends(
     odd.stray_ends = int((closes[halves] & (partner < 0)).sum())
 
 
-def _apply_phases(raw: Raw, classes: EventClasses, kept: Kept) -> None:
+def _apply_roles(raw: Raw, classes: EventClasses, kept: Kept, role: U8) -> None:
     """Corrects kinds, traits and durations according to the phase, in place."""
-    phase = raw.phase[kept.row]
-    counter = phase == ord("C")
+    counter = role == trace_events.COUNTER
     kept.place[counter] = Place.COUNTER
     kept.kind[counter] = EventKind.COUNTER
-    loose = is_phase(raw, "bS")[kept.row]
-    kept.traits[loose] |= np.uint8(Trait.ASYNC)
+    kept.traits[role == trace_events.LOOSE_BEGIN] |= np.uint8(Trait.ASYNC)
     # One of PyTorch's exporters gives allocations a duration that lasts to the end of the trace.
-    memory = (classes.name == raw.texts.add(MEMORY_NAME))[kept.event_class]
-    kept.duration_ps[memory] = 0
-    both = np.uint8(scan.HAS_PID | scan.HAS_TID)
-    kept.oddities.no_thread = int((((raw.flags[kept.row] & both) != both) & ~counter).sum())
+    memory = classes.name == raw.texts.add(MEMORY_NAME)
+    if memory.any():
+        kept.duration_ps[memory[kept.event_class]] = 0

@@ -17,7 +17,7 @@ from stepscope.formats.kineto.document import Raw
 from stepscope.formats.kineto.events import Kept, is_phase
 from stepscope.formats.xspace import schema
 from stepscope.model import EventKind, LineKind, PlaneKind, StatTag
-from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.model.arrays import I32, I64, distinct, number_pairs
 from stepscope.records import dataclass
 
 _WAIT_TID_BASE = 1_000_000  # the thread number of a wait is this plus its stream's number
@@ -210,16 +210,20 @@ def _name_streams(lines: list[Line], code: I32, kept: Kept) -> None:
 def time_order(layout: Layout, kept: Kept) -> I64:
     """The order of events in the tables: by line, start, and descending duration.
 
-    Most lines are in the order of time in their file: only the others are sorted by it.
+    Most lines are in the order of time in their file: only the others are sorted by it, each by itself, since the
+    events of a line are a few ascending runs.
     """
     small = len(layout.lines) <= _MOST_SMALL
     order = np.argsort(layout.line_of.astype(np.int16) if small else layout.line_of, kind="stable")
-    line, start, duration = layout.line_of[order], kept.start_ps[order], kept.duration_ps[order]
-    back = (start[1:] < start[:-1]) | ((start[1:] == start[:-1]) & (duration[1:] > duration[:-1]))
-    back &= line[1:] == line[:-1]
-    if back.any():
-        disordered = np.zeros(len(layout.lines), np.bool_)
-        disordered[line[1:][back]] = True
-        places = np.flatnonzero(disordered[line])
+    line, start = layout.line_of[order], kept.start_ps[order]
+    back = (start[1:] < start[:-1]) & (line[1:] == line[:-1])
+    numbers = distinct(line[:-1][back])
+    bounds = (np.searchsorted(line, numbers, side=side).tolist() for side in ("left", "right"))
+    for begin, end in zip(*bounds, strict=True):
+        order[begin:end] = order[begin:end][np.argsort(start[begin:end], kind="stable")]
+    start, duration = kept.start_ps[order], kept.duration_ps[order]
+    tied = (start[1:] == start[:-1]) & (line[1:] == line[:-1])
+    if (tied & (duration[1:] > duration[:-1])).any():
+        places = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
         order[places] = order[places][np.lexsort((-duration[places], start[places], line[places]))]
     return order

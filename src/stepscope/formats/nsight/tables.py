@@ -145,7 +145,8 @@ def _not_a_database(source: str) -> UnreadableError:
     )
 
 
-_DAMAGE = (sqlite3.Error, UnicodeDecodeError)  # the second where SQLite's reason quotes a name that is no text
+# The second where SQLite's reason quotes a name that is no text, the third where a damaged length asks for gigabytes.
+_DAMAGE = (sqlite3.Error, UnicodeDecodeError, MemoryError)
 
 
 class SqliteTables:
@@ -197,6 +198,9 @@ class SqliteTables:
                 break
             if found[0] is None:
                 break
+            if found[0] <= last:  # then the same rows would come again, without end
+                self._note_damage(table, rows, sqlite3.DatabaseError("the numbers of its rows do not ascend"))
+                break
             last = found[0]
             for name, numbers_of in zip(read, found[1:], strict=True):
                 parts[name].append(np.fromstring(numbers_of, np.int64, sep=","))
@@ -214,7 +218,10 @@ class SqliteTables:
             return []
 
     def _note_damage(self, table: str, rows: int, error: Exception) -> None:
-        why = error if isinstance(error, sqlite3.Error) else "the names of the tables are damaged"
+        why: object = error
+        if not isinstance(error, sqlite3.Error):
+            is_long = isinstance(error, MemoryError)
+            why = "it asks for more memory than there is" if is_long else "the names of the tables are damaged"
         self.problems.append(
             Problem(
                 "damaged",

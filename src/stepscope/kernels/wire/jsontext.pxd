@@ -23,10 +23,26 @@ cdef extern from *:
     }
     /* Whether a text is a number with a point, as JSON writes it, and which. */
     static int stepscope_read_real(const char* text, int length, double* value) {
+        static const double POWERS[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
         char copy[32], *after;
-        int k, points = 0;
+        int k, points = 0, behind = 0;
+        long long digits = 0;
         if (length < 3 || length > 31)
             return 0;
+        /* Digits that a double holds, divided by a power of ten that it holds: rounded once, so as strtod rounds. */
+        for (k = text[0] == '-'; k < length && length <= 16; k++) {
+            if (text[k] == '.' && !points)
+                points = 1;
+            else if (text[k] >= '0' && text[k] <= '9')
+                digits = 10 * digits + (text[k] - '0'), behind += points;
+            else
+                break;
+        }
+        if (points && k == length) {
+            *value = (text[0] == '-' ? -1.0 : 1.0) * (double)digits / POWERS[behind];
+            return 1;
+        }
+        points = 0;
         for (k = 0; k < length; k++) {
             points += text[k] == '.';
             if (!(text[k] >= '0' && text[k] <= '9') && text[k] != '.' && text[k] != '-' && text[k] != '+' && text[k] != 'e')
@@ -38,7 +54,15 @@ cdef extern from *:
         return points == 1 && after == copy + length && isfinite(*value);
     }
     static int stepscope_json_integer(char* into, long long value, int is_unsigned) {
-        return is_unsigned ? snprintf(into, 32, "%llu", (unsigned long long)value) : snprintf(into, 32, "%lld", value);
+        unsigned long long rest = value < 0 && !is_unsigned ? 0ULL - (unsigned long long)value : (unsigned long long)value;
+        int minus = value < 0 && !is_unsigned, length = minus, at;
+        unsigned long long power = rest;
+        do length++; while (power /= 10);
+        for (at = length; at > minus; rest /= 10)
+            into[--at] = (char)('0' + rest % 10);
+        if (minus)
+            into[0] = '-';
+        return length;
     }
     """
     int json_double "stepscope_json_double"(char* into, double value) noexcept nogil

@@ -73,6 +73,11 @@ cdef enum:
     ARGUMENT = 1001
 
 cdef enum:
+    # The texts of a sequence that are asked for by their numbers most often, and the others.
+    MANY_NAMES = 7
+    FEW_NAMES = MANY_NAMES
+
+cdef enum:
     CLEARS_STATE = 1
     NEEDS_STATE = 2
     BOOTTIME = 6
@@ -84,7 +89,7 @@ cdef enum:
     PACKET_TAG = 0x0A
     BYTES_AN_EVENT = 96  # of PyTorch's traces, as measured
     BYTES_A_STAT = 16
-    CACHED_NAMES = 4096
+    LARGEST_GAP = 64  # in the numbers of texts that lie in an array
     CHAIN = 4  # packets in a row are no accident
     COUNTER = 4  # a type of track event, as are the places of PHASES
     IS_BEGIN = 0x42  # phases of trace JSON
@@ -164,8 +169,15 @@ cdef struct Entry:
     int64_t iid
     Span name
 
+cdef struct Names:
+    # Texts by their numbers, which count up from 1; -1 where none is.  Those whose number is far beyond lie in the map.
+    int32_t* text
+    int64_t used
+    int64_t room
+
 cdef struct Sequence:
     int64_t scope  # of its interned texts
+    Names[MANY_NAMES + 1] names
     uint64_t track
     int64_t clock
     bint is_invalid  # something that its packets refer to is missing
@@ -203,11 +215,6 @@ cdef struct Table:
     uint64_t id
     int64_t at
 
-cdef struct Name:
-    int64_t scope
-    int64_t iid
-    int64_t text
-
 cdef struct Half:
     # The start of a slice, by its row, or an end.
     int64_t row
@@ -218,6 +225,33 @@ cdef struct Halves:
     Half* at
     int64_t count
     int64_t room
+
+
+cdef inline int names_of(int64_t kind) noexcept nogil:
+    """Where the texts of a kind are."""
+    if kind <= KEY:
+        return <int>kind - CATEGORY
+    return 3 if kind == STAGE else 4 if kind == VALUE else 5 if kind == KERNEL else 6 if kind == ARGUMENT else FEW_NAMES
+
+
+cdef bint put_name(Names* names, int64_t number, int64_t text) noexcept nogil:
+    """Puts a text into the array.  False if its number is too far beyond the others, or there is no memory."""
+    cdef int32_t* larger
+    cdef int64_t room = max(names.room, LARGEST_GAP)
+    if not 0 <= number <= 2 * names.used + LARGEST_GAP:
+        return False
+    while room <= number:
+        room *= 2
+    if room > names.room:
+        larger = <int32_t*>realloc(names.text, <size_t>room * sizeof(int32_t))
+        if larger == NULL:
+            return False
+        names.text, names.room = larger, room
+    while names.used <= number:
+        names.text[names.used] = -1
+        names.used += 1
+    names.text[number] = <int32_t>text
+    return True
 
 
 # ---- messages --------------------------------------------------------------------------------------------------------
@@ -321,7 +355,6 @@ cdef class PacketDecoder:
     cdef Table _clocks
     cdef Halves _begins
     cdef Halves _ends
-    cdef Name[CACHED_NAMES] _names
     cdef int _failure
     cdef int64_t _generation, _group, _last_key
     cdef uint64_t _main_clock
@@ -339,7 +372,6 @@ cdef class PacketDecoder:
         memset(&self._clocks, 0, sizeof(Table))
         memset(&self._begins, 0, sizeof(Halves))
         memset(&self._ends, 0, sizeof(Halves))
-        memset(self._names, 0, sizeof(self._names))
         self._ids.seed = seed
         self._main_clock = BOOTTIME
         self.damaged_at = -1
@@ -349,6 +381,11 @@ cdef class PacketDecoder:
                 raise MemoryError
 
     def __dealloc__(self):
+        cdef int64_t row
+        cdef int kind
+        for row in range(self._sequences.count):
+            for kind in range(MANY_NAMES):
+                free((<Sequence*>self._sequences.rows)[row].names[kind].text)
         free(self._ids.slots)
         free(self._scratch.data)
         free(self._sequences.rows)
@@ -473,6 +510,7 @@ cdef class PacketDecoder:
             &self._sequences, OF_SEQUENCES, <uint64_t>number_of(packet, 10), sizeof(Sequence)
         )
         cdef bint clears = number_of(packet, 13) & CLEARS_STATE or number_of(packet, 41)
+        cdef int kind
         if sequence == NULL:
             return
         if number_of(packet, 42) and sequence.is_lossy:
@@ -482,6 +520,8 @@ cdef class PacketDecoder:
         if clears or sequence.scope == 0:
             self._generation += 1
             sequence.scope = self._generation * KINDS
+            for kind in range(MANY_NAMES):
+                sequence.names[kind].used = 0
         if clears:
             sequence.is_invalid = False
             sequence.track = sequence.clock = 0
@@ -505,7 +545,7 @@ cdef class PacketDecoder:
 
     # -- the state of a sequence ---------------------------------------------------------------------------------------
 
-    cdef void _read_interned(self, const Sequence* sequence, Span content) noexcept nogil:
+    cdef void _read_interned(self, Sequence* sequence, Span content) noexcept nogil:
         """Entries with a number and a text; of a kernel's two names the readable one."""
         cdef Field field
         cdef Message entry
@@ -523,28 +563,28 @@ cdef class PacketDecoder:
                 self._define(sequence, GPU_COUNTERS, number_of(&entry, 1), number_of(&entry, 3))
                 self._name_counters(sequence, number_of(&entry, 1), span_of(&entry, 2))
 
-    cdef void _name(self, const Sequence* sequence, int64_t kind, int64_t iid, Span text) noexcept nogil:
+    cdef void _name(self, Sequence* sequence, int64_t kind, int64_t iid, Span text) noexcept nogil:
         self._define(sequence, kind, iid, self._text_id(text, 0))
 
-    cdef void _define(self, const Sequence* sequence, int64_t kind, int64_t iid, int64_t meaning) noexcept nogil:
-        self._names[(iid + 512 * kind) & (CACHED_NAMES - 1)].scope = 0
+    cdef void _define(self, Sequence* sequence, int64_t kind, int64_t iid, int64_t meaning) noexcept nogil:
+        cdef int place = names_of(kind)
+        if place != FEW_NAMES and put_name(&sequence.names[place], iid, meaning):
+            return
         if not put_id(&self._ids, sequence.scope + kind, <uint64_t>iid, meaning):
             self._failure = NO_MEMORY
 
-    cdef inline int64_t _named(self, const Sequence* sequence, int64_t kind, int64_t iid) noexcept nogil:
+    cdef inline int64_t _named(self, Sequence* sequence, int64_t kind, int64_t iid) noexcept nogil:
         """The text with a number; 0, and counted, if no packet of the sequence defines it."""
-        cdef Name* name = &self._names[(iid + 512 * kind) & (CACHED_NAMES - 1)]
-        if name.scope != sequence.scope + kind or name.iid != iid:
-            name.text = find_id(&self._ids, sequence.scope + kind, <uint64_t>iid)
-            name.scope, name.iid = sequence.scope + kind, iid
-        if name.text < 0:
-            self.unnamed += 1
-            name.scope = 0  # it may be defined later
-            return 0
-        return name.text
+        cdef const Names* names = &sequence.names[names_of(kind)]
+        cdef int64_t text
+        if 0 <= iid < names.used and names.text[iid] >= 0:
+            return names.text[iid]
+        text = find_id(&self._ids, sequence.scope + kind, <uint64_t>iid)
+        self.unnamed += text < 0
+        return max(text, 0)
 
     cdef int64_t _name_in(
-        self, const Sequence* sequence, const Message* message, int number, int64_t kind, int text, int64_t fallback
+        self, Sequence* sequence, const Message* message, int number, int64_t kind, int text, int64_t fallback
     ) noexcept nogil:
         """The name that a message gives by its number or as text, else the fallback."""
         if has_span(message, text):
@@ -607,7 +647,7 @@ cdef class PacketDecoder:
             if clock != NULL:
                 clock[0] = readings[k]
 
-    cdef int64_t _time_ns(self, const Sequence* sequence, const Message* packet) noexcept nogil:
+    cdef int64_t _time_ns(self, Sequence* sequence, const Message* packet) noexcept nogil:
         """A packet's time on the trace's clock."""
         cdef uint64_t id = <uint64_t>(number_of(packet, 58) or sequence.clock)
         cdef uint64_t time = <uint64_t>number_of(packet, 8)
@@ -676,7 +716,7 @@ cdef class PacketDecoder:
 
     # -- track events --------------------------------------------------------------------------------------------------
 
-    cdef void _read_event(self, const Sequence* sequence, const Message* packet) noexcept nogil:
+    cdef void _read_event(self, Sequence* sequence, const Message* packet) noexcept nogil:
         cdef Field field
         cdef Event event
         cdef Message message
@@ -751,7 +791,7 @@ cdef class PacketDecoder:
         self._put_stat(event, self._value, INT if at == 30 else DOUBLE, bits)
         self._put(event)
 
-    cdef void _add_categories(self, const Sequence* sequence, Event* event, const Field* field) noexcept nogil:
+    cdef void _add_categories(self, Sequence* sequence, Event* event, const Field* field) noexcept nogil:
         """One category by its number or as text, or several by their numbers."""
         cdef const uint8_t* at = field.start
         cdef uint64_t iid
@@ -780,7 +820,7 @@ cdef class PacketDecoder:
         text.start, text.stop = self._scratch.data, self._scratch.data + self._scratch.size
         event.cat = self._text_id(text, 0)
 
-    cdef void _read_legacy(self, const Sequence* sequence, Event* event, Span content) noexcept nogil:
+    cdef void _read_legacy(self, Sequence* sequence, Event* event, Span content) noexcept nogil:
         """What Chrome writes of an event besides: its phase as in JSON, a duration, an id."""
         cdef Message message
         cdef int id
@@ -958,7 +998,7 @@ cdef class PacketDecoder:
         self._put_text(event, name, text)
 
     cdef inline void _put_entry(
-        self, const Sequence* sequence, Event* event, int64_t name, const Entry* entry
+        self, Sequence* sequence, Event* event, int64_t name, const Entry* entry
     ) noexcept nogil:
         """Makes a stat of a value that is not nested."""
         if entry.kind == AN_INT or entry.kind == A_UINT:
@@ -979,7 +1019,7 @@ cdef class PacketDecoder:
         self._scan.texts.follower[before] = <int32_t>self._last_key
         return self._last_key
 
-    cdef void _read_annotation(self, const Sequence* sequence, Event* event, Span content) noexcept nogil:
+    cdef void _read_annotation(self, Sequence* sequence, Event* event, Span content) noexcept nogil:
         """A debug annotation as a stat."""
         cdef Entry entry
         cdef int64_t name
@@ -1026,7 +1066,7 @@ cdef class PacketDecoder:
         cdef int64_t start = self._scan.texts.offsets[text]
         self._write_json_text(self._scan.texts.blob + start, self._scan.texts.offsets[text + 1] - start)
 
-    cdef void _write_entry(self, const Sequence* sequence, const Entry* entry, Span content, int depth) noexcept nogil:
+    cdef void _write_entry(self, Sequence* sequence, const Entry* entry, Span content, int depth) noexcept nogil:
         """Writes a value as JSON: without one an empty array, and null if it is nested without end."""
         if depth >= MOST_DEPTH or entry.kind == A_TYPED_MESSAGE:
             self._write(b"null", 4)
@@ -1047,7 +1087,7 @@ cdef class PacketDecoder:
         else:
             self._write_number(entry.kind, entry.bits)
 
-    cdef void _write_entries(self, const Sequence* sequence, Span content, int kind, int depth) noexcept nogil:
+    cdef void _write_entries(self, Sequence* sequence, Span content, int kind, int depth) noexcept nogil:
         """Writes the entries of a dictionary (field 11) or an array (field 12)."""
         cdef Field field
         cdef Entry entry
@@ -1104,7 +1144,7 @@ cdef class PacketDecoder:
 
     # -- work and counters of GPUs -------------------------------------------------------------------------------------
 
-    cdef void _read_stage(self, const Sequence* sequence, const Message* packet) noexcept nogil:
+    cdef void _read_stage(self, Sequence* sequence, const Message* packet) noexcept nogil:
         """A piece of work on a queue of a GPU."""
         cdef Field field
         cdef Event event
@@ -1162,7 +1202,7 @@ cdef class PacketDecoder:
         else:
             self._put_text(event, name, text)
 
-    cdef void _read_launch(self, const Sequence* sequence, Event* event, Span content) noexcept nogil:
+    cdef void _read_launch(self, Sequence* sequence, Event* event, Span content) noexcept nogil:
         """The launch of a kernel: grid and block as arrays, and arguments."""
         cdef Field field
         cdef Message size
@@ -1187,7 +1227,7 @@ cdef class PacketDecoder:
                 argument.kind = AN_INT
             self._put_entry(sequence, event, name, &argument)
 
-    cdef void _name_counters(self, const Sequence* sequence, int64_t iid, Span content) noexcept nogil:
+    cdef void _name_counters(self, Sequence* sequence, int64_t iid, Span content) noexcept nogil:
         """The counters of a GPU, to which events refer by one number for all and one for each."""
         cdef Field field
         cdef Message spec
@@ -1195,7 +1235,7 @@ cdef class PacketDecoder:
             if field.number == 1 and field.wire == DELIMITED and self._read_message(content_of(&field), &spec):
                 self._name(sequence, COUNTER_NAME, (iid << 32) | number_of(&spec, 1), span_of(&spec, 2))
 
-    cdef void _read_gpu_counters(self, const Sequence* sequence, const Message* packet) noexcept nogil:
+    cdef void _read_gpu_counters(self, Sequence* sequence, const Message* packet) noexcept nogil:
         """Values of a GPU's counters."""
         cdef Field field
         cdef Event event

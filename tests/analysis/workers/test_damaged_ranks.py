@@ -14,9 +14,9 @@ from bench.jobs.plan import Job
 
 SAID = {
     "one rank missing": "only 7 of 8 ranks are present",
-    "one file cut": "step 3 by 7 of 8 ranks was recorded",
-    "one rank stopped early": "step 2 by 7 of 8 ranks and step 3 by 7 of 8 ranks was recorded",
-    "ranks recorded different steps": "step 0 by 4 of 8 ranks and step 3 by 4 of 8 ranks was recorded",
+    "one file cut": "step 3 by 7 of 8 ranks; the other ones",
+    "one rank stopped early": "step 2 by 7 of 8 ranks, step 3 by 7 of 8 ranks; the other ones",
+    "ranks recorded different steps": "step 0 by 4 of 8 ranks, step 3 by 4 of 8 ranks; the other ones",
     "another world size": "rank 7 is of a job of 512 ranks, the others of one of 8",
     "one rank twice": "rank 0 is here twice",
     "no groups on one rank": "rank 7 recorded no process groups: 52 collectives are in those of ranks that list it",
@@ -37,6 +37,6 @@ def test_a_damage_is_named_and_the_cause_is_still_found(whole: tuple[Path, float
     damage_job(tmp_path, how)
     report = stepscope.load(tmp_path).distributed().to_dict()
 
-    assert any(warning.startswith(SAID[how]) for warning in report["warnings"])
+    assert any(SAID[how] in warning for warning in report["warnings"])
     assert [(row["cause"], row["stage"], row["ranks"]) for row in report["causes"]] == [("unequal_stages", 3, [6, 7])]
     assert report["slowdown"] == pytest.approx(whole[1], rel=0.02)

@@ -87,7 +87,7 @@ class Answer:
 
 def job_of(ranks: Sequence[RankModel]) -> Job | None:
     """The ranks as one job; None without two that have a usual step in common and meet."""
-    named, _ = name_groups([rank.collectives for rank in ranks])
+    named = name_groups([rank.collectives for rank in ranks])
     graph = None
     if len(ranks) > 1:
         graph = join_ranks([replace(rank, collectives=own) for rank, own in zip(ranks, named, strict=True)])

@@ -14,6 +14,7 @@ import numpy as np
 
 from stepscope.analysis.workers.collectives import Collectives
 from stepscope.analysis.workers.matching import Pair, members_of
+from stepscope.analysis.workers.parallel_groups import passes_on
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.collectives import parallelism_of
@@ -51,7 +52,7 @@ def layout_of(collectives: Sequence[Collectives], pairs: Sequence[Pair]) -> Layo
     """
     near: list[set[int]] = [set() for _ in collectives]
     for (one, at), (other, _) in pairs:
-        if collectives[one].passes_on(at):
+        if passes_on(collectives[one], at):
             near[one].add(other)
             near[other].add(one)
     place = {of.rank: at for at, of in enumerate(collectives) if of.rank >= 0}
@@ -77,7 +78,7 @@ def layout_of(collectives: Sequence[Collectives], pairs: Sequence[Pair]) -> Layo
 
 def _pipeline_members(of: Collectives) -> list[int]:
     """The ranks of the group in which a rank sends and receives for a pipeline; empty if unknown."""
-    at = next((at for at in of.transfers.collective if of.passes_on(at)), -1)
+    at = next((at for at in of.transfers.collective if passes_on(of, at)), -1)
     members = members_of(of.groups[of.group[at]]) if at >= 0 else []
     return members if of.rank in members and len(members) > 2 else []
 

@@ -5,6 +5,7 @@ asked for the op. The tree of scopes starts with the phase: forward, backward, u
 computes no gradient, such as an evaluation inside of training. A fusion opens into the instructions that cost most in
 it; these have no time of their own.
 
+IDLE, below the root of each tree, is the time between the first and the last work of a device in which it had none.
 Wasted time is self time above the least that the device's peaks allow, for operations and bytes whichever takes longer.
 """
 
@@ -45,10 +46,6 @@ from stepscope.report import (
     round_us,
 )
 from stepscope.vocabulary.scopes import UNKNOWN, is_gradient, is_in_package, phase_of, scopes_of
-
-# ---- The time of XLA ops as trees ------------------------------------------------------------------------------------
-# by program, by category, by scope of the framework, and by line of the program.
-
 
 TREES = ("program", "category", "scope", "source")
 
@@ -127,7 +124,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "kind",
         "text",
-        "`root`, `program`, `category`, `phase`, `scope`, `file`, `line`, `op`, or `instruction` inside a fusion",
+        "`root`, `program`, `category`, `phase`, `scope`, `file`, `line`, `op`, `idle`, or `instruction` of a fusion",
         role=Role.TERM,
     ),
     Field("name", "text", "the node", role=Role.NAME),
@@ -142,6 +139,8 @@ FIELDS: tuple[Field, ...] = (
     Field("memory_percent", "percent", "share of the device's memory bandwidth"),
 )
 
+
+_UNKNOWN: dict[str, Cell] = dict.fromkeys(field.name for field in FIELDS[6:])  # the figures of a node
 
 _PARTS = (
     Part(
@@ -177,7 +176,7 @@ def merge(partials: Sequence[Partial]) -> OpProfileReport:
     busy = sum(part.busy_ps for part in partials)
     rows: list[dict[str, Cell]] = []
     for tree in TREES if ops else ():
-        _Writer(tree, busy, rows).write(tree_of(tree, ops), None, 0)
+        _Writer(tree, busy, rows).write_with_idle(tree_of(tree, ops), sum(part.idle_ps for part in partials))
     return OpProfileReport(
         **header([part.origin for part in partials], warnings_of(partials)),
         rows=tuple(rows),
@@ -193,6 +192,13 @@ class _Writer:
 
     def __init__(self, tree: str, busy: int, rows: list[dict[str, Cell]]) -> None:
         self.tree, self.busy, self.rows = tree, busy, rows
+
+    def write_with_idle(self, root: Node, idle_ps: int) -> None:
+        """A tree, and beside its nodes the time in which no device worked, which is no share of their work."""
+        place = len(self.rows)
+        self.write(root, None, 0)
+        if idle_ps:
+            self._put("IDLE", "idle", place, 1, _UNKNOWN | {"self_us": round_us(idle_ps)})
 
     def write(self, node: Node, parent: int | None, depth: int) -> None:
         """One node and what is below."""
@@ -255,8 +261,7 @@ def _weighted(shares: Sequence[tuple[float | None, int]]) -> float | None:
 
 
 def _inside_figures(inside: Inside) -> dict[str, Cell]:
-    unknown: dict[str, Cell] = dict.fromkeys(field.name for field in FIELDS[6:])
-    return unknown | {"flops": inside.flops}
+    return _UNKNOWN | {"flops": inside.flops}
 
 
 NOT_COMPARABLE = "hlo-stats compares the same instructions one by one"

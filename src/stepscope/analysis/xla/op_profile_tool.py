@@ -173,10 +173,10 @@ class OpProfileReport(Report):
 def merge(partials: Sequence[Partial]) -> OpProfileReport:
     """The trees of all hosts together."""
     ops = host_ops(partials)
-    busy = sum(part.busy_ps for part in partials)
+    busy, idle = sum(part.busy_ps for part in partials), sum(part.idle_ps for part in partials)
     rows: list[dict[str, Cell]] = []
     for tree in TREES if ops else ():
-        _Writer(tree, busy, rows).write_with_idle(tree_of(tree, ops), sum(part.idle_ps for part in partials))
+        _Writer(tree, busy, idle, rows).write(tree_of(tree, ops), None, 0)
     return OpProfileReport(
         **header([part.origin for part in partials], warnings_of(partials)),
         rows=tuple(rows),
@@ -190,15 +190,8 @@ def merge(partials: Sequence[Partial]) -> OpProfileReport:
 class _Writer:
     """Writes a tree as rows, each node before those below it."""
 
-    def __init__(self, tree: str, busy: int, rows: list[dict[str, Cell]]) -> None:
-        self.tree, self.busy, self.rows = tree, busy, rows
-
-    def write_with_idle(self, root: Node, idle_ps: int) -> None:
-        """A tree, and beside its nodes the time in which no device worked, which is no share of their work."""
-        place = len(self.rows)
-        self.write(root, None, 0)
-        if idle_ps:
-            self._put("IDLE", "idle", place, 1, _UNKNOWN | {"self_us": round_us(idle_ps)})
+    def __init__(self, tree: str, busy: int, idle_ps: int, rows: list[dict[str, Cell]]) -> None:
+        self.tree, self.busy, self.idle_ps, self.rows = tree, busy, idle_ps, rows
 
     def write(self, node: Node, parent: int | None, depth: int) -> None:
         """One node and what is below."""
@@ -209,6 +202,8 @@ class _Writer:
             return
         for child in _children(node):
             self.write(child, place, depth + 1)
+        if parent is None and self.idle_ps:  # which is no share of the work
+            self._put("IDLE", "idle", place, 1, _UNKNOWN | {"self_us": round_us(self.idle_ps)})
 
     def _put(self, name: str, kind: str, parent: int | None, depth: int, figures: dict[str, Cell]) -> int:
         head: dict[str, Cell] = {"tree": self.tree, "id": len(self.rows), "parent": parent, "depth": depth}

@@ -75,6 +75,24 @@ def test_what_the_first_change_shortens_is_the_limit_and_one_sentence_says_that_
     )
 
 
+@pytest.mark.parametrize(
+    ("shares", "cause"),
+    [
+        ({"contention": 60.0, "python": 30.0, "host_compute": 10.0}, "python"),
+        ({"contention": 60.0, "input": 16.0, "host_compute": 14.0, "python": 10.0}, "input"),
+        ({"contention": 60.0, "host_compute": 30.0, "python": 10.0}, "contention"),  # computing is no fault
+        ({"contention": 90.0, "python": 10.0}, "contention"),  # nothing of the program stands out
+    ],
+)
+def test_a_busy_machine_is_said_beside_the_limit_of_the_program(shares: dict[str, float], cause: str) -> None:
+    found = judge_account(account(shares, devices=None))
+    busy = f"the machine was busy: for {shares['contention']:.1f} % of each step the loop waited for a free core"
+
+    assert found.cause == cause
+    assert (busy in found.evidence) == (cause != "contention")
+    assert not any("takes more" in sentence for sentence in found.evidence)
+
+
 def test_a_change_that_gains_little_does_not_decide_and_one_sentence_says_what_it_is_about() -> None:
     """A run that computes for 65 % of each step was called communication-bound."""
     shares = {"device_compute": 65.0, "communication": 16.0, "python": 19.0}

@@ -114,7 +114,7 @@ def render(found: dict[str, tuple[int, int, float]], rounds: int) -> str:
     lines = [
         "# Readers",
         "",
-        f"Written by `python -m bench.readers`: processor time from bytes to columns, least of {rounds} rounds in turns.",
+        f"Written by `python -m bench.readers`: processor time to columns, least of {rounds} rounds in turns.",
         "",
         "| format | events | bytes per event | ns per event | of XSpace, per event | of XSpace, per byte |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",

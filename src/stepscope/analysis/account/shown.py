@@ -45,7 +45,7 @@ SENTENCE_OF: dict[str, str] = {
     "copy": "copies",
     "communication": "communication",
     "compile": "compiling",
-    "sync": "waiting for a device that is done",
+    "sync": "waiting for an idle device",
     "checkpoint": "saving or restoring state",
     "contention": "waiting for a free core",
 }
@@ -127,6 +127,22 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
     part_share = f"{percent_of_step * culprit.ps:.1f} % of {account.the_step}"
     return f"{share}{idle}; {part} {describe_culprit(culprit, part_share)}"
+
+
+def list_hidden(account: StepAccount, python_recorded: bool, least_percent: float) -> dict[str, float]:
+    """What the recording does not show, a sentence each, with its share of the step in percent."""
+    found = {}
+    for row in account.rows:
+        if row.cause == "unknown":
+            why = "is unexplained"
+        elif row.cause == "python" and not python_recorded:
+            why = "is Python whose calls were not recorded"
+        else:
+            continue
+        share = 100.0 * row.ps / account.step_ps
+        if share >= least_percent:
+            found[f"{share:.1f} % of {account.each_step} {why}"] = share
+    return found
 
 
 def cause_words(cause: str) -> str:

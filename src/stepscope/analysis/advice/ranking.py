@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.account.selection import causes_of_class
+from stepscope.analysis.account.shown import list_hidden
 from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change, share_sentence
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
@@ -243,6 +244,7 @@ def _describe_later_calls(first: FirstCalls) -> str:
 
 # How sure it is that a run has nothing to change, if the recording shows all of it: with and without a limit.
 _SURE, _OPEN = 0.8, 0.5
+_WHOLE_STEP = 50.0  # percent in one compiled program: its ops are seen, what they repeat is not
 
 
 def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, doubtful: Sequence[Advice]) -> Advice:
@@ -250,7 +252,8 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     recording does not show, by which it is less sure."""
     top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
     largest = (f"the largest op is {top['name']} ({top['self_percent']:.1f} % of all op time)",) if top else ()
-    is_busy, hidden = verdict.name == "compute_bound", _list_hidden(account, context.python_recorded)
+    is_busy, hidden = verdict.name == "compute_bound", list_hidden(account, context.python_recorded, LEAST_PERCENT)
+    hidden |= _inside_program(context)
     visible = 1.0 - sum(hidden.values()) / 100.0
     return Advice(
         id="none",
@@ -272,20 +275,14 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     )
 
 
-def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float]:
-    """What the recording does not show, a sentence each, with its share of the step in percent."""
-    found = {}
-    for row in account.rows:
-        if row.cause == "unknown":
-            why = "is unexplained"
-        elif row.cause == "python" and not python_recorded:
-            why = "is Python whose calls were not recorded"
-        else:
-            continue
-        share = 100.0 * row.ps / account.step_ps
-        if share >= LEAST_PERCENT:
-            found[f"{share:.1f} % of {account.each_step} {why}"] = share
-    return found
+def _inside_program(context: Context) -> dict[str, float]:
+    """The largest compiled program, if it computes for most of the step, and half of its share, as its ops are seen."""
+    work = context.work
+    if work is None or not work.modules or not work.compute_ps:
+        return {}
+    share = 100.0 * context.cause_share("host_compute") * work.modules[0].self_ps / work.compute_ps
+    text = f"{share:.0f} % of each step is the program {work.modules[0].name}: work that it repeats is not seen"
+    return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 
 
 def _describe_doubtful(advice: Advice) -> str:

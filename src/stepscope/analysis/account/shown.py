@@ -129,22 +129,6 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     return f"{share}{idle}; {part} {describe_culprit(culprit, part_share)}"
 
 
-def list_hidden(account: StepAccount, python_recorded: bool, least_percent: float) -> dict[str, float]:
-    """What the recording does not show, a sentence each, with its share of the step in percent."""
-    found = {}
-    for row in account.rows:
-        if row.cause == "unknown":
-            why = "is unexplained"
-        elif row.cause == "python" and not python_recorded:
-            why = "is Python whose calls were not recorded"
-        else:
-            continue
-        share = 100.0 * row.ps / account.step_ps
-        if share >= least_percent:
-            found[f"{share:.1f} % of {account.each_step} {why}"] = share
-    return found
-
-
 def cause_words(cause: str) -> str:
     """A cause in words that follow `is`."""
     return SENTENCE_OF[cause]

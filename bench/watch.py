@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import stepscope
-from stepscope.capture.watching.marks import Trigger
+from stepscope.capture.watching.triggers import Trigger
 from stepscope.overtime import examine_run
 
 EVERY = 200

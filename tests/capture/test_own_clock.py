@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepscope.capture.own_clock import describe_jump, find_marks, measure_jump_ns, settle_events
+from stepscope.capture.assemble import describe_jump, find_marks, measure_jump_ns, settle_events
 from stepscope.formats.xspace.reader import read
 from stepscope.formats.xspace.writer import write
 from stepscope.model import EventKind, PlaneKind, TraceBuilder

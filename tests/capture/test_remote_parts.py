@@ -19,9 +19,9 @@ from stepscope.capture import ProfilerOptions, client, ranges
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, Cause, Phase, WorkerStatus
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.remote import addresses, messages
-from stepscope.capture.remote.failures import translate_rpc_error
 from stepscope.capture.remote.handlers import Service, parse_request
 from stepscope.capture.remote.monitor import Load, watch
+from stepscope.capture.remote.reach import translate_rpc_error
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.system import PLANE as SYSTEM_PLANE
 from stepscope.cli import capture as command

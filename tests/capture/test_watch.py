@@ -22,10 +22,10 @@ from waiting import await_until
 import stepscope
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.watching import continuous, current, keep
-from stepscope.capture.watching.marks import Mark, Trigger
 from stepscope.capture.watching.quota import MARKER
 from stepscope.capture.watching.ring import FLUSH_S
 from stepscope.capture.watching.steps import StepRecord, Usage
+from stepscope.capture.watching.triggers import Mark, Trigger
 from stepscope.formats.spool.reader import read as read_spool
 from stepscope.model import EventKind
 

@@ -11,9 +11,8 @@ from stepscope.capture import files, ranges
 from stepscope.capture.tracers.host import HostTracer
 from stepscope.capture.watching.budget import SHARE, Budget
 from stepscope.capture.watching.options import WatchOptions
-from stepscope.capture.watching.ring import Ring
+from stepscope.capture.watching.ring import Ring, Thinner
 from stepscope.capture.watching.sampler import RingSampler
-from stepscope.capture.watching.thinner import Thinner
 
 SECOND = 1_000_000_000
 MS = 1_000_000

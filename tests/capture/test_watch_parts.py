@@ -13,16 +13,14 @@ import pytest
 from stepscope.capture.job import Worker
 from stepscope.capture.spool import RingSpool
 from stepscope.capture.watching.cause import Machine, find_cause
-from stepscope.capture.watching.marks import Trigger
 from stepscope.capture.watching.memory import describe_request, is_out_of_memory
 from stepscope.capture.watching.options import WatchOptions, options_from_environment
 from stepscope.capture.watching.places import Place, find_place
 from stepscope.capture.watching.quota import enforce_quota, mark_run
 from stepscope.capture.watching.series import Bucket
-from stepscope.capture.watching.spikes import Spikes
 from stepscope.capture.watching.steps import StepRecord, Usage
-from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, write_request
+from stepscope.capture.watching.triggers import Spikes, TimeTable, Trigger
 from stepscope.capture.watching.usual import Length, UsualLength
 from stepscope.errors import UsageError
 from stepscope.formats.spool import layout
@@ -441,7 +439,7 @@ def test_a_time_table_is_due_at_its_interval_and_at_its_times():
 
 
 def test_a_time_of_the_day_is_due_once_and_not_when_the_clock_jumps_over_it(monkeypatch):
-    monkeypatch.setattr("stepscope.capture.watching.timetable._minute_of_day", lambda unix_s: int(unix_s) // 60)
+    monkeypatch.setattr("stepscope.capture.watching.triggers._minute_of_day", lambda unix_s: int(unix_s) // 60)
     table = TimeTable(0.0, "03:00", 0.0, 179 * 60)
 
     assert [table.is_due(0.0, at * 60) for at in (179, 180, 180.5, 181)] == [False, True, False, False]

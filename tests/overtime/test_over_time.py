@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from stepscope.capture.watching import pack
+from stepscope.capture.watching.series import pack_rows
 from stepscope.cli.commands import app
 from stepscope.cli.main import run as run_command
 from stepscope.errors import AccessError, NotFoundError, UsageError
@@ -91,7 +91,7 @@ def test_too_few_rows_have_no_slope():
 def test_packed_rows_and_later_ones_are_one_series(tmp_path):
     folder = write_rows(tmp_path, [row(0), row(10)], name="tail-1")
     write_rows(tmp_path, [row(20)])
-    pack.pack_rows(folder, "host")
+    pack_rows(folder, "host")
     write_rows(tmp_path, [row(20), row(30, value_loss=0.5)], name="tail-2")  # 20 was packed by a job that crashed then
 
     table = series.read_series(folder, "host")

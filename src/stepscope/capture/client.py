@@ -174,7 +174,7 @@ def _ask_monitor(address: Address, channel: Any, duration_ms: int, level: int) -
     import grpc
 
     from stepscope.capture.remote import messages, service
-    from stepscope.capture.remote.failures import translate_rpc_error
+    from stepscope.capture.remote.reach import translate_rpc_error
 
     request = messages.new("MonitorRequest", duration_ms=duration_ms, monitoring_level=level, timestamp=True)
     deadline = duration_ms / 1e3 + _ANSWER_SECONDS

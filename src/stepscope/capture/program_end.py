@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
-from stepscope.capture import hard_end
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
 from stepscope.children import hurry
@@ -92,7 +92,7 @@ class ProgramEnd:
         atexit.unregister(self._save_all)
         atexit.register(self._save_all)
         self._take_sigterm()
-        hard_end.listen(self.save_before_hard_end)
+        listen_for_hard_end(self.save_before_hard_end)
 
     def forget_parent(self) -> None:
         """After a fork: the captures belong to the parent, and so does whatever its main thread was doing."""
@@ -173,3 +173,45 @@ class ProgramEnd:
         deadline = time.monotonic() + seconds
         for capture in list(self._captures.exporting):
             capture.finished.wait(max(0.0, deadline - time.monotonic()))
+
+
+# -- ends that run no `atexit` handlers: `os._exit`, and `os.exec...`, which starts another program instead -----------
+# A listener may delay such an end by some seconds at most, and only if a profile would be lost.  A program that
+# imported the function itself, by `from os import _exit`, before its first capture is not noticed.
+
+HardEndListener = Callable[[str], object]
+
+_FUNCTIONS = {"_exit": "os._exit", "execv": "os.exec", "execve": "os.exec"}
+_listeners: list[HardEndListener] = []
+_original: dict[str, Callable[..., Any]] = {}
+
+
+def listen_for_hard_end(listener: HardEndListener) -> None:
+    """Calls a function before such an end, after all earlier listeners, with the name of the function that ends it."""
+    if listener in _listeners:
+        return
+    _listeners.append(listener)
+    for name, shown in _FUNCTIONS.items():
+        if name not in _original and hasattr(os, name):
+            _original[name] = getattr(os, name)
+            setattr(os, name, _call_listeners_first(_original[name], shown))
+
+
+def forget_hard_end(listener: HardEndListener) -> None:
+    """Stops calling it; without a listener the functions are the original ones again."""
+    if listener in _listeners:
+        _listeners.remove(listener)
+    while _original and not _listeners:
+        name, function = _original.popitem()
+        setattr(os, name, function)
+
+
+def _call_listeners_first(function: Callable[..., Any], shown: str) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def end_program(*args: Any, **named: Any) -> Any:
+        for listener in list(_listeners):
+            with suppress(Exception):
+                listener(shown)
+        return function(*args, **named)
+
+    return end_program

@@ -18,8 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 from stepscope.capture import cost, tracers
 from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.report import report
-from stepscope.capture.tracers.base import Metadata, Span
-from stepscope.capture.tracers.two_spans import TwoSpans
+from stepscope.capture.tracers.base import Metadata, Span, TwoSpans
 from stepscope.capture.wrapping import wrap_with_range
 
 P = ParamSpec("P")

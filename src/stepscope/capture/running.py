@@ -11,17 +11,15 @@ from pathlib import Path
 
 from stepscope.capture import cost, files, ranges, report, tracers
 from stepscope.capture.aside import Helper
-from stepscope.capture.assemble import assemble_profile
+from stepscope.capture.assemble import assemble_profile, measure_jump_ns
 from stepscope.capture.kept_arrays import KeptArrays
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.own_clock import measure_jump_ns
 from stepscope.capture.program_facts import collect_program_facts
 from stepscope.capture.spool import Spool
-from stepscope.capture.tracers.base import Collected, Metadata, Recording, Span, Tracer
+from stepscope.capture.tracers.base import Collected, Metadata, Recording, Span, Tracer, TwoSpans
 from stepscope.capture.tracers.host import HostTracer
 from stepscope.capture.tracers.probes import Probes
 from stepscope.capture.tracers.ticker import Ticker
-from stepscope.capture.tracers.two_spans import TwoSpans
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK, StatValue, session
 

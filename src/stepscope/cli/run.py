@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from stepscope.capture import ProfilerOptions, hard_end
+from stepscope.capture import ProfilerOptions, program_end
 from stepscope.capture.auto.autostart import Armed, arm, can_write, disarm, print_for_user
 from stepscope.capture.auto.lasting import LastingWatch
 from stepscope.capture.auto.ledger import Entry
@@ -137,14 +137,14 @@ def run_program(program: Program, settings: Settings, quiet: bool, logdir: str) 
     if armed is None:
         end_process(program.run())
     report_end = functools.partial(_print_hard_end, armed, logdir, quiet)
-    hard_end.listen(report_end)
+    program_end.listen_for_hard_end(report_end)
     armed.serve_captures(program.name)
     armed.watcher.watch_from_here(at_once=True)
     status = program.run(functools.partial(_finish, armed))
     children = armed.ledger.entries()
     armed.lasting.finish()
     armed.watcher.remove_window()
-    hard_end.forget(report_end)
+    program_end.forget_hard_end(report_end)
     disarm()
     if not quiet:
         with suppress(KeyboardInterrupt):  # it ends the summary, and the status stays that of the program

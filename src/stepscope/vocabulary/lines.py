@@ -15,7 +15,7 @@ _PROFILER = Pattern(r"(?i)stepscope\b|pytorch profiler\b|profiler(?: |$)")
 
 
 def split_pool(thread: str) -> tuple[str, str]:
-    """The name that threads of a pool share, and the thread's number; the number is empty outside of a pool.
+    """The name that threads of a pool share, and the thread's number; empty outside of a pool.
 
     >>> split_pool("tf_data_private_threadpool/17"), split_pool("main")
     (('tf_data_private_threadpool', '17'), ('main', ''))
@@ -59,11 +59,7 @@ def holds_scopes(line: str) -> bool:
 
 
 def holds_annotations(line: str) -> bool:
-    """True for a derived line on which the profiler itself laid the annotations of a stream.
-
-    >>> holds_annotations("Stream #7 annotations"), holds_annotations("Stream #7")
-    (True, False)
-    """
+    """True for a derived line on which the profiler itself laid the annotations of a stream."""
     return line.startswith("Stream #") and line.endswith(" annotations")
 
 
@@ -75,6 +71,11 @@ def device_label(plane: str) -> str:
 def holds_stack_samples(plane: str) -> bool:
     """True for the plane with the stacks that Stepscope samples."""
     return plane.startswith("/device:CUSTOM:Python stack samples")
+
+
+def holds_sample_times(plane: str) -> bool:
+    """True for the plane that says when the stacks were sampled."""
+    return plane.startswith("/device:CUSTOM:Times of stack samples")
 
 
 def is_unnamed_thread(line: str) -> bool:

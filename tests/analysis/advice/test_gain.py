@@ -11,6 +11,7 @@ import pytest
 from draw import MS, Sort, draw
 
 import stepscope
+from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.advice import Context, advise
 from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
@@ -179,10 +180,9 @@ def test_gaps_in_a_place_of_their_own_are_not_the_programs(places: tuple[int, ..
         for op in range(20):
             events.append(("aten::mm", begin + 1300 * op + (1000 if op > gap else 0), 1300, K.OP))
     trace = _line_of(events)
-    ends = sum(30_000 - 27_000 for _ in places) / 1000  # after the last op of each step
-    first = ends - 1  # the last step has no next one
+    ends = sum(29_000 - 27_000 for _ in places) / 1000  # after the last op of each step
 
-    assert loop_facts(trace).activity_ps["python"] / MS == python + first
+    assert loop_facts(trace).python_ps / MS == python + ends
 
 
 COPIED = {
@@ -194,9 +194,9 @@ COPIED = {
 
 @pytest.mark.parametrize(("gradients", "saves"), [("AAAA", True), ("AAAAA", False)])
 def test_as_many_detached_and_copied_tensors_as_parameters_are_a_save(gradients: str, saves: bool) -> None:
-    loop = loop_facts(draw(f"host main | M0{'-' * 18}\nhost main | {gradients}dodododo", COPIED))
+    found = saves_of(draw(f"host main | M0{'-' * 18}\nhost main | {gradients}dodododo", COPIED))
 
-    assert (loop.activity_ps["checkpoint"] > 0) == saves
+    assert (found.total > 0) == saves
 
 
 def test_threads_of_the_input_work_in_turns() -> None:

@@ -10,6 +10,8 @@ from draw import MS, Sort, draw, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.every_step import every_step
 from stepscope.analysis.facts.feeding import feed_of
 from stepscope.analysis.facts.loop import loop_of
 from stepscope.analysis.facts.work import work_of
@@ -97,22 +99,18 @@ def test_without_marks_the_thread_that_calls_the_programs_is_the_loop() -> None:
     assert [each.name for each in found.programs] == ["train_step"]
 
 
-def activities(trace: HostTrace) -> dict[str, float]:
-    """What the loop does, in ms, all steps together."""
+def causes(trace: HostTrace) -> dict[str, float]:
+    """What the steps are spent on by the account, in ms, all steps together."""
+    found = every_step(trace)
+    assert found is not None
+    return {Cause(at).name.lower(): ps / MS for at, ps in enumerate(found.causes_ps().sum(axis=0).tolist()) if ps}
+
+
+def python_ms(trace: HostTrace) -> float:
+    """The long stretches of Python while nothing computes."""
     loop = loop_of(trace)
     assert loop is not None
-    assert sum(loop.activity_ps.values()) == loop.observed_ps
-    return {name: time / MS for name, time in loop.activity_ps.items() if time}
-
-
-def test_every_instant_belongs_to_one_activity() -> None:
-    trace = draw("""
-        host main | M0---------M1---------M2-
-        host main |  I--F---    I--F---
-        host main |     a           X-
-    """)
-
-    assert activities(trace) == {"input": 6.0, "compile": 2.0, "program": 6.0, "python": 8.0}
+    return loop.python_ps / MS
 
 
 def test_a_gap_while_another_thread_computes_is_waiting() -> None:
@@ -123,7 +121,7 @@ def test_a_gap_while_another_thread_computes_is_waiting() -> None:
         host pool |     o---
     """)
 
-    assert activities(trace) == {"runtime": 2.0, "wait": 4.0, "python": 4.0}
+    assert python_ms(trace) == 10.0 - 4.0
 
 
 def test_a_program_of_xla_runs_on_a_cpu_also_where_none_of_its_ops_is_recorded() -> None:
@@ -137,7 +135,7 @@ def test_a_program_of_xla_runs_on_a_cpu_also_where_none_of_its_ops_is_recorded()
         {"x": Sort(K.OTHER, "ThunkExecutor::Execute (wait for completion)")},
     )
 
-    assert activities(trace) == {"runtime": 1.0, "wait": 6.0, "python": 3.0}
+    assert python_ms(trace) == 10.0 - 6.0
 
 
 def test_a_wait_for_input_inside_a_program_is_input() -> None:
@@ -147,7 +145,7 @@ def test_a_wait_for_input_inside_a_program_is_input() -> None:
         host main |   I---
     """)
 
-    assert activities(trace) == {"input": 4.0, "program": 6.0}
+    assert causes(trace) == {"input": 4.0, "launch": 6.0}
 
 
 PYTHON = {
@@ -171,7 +169,7 @@ def test_names_of_python_functions_give_their_activity() -> None:
     )
     loop = loop_of(trace)
 
-    assert activities(trace) == {"input": 4.0, "program": 4.0, "checkpoint": 3.0, "python": 4.0}
+    assert causes(trace) == {"input": 4.0, "launch": 4.0, "checkpoint": 3.0, "python": 4.0}
     assert loop is not None
     assert loop.input_reads_files_percent == 75.0
 
@@ -186,25 +184,11 @@ def test_a_function_that_runs_programs_is_no_input_whatever_its_name() -> None:
         PYTHON,
     )
 
-    assert activities(trace) == {"program": 8.0, "python": 2.0}
+    assert causes(trace) == {"launch": 8.0, "python": 2.0}
 
 
 def test_a_function_that_trains_a_batch_is_no_input() -> None:
-    assert "input" not in activities(draw("host main | M0----\nhost main | t-----", PYTHON))
-
-
-def test_a_value_that_is_fetched_while_others_compute_is_waiting() -> None:
-    trace = draw(
-        """
-        host main | M0----------
-        host main | P1v-------
-        host pool |   S1----T
-        host pool |    o----
-        """,
-        PYTHON,
-    )
-
-    assert activities(trace)["sync"] == 3.0
+    assert "input" not in causes(draw("host main | M0----\nhost main | t-----", PYTHON))
 
 
 TORCH = {
@@ -215,17 +199,6 @@ TORCH = {
 }
 
 
-def test_a_long_gap_after_a_state_dict_is_a_save() -> None:
-    assert activities(draw("host main | M0-------------\nhost main | m---dddd", TORCH)) == {
-        "op": 4.0,
-        "checkpoint": 11.0,
-    }
-
-
-def test_three_detached_tensors_are_no_state_dict() -> None:
-    assert "checkpoint" not in activities(draw("host main | M0-------------\nhost main | m---ddd", TORCH))
-
-
 SAVE = {
     "s": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: SaveV2"),
     "r": Sort(K.EAGER_EXECUTE, "EagerLocalExecute: ReadVariableOp"),
@@ -233,18 +206,11 @@ SAVE = {
 }
 
 
-def test_a_save_lasts_from_the_program_before_it_to_the_end_of_the_step() -> None:
-    assert activities(draw("host main | M0------------\nhost main | F---  s--", SAVE)) == {
-        "program": 4.0,
-        "checkpoint": 10.0,
-    }
-
-
 @pytest.mark.parametrize(("letters", "saves"), [("r r r r  ", True), ("r r r    ", False), ("rnrnrnrn ", False)])
 def test_variables_that_are_read_in_a_row_between_long_gaps_are_saved(letters: str, saves: bool) -> None:
     trace = draw(f"host main | M0----------------\nhost main | F---   {letters}", SAVE)
 
-    assert ("checkpoint" in activities(trace)) == saves
+    assert ("checkpoint" in causes(trace)) == saves
 
 
 def test_reads_are_compared_with_what_a_step_writes_also_where_steps_are_inferred() -> None:
@@ -252,14 +218,14 @@ def test_reads_are_compared_with_what_a_step_writes_also_where_steps_are_inferre
     step = "F---   r r r r  "
     trace = draw(f"host main | {step * 4}\nhost pool | {'wwww            ' * 4}", sorts)
 
-    assert "checkpoint" in activities(trace)
+    assert "checkpoint" in causes(trace)
 
 
 def test_memory_given_back_after_an_op_that_moves_data() -> None:
     loop = loop_of(draw("host main | M0---------\nhost main | c---  m--", TORCH))
 
     assert loop is not None
-    assert (loop.after_moves_ps / MS, loop.activity_ps["python"] / MS) == (2.0, 4.0)
+    assert (loop.after_moves_ps / MS, loop.python_ps / MS) == (2.0, 4.0)
 
 
 def test_gaps_before_the_first_work_of_a_step() -> None:
@@ -316,7 +282,7 @@ def test_memory_given_back_where_as_much_is_freed_as_takes_that_long(freed: int,
     loop = loop_of(draw("host main | M0------\nhost main | mmmmm\nhost main |      x!", sorts))
 
     assert loop is not None
-    assert loop.activity_ps["python"] / MS == 3.0
+    assert loop.python_ps / MS == 3.0
     assert loop.after_moves_ps / MS == given_back
 
 
@@ -332,7 +298,7 @@ def test_an_executor_ends_with_its_last_op() -> None:
     """
 
     # Its thread has nothing to do after 6 ms and only waits for a core; what the loop's thread does then is Python.
-    assert activities(draw(picture, sorts)) == {"program": 4.0, "wait": 2.0, "python": 6.0}
+    assert python_ms(draw(picture, sorts)) == 6.0
 
 
 @pytest.mark.parametrize(("holds", "input_ms"), [("y---------", 4.0), ("y-----", 1.0), ("x---------", None)])
@@ -353,7 +319,7 @@ def test_a_call_that_waits_for_the_lock_which_the_dataset_holds_waits_for_input(
         host tf_data_pool | {holds}
     """
 
-    assert activities(draw(picture, sorts)).get("input") == input_ms
+    assert causes(draw(picture, sorts)).get("input") == input_ms
 
 
 def test_without_steps_there_is_no_loop() -> None:
@@ -366,9 +332,8 @@ def test_facts_hold_on_any_trace(trace: HostTrace) -> None:
     loop, work, feed = loop_of(trace), work_of(trace), feed_of(trace)
 
     if loop is not None:
-        assert sum(loop.activity_ps.values()) == loop.observed_ps
-        assert min(loop.activity_ps.values()) >= 0
-        assert loop.before_program_ps <= loop.activity_ps["python"]
+        assert 0 <= loop.before_program_ps <= loop.python_ps <= loop.observed_ps
+        assert 0 <= loop.input_from_python_ps <= loop.input_ps <= loop.observed_ps
     assert 0 <= work.moves_ps <= work.self_ps
     assert 0 <= work.contention_ps <= max(work.self_ps, 0)
     assert feed.file_read_ps >= 0
@@ -396,8 +361,9 @@ def test_facts_are_the_same_wherever_the_clock_starts(by_ms: int) -> None:
     work = work_of(later(draw(CONVERSIONS, {"c": Sort(K.OP, "aten::to")}), by_ms * MS))
     assert (work.casts_ps, work.start_ps) == (30 * MS, 30_000_000)
 
-    loop = loop_of(later(draw("host main | M0------------\nhost main | F---  s--", SAVE), by_ms * MS))
-    assert loop is not None and loop.activity_ps["checkpoint"] == 10 * MS
+    assert (
+        causes(later(draw("host main | M0------------\nhost main | F---  s--", SAVE), by_ms * MS))["checkpoint"] == 10
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from stepscope.analysis.advice.rules import waiting
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.steps.stack_samples import main_function, spans_of_others
 from stepscope.analysis.trace.spans import Spans
-from stepscope.model import HostTrace, PlaneKind, TraceBuilder
+from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE
+from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder
 
 LIBRARY = "/usr/lib/python3.11/queue.py(154): get"
 STEPS = 6
@@ -125,3 +126,60 @@ def test_advice_on_sampled_input_does_not_say_that_nothing_was_recorded():
     assert first.culprit.file == "data.py"
     assert "not recorded is whether in Python or in compiled code" in first.evidence
     assert "how the input is prepared was not recorded" not in first.evidence
+
+
+LOADER = "/usr/lib/python3.11/site-packages/torch/utils/data/dataloader.py(720): __next__"
+COLLATE = "/usr/lib/python3.11/site-packages/torch/utils/data/_utils/collate.py(246): collate_tensor_fn"
+
+
+def released(*stacks: tuple[str, ...]) -> HostTrace:
+    """A loop in a module's own code, one step of 20 ms each and another: it waits 16 ms for input, in whose last ms the
+    one sample of the step is taken, with some frames inside line 18 of the module; then it computes, at line 21, where
+    the last step is sampled."""
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "thread 7 (python)", 7)
+    samples = builder.line(
+        builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE), "MainThread", 7
+    )
+    times = builder.line(builder.plane(SAMPLE_TIMES_PLANE, PlaneKind.CUSTOM_DEVICE), "samples", kind=LineKind.OTHER)
+    for step, stack in enumerate((*stacks, None)):
+        start = 20 * step
+        main.event("train", start * MS, 20 * MS, K.STEP_MARK, {"step_num": step})
+        main.event("next batch", start * MS, 16 * MS, K.INPUT_WAIT)
+        main.event("aten::mm", (start + 16) * MS, 4 * MS, K.OP)
+        times.event("sample", (start + 15 + 4 * (stack is None)) * MS, 0, K.OTHER)
+        begin, length = max(start + 5, 15), 20 if step else 10  # up to halfway between two samples
+        for name in ("$train.py:21 <module>",) if stack is None else ("$train.py:18 <module>", *stack):
+            samples.event(name, begin * MS, length * MS, K.PYTHON_CALL)
+    return builder.build()
+
+
+MAKES, PUTS_TOGETHER = (LOADER, "$train.py:10 __getitem__"), (LOADER, COLLATE)
+
+
+@pytest.mark.parametrize(
+    ("stacks", "expected", "share"),
+    [
+        ((MAKES,) * 3 + (PUTS_TOGETHER,) * 5, "__getitem__", 0.375),  # a good part
+        ((MAKES,) * 1 + (PUTS_TOGETHER,) * 7, "<module>", 1.0),  # hardly any
+        ((MAKES,) * 3 + ((),) * 5, "<module>", 1.0),  # the loop's own code takes more
+        ((MAKES,) * 3 + (PUTS_TOGETHER,) * 3 + (("$data.py:5 collate",),) * 2, "__getitem__", 0.375),
+    ],
+)
+def test_a_loop_is_named_only_if_samples_hardly_show_a_function_that_it_calls(stacks, expected, share):
+    trace = released(*stacks)
+    start = np.arange(len(stacks)) * 20 * MS
+
+    found = main_function(trace, 0, Spans.union(start, start + 16 * MS))
+
+    assert found is not None
+    assert trace.name_of(found.frame).split(" ")[1] == expected
+    assert found.share == pytest.approx(share, abs=0.06)  # the first and last sample stand for other lengths
+
+
+def test_samples_count_where_they_were_taken_though_their_frames_last_longer():
+    trace = released(*(MAKES,) * 6)  # one frame from the first sample to the last
+    start = np.arange(6) * 20 * MS
+
+    assert main_function(trace, 0, Spans.union(start, start + 16 * MS)) is not None
+    assert main_function(trace, 0, Spans.union(start + 16 * MS, start + 20 * MS)) is None

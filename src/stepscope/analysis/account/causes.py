@@ -10,12 +10,14 @@ from stepscope import kernels
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
-from stepscope.model import EventKind, HostTrace, Kind
+from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, look_up
-from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN
+from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait
+from stepscope.vocabulary.xla import RUNS_PROGRAM
 
 K = EventKind
 
@@ -71,6 +73,8 @@ _AROUND: dict[EventKind, Cause] = {
     K.COMPILE: Cause.COMPILE, K.COLLECTIVE_CALL: Cause.COMMUNICATION, K.CHECKPOINT: Cause.CHECKPOINT,
     K.ITERATOR: Cause.INPUT, K.INPUT_HANDOVER: Cause.INPUT, K.INPUT_CALLBACK: Cause.INPUT, K.INPUT_WAIT: Cause.INPUT,
 }  # fmt: skip
+LONG_GAP_PS = 300_000_000  # dispatching an op leaves shorter gaps; longer ones are the program's own Python
+_NAMED = (K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION)  # what has a trait by its name
 _IN_FUNCTION = np.uint8(128)  # the bit of functions that make input, beside those of what events around say
 
 
@@ -120,16 +124,18 @@ def _event_causes(trace: HostTrace) -> U8:
     dispatches = _dispatches(trace)
     if dispatches is not None:
         cause[(cause == int(Cause.HOST_COMPUTE)) & dispatches] = Cause.LAUNCH
+    cause[_programs_that_copy(trace)] = Cause.COPY
     return _take_enclosing_causes(trace, cause)
 
 
 def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:
     """The causes, in place, or what events around say of everything inside: uint8 of shape (events,)."""
-    said = list(dict.fromkeys(_AROUND.values()))
+    said = [Cause.COPY, *dict.fromkeys(_AROUND.values())]
     level = np.zeros(256, np.uint8)
     level[list(_AROUND)] = [2 << said.index(each) for each in _AROUND.values()]
     bits = look_up(level, trace.events.kind)
     bits[blocking_calls(trace)] = 1
+    bits[_calls_that_copy(trace)] = 2
     bits[_dispatched_saves(trace)] = 2 << said.index(Cause.CHECKPOINT)
     bits[_input_functions(trace)] |= _IN_FUNCTION
     kernels.nesting.around(bits, forest(trace).parent, np.arange(256).astype(np.uint8), bits)
@@ -147,6 +153,43 @@ def _dispatched_saves(trace: HostTrace) -> I64:
     rows = events_of_kind(trace, K.EAGER_EXECUTE)
     saves: I64 = rows[has_trait(trace, trace.events.type[rows], CallTrait.SAVES_STATE)]
     return saves
+
+
+def takes_in(trace: HostTrace, ops: I64) -> Mask:
+    """Whether each op belongs to a program that only takes in or converts an array."""
+    rows = [row for row in map(trace.strings.find, PROGRAMS_THAT_TAKE_IN) if row > 0]
+    if not rows or not trace.has_stat(stat_names.HLO_MODULE):
+        return np.zeros(len(ops), np.bool_)
+    found: Mask = np.isin(trace.stat_strings(stat_names.HLO_MODULE, rows=ops), rows)
+    return found
+
+
+def _programs_that_copy(trace: HostTrace) -> I64:
+    """Ops of programs that only take in an array, and the copying that XLA continues after one has ended: rows of
+    events."""
+    ops = events_of_kind(trace, K.OP)
+    taking = ops[takes_in(trace, ops)]
+    if not len(taking):
+        return taking
+    line, runs = trace.events.line, np.flatnonzero(is_called(trace, RUNS_PROGRAM))
+    last = ops[np.maximum(np.searchsorted(ops, runs, side="right") - 1, 0)]
+    return np.append(taking, runs[np.isin(last, taking) & (line[last] == line[runs])])
+
+
+def _calls_that_copy(trace: HostTrace) -> I64:
+    """Calls that make an array of the framework from a foreign one, and assignments of variables that copy it again
+    right after, where they take longer than starting that: rows of events."""
+    rows, events = np.flatnonzero(is_any_kind(trace.events.kind, _NAMED)), trace.events
+    rows = rows[forest(trace).extent_ps[rows] >= LONG_GAP_PS]
+    named = rows[has_trait(trace, events.type[rows], CallTrait.COPIES_IN)]
+    copies = np.sort(np.append(named, events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)))
+    if not len(copies):
+        return named
+    assigns = rows[has_trait(trace, events.type[rows], CallTrait.ASSIGNS_VARIABLE)]
+    before = copies[np.maximum(np.searchsorted(copies, assigns) - 1, 0)]
+    since = events.start_ps[assigns] - events.start_ps[before] - forest(trace).extent_ps[before]
+    again = (events.line[before] == events.line[assigns]) & (since >= 0) & (since < LONG_GAP_PS)
+    return np.append(named, assigns[again])
 
 
 def _input_functions(trace: HostTrace) -> I64:

@@ -17,7 +17,7 @@ from stepscope.analysis.account.devices import busy_by_device, work_of_device
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import median_step, usual_steps
 from stepscope.analysis.account.piece_causes import causes_of
-from stepscope.analysis.account.pieces import Pieces, pieces_of_steps
+from stepscope.analysis.account.pieces import OWN, Pieces, pieces_of_steps
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
@@ -69,6 +69,13 @@ class EveryStep:
         """The pieces of the median step, and the cause of each."""
         here = self.step == self.median
         return self.pieces.take(here), self.cause[here]
+
+    def spans_of(self, cause: Cause, line: int | None = None) -> Spans:
+        """When the steps wait for own work with a cause, of one thread or of any."""
+        chosen = (self.cause == cause) & (self.pieces.edge == OWN)
+        if line is not None:
+            chosen &= self.graph.line[self.pieces.node] == line
+        return Spans.union(self.pieces.start_ps[chosen], self.pieces.end_ps[chosen])
 
     def longest_causes(self, start_ps: I64, end_ps: I64) -> list[str | None]:
         """The cause that takes most of each of a few intervals; None where half of one is outside of steps."""

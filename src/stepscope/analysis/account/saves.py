@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.account.causes import Cause, event_causes
+from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import HostSteps, holds_step, steps_of
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
@@ -18,7 +18,6 @@ from stepscope.vocabulary.traits import CallTrait, OpTrait
 
 K = EventKind
 
-LONG_GAP_PS = 300_000_000  # dispatching an op leaves shorter gaps; longer ones are the program's own Python
 _STATE_DICT_OPS = 4  # this many detached tensors in a row are a state_dict
 _LITTLE = 0.3
 _NO_WORK = (K.PYTHON_CALL, K.STEP_MARK, K.ANNOTATION)

@@ -5,15 +5,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.account.causes import Cause
+from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes
 from stepscope.analysis.account.contention import lost_spans
 from stepscope.analysis.account.innermost import cut_by_events, intersect
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.trace.spans import Spans
-from stepscope.model import HostTrace
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, U8, Mask, distinct
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait, is_called
+from stepscope.vocabulary.traits import CallTrait, OpTrait
+from stepscope.vocabulary.xla import RUNS_PROGRAM
+
+K = EventKind
+
+# What the loop's thread does itself.
+_OWN = (Cause.INPUT, Cause.COMPILE, Cause.COMMUNICATION, Cause.COPY, Cause.HOST_COMPUTE)
 
 
 @dataclass(frozen=True)
@@ -41,13 +51,82 @@ def stretches_of(trace: HostTrace) -> Stretches:
 
 
 def _find_stretches(trace: HostTrace) -> Stretches:
-    lost, saves = lost_spans(trace), saves_of(trace)
-    found = [(Cause.CONTENTION, lost)] if lost is not None else []
-    found.append((Cause.CHECKPOINT, saves if lost is None else saves - lost))
-    start, end = (np.concatenate([getattr(spans, side) for _, spans in found]) for side in ("start", "end"))
-    cause = np.repeat(np.array([cause for cause, _ in found], np.uint8), [len(spans.start) for _, spans in found])
+    by_rank: dict[Cause, Spans | None] = {
+        Cause.CONTENTION: lost_spans(trace),
+        Cause.CHECKPOINT: saves_of(trace),
+        Cause.INPUT: _lock_waits(trace),
+    }
+    by_rank[Cause.COPY] = _work_of_others(trace, Cause.COPY)
+    known, found = Spans.union(*np.empty((2, 0), np.int64)), dict[Cause, Spans]()
+    for each, spans in by_rank.items():
+        if spans is not None and spans.total:
+            found[each] = spans - known
+            known = known | spans
+    if not found:
+        return Stretches(known.start, known.end, known.start.astype(np.uint8))
+    start, end = (np.concatenate([getattr(spans, side) for spans in found.values()]) for side in ("start", "end"))
+    cause = np.repeat(np.array([*found], np.uint8), [len(spans.start) for spans in found.values()])
     order = np.argsort(start, kind="stable")
     return Stretches(start[order], end[order], cause[order])
+
+
+def _lock_waits(trace: HostTrace) -> Spans:
+    """Calls of TensorFlow that have finished their work and wait for Python's lock, which a function of the dataset
+    holds."""
+    line, ops, events = threads_of(trace).main, events_of_kind(trace, K.OP), trace.events
+    ops = ops[has_trait(trace, events.type[ops], OpTrait.CALLS_PYTHON)]
+    rows = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line]) if line >= 0 and len(ops) else ops[:0]
+    rows = rows[events.duration_ps[rows] >= LONG_GAP_PS]
+    calls = rows[has_trait(trace, events.type[rows], CallTrait.LEAVES_PYTHON)]
+    if not len(calls):
+        return Spans(calls, calls)
+    eager = events_of_kind(trace, K.EAGER_EXECUTE)
+    inner = spans_of(trace, eager[events.line[eager] == line]).end
+    start, end = events.start_ps[calls], events.start_ps[calls] + events.duration_ps[calls]
+    done = np.maximum(np.append(0, inner)[np.searchsorted(inner, end, side="right")], start)
+    return Spans.union(done, end).drop_shorter(LONG_GAP_PS) & spans_of(trace, ops)
+
+
+def _work_of_others(trace: HostTrace, cause: Cause) -> Spans | None:
+    """When other threads are in work of a cause for a loop that is not itself, and no thread computes; None for a host
+    with devices, which may compute then."""
+    if is_device_work(trace).any():
+        return None
+    said, on_loop = event_causes(trace), trace.events.line == threads_of(trace).main
+    busy = computing_beside(trace) | _extents(trace, on_loop & np.isin(said, _OWN))
+    return _extents(trace, _is_for_step(trace) & (said == cause)) - busy
+
+
+def computing_beside(trace: HostTrace) -> Spans:
+    """When threads other than that of the loop compute for the steps."""
+    said, kind = event_causes(trace), trace.events.kind
+    computes = (said == Cause.HOST_COMPUTE) & is_any_kind(kind, (K.OP, K.BACKWARD))
+    computes |= is_called(trace, RUNS_PROGRAM) & (said != Cause.COPY)
+    return _extents(trace, _is_for_step(trace) & computes)
+
+
+def _is_for_step(trace: HostTrace) -> Mask:
+    """Events of threads that work for the steps, but for that of the loop: bool of shape (events,)."""
+    threads, line = threads_of(trace), trace.events.line
+    found: Mask = is_thread_event(trace) & ~threads.serves_input[line] & (line != threads.main)
+    return found
+
+
+def time_of_loop(trace: HostTrace, cause: Cause) -> Spans:
+    """When the loop's thread is in work of a cause, or others are for it, whether the step waits for that or not.  A
+    wait for input is one on any thread."""
+    events, on_loop = trace.events, trace.events.line == threads_of(trace).main
+    chosen = on_loop & (event_causes(trace) == cause)
+    if cause == Cause.INPUT:
+        chosen |= is_any_kind(events.kind, (K.INPUT_WAIT,))
+    found = _extents(trace, chosen) | stretches_of(trace).of_cause(cause)
+    others = _work_of_others(trace, cause) if cause == Cause.COMMUNICATION else None
+    return found if others is None else found | others
+
+
+def _extents(trace: HostTrace, chosen: Mask) -> Spans:
+    start = trace.events.start_ps[chosen]
+    return Spans.union(start, start + forest(trace).extent_ps[chosen])
 
 
 def cut_at_stretches(trace: HostTrace, start: I64, end: I64) -> tuple[I64, I64, I64]:

@@ -16,7 +16,7 @@ from stepscope.analysis.facts.device_facts import DeviceFacts, Share
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.loop import LoopFacts
-from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
 from stepscope.records import dataclass
@@ -25,20 +25,6 @@ from stepscope.vocabulary.traits import OpTrait
 
 MS = 10**9  # picoseconds
 _MOST_PLACES = 3
-
-# Causes of the account that measure the same as an activity: what the loop's thread does while a device, or another
-# thread that the step waits for, works costs the step nothing.
-_CAUSE: Mapping[Activity, str] = {
-    Activity.INPUT: "input",
-    Activity.CHECKPOINT: "checkpoint",
-    Activity.PYTHON: "python",
-    Activity.COMPILE: "compile",
-    Activity.COLLECTIVE: "communication",
-}
-# What a device waits for other threads to do, too.
-_OF_ANY_THREAD = (Activity.INPUT, Activity.COMPILE, Activity.COLLECTIVE)
-# Without a device a save may be known only by what the loop reads before it, which the account does not see.
-_CAUSE_OF_HOST = (Activity.INPUT, Activity.PYTHON)
 
 
 @dataclass(frozen=True)
@@ -141,24 +127,21 @@ class Context:
         loop = self.loop
         return loop.observed_ps / loop.steps / MS if loop else self.step_ms
 
+    def cause_ms(self, *causes: str) -> float:
+        """Time per step that the account gives some causes."""
+        return self.cause_share(*causes) * self.period_ms
+
     @property
-    def own_ms(self) -> float:
-        """Time per step of the host that sets the pace in which it does not wait for others; 0 without an account."""
-        return self.account.own_ps / MS if self.account else 0.0
-
-    def part_ms(self, *activities: Activity) -> float:
-        """Time per step of activities.  Time in which a device computes does not count."""
-        return sum(self._part_ms(activity) for activity in activities)
-
-    def _part_ms(self, activity: Activity) -> float:
-        if self.has_device and activity == Activity.TRANSFER:
+    def copying_ms(self) -> float:
+        """Time per step that only copies data in."""
+        if self.has_device:
             return self.device.exposed_copies_ps / self.device.steps / MS if self.device else 0.0
-        on_path = self.cause_share(_CAUSE.get(activity, "")) * self.period_ms
-        if self.loop is None or (self.has_device and activity in _OF_ANY_THREAD):
-            return on_path
-        in_loop = self.per_step(self.loop.activity_ps.get(activity.name.lower(), 0)) / MS
-        known = self.account is not None and activity in (_CAUSE if self.has_device else _CAUSE_OF_HOST)
-        return min(on_path, in_loop) if known else in_loop
+        return self.cause_ms("copy")
+
+    @property
+    def python_ms(self) -> float:
+        """Time per step of long stretches of the loop's Python."""
+        return self.per_step(self.loop.python_ps) / MS if self.loop else self.cause_ms("python")
 
     def cause_share(self, *causes: str) -> float:
         """The share of the step time that the account gives some causes, the mean over steps, 0 to 1; 0 without an
@@ -177,9 +160,9 @@ class Context:
         """A total of the loop divided by its steps."""
         return count_or_ps / self.loop.steps if self.loop else 0.0
 
-    def calls(self, activity: Activity) -> float:
-        """How often the loop's thread does something per step."""
-        return self.per_step(self.loop.calls.get(activity.name.lower(), 0)) if self.loop else 0.0
+    def calls(self, what: Starts) -> float:
+        """How often the loop's thread starts something per step."""
+        return self.per_step(self.loop.calls[what.name.lower()]) if self.loop else 0.0
 
     @property
     def compute_ms(self) -> float:
@@ -199,11 +182,11 @@ class Context:
         host = next(host.host for host in self.hosts if host.device is self.device)
         return Interval(host, name, round(start_ps / MS, 6), round(end_ps / MS, 6))
 
-    def intervals(self, activity: Activity) -> tuple[Interval, ...]:
-        """The longest intervals of an activity."""
+    def intervals(self, place: str) -> tuple[Interval, ...]:
+        """The longest of `LoopFacts.places` with a name."""
         if self.pace is None or self.pace.loop is None:
             return ()
-        spans = self.pace.loop.spans.get(activity.name.lower(), [])
+        spans = self.pace.loop.places.get(place, [])
         return tuple(
             Interval(self.pace.host, span.name, round(span.start_ps / MS, 6), round(span.end_ps / MS, 6))
             for span in spans

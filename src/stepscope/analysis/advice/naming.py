@@ -9,7 +9,6 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.shown import cause_sentence, cause_words, describe_culprit
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Advice
-from stepscope.analysis.facts.device_facts import Share
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 
@@ -53,11 +52,6 @@ def _join(between: str, first: str, second: str) -> str:
     return f"{first}{between}{second}" if first and second else first or second
 
 
-def name_line(context: Context, advice: Advice, part: str, other: Advice) -> Advice:
-    """The advice with the line of the program that a part is followed to; else `other`, which names an op."""
-    return name_culprit(context, advice, part) if has_line(context, part) else other
-
-
 def has_line(context: Context, part: str) -> bool:
     """Whether a part is followed to a line of the program."""
     row = _find_part(context.pace, (part,))
@@ -76,11 +70,6 @@ def name_op(context: Context, advice: Advice, name: str, calls: float, ps: float
         return replace(advice, culprit=culprit)
     share = f"{100.0 * ps / step_ps:.1f} % of each step is {describe_culprit(culprit)}"
     return replace(advice, culprit=culprit, evidence=f"{share}; {advice.evidence}")
-
-
-def name_share(context: Context, advice: Advice, share: Share, steps: int) -> Advice:
-    """The advice with device work or a call of one name as its culprit."""
-    return name_op(context, advice, share.name, share.calls / steps, share.total_ps / steps)
 
 
 def _find_part(facts: HostFacts | None, parts: tuple[str, ...]) -> AccountRow | None:

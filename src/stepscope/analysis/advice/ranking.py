@@ -14,7 +14,7 @@ from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.facts.first_calls import FirstCalls
-from stepscope.analysis.steps.verdict import UNKNOWN, Verdict, judge_first_calls
+from stepscope.analysis.steps.verdict import UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
@@ -39,8 +39,7 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     """All advice that applies.  A rule that raises is named in a warning; the others still run."""
     if context.first_calls is not None:
         first = context.first_calls
-        verdict = judge_first_calls(first.percent, context.has_steps, not first.later_calls)
-        return Advised((_advise_later_capture(context, first),), (), verdict)
+        return Advised((_advise_later_capture(context, first),), (), _judge_first_calls(context, first))
     chosen, warnings = (tuple(rules), ()) if rules is not None else all_rules()
     candidates: list[Candidate] = []
     failed = []
@@ -218,6 +217,18 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
         tool="steps",
         confidence=0.9,
         reasoning="what happens once cannot be compared with what happens in every step",
+    )
+
+
+def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
+    where = "the step" if context.has_steps else "the capture"
+    captured = "hardly more than first calls was" if first.later_calls else "only first calls were"
+    return Verdict(
+        "unknown",
+        round(first.percent, 4),
+        f"unknown: {captured} captured; {first.percent:.1f} % of {where} compiles",
+        "compile",
+        ("tracing and compiling happen once, so what limits later steps was not recorded",),
     )
 
 

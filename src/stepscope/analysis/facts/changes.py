@@ -15,6 +15,7 @@ from stepscope.analysis.account.graph import EdgeKind
 from stepscope.analysis.account.interventions import Estimate, Intervention, Move, Overlap, ReplayAsGraph, Scale
 from stepscope.analysis.account.model import StepModel, model_of
 from stepscope.analysis.account.parts import Part, part_of_cause, part_of_events, part_of_stretches
+from stepscope.analysis.account.stretches import time_of_loop
 from stepscope.analysis.facts.device_facts import update_calls, work_by_kind
 from stepscope.analysis.facts.factors import (
     IN_16_BITS,
@@ -23,7 +24,7 @@ from stepscope.analysis.facts.factors import (
     estimate_update,
     estimate_workers,
 )
-from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, LoopTime, loop_time_of
+from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import ops_of_programs, programs_beside, work_events_of, work_of
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import is_device_work
@@ -157,6 +158,7 @@ class _Row:
     Attributes:
         stretches: names of `LoopTime.spans`, which the loop's thread leaves out with what it waits for there.
         ops: names of `work_events_of`, ops that run no more.
+        of_loop: time that the loop's thread spends on these causes, with what it waits for there.
         causes: time of any thread with these causes.
         but: names of `LoopTime.spans` that stay.
         competes: it takes cores, memory or caches from ops that stay.
@@ -164,21 +166,22 @@ class _Row:
 
     stretches: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()
+    of_loop: tuple[Cause, ...] = ()
     causes: tuple[Cause, ...] = ()
     but: tuple[str, ...] = ()
     competes: bool = True
 
 
 _OF_LOOP: Mapping[str, _Row] = {
-    "waiting": _Row(stretches=("input",)),
-    "waiting_for_python": _Row(stretches=("input", "python")),
-    "before_work": _Row(stretches=("input", BEFORE_WORK)),
-    "transfer": _Row(stretches=("transfer",), ops=("taken_in", "copying"), causes=(Cause.COPY,)),
-    "converting": _Row(stretches=("transfer", FREEING), ops=("taken_in", "copying", "casts"), causes=(Cause.COPY,)),
-    "saving": _Row(stretches=("checkpoint",)),
-    "python_gaps": _Row(stretches=("python",), but=(FREEING,), competes=False),
+    "input": _Row(of_loop=(Cause.INPUT,)),
+    "copy": _Row(of_loop=(Cause.COPY,), causes=(Cause.COPY,)),
+    "checkpoint": _Row(of_loop=(Cause.CHECKPOINT,)),
+    "communication": _Row(of_loop=(Cause.COMMUNICATION,)),
+    "waiting_for_python": _Row(stretches=(PYTHON,), of_loop=(Cause.INPUT,)),
+    "before_work": _Row(stretches=(BEFORE_WORK,), of_loop=(Cause.INPUT,)),
+    "converting": _Row(stretches=(FREEING,), ops=("casts",), of_loop=(Cause.COPY,), causes=(Cause.COPY,)),
+    "python_gaps": _Row(stretches=(PYTHON,), but=(FREEING,), competes=False),
     "fetching": _Row(stretches=(FETCHES,), competes=False),
-    "talking": _Row(stretches=("collective",)),
     "last_pass": _Row(causes=(Cause.COMMUNICATION,)),
     "moving": _Row(stretches=(FREEING,), ops=("moves",)),
     "extra": _Row(ops=("extra",), competes=False),
@@ -195,11 +198,12 @@ def _changes_of_loop(model: StepModel) -> Iterator[tuple[str, list[Intervention]
     if loop is None:
         return
     ops = {name: rows for name, (rows, _) in work.items()}
-    ops |= {"copying": loop.copies, "beside": ops_of_programs(model.trace, programs_beside(work_of(model.trace))[1])}
+    ops["beside"] = ops_of_programs(model.trace, programs_beside(work_of(model.trace))[1])
     spans = {**loop.spans, "functions": _other_functions(model.trace, loop)}
     kept = {"extra": work_of(model.trace).usual_forward, "last_pass": _one_pass(model.trace)}
     for name, row in _OF_LOOP.items():
         stretches = [spans[each] for each in row.stretches]
+        stretches += [time_of_loop(model.trace, cause) for cause in row.of_loop]
         parts = [part_of_events(model, ops[each]) for each in row.ops if len(ops.get(each, ()))]
         parts += [part_of_cause(model, cause) for cause in row.causes]
         if stretches:

@@ -6,19 +6,23 @@ culprit is found in that time alone.  The causes of the account are parts, too.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.account import AccountRow, account_of
+from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.culprits import Culprit, Finder, culprit_of_time
+from stepscope.analysis.account.every_step import every_step
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
-from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, OWN_COPIES, LoopTime, loop_time_of
+from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import work_events_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
@@ -35,9 +39,9 @@ WORTH_NAMING = 0.02  # of the step
 _START_PS = 15_000_000  # what an op counts at most where the number of ops costs
 _ALIKE = 0.25  # so much shorter or longer, a part is still a cause of the account
 _FEW_PROGRAMS = 8  # more are single ops
-# The time of the loop's thread that parts are named after, by the cause of the account that means the same.
-_OF_LOOP = {"input": "input", "python": "python", "checkpoint": "checkpoint", "compile": "compile", "transfer": "copy",
-            FETCHES: "fetches", BEFORE_WORK: "input"}  # fmt: skip
+# Parts that are causes of the account, in all steps: the median step may lack what only some steps do.
+_OF_CAUSE = (Cause.INPUT, Cause.CHECKPOINT, Cause.COMPILE, Cause.COPY)
+_OF_LOOP = {PYTHON: "python", FETCHES: "fetches", BEFORE_WORK: "input"}  # other parts of the loop's thread
 # What the account follows further than the loop's thread: to the stage that is late, to the program that is compiled.
 _OF_PATH = ("input", "compile")
 
@@ -78,15 +82,18 @@ def _average_over_steps(
 
 def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, Culprit | None]]:
     """Name, cause, total time in ps and culprit of each part that is worth it."""
-    loop = loop_time_of(trace)
-    if loop is not None:
-        for name, cause in _OF_LOOP.items():
-            spans = loop.spans[name]
-            if spans.total >= least_ps:
-                culprit = _who_copies(trace, loop) if name == "transfer" else None
-                yield name, cause, spans.total, culprit or culprit_of_time(trace, loop.line, spans)
+    loop, every = loop_time_of(trace), every_step(trace)
+    if loop is not None and every is not None:
+        seen = observed_time(trace)
+        of_cause = {cause: every.spans_of(cause) & seen for cause in _OF_CAUSE}
+        spans = {cause.name.lower(): each for cause, each in of_cause.items()}
+        for name, each in (spans | {name: loop.spans[name] for name in _OF_LOOP}).items():
+            if each.total >= least_ps:
+                culprit = _who_copies(trace, loop.line, each) if name == "copy" else None
+                yield name, _OF_LOOP.get(name, name), each.total, culprit or culprit_of_time(trace, loop.line, each)
         if not is_device_work(trace).any():
-            yield "starts", "launch", *_who_starts_most(trace, loop)
+            others = reduce(operator.or_, [*of_cause.values(), every.spans_of(Cause.COMMUNICATION), loop.spans[PYTHON]])
+            yield "starts", "launch", *_who_starts_most(trace, loop, seen - others)
             yield from _parts_of_programs(trace, loop)
     if len(stages := _late_stages(trace)):
         yield "feed", "input", int(trace.events.duration_ps[stages].sum()), _culprit_within(trace, stages)
@@ -135,34 +142,30 @@ def _late_stages(trace: HostTrace) -> I64:
     return rows
 
 
-def _who_copies(trace: HostTrace, loop: LoopTime) -> Culprit | None:
+def _who_copies(trace: HostTrace, line: int, spans: Spans) -> Culprit | None:
     """The line of the program that copies data in, on the loop's thread or on another one for it; None where it is not
     known.
 
     No trace links a copy of another thread to who asked for it: that is what the loop's thread runs as it starts.
     """
     rows = events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)
-    begin, stop = int(trace.events.start_ps[trace.lines.event_begin[loop.line]]), int(observed_time(trace).end[-1])
+    begin, stop = int(trace.events.start_ps[trace.lines.event_begin[line]]), int(observed_time(trace).end[-1])
     start = trace.events.start_ps[rows]
-    rows = rows[(trace.events.line[rows] != loop.line) & (start >= begin) & (start < stop)]
-    _, low, _, innermost = cut_by_events(trace, loop.line, np.array([begin]), np.array([stop]))
+    rows = rows[(trace.events.line[rows] != line) & (start >= begin) & (start < stop)]
+    _, low, _, innermost = cut_by_events(trace, line, np.array([begin]), np.array([stop]))
     asked = innermost[np.searchsorted(low, trace.events.start_ps[rows], side="right") - 1]
-    own = loop.spans[OWN_COPIES]
-    start, end, event = cut_by_events(trace, loop.line, own.start, own.end)[1:] if own.total else (asked[:0],) * 3
+    own = spans - spans_of(trace, rows)
+    start, end, event = cut_by_events(trace, line, own.start, own.end)[1:] if own.total else (asked[:0],) * 3
     length = np.append(end - start, trace.events.duration_ps[rows])
     found = Finder(trace, np.append(event, asked), length).culprit(np.arange(len(length)))
     if found is None or found.file is None:
         return None
-    return replace(found, ps=round(found.ps / int(length.sum()) * loop.spans["transfer"].total))
+    return replace(found, ps=round(found.ps / int(length.sum()) * spans.total))
 
 
-def _who_starts_most(trace: HostTrace, loop: LoopTime) -> tuple[int, Culprit | None]:
+def _who_starts_most(trace: HostTrace, loop: LoopTime, spans: Spans) -> tuple[int, Culprit | None]:
     """The time of the loop's thread in which it starts work, and who starts most of it: there the number counts, not
     how long an op takes."""
-    names = ("program", "eager", "op", "runtime", "dispatch")
-    spans = Spans.union(
-        *(np.concatenate([getattr(loop.spans[name], side) for name in names]) for side in ("start", "end"))
-    )
     rows, ps = loop.starts, np.minimum(trace.events.duration_ps[loop.starts], _START_PS)
     finder, every = Finder(trace, rows, ps), np.arange(len(rows))
     culprit = finder.sampled(every, loop.line, spans) or finder.culprit(every)

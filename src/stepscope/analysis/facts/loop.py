@@ -1,36 +1,38 @@
-"""What the training loop does: how its thread spends time, and what work it starts.
+"""What the training loop does: what work it starts, and where its own Python takes long.
 
-The thread with the step marks is observed from the start of the first step to the end of the last, gaps between steps
-included.  Each instant belongs to one activity, the first in the order of `Activity` that covers it.  Uncovered time is
-a gap.  A gap while other threads compute for the step counts as waiting for them.
+Where the time of the steps goes, the account says.  Here is what it does not count: how often the loop's thread starts
+work of each kind, and which stretches of its Python are long, read from the pieces of the account.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from stepscope.analysis.account.causes import LONG_GAP_PS, Cause
 from stepscope.analysis.account.contention import asleep_ps
-from stepscope.analysis.facts.loop_events import Activity, Loop, loop_events
-from stepscope.analysis.facts.loop_time import helpers_of, parts_of
+from stepscope.analysis.account.every_step import EveryStep, every_step
+from stepscope.analysis.account.stretches import computing_beside, time_of_loop
+from stepscope.analysis.facts.loop_events import Loop, Starts, loop_events
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.steps.loop_thread import find_loop_line
 from stepscope.analysis.steps.stack_samples import spans_of_others
-from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import LIFTS_VALUES
-from stepscope.vocabulary.traits import CodeTrait, OpTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
 
 _LEAST_FREED = 0.005  # bytes freed per ps of a gap from which freeing explains the gap: 5 GB per second
-NEAR_FETCH_PS = 1_000_000_000  # largest distance between two fetched values of a burst
-FETCHES, BEFORE_WORK, OWN_COPIES, FREEING = "fetches", "before_work", "own_copies", "freeing"
-MOST_NAMES = 12
-MOST_SPANS = 3
+_NEAR_FETCH_PS = 1_000_000_000  # largest distance between two fetched values of a burst
+_SEVERAL_STEPS = 5  # from this number on, a gap without a counterpart in other steps is chance
+PYTHON, FETCHES, BEFORE_WORK, FREEING = "python", "fetches", "before_work", "freeing"
+_MOST_NAMES = 12
+_MOST_SPANS = 3
 
 
 @dataclass(frozen=True)
@@ -53,18 +55,19 @@ class Named:
 
 @dataclass(frozen=True)
 class LoopFacts:
-    """How the loop of one host spends its time, summed over the steps.
+    """What the loop of one host does, summed over the steps.
 
     Attributes:
         steps: number of steps.
-        observed_ps: the observed time (`find_steps.observed_time`), which `activity_ps` adds up to.
-        activity_ps: time by activity, keyed in lower case.
-        spans: the longest intervals of each activity.
-        calls: number of outermost events of each activity.
-        input_from_python_ps: time of Python functions that count as input because of their names.
-        input_reads_files_percent, input_is_native_percent: percent of that time in functions that read files, and in
+        observed_ps: the observed time (`find_steps.observed_time`).
+        places: the longest stretches of each cause of the account, of fetched values and of long Python.
+        calls: number of outermost events that start work of a kind, see `Starts`.
+        python_ps: time of the long stretches of Python while nothing computes, in places where several steps have one.
+        input_ps: time in which the loop's thread makes input, or waits for it, whether the step waits for that or not.
+        input_from_python_ps: the part of it in Python functions that count as input because of their names.
+        input_reads_files_percent, input_is_native_percent: percent of that part in functions that read files, and in
             native code such as NumPy; None without such functions.
-        input_sleeps_percent, python_sleeps_percent: percent of the time of input and of Python in which the thread
+        input_sleeps_percent, python_sleeps_percent: percent of the time of input and of long Python in which the thread
             neither runs nor waits for a processor, as while it waits for a disk or a server; None if nothing shows
             that.
         programs: compiled functions that the loop calls, by name.
@@ -79,9 +82,10 @@ class LoopFacts:
 
     steps: int
     observed_ps: int
-    activity_ps: dict[str, int]
-    spans: dict[str, list[Span]]
+    places: dict[str, list[Span]]
     calls: dict[str, int]
+    python_ps: int
+    input_ps: int
     input_from_python_ps: int
     input_reads_files_percent: float | None
     input_is_native_percent: float | None
@@ -97,21 +101,18 @@ class LoopFacts:
 
 @dataclass(frozen=True)
 class LoopTime:
-    """When the loop's thread does what.
+    """When the loop's thread does what the account has no cause for.
 
     Attributes:
         line: of the thread.
-        spans: the time of each activity, and of `FETCHES`, `BEFORE_WORK`, `OWN_COPIES` and `FREEING`: bursts of fetched
-            values, the long gaps before the first work of each step that may be input, the transfers of this thread,
-            and long gaps in which it frees memory.
-        copies: what other threads copy in for the steps: rows of events.
+        spans: the long stretches of `PYTHON`, and of them those `BEFORE_WORK` in which a batch may be made and those
+            that are `FREEING` memory; the bursts of `FETCHES`.
         starts: the outermost ops, programs and single ops that it starts: rows of events.
     """
 
     line: int
     spans: dict[str, Spans]
     starts: I64
-    copies: I64
 
 
 def loop_of(trace: HostTrace) -> LoopFacts | None:
@@ -127,72 +128,74 @@ def loop_time_of(trace: HostTrace) -> LoopTime | None:
 
 
 def _find_loop_facts(trace: HostTrace) -> tuple[LoopFacts, LoopTime] | None:
-    steps = whole_steps(trace)
+    steps, every = whole_steps(trace), every_step(trace)
     line = find_loop_line(trace, steps)
-    if steps.source == "none" or line < 0:
+    if steps.source == "none" or line < 0 or every is None:
         return None
     seen = observed_time(trace)
     loop = loop_events(trace, line, seen)
-    helpers = helpers_of(trace, steps, line)
-    parts = parts_of(loop, helpers, steps, seen)
-    fetches = _fetch_spans(loop)
-    from_python = parts[Activity.INPUT] & _python_claims(loop, Activity.INPUT)
-    before = _gaps_before_work(loop, steps, parts[Activity.PYTHON], spans_of_others(trace, line))
-    starts = np.concatenate([loop.outer_events(each) for each in (Activity.PROGRAM, Activity.EAGER, Activity.OP)])
-    spans = {activity.name.lower(): spans for activity, spans in parts.items()}
-    freeing = _gaps_freeing(loop, parts[Activity.PYTHON])
-    copies = parts[Activity.TRANSFER] & loop.activity_spans(Activity.TRANSFER)
-    spans |= {FETCHES: fetches & seen, BEFORE_WORK: before, OWN_COPIES: copies, FREEING: freeing}
-    time = LoopTime(line, spans, loop.row[np.sort(starts)], helpers.copies)
+    idle = (every.spans_of(Cause.PYTHON, line) & seen) - computing_beside(trace)
+    python = _keep_recurring(loop, steps, idle.drop_shorter(LONG_GAP_PS))
+    before = _gaps_before_work(loop, steps, python, spans_of_others(trace, line))
+    spans = {PYTHON: python, FETCHES: _fetch_spans(loop) & seen, BEFORE_WORK: before}
+    spans[FREEING] = _gaps_freeing(loop, python)
+    made = time_of_loop(trace, Cause.INPUT) & seen
+    from_python = made & loop.event_spans(_input_calls(loop))
+    starts = np.sort(np.concatenate([loop.outer[each] for each in (Starts.PROGRAM, Starts.EAGER, Starts.OP)]))
     facts = LoopFacts(
         steps=len(steps.number),
         observed_ps=seen.total,
-        activity_ps={activity.name.lower(): spans.total for activity, spans in parts.items()},
-        spans={activity.name.lower(): _longest_spans(loop, spans, activity) for activity, spans in parts.items()},
-        calls={activity.name.lower(): len(loop.outer_events(activity)) for activity in parts},
+        places={name: _longest_spans(loop, each) for name, each in _places(every, seen, spans).items()},
+        calls={each.name.lower(): len(loop.outer[each]) for each in Starts},
+        python_ps=python.total,
+        input_ps=made.total,
         input_from_python_ps=from_python.total,
         input_reads_files_percent=_share_with_trait(loop, from_python, CodeTrait.READS_FILE),
         input_is_native_percent=_share_with_trait(loop, from_python, CodeTrait.IS_NATIVE),
-        input_sleeps_percent=_asleep_percent(loop, line, parts[Activity.INPUT], from_python),
-        python_sleeps_percent=_asleep_percent(loop, line, parts[Activity.PYTHON], parts[Activity.PYTHON]),
-        programs=_sum_by_name(loop, loop.outer_events(Activity.PROGRAM)),
+        input_sleeps_percent=_asleep_percent(loop, line, made, from_python),
+        python_sleeps_percent=_asleep_percent(loop, line, python, python),
+        programs=_sum_by_name(loop, loop.outer[Starts.PROGRAM]),
         eager_ops=_sum_by_name(loop, loop.kind_events(K.EAGER_EXECUTE)),
         python_calls=len(loop.kind_events(K.PYTHON_CALL)),
         before_program_ps=before.total,
-        after_moves_ps=freeing.total,
-        fetches_ps=(fetches & seen).total,
+        after_moves_ps=spans[FREEING].total,
+        fetches_ps=spans[FETCHES].total,
     )
-    return facts, time
+    return facts, LoopTime(line, spans, loop.row[starts])
+
+
+def _input_calls(loop: Loop) -> I64:
+    calls = loop.kind_events(K.PYTHON_CALL)
+    return calls[has_trait(loop.trace, loop.type[calls], CallTrait.MAKES_INPUT)]
 
 
 def _fetch_spans(loop: Loop) -> Spans:
     """Fetches of values: each from the end of the previous one if that is near, else from its own start."""
-    rows = loop.outer_events(Activity.SYNC)
+    rows = loop.outer[Starts.SYNC]
     start, end = loop.start[rows], loop.end[rows]
-    near = start[1:] - end[:-1] < NEAR_FETCH_PS
+    near = start[1:] - end[:-1] < _NEAR_FETCH_PS
     return Spans.union(np.concatenate([start[:1], np.where(near, end[:-1], start[1:])]), end)
 
 
 # -- names and places --------------------------------------------------------------------------------------------
 
 
-def _longest_spans(loop: Loop, spans: Spans, activity: Activity) -> list[Span]:
-    order = np.argsort(spans.start - spans.end, kind="stable")[:MOST_SPANS]
-    found = []
-    for at in order.tolist():
-        start, end = int(spans.start[at]), int(spans.end[at])
-        found.append(Span(_span_name(loop, start, end, activity), start, end))
-    return found
+def _places(every: EveryStep, seen: Spans, spans: dict[str, Spans]) -> dict[str, Spans]:
+    found = {cause.name.lower(): every.spans_of(cause) & seen for cause in Cause}
+    return found | {name: spans[name] for name in (PYTHON, FETCHES)}
 
 
-def _span_name(loop: Loop, start: int, end: int, activity: Activity) -> str:
-    """The name of the longest event of the activity inside a span, else of the longest Python call."""
+def _longest_spans(loop: Loop, spans: Spans) -> list[Span]:
+    order = np.argsort(spans.start - spans.end, kind="stable")[:_MOST_SPANS]
+    bounds = zip(spans.start[order].tolist(), spans.end[order].tolist(), strict=True)
+    return [Span(_span_name(loop, start, end), start, end) for start, end in bounds]
+
+
+def _span_name(loop: Loop, start: int, end: int) -> str:
+    """The name of the longest event inside a span; empty without one."""
     first, last = np.searchsorted(loop.start, (start, end))
-    near = slice(int(first), int(last))
-    inside = loop.end[near] <= end
-    rows = first + np.flatnonzero(inside & (loop.activity[near] == int(activity)))
-    if not len(rows):
-        rows = first + np.flatnonzero(inside & is_any_kind(loop.kind[near], (K.PYTHON_CALL,)))
+    rows = int(first) + np.flatnonzero(loop.end[first:last] <= end)
+    rows = rows[loop.kind[rows] != K.STEP_MARK]
     return loop.name(int(rows[np.argmax(loop.end[rows] - loop.start[rows])])) if len(rows) else ""
 
 
@@ -207,13 +210,7 @@ def _sum_by_name(loop: Loop, rows: I64) -> list[Named]:
         text = loop.trace.strings[name]
         known = merged.get(text, Named(text, 0, 0))
         merged[text] = Named(text, known.calls + count, known.total_ps + time)
-    return sorted(merged.values(), key=lambda named: (-named.total_ps, named.name))[:MOST_NAMES]
-
-
-def _python_claims(loop: Loop, activity: Activity) -> Spans:
-    """When Python functions run that count as the activity because of their names."""
-    calls = loop.kind_events(K.PYTHON_CALL)
-    return loop.event_spans(calls[loop.activity[calls] == int(activity)])
+    return sorted(merged.values(), key=lambda named: (-named.total_ps, named.name))[:_MOST_NAMES]
 
 
 def _share_with_trait(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | None:
@@ -222,8 +219,7 @@ def _share_with_trait(loop: Loop, claimed: Spans, trait: CodeTrait) -> float | N
         return None
     calls = loop.kind_events(K.PYTHON_CALL)
     calls = calls[has_trait(loop.trace, loop.type[calls], trait)]
-    inside = claimed & Spans.union(loop.start[calls], loop.end[calls])
-    return round(100.0 * inside.total / claimed.total, 2)
+    return round(100.0 * (claimed & loop.event_spans(calls)).total / claimed.total, 2)
 
 
 def _asleep_percent(loop: Loop, line: int, spans: Spans, from_python: Spans) -> float | None:
@@ -232,6 +228,40 @@ def _asleep_percent(loop: Loop, line: int, spans: Spans, from_python: Spans) -> 
     if asleep is None:
         return _share_with_trait(loop, from_python, CodeTrait.SLEEPS) or None
     return round(100.0 * asleep / spans.total, 2)
+
+
+# -- long stretches of Python --------------------------------------------------------------------------------------
+
+
+def _keep_recurring(loop: Loop, steps: HostSteps, gaps: Spans) -> Spans:
+    """Drops gaps in places where no other step has a gap: there, other programs used the core.
+
+    A place is the event before the gap: the n-th of its name, counted from the start or from the end of the step.
+    """
+    if len(steps.number) < _SEVERAL_STEPS or not len(gaps.start):
+        return gaps
+    before = np.maximum(np.searchsorted(loop.start, gaps.start, side="right") - 1, 0)
+    kept = np.zeros(len(before), np.bool_)
+    for place in _counts_within_steps(loop, steps, loop.type[before]):
+        pairs = np.stack([loop.type[before].astype(np.int64), place[before]])
+        _, inverse, times = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+        kept |= times[inverse.reshape(-1)] > 1
+    return Spans(gaps.start[kept], gaps.end[kept])
+
+
+def _counts_within_steps(loop: Loop, steps: HostSteps, types: NDArray[np.integer]) -> tuple[I64, I64]:
+    """For each event of `types`, how many of its type precede it in its step, and how many follow, itself included;
+    entries of other events have no meaning."""
+    rows = np.flatnonzero(np.isin(loop.type, types))
+    step = np.searchsorted(steps.start_ps, loop.start[rows], side="right")
+    group = loop.type[rows].astype(np.int64) * (len(steps.number) + 1) + step
+    order = np.argsort(group, kind="stable")
+    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
+    count = np.diff(np.append(begins, len(order)))
+    since, until = np.zeros(len(loop.type), np.int64), np.zeros(len(loop.type), np.int64)
+    since[rows[order]] = np.arange(len(order)) - np.repeat(begins, count)
+    until[rows[order]] = np.repeat(count, count) - since[rows[order]]
+    return since, until
 
 
 def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) -> Spans:
@@ -255,7 +285,7 @@ def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) 
     first[step] = loop.start[rows[at[step]]]
     ends = np.append(np.maximum.accumulate(loop.end[rows]), steps.start_ps[:1])
     after = np.where(at > 0, ends[at - 1], steps.start_ps)[step]
-    reads = loop.start[loop.outer_events(Activity.SYNC)]
+    reads = loop.start[loop.outer[Starts.SYNC]]
     made = _takes_array_in(loop, rows[at[step]])
     made &= np.searchsorted(reads, after) == np.searchsorted(reads, first[step])
     making = Spans.union(np.minimum(after, steps.start_ps[step])[made], first[step][made])
@@ -264,10 +294,10 @@ def _gaps_before_work(loop: Loop, steps: HostSteps, gaps: Spans, others: Spans) 
 
 def _first_work(loop: Loop) -> I64:
     """What a step may start with: programs, transfers and ops, but for those that make a tensor from Python numbers."""
-    work = [loop.activity_events(each) for each in (Activity.PROGRAM, Activity.OP, Activity.TRANSFER, Activity.EAGER)]
+    work = [loop.outer[each] for each in (Starts.PROGRAM, Starts.EAGER, Starts.OP)]
     if loop.trace.strings.find(LIFTS_VALUES) > 0:
-        work[1] = work[1][~has_trait(loop.trace, loop.type[work[1]], OpTrait.MAKES_TENSOR)]
-    return np.sort(np.concatenate(work))
+        work[2] = work[2][~has_trait(loop.trace, loop.type[work[2]], OpTrait.MAKES_TENSOR)]
+    return np.sort(np.concatenate([*work, loop.kind_events(K.COPY_HOST_TO_DEVICE_CALL)]))
 
 
 def _takes_array_in(loop: Loop, rows: I64) -> Mask:
@@ -280,7 +310,7 @@ def _takes_array_in(loop: Loop, rows: I64) -> Mask:
 def _gaps_freeing(loop: Loop, gaps: Spans) -> Spans:
     """The long gaps in which memory is freed: they follow an op that only moves data, or many bytes are freed in
     them."""
-    ops = loop.outer_events(Activity.OP)
+    ops = loop.outer[Starts.OP]
     if not len(ops) or not len(gaps.start):
         return Spans(gaps.start[:0], gaps.end[:0])
     last = np.searchsorted(loop.start[ops], gaps.start, side="right") - 1

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.account.causes import takes_in
 from stepscope.analysis.facts.data_flow import find_needed
 from stepscope.analysis.hlo.framework_ops import framework_ops
 from stepscope.analysis.hlo.programs import programs_of
@@ -28,7 +29,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, last_below
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
-from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN, is_backward, is_product
+from stepscope.vocabulary.jax import is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait, traits_by_type
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.tensorflow import eager_op
@@ -172,8 +173,7 @@ def work_events_of(trace: HostTrace) -> dict[str, tuple[I64, I64]]:
     """Ops of a host without devices that could be less, by kind: rows of events, and the self time of each in ps.
 
     The kinds: `moves` and `casts` as in WorkFacts, `extra` is forward work without a backward pass, `recomputed` what
-    runs again within one, `programs` are all ops of compiled programs, `taken_in` those of programs that only take an
-    array in, and `callbacks` what calls Python.
+    runs again within one, `programs` are all ops of compiled programs, and `callbacks` what calls Python.
     """
     return trace.derived("work", _find_work_facts)[1]
 
@@ -238,8 +238,7 @@ def _facts_without_device(
 ) -> dict[str, Any]:
     """The facts known only for a run without a device; `events` gets the ops behind them, see `work_events_of`."""
     kinds = _kinds_of_work(trace, ops)
-    taken_in = takes_in(trace, ops)
-    moves, heavy = kinds["moves"] & ~taken_in, kinds["heavy"]
+    moves, heavy = kinds["moves"] & ~takes_in(trace, ops), kinds["heavy"]
     in_backward = is_inside(trace, ops, K.BACKWARD)
     forward_only = _find_forward_only(trace, ops, own, heavy, in_backward)
     moves |= forward_only.remade if forward_only else False
@@ -250,7 +249,7 @@ def _facts_without_device(
     in_program = trace.stat_strings(stat_names.HLO_MODULE, rows=ops) > 0
     calls = has_trait(trace, trace.events.type[ops], OpTrait.CALLS_BACK | OpTrait.CALLS_PYTHON)
     chosen = {"moves": moves, "casts": casts, "extra": extra, "programs": in_program}
-    chosen |= {"taken_in": taken_in, "callbacks": calls}
+    chosen["callbacks"] = calls
     events |= {name: (ops[mask], own[mask]) for name, mask in chosen.items()}
     moved, own_ps = events["moves"]
     events["moves"] = np.append(moved, eager), np.append(own_ps, trace.events.duration_ps[eager])
@@ -509,15 +508,6 @@ def _first_operand_numbers(dims: str) -> int:
         return 0
     number = math.prod(map(int, sizes[0].split(",")))
     return number if number <= _MOST_NUMBERS else 0
-
-
-def takes_in(trace: HostTrace, ops: I64) -> Mask:
-    """Whether each op belongs to a program that only takes in or converts an array."""
-    rows = [row for row in map(trace.strings.find, PROGRAMS_THAT_TAKE_IN) if row > 0]
-    if not rows or not trace.has_stat(stat_names.HLO_MODULE):
-        return np.zeros(len(ops), np.bool_)
-    found: Mask = np.isin(trace.stat_strings(stat_names.HLO_MODULE, rows=ops), rows)
-    return found
 
 
 def _callback_facts(trace: HostTrace, ops: I64, own: I64) -> dict[str, Any]:

@@ -36,7 +36,6 @@ from stepscope.analysis.resources.memory_growth import (
     KEPT,
     Growth,
     Staying,
-    growth_of_kept,
     growth_of_values,
     kept_arrays,
 )
@@ -397,11 +396,8 @@ def _growth_sentence(row: dict[str, Cell], staying: Sequence[dict[str, Cell]]) -
         return text
     where = f" in {own['place']}" if own["place"] else ""
     stays = size_text(_round_bytes(own["bytes_per_step"]))
-    of = (
-        f"in `{own['op'] or 'an unknown holder'}`"
-        if own["memory"] == KEPT
-        else f"of {_end_of_path(str(own['op'] or 'an unknown op'))}"
-    )
+    of = _end_of_path(str(own["op"] or "an unknown op"))
+    of = f"in `{of}`" if own["memory"] == KEPT else f"of {of}"
     return f"{text}: {stays} per step stays {of}{where}"
 
 
@@ -430,12 +426,13 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
+    growth, kept = kept_arrays(trace)
     return Partial(
         origin=origin_of(trace),
         framework=trace.framework,
         memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
-        process=[*process_growth(trace), *growth_of_kept(trace)],
-        kept=kept_arrays(trace),
+        process=[*process_growth(trace), *growth],
+        kept=kept,
     )
 
 

@@ -1,6 +1,4 @@
-"""A verdict as a value, its thresholds, which are those of XProf's bottleneck analysis, and the verdict on a capture of
-which no account tells anything.
-"""
+"""A verdict as a value, and its thresholds, which are those of XProf's bottleneck analysis."""
 
 from __future__ import annotations
 
@@ -31,21 +29,3 @@ class Verdict:
 
 
 UNKNOWN = Verdict("unknown", None, "unknown: no steps in this profile take time")
-
-
-def judge_first_calls(percent: float, has_steps: bool, only: bool) -> Verdict:
-    """The verdict on a capture of first calls, of which `percent` is tracing and compiling.
-
-    Args:
-        has_steps: they are a marked step; else the whole capture.
-        only: no later call was recorded.
-    """
-    where = "the step" if has_steps else "the capture"
-    return Verdict(
-        "unknown",
-        round(percent, 4),
-        f"unknown: {'only first calls were' if only else 'hardly more than first calls was'} captured; {percent:.1f} %"
-        f" of {where} compiles",
-        "compile",
-        ("tracing and compiling happen once, so what limits later steps was not recorded",),
-    )

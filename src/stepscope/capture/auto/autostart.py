@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
-from stepscope.capture import files, hard_end, ranges, report, workers
+from stepscope.capture import files, program_end, ranges, report, workers
 from stepscope.capture.auto import children
 from stepscope.capture.auto.finders import FINDERS, Listener, Undo, finder
 from stepscope.capture.auto.imports import ImportWatch
@@ -77,7 +77,7 @@ class Armed:
         self.takes_signal = self._take_signal()
         atexit.register(self._remove_ledger)
         atexit.register(self.watcher.finish)
-        hard_end.listen(self.watcher.save_before_hard_end)
+        program_end.listen_for_hard_end(self.watcher.save_before_hard_end)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_parent)
 
@@ -86,7 +86,7 @@ class Armed:
         atexit.unregister(self.watcher.finish)
         atexit.unregister(self._remove_ledger)
         self._remove_ledger()
-        hard_end.forget(self.watcher.save_before_hard_end)
+        program_end.forget_hard_end(self.watcher.save_before_hard_end)
         self.lasting.finish()
         if self.prover is not None:
             atexit.unregister(self.prover.finish)

@@ -102,7 +102,7 @@ class LastingWatch:
         """Keeps a capture because a signal asks for it; False if no watch runs."""
         if self.watch is None:
             return False
-        from stepscope.capture.watching.marks import Trigger
+        from stepscope.capture.watching.triggers import Trigger
 
         self.watch.trigger("a signal asked for a capture", Trigger.SIGNAL)
         return True

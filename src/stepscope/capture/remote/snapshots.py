@@ -118,7 +118,7 @@ class ContinuousProfiling:
         import grpc
 
         from stepscope.capture.remote import messages, service
-        from stepscope.capture.remote.failures import translate_rpc_error
+        from stepscope.capture.remote.reach import translate_rpc_error
 
         try:
             return service.caller(self._channel, method)(

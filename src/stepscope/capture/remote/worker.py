@@ -15,8 +15,8 @@ from stepscope.capture import files
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.remote import messages, reach, service
 from stepscope.capture.remote.addresses import Address
-from stepscope.capture.remote.failures import translate_rpc_error
 from stepscope.capture.remote.outcome import RETRIED, Cause, Failure, OnProgress, Phase, WorkerStatus
+from stepscope.capture.remote.reach import translate_rpc_error
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.base import Artifact
 from stepscope.errors import CaptureError

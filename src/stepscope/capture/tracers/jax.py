@@ -15,8 +15,7 @@ from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Metadata, Span
-from stepscope.capture.tracers.exported import ExportFolder
-from stepscope.capture.tracers.giving_way import Possession
+from stepscope.capture.tracers.giving_way import ExportFolder, Possession
 
 _LEVELS = ("host_tracer_level", "python_tracer_level", "device_tracer_level")
 

@@ -8,6 +8,8 @@ A function is named by the line that defines it.  The code of a module has no su
 runs, which is what the reader of a script without functions needs.  Stepscope's own frames are left out, but for those
 of its demo, which stand for a user's program; and what called the command that runs the program.
 
+Joined frames do not show when the samples between their ends were taken, so these times are recorded, too.
+
 With each sample, the processor time of the loop's threads is read (`thread_usage`): the sampler is awake anyway, and
 waking another thread would interrupt the training once more.
 """
@@ -28,7 +30,7 @@ from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.thread_usage import ThreadUsage
 from stepscope.capture.tracers.ticker import SHORT_PATIENCE_S, THREAD_PREFIX, Ticker
-from stepscope.formats.spool.layout import Chunk
+from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE, Chunk
 from stepscope.kernels.stacks import read_stacks
 from stepscope.records import dataclass
 
@@ -75,6 +77,7 @@ class StackSampler:
         self._gone: list[Thread] = []
         self._ticker: Ticker | None = None
         self._last_ns = 0
+        self._times = array("q")
         self._interval_s = 0.0
         self._used_ns = 0
         self._ticked_ns = 0
@@ -116,6 +119,8 @@ class StackSampler:
         """
         self.sample()
         if self._usage is not None:
+            with self._lock:
+                self._times.append(self._last_ns)
             self._usage.read()
         used_ns = time.thread_time_ns()
         cost_s, self._used_ns = (used_ns - self._used_ns) / 1e9, used_ns
@@ -182,14 +187,18 @@ class StackSampler:
         return _BYTES_OF_RANGE * ranges + (self._usage.waiting_bytes() if self._usage is not None else 0)
 
     def drain(self) -> list[Chunk]:
-        """The ranges that have ended, a chunk for each thread that has any, and what threads used."""
+        """The ranges that have ended, a chunk for each thread with any, the samples' times, and what threads used."""
         with self._lock:
             threads = [*self._threads.values(), *self._gone]
             taken = [(thread, thread.ended) for thread in threads if thread.ended]
             self._gone.clear()
             for thread, _ in taken:
                 thread.ended = []
+            times, self._times = self._times, array("q")
         stacks = [self._chunk(thread, ranges) for thread, ranges in taken]
+        if times:
+            name = array("i", bytes(4 * len(times)))
+            stacks.append(Chunk(SAMPLE_TIMES_PLANE, "samples", 0, "OTHER", ["sample"], name, times, times))
         return stacks + (self._usage.drain() if self._usage is not None else [])
 
     def _chunk(self, thread: Thread, ranges: list[tuple[Frame, int, int]]) -> Chunk:

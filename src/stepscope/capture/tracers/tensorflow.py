@@ -7,8 +7,7 @@ from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Metadata, Span
-from stepscope.capture.tracers.exported import ExportFolder
-from stepscope.capture.tracers.giving_way import Possession
+from stepscope.capture.tracers.giving_way import ExportFolder, Possession
 
 
 class TensorFlowTracer:

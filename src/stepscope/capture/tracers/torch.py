@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,7 +18,6 @@ from stepscope.capture.aside import Helper, UnableError
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
 from stepscope.capture.tracers.giving_way import Possession
-from stepscope.capture.tracers.heap import heap_bytes
 from stepscope.errors import CaptureError
 
 # The time limit of a conversion: a slow machine compiles the reader within a minute, and converts some MB per second.
@@ -320,3 +321,31 @@ def _trace_artifact(trace: Path, stamp: str = "") -> Artifact:
     if packed.exists():
         return Artifact(f"{stamp}pt.trace.json.gz", packed)
     return Artifact(f"{stamp}pt.trace.json", trace)
+
+
+_FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+
+
+class _HeapInfo(ctypes.Structure):
+    """glibc's `struct mallinfo2`."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in _FIELDS.split()]
+
+
+def heap_bytes() -> int | None:
+    """The bytes in use; None where the C library does not say (before glibc 2.33, and on other systems)."""
+    ask = _question()
+    if ask is None:
+        return None
+    info = ask()
+    return int(info.uordblks + info.hblkhd)
+
+
+@cache
+def _question() -> Any:
+    try:
+        ask = ctypes.CDLL(None).mallinfo2
+    except (OSError, AttributeError, TypeError):
+        return None
+    ask.restype = _HeapInfo
+    return ask

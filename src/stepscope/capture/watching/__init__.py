@@ -5,13 +5,13 @@
 - options: what is kept, when, and how much it may cost
 - ring, sampler, collector: the tracers that are always on, and what they keep of the last seconds
 - steps, usual: the steps of the loop, and which of them are slow
-- places, cause: why a step was slow, in one sentence
-- stacks, memory, spikes, timetable: the other triggers
+- places, cause: where threads are, and why a step was slow, in one sentence
+- triggers, memory: what else is a trigger, and what is noticed of each
 - together: all ranks keep the same window
 - windows: the framework's profiler in short windows
-- budget, thinner: what the watch takes, and what it does less often or leaves out to keep to that
+- budget: what the watch takes, and may take
 - keep, quota: sessions on disk
-- series, pack, metrics: figures over time
+- series, metrics: figures over time
 - continuous: all of it together
 - process: the one watch of this process
 """

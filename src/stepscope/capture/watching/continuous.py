@@ -23,18 +23,16 @@ from stepscope.capture.running import Capture
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
-from stepscope.capture.watching import keep, memory, quota, stacks
+from stepscope.capture.watching import keep, memory, places, quota
 from stepscope.capture.watching.budget import Budget
 from stepscope.capture.watching.cause import OF_MACHINE, Cause, find_cause
 from stepscope.capture.watching.collector import CollectorMeter
-from stepscope.capture.watching.marks import URGENT, Mark, Trigger
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.ring import Ring
 from stepscope.capture.watching.series import Bucket, RemoteSeries, SeriesFile
-from stepscope.capture.watching.spikes import Spikes
 from stepscope.capture.watching.steps import StepFollower, StepRecord
-from stepscope.capture.watching.timetable import TimeTable
 from stepscope.capture.watching.together import Ranks, Request
+from stepscope.capture.watching.triggers import URGENT, Mark, Spikes, TimeTable, Trigger
 from stepscope.capture.watching.usual import UsualLength
 from stepscope.capture.watching.windows import Plan, Windows
 from stepscope.errors import CaptureError
@@ -284,9 +282,9 @@ class Watch:
         if silent_s < stall_s or self._stalled or recorder.RECORDER.is_running():
             return
         self._stalled = True
-        place = stacks.place_of_thread(self.steps.thread_number)
+        place = places.place_of_thread(self.steps.thread_number)
         where = "" if place is None else f" in {place.source}" + (f", {place.activity}" if place.activity else "")
-        facts = "; ".join([*stacks.describe_devices(), *self._describe_others()])
+        facts = "; ".join([*places.describe_devices(), *self._describe_others()])
         sentence = f"No step for {silent_s:,.0f} s: step {self.steps.number:,} is{where or ' running'}"
         self._consider(self._mark(Trigger.STALL, f"{sentence}{'; ' if facts else ''}{facts}"))
 
@@ -410,7 +408,7 @@ class Watch:
 
     def _attach(self, mark: Mark) -> tuple[Artifact, ...]:
         if mark.trigger in (Trigger.STALL, Trigger.CRASH, Trigger.OUT_OF_MEMORY):
-            text = f"{mark.sentence}\n\n{stacks.all_stacks(self.steps.thread_number)}"
+            text = f"{mark.sentence}\n\n{places.all_stacks(self.steps.thread_number)}"
             return (Artifact("stacks.txt", text.encode("utf-8", "replace")),)
         return ()
 

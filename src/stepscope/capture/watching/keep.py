@@ -12,7 +12,7 @@ from stepscope.capture.aside import Helper
 from stepscope.capture.assemble import PROFILE, make_anywhere
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
-from stepscope.capture.watching.marks import Mark
+from stepscope.capture.watching.triggers import Mark
 from stepscope.formats.spool import layout
 from stepscope.formats.spool.layout import WITHOUT_FRAMEWORK, StatValue
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
-from stepscope.capture import hard_end, ranges, report
+from stepscope.capture import program_end, ranges, report
 from stepscope.capture.auto.finders import FINDERS, Listener, finder
 from stepscope.capture.auto.imports import ImportWatch
 from stepscope.capture.program_end import INTERRUPTS
 from stepscope.capture.watching.continuous import Watch
-from stepscope.capture.watching.marks import Trigger
 from stepscope.capture.watching.options import WatchOptions
+from stepscope.capture.watching.triggers import Trigger
 from stepscope.errors import CaptureError
 
 SIGNAL = getattr(signal, "SIGUSR2", None)
@@ -52,7 +52,7 @@ class OnlyWatch:
                 self._undo.append(_find_steps(watch.steps))
             self._undo += [_take_exceptions(watch), _take_signal(watch), _start_metrics(watch)]
             atexit.register(self._stop_at_end)
-            hard_end.listen(self._note_hard_end)
+            program_end.listen_for_hard_end(self._note_hard_end)
 
     def refuse_second(self) -> None:
         """Raises CaptureError if a watch runs."""
@@ -70,7 +70,7 @@ class OnlyWatch:
         with self._lock:
             watch, self.running = self.running, None
             atexit.unregister(self._stop_at_end)
-            hard_end.forget(self._note_hard_end)
+            program_end.forget_hard_end(self._note_hard_end)
             while self._undo:
                 with report.Wall("ending the watch", strict=False):
                     self._undo.pop()()
@@ -90,7 +90,7 @@ class OnlyWatch:
         if watch is not None:
             watch.forget_parent()
             atexit.unregister(self._stop_at_end)
-            hard_end.forget(self._note_hard_end)
+            program_end.forget_hard_end(self._note_hard_end)
 
     def _note_hard_end(self, how: str) -> None:
         """The program ends without Python's own end: the ring stays on the disk as it is."""

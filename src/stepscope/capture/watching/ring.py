@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from stepscope.capture import files, ranges, report
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import read_two_clocks
 from stepscope.capture.spool import RingSpool
-from stepscope.capture.tracers.base import Probe
+from stepscope.capture.tracers.base import Metadata, Probe, Span
 from stepscope.capture.tracers.host import PLANE as ANNOTATIONS
 from stepscope.capture.tracers.host import Event, HostTracer
 from stepscope.capture.tracers.probes import Probes
@@ -23,7 +24,6 @@ from stepscope.capture.watching.cause import Machine
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.sampler import RingSampler
 from stepscope.capture.watching.steps import StepFollower
-from stepscope.capture.watching.thinner import Thinner
 from stepscope.formats.spool import layout
 
 FLUSH_S = 1.0  # what a killed job loses at most, with some time to write
@@ -192,3 +192,47 @@ class _SeldomSystem(SystemTracer):
         wait_s = super()._tick()
         self._budget.note_thread("system")
         return max(wait_s, min(self._budget.debt_s, _SELDOM_SYSTEM_S))
+
+
+_MOST_GAPS = 1000
+_ENOUGH, _TOO_LITTLE = 0.0, -0.5  # of what annotations can save up of the budget
+
+
+class Thinner:
+    """Leaves the program's annotations out of the ring for a while where they are so many that the watch would exceed
+    its budget.  Marks of steps are always recorded.
+
+    Args:
+        annotate: opens a range of the ring.
+
+    Attributes:
+        annotate: opens ranges, or leaves out those that mark no step.
+    """
+
+    def __init__(self, annotate: ranges.Opener) -> None:
+        self._all = self.annotate = annotate
+        self._since_ns = 0
+        self._left_out: deque[tuple[int, int]] = deque(maxlen=_MOST_GAPS)
+
+    def decide(self, left: float, now_ns: int) -> bool:
+        """Whether annotations are recorded changes.
+
+        Args:
+            left: of the budget for records, as a part of what can be saved up.
+        """
+        if self._since_ns and left >= _ENOUGH:
+            self._left_out.append((self._since_ns, now_ns))
+            self._since_ns, self.annotate = 0, self._all
+            return True
+        if not self._since_ns and left <= _TOO_LITTLE:
+            self._since_ns, self.annotate = now_ns, self._annotate_steps
+            return True
+        return False
+
+    def left_out_s(self, now_ns: int, span_ns: int) -> float:
+        """For how many of the last seconds annotations were left out."""
+        gaps = [*self._left_out, *([(self._since_ns, now_ns)] if self._since_ns else [])]
+        return sum(max(end - max(start, now_ns - span_ns), 0) for start, end in gaps) / 1e9
+
+    def _annotate_steps(self, name: str, metadata: Metadata) -> Span:
+        return self._all(name, metadata) if "step_num" in metadata else ranges.NOTHING

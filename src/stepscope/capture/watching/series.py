@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from stepscope.capture import aside
 from stepscope.capture.report import report
 from stepscope.capture.scratch import ScratchFolder
-from stepscope.capture.watching import pack
-from stepscope.capture.watching.marks import Mark
 from stepscope.capture.watching.steps import QuickStep, StepRecord
+from stepscope.capture.watching.triggers import Mark
 from stepscope.errors import InputError
-from stepscope.formats import store
+from stepscope.formats import series, store
 from stepscope.formats.series import marks_path, tail_path
 
 _PACK_ROWS = 720  # two hours of rows of ten seconds
@@ -232,4 +231,31 @@ class RemoteSeries(SeriesFile):
 
 def _pack_aside(folder: Path, host: str) -> None:
     with suppress(aside.UnableError, aside.FailedError):  # the rows stay as text, which is read as well
-        aside.run(pack.__name__, [str(folder), host], _PATIENCE_S)
+        aside.run(__name__, [str(folder), host], _PATIENCE_S)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Packs the rows of one host.  Another process runs this; see `stepscope.capture.aside`.
+
+    Args:
+        arguments: the folder and the host.
+    """
+    folder, host = arguments
+    pack_rows(Path(folder), host)
+
+
+def pack_rows(folder: Path, host: str) -> None:
+    """Adds the rows of `HOST.tail-N.jsonl` to `HOST.parquet`, and removes those files."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tails, target = series.waiting_tails(folder, host), series.packed_path(folder, host)
+    parts = [pq.read_table(target)] if target.exists() else []
+    known = set(parts[0].column(series.TIME).to_pylist()) if parts else set()
+    fresh = series.rows_to_table([row for tail in tails for row in series.read_lines(tail)], known)
+    if len(fresh):
+        draft = target.with_name(f".{target.name}.draft")
+        pq.write_table(pa.concat_tables([*parts, fresh], promote_options="default"), draft, compression="zstd")
+        draft.replace(target)
+    for tail in tails:
+        tail.unlink()

@@ -22,7 +22,7 @@ from typing import Any
 
 from stepscope.capture import files
 from stepscope.capture.job import Worker
-from stepscope.capture.watching.marks import Trigger
+from stepscope.capture.watching.triggers import Trigger
 from stepscope.records import dataclass
 
 ANY_JOB = "any"

@@ -11,8 +11,8 @@ from stepscope.capture.report import Wall
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action
 from stepscope.capture.watching.keep import trigger_facts, trigger_note
-from stepscope.capture.watching.marks import Mark
 from stepscope.capture.watching.steps import StepRecord
+from stepscope.capture.watching.triggers import Mark
 from stepscope.records import dataclass
 
 _LONGEST_S = 120.0  # of a window, if steps no longer come

@@ -35,6 +35,7 @@ WITHOUT_FRAMEWORK = "captured_without_framework"  # a fact of a capture by Steps
 WORKERS_PLANE = "/device:CUSTOM:Worker processes (Stepscope)"  # a line for each, with its batches
 USAGE_PLANE = "/device:CUSTOM:Processor time of threads (Stepscope)"  # a line for each, with what it used
 RAN_NS, QUEUED_NS = "ran_ns", "queued_ns"  # stats: how long a thread ran, and was ready without a processor
+SAMPLE_TIMES_PLANE = "/device:CUSTOM:Times of stack samples (Stepscope)"  # one line: a moment for each sample
 COMPILATIONS_PLANE = "/device:CUSTOM:Compilations (Stepscope)"  # what TensorFlow traces and PyTorch compiles
 BYTES_KEY = "\x00bytes"  # JSON has no bytes: {BYTES_KEY: text of code points below 256}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule
-from stepscope.analysis.facts.loop_events import Activity
 
 _ACTIONS: Actions = {
     "tensorflow": (
@@ -34,15 +33,15 @@ _BEFORE = {
 
 
 def _find(context: Context) -> Finding | None:
-    saving = context.part_ms(Activity.CHECKPOINT)
-    where = context.intervals(Activity.CHECKPOINT)
+    saving = context.cause_ms("checkpoint")
+    where = context.intervals("checkpoint")
     name = next((place.name.lstrip("$") for place in where if place.name), "")
     where_text = f", in {name}" if name else ""
     return Finding(
         part_ms=saving,
         share=f"{context.percent(saving):.1f} % of each step is spent saving the model's state{where_text}",
         evidence="" if name else _BEFORE.get(context.framework, ""),
-        change="checkpoint" if context.has_device else "saving",
+        change="checkpoint",
         without="saving",
         parts=("checkpoint",),
         rows=(Row("steps", "other", round(saving, 3)),),

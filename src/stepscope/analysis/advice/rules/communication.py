@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
-from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.facts.loop_events import Starts
 from stepscope.report import amount, number_text, size_text
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _find(context: Context) -> Finding | None:
         title="Communicate in fewer, larger messages" if many else "",
         evidence=f"exposed communication takes {context.percent(exposed):.1f} % of each step"
         f"{count}{_describe_bandwidth(collectives)}",
-        change="overlap" if context.has_device else "last_pass" if passes > 1 else "talking",
+        change="overlap" if context.has_device else "last_pass" if passes > 1 else "communication",
         without="exposed communication",
         parts=("communication",),
         actions=(actions[0], *_record_all_ranks(compared), *actions[1:]),
@@ -109,7 +109,7 @@ def _find(context: Context) -> Finding | None:
 def _collective_intervals(context: Context) -> tuple[Interval, ...]:
     """The longest collectives: on the devices if they communicate, else on the host."""
     device = context.device
-    return (device and context.work_places(device.communicating)) or context.intervals(Activity.COLLECTIVE)
+    return (device and context.work_places(device.communicating)) or context.intervals("communication")
 
 
 def _describe_bandwidth(collectives: Sequence[Mapping[str, Any]]) -> str:
@@ -137,7 +137,7 @@ def _count_messages(context: Context) -> tuple[float, bool]:
     """Messages per step, and whether their number is what costs."""
     device = context.device
     if not context.has_device or device is None:
-        messages = context.calls(Activity.COLLECTIVE)
+        messages = context.calls(Starts.COLLECTIVE)
         return messages, messages > _MANY_MESSAGES
     messages = device.collectives / device.steps
     return messages, messages > _MANY_MESSAGES and device.collective_ps < _TINY_PS
@@ -145,13 +145,13 @@ def _count_messages(context: Context) -> tuple[float, bool]:
 
 def _exposed_ms(context: Context) -> float:
     """Time per step that every host spends in exposed collectives; anything beyond that is waiting for another host."""
-    looped = [host.loop for host in context.hosts if host.loop is not None]
     if context.has_device:
         devices = [host.device for host in context.hosts if host.device is not None]
         return min((each.exposed_collectives_ps / each.steps / MS for each in devices), default=0.0)
-    if not looped:
-        return context.part_ms(Activity.COLLECTIVE)
-    return min(loop.activity_ps.get("collective", 0) / loop.steps / MS for loop in looped)
+    accounts = [host.account for host in context.hosts if host.account is not None]
+    return (
+        min((each.mean_percent.get("communication", 0.0) for each in accounts), default=0.0) * context.period_ms / 100
+    )
 
 
 RULE = Rule(

@@ -10,7 +10,7 @@ from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of
 from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceFacts, Share
-from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.facts.loop_events import Starts
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.tensorflow import THREAD_MODE
 from stepscope.vocabulary.traits import CallTrait
@@ -140,7 +140,7 @@ def _find_larger_programs(context: Context, device: DeviceFacts, launching: floa
         kind="small_batch",
         title=_GIVE_MORE,
         evidence=f"for {context.percent(launching):.1f} % of each step the host starts"
-        f" {context.calls(Activity.PROGRAM):.1f} programs, which keep the device busy for"
+        f" {context.calls(Starts.PROGRAM):.1f} programs, which keep the device busy for"
         f" {device.busy_ps / device.steps / MS:.2f} ms",
         change="graph",
         without="starting programs",

@@ -9,7 +9,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop import Named
-from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import WorkFacts, module_of
 from stepscope.vocabulary.jax import function_of_call, function_of_program
 
@@ -71,14 +71,14 @@ def _find(context: Context) -> Finding | None:
     work, loop = context.work, context.loop
     if context.has_device or work is None or loop is None or not work.steps:
         return None
-    starts = context.calls(Activity.PROGRAM) + context.calls(Activity.EAGER) + _torch_ops_per_step(context, work)
+    starts = context.calls(Starts.PROGRAM) + context.calls(Starts.EAGER) + _torch_ops_per_step(context, work)
     repeats = _count_repeats(context, work)
     overhead = min(_overhead_ms(context, work), starts * _LONGEST_START_MS)
     if repeats >= _REPEATS:  # each repetition starts the program's ops again
         overhead += work.start_in_programs_ps / work.steps / MS * work.critical_path_share
     unfused = _runs_single_op_programs(context, work)
     enough = _LEAST_PERCENT if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
-    fetches = context.calls(Activity.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
+    fetches = context.calls(Starts.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
     if context.percent(overhead) < enough and not unfused:
         return _fetching(context, work) if fetches and _fetches_much(context) else None
     if fetches and not unfused:
@@ -110,9 +110,7 @@ def _torch_ops_per_step(context: Context, work: WorkFacts) -> float:
 
 def _overhead_ms(context: Context, work: WorkFacts) -> float:
     """Time per step spent starting work and running ops that are all overhead."""
-    known = context.part_ms(
-        Activity.INPUT, Activity.CHECKPOINT, Activity.COMPILE, Activity.COLLECTIVE, Activity.TRANSFER, Activity.PYTHON
-    )
+    known = context.cause_ms("input", "checkpoint", "compile", "communication", "copy") + context.python_ms
     idle = work.per_call_ps if _one_at_a_time(work) else work.short_ps
     useful = context.compute_ms - idle / work.steps / MS
     return max(context.period_ms - known - useful, 0.0)
@@ -120,7 +118,7 @@ def _overhead_ms(context: Context, work: WorkFacts) -> float:
 
 def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
     """Whether the loop calls many programs of hardly more than one op."""
-    programs = context.calls(Activity.PROGRAM)
+    programs = context.calls(Starts.PROGRAM)
     several = [module for module in work.modules if module.calls >= work.steps]
     largest = max((module.self_ps for module in several), default=0)
     spread = largest < 0.5 * work.self_ps
@@ -129,7 +127,7 @@ def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
 
 def _has_unrecorded_fetches(context: Context, work: WorkFacts) -> bool:
     """Whether TensorFlow, which records no fetches, runs single ops after a compiled training step to read values."""
-    eager = context.calls(Activity.EAGER)
+    eager = context.calls(Starts.EAGER)
     return context.framework == "tensorflow" and eager >= 2 * _FETCHES and work.backward_ps > 0 and _count_repeats(
         context, work
     ) < _REPEATS  # fmt: skip
@@ -159,7 +157,7 @@ def _loop_iterations(context: Context, work: WorkFacts) -> float:
     Recurrent layers loop too, but their ops do real work: starts are 5 to 20 % of the time of an LSTM.
     """
     tiny = work.start_in_programs_ps >= _TINY_OPS * work.self_ps > 0
-    if not tiny or context.calls(Activity.PROGRAM) >= _REPEATS:
+    if not tiny or context.calls(Starts.PROGRAM) >= _REPEATS:
         return 0.0
     return work.ops_in_programs / work.op_types_in_programs / work.steps
 
@@ -177,7 +175,7 @@ def _one_at_a_time(work: WorkFacts) -> bool:
 
 
 def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Finding:
-    fetches = context.calls(Activity.SYNC)
+    fetches = context.calls(Starts.SYNC)
     count = (
         f"fetches {fetches:.0f} values from the device" if fetches else "dispatches single ops around a compiled step"
     )
@@ -198,7 +196,7 @@ def _fetching(context: Context, work: WorkFacts, confidence: float = 0.85) -> Fi
         actions=actions_for(context.framework, _FETCH),
         confidence=confidence,
         rows=_evidence_rows(context),
-        intervals=context.intervals(Activity.SYNC),
+        intervals=context.intervals("fetches"),
     )
 
 
@@ -218,7 +216,7 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float) -> Finding
         parts=("starts",),
         actions=actions_for(context.framework, _BATCH),
         rows=_evidence_rows(context),
-        intervals=context.intervals(Activity.PROGRAM) or context.intervals(Activity.OP),
+        intervals=context.intervals("host_compute") or context.intervals("launch"),
     )
 
 
@@ -236,7 +234,7 @@ def _single_ops(context: Context, work: WorkFacts, starts: float) -> Finding:
         parts=("starts",),
         actions=actions_for(context.framework, _COMPILE),
         rows=_evidence_rows(context),
-        intervals=context.intervals(Activity.EAGER) or context.intervals(Activity.PROGRAM),
+        intervals=context.intervals("launch") or context.intervals("host_compute"),
     )
 
 

@@ -9,7 +9,6 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule
 from stepscope.analysis.advice.rules.model import op_rows, share_of_ops
-from stepscope.analysis.facts.loop_events import Activity
 from stepscope.report import amount
 from stepscope.vocabulary.traits import InputTrait
 
@@ -54,7 +53,7 @@ def _find_early_cast(context: Context) -> Finding | None:
     share = 100.0 * order.wide_ps / order.ops_ps if order is not None and order.ops_ps else 0.0
     if order is None or share < _MOVED_PERCENT:
         return None
-    waits = context.percent(context.part_ms(Activity.INPUT))
+    waits = context.percent(context.cause_ms("input"))
     return Finding(
         percent=waits,
         least_percent=context.input_threshold(_WAITS_PERCENT),
@@ -70,7 +69,7 @@ def _find_decoding(context: Context) -> Finding | None:
     decoding, percent = share_of_ops(context, "host", InputTrait.DECODES) if context.has_device else ((), 0.0)
     if not decoding or percent < _DECODED_PERCENT:
         return None
-    waits = context.percent(context.part_ms(Activity.INPUT))
+    waits = context.percent(context.cause_ms("input"))
     return Finding(
         percent=waits,
         least_percent=context.input_threshold(_WAITS_PERCENT),

@@ -9,7 +9,6 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
 from stepscope.analysis.advice.rules.device_work import HOLES, IN_PLACE
-from stepscope.analysis.facts.loop_events import Activity
 
 _HOLES_PERCENT = 50.0  # of the free memory
 _HOLES_MATTER = 75.0  # percent of the capacity in use: from here on fragmentation can make an allocation fail
@@ -61,7 +60,7 @@ def _find_churn(context: Context) -> Finding | None:
         parts=("moves",),
         op=Op(top.name, top.calls / work.steps, top.self_ps / work.steps),
         rows=tuple(Row("op-stats", op.name, round(op.self_ps / work.steps / MS, 3)) for op in work.moves[:3]),
-        intervals=context.intervals(Activity.OP) if context.framework == "pytorch" else (),
+        intervals=context.intervals("host_compute") if context.framework == "pytorch" else (),
     )
 
 

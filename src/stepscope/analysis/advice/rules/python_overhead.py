@@ -10,7 +10,6 @@ from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.facts.loop import LoopFacts
-from stepscope.analysis.facts.loop_events import Activity
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _SEVERAL = 5  # steps
@@ -44,8 +43,7 @@ def _find_plain(context: Context) -> Finding | None:
     """A program without a framework, which computes in Python itself."""
     if context.framework != "python" or context.loop is None:
         return None
-    running = context.percent(context.part_ms(Activity.PYTHON, Activity.DISPATCH))
-    running = min(running, 100.0 - 100.0 * context.cause_share("contention"))
+    running = 100.0 * context.cause_share("python")
     function = _function(context)
     name = context.hottest_python or (function.name if function else "")
     if not name:
@@ -62,7 +60,7 @@ def _find_plain(context: Context) -> Finding | None:
             else f"replace loops over numbers in {name} with NumPy on whole arrays, or compile it",
             *_FASTER,
         ),
-        intervals=_name_intervals(context.intervals(Activity.PYTHON)),
+        intervals=_name_intervals(context.intervals("python")),
     )
 
 
@@ -109,12 +107,12 @@ def _find_callbacks(context: Context) -> Finding | None:
         without="Python callbacks",
         op=Op(name, 1, called * MS),
         rows=(Row("op-stats", name, round(called, 3)),),
-        intervals=context.intervals(Activity.PROGRAM),
+        intervals=context.intervals("host_compute"),
     )
 
 
 def _gaps(context: Context, loop: LoopFacts) -> Finding:
-    idle = context.part_ms(Activity.PYTHON) - context.per_step(loop.after_moves_ps + _one_time_gap_ps(loop)) / MS
+    idle = context.python_ms - context.per_step(loop.after_moves_ps + _one_time_gap_ps(loop)) / MS
     function = _function(context)
     row = [Row("op-stats", "{1}:{2} {0}".format(*function.place), round(function.ps / MS, 3))] if function else ()
     return Finding(
@@ -127,7 +125,7 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding:
         actions=(*([_WAITS] if _is_asleep(loop) else []), *_ACTIONS),
         confidence=0.8 if function else 0.6,
         rows=tuple(row),
-        intervals=_name_intervals(context.intervals(Activity.PYTHON)),
+        intervals=_name_intervals(context.intervals("python")),
     )
 
 
@@ -152,8 +150,8 @@ def _name_function(context: Context, advice: Advice) -> Advice:
 
 def _one_time_gap_ps(loop: LoopFacts) -> int:
     """The longest gap, if it outweighs all others together; a one-time event is not typical of a step."""
-    longest = max((span.end_ps - span.start_ps for span in loop.spans.get("python", [])), default=0)
-    all_of_them = loop.activity_ps.get("python", 0)
+    longest = max((span.end_ps - span.start_ps for span in loop.places["python"]), default=0)
+    all_of_them = loop.python_ps
     return longest if loop.steps >= _SEVERAL and 2 * longest > all_of_them else 0
 
 

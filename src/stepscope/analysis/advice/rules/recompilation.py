@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
-from stepscope.analysis.facts.loop_events import Activity
+from stepscope.analysis.facts.loop_events import Starts
 
 _ACTIONS: Actions = {
     "tensorflow": (
@@ -32,21 +32,21 @@ _ACTIONS: Actions = {
 
 
 def _find(context: Context) -> Finding | None:
-    compiling = context.part_ms(Activity.COMPILE)
+    compiling = context.cause_ms("compile")
     if not compiling or (context.pace and context.pace.compiles is None):
         return None
     share = context.percent(compiling)
     return Finding(
         part_ms=compiling,
         evidence=f"{share:.1f} % of each step is spent tracing or compiling programs"
-        f"{_describe_frequency(context.calls(Activity.COMPILE))}"
+        f"{_describe_frequency(context.calls(Starts.COMPILE))}"
         f"{_describe_change(context)}",
         change="compile" if context.has_device else "compiling",
         without="tracing, compiling and starting new programs",
         parts=("compile",),
         actions=_order_actions(context),
         rows=(Row("steps", "compilation", round(compiling, 3)),),
-        intervals=context.intervals(Activity.COMPILE),
+        intervals=context.intervals("compile"),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule
-from stepscope.analysis.facts.loop_events import Activity
 from stepscope.vocabulary.traits import OpTrait
 
 _LEAST_PERCENT = 10.0  # of the step
@@ -30,22 +29,20 @@ _ACTIONS: Actions = {
 
 
 def _find(context: Context) -> Finding | None:
-    copies, casts = context.part_ms(Activity.TRANSFER), _casts_ms(context)
+    copies, casts = context.copying_ms, _casts_ms(context)
     share, copying = context.percent(copies + casts), copies >= casts
     if share < _LEAST_PERCENT and _are_pageable(context, copies):
         return None
     what = "copying data in" if copying else "converting data to another dtype or device"
-    on_host = "transfer" if copying else "converting"
-    counted = "copy" if context.has_device else "transfer" if copying else "casts"
     return Finding(
         part_ms=copies + casts,
         least_percent=context.input_threshold(_LEAST_PERCENT),
         share=f"{share:.1f} % of each step is spent {what}",
-        change="copies_in" if context.has_device else on_host,
+        change="copies_in" if context.has_device else "copy" if copying else "converting",
         without="copying data in",
-        parts=(counted, "copy"),
+        parts=("copy",) if context.has_device or copying else ("casts", "copy"),
         rows=(_evidence_row(context, copies, casts),),
-        intervals=context.intervals(Activity.TRANSFER if copying else Activity.OP),
+        intervals=context.intervals("copy" if copying else "host_compute"),
     )
 
 

@@ -6,7 +6,6 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.feeding import FeedFacts
-from stepscope.analysis.facts.loop_events import Activity
 
 _LEAST_PERCENT = 10.0  # of the step
 _MOST_OF = 50.0  # percent of the input time: from this share one cause explains it
@@ -139,7 +138,7 @@ def _find(context: Context) -> Finding | None:
     kind, why, confidence = _find_cause(context, waits, unnamed)
     if kind == "input_python" and _feed(context).has_iterators:
         # Python in other threads holds the interpreter's lock: Python on the loop's thread is really waiting for it.
-        waits += context.part_ms(Activity.PYTHON)
+        waits += context.python_ms
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
     actions = _UNKNOWN_READER_ACTIONS if why == _UNKNOWN_READER else _general_actions(context, kind)
@@ -158,7 +157,7 @@ def _find(context: Context) -> Finding | None:
         tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
         confidence=confidence,
         rows=(Row("overview", "input", round(waits, 3)),),
-        intervals=context.intervals(Activity.PYTHON if unnamed else Activity.INPUT),
+        intervals=context.intervals("python" if unnamed else "input"),
     )
 
 
@@ -168,23 +167,24 @@ def _change(context: Context, kind: str, unnamed: float) -> str:
         return "python" if context.has_device else "before_work"
     if context.has_device:
         return "workers"
-    if _feed(context).loader == "multi":
-        return "input"
     if kind == "input_no_prefetch" and _feed(context).has_iterators:
         return "ahead"
-    return "waiting_for_python" if kind == "input_python" and _feed(context).has_iterators else "waiting"
+    return "waiting_for_python" if kind == "input_python" and _feed(context).has_iterators else "input"
 
 
 def _waiting_ms(context: Context) -> float:
     """Time per step that waits for input.
 
-    Beside worker processes that is what the loop's thread sleeps at most: in the rest it unpacks what they send, or is
-    ready and has no processor, and more workers change neither.
+    Without a device that is what the loop's thread is in its input at most, and beside worker processes what it sleeps
+    there: in the rest it unpacks what they send, or is ready and has no processor, and more workers change neither.
     """
-    waits, loop = context.part_ms(Activity.INPUT), context.loop
-    if loop is None or loop.input_sleeps_percent is None or _feed(context).loader != "multi":
+    waits, loop = context.cause_ms("input"), context.loop
+    if loop is None:
         return waits
-    return min(waits, loop.input_sleeps_percent / 100 * context.per_step(loop.activity_ps["input"]) / MS)
+    in_loop = context.per_step(loop.input_ps) / MS
+    if loop.input_sleeps_percent is not None and _feed(context).loader == "multi":
+        return min(waits, loop.input_sleeps_percent / 100 * in_loop)
+    return waits if context.has_device else min(waits, in_loop)
 
 
 def _find_contention(context: Context, waits: float) -> Finding | None:
@@ -217,7 +217,7 @@ def _find_contention(context: Context, waits: float) -> Finding | None:
         tool="tf-data",
         confidence=0.6,
         rows=(Row("overview", "input", round(waits, 3)),),
-        intervals=context.intervals(Activity.PROGRAM),
+        intervals=context.intervals("host_compute"),
     )
 
 
@@ -240,7 +240,7 @@ def _gaps_before_steps_ms(context: Context) -> float:
     loop = context.loop
     if loop is None or context.has_device or _feed(context).has_iterators or _feed(context).loader:
         return 0.0
-    gaps, before = context.part_ms(Activity.PYTHON), context.per_step(loop.before_program_ps) / MS
+    gaps, before = context.python_ms, context.per_step(loop.before_program_ps) / MS
     return before if gaps and before >= _OF_GAPS * gaps and context.percent(before) >= 5.0 else 0.0
 
 
@@ -323,17 +323,17 @@ def _python_cause(context: Context) -> tuple[str, str, float]:
     loop = context.loop
     reads = (loop.input_reads_files_percent or 0.0) if loop else 0.0
     native = (loop.input_is_native_percent or 0.0) if loop else 0.0
-    name = context.intervals(Activity.INPUT)[0].name.lstrip("$") if context.intervals(Activity.INPUT) else "Python"
+    name = next((place.name.lstrip("$") for place in context.intervals("input")), "Python")
     if reads >= _MOST_OF:
         return "input_file_read", f"{reads:.0f} % of the wait is reading files, in {name}", 0.85
     calls = context.per_step(loop.python_calls) if loop else 0.0
-    if native >= _MOST_OF and context.part_ms(Activity.INPUT) <= _HIDDEN * context.period_ms:
+    if native >= _MOST_OF and context.cause_ms("input") <= _HIDDEN * context.period_ms:
         return (
             "input_no_prefetch",
             f"{name} and the step take turns, though they fit beside it",
             0.7,
         )
-    if native >= _MOST_OF or calls < _CALLS_PER_MS * context.part_ms(Activity.INPUT):
+    if native >= _MOST_OF or calls < _CALLS_PER_MS * context.cause_ms("input"):
         return "input_preprocessing", f"{name} processes whole arrays on the loop's thread", 0.7
     return "input_python", f"{name} runs on the loop's thread", 0.85
 

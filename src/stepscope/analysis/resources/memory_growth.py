@@ -134,7 +134,7 @@ def staying_rows(steps: HostSteps, time_ps: I64, end: I64, is_allocation: Mask) 
     return found, at[found]
 
 
-KEPT = "arrays kept by the program"
+KEPT = "memory of kept arrays"
 _WORTH_SAYING = 100_000  # bytes a step: a gigabyte after 10,000 steps
 
 

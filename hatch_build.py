@@ -7,8 +7,11 @@ and editable installations, each for one platform.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +36,13 @@ class StepscopeHook(BuildHookInterface[Any]):
         """Builds what changed; ends the installation with a plain message if that is impossible."""
         root = Path(self.root)
         try:
-            frontend.build(root)
+            with said_on_the_terminal():
+                if not self._is_source and not native.is_built(root):
+                    print(f"[native] a few minutes of compiling, on {os.cpu_count()} cores at once", flush=True)
+                frontend.build(root)
+                if not self._is_source:
+                    native.build(root)
             if not self._is_source:
-                native.build(root)
                 self._pack_modules(root, build_data)
         except frontend.FrontendError as error:
             _give_up("page", error)
@@ -55,6 +62,36 @@ class StepscopeHook(BuildHookInterface[Any]):
             oldest = "cp{}{}".format(*native.OLDEST_ABI)
             tag = f"{oldest}-abi3-{tag.split('-', 2)[2]}"
         build_data["tag"] = tag
+
+
+class _Both:
+    """Takes lines for the build's own output and for the terminal."""
+
+    def __init__(self, *files: Any) -> None:
+        self._files = files
+
+    def write(self, text: str) -> int:
+        for file in self._files:
+            file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        for file in self._files:
+            file.flush()
+
+
+@contextlib.contextmanager
+def said_on_the_terminal(terminal: str = "/dev/tty") -> Iterator[None]:
+    """Has what is printed appear on the terminal as well, if there is one.
+
+    pip keeps the output of a build, and one that takes minutes without a word looks like one that hangs.
+    """
+    with contextlib.ExitStack() as stack:
+        if not sys.stdout.isatty():
+            with contextlib.suppress(OSError):
+                both = _Both(sys.stdout, stack.enter_context(Path(terminal).open("w")))
+                stack.enter_context(contextlib.redirect_stdout(both))
+        yield
 
 
 def _give_up(part: str, error: Exception) -> None:

@@ -20,12 +20,12 @@ import numpy as np
 
 import stepscope
 from bench.replay_constants import constants_table, measure_constants
+from bench.replay_others import replay_from_others
 from bench.replay_ranks import Together, ranks_table, replay_sessions
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.build import build_graph, graph_of
 from stepscope.analysis.account.graph import NO_LINE
 from stepscope.analysis.account.model import usual_steps
-from stepscope.analysis.account.others import replay_from_others
 from stepscope.analysis.account.replay import replay, replay_error_percent
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.blocking import blocking_calls

@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stepscope.errors import StepscopeError
+from stepscope.errors import InputError, StepscopeError, UsageError
 from stepscope.records import dataclass
 from stepscope.report import Field, Report, Role, Row, Rows, Section, Table, not_in_json
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from stepscope.api import LoadedProfile
+    from stepscope.sql.answer import SqlReport
+
+RECIPES = "STEPSCOPE_RECIPES"
+"""The folders of recipes, such as one that a team shares, as PATH has them."""
 
 RUN_FIELDS: tuple[Field, ...] = (
     Field("run", "text", "the session", role=Role.LABEL),
@@ -21,7 +28,7 @@ RUN_FIELDS: tuple[Field, ...] = (
     Field("steps", "count", "whole steps in it", "int", role=Role.COUNT),
     Field("step_ms", "ms", "mean step time, as in the overview"),
     Field("verdict", "text", "what limits the steps", role=Role.TERM),
-    Field("cause", "text", "what the largest part of the median step is spent on", role=Role.TERM),
+    Field("cause", "text", "the cause that limits the median step: that of the verdict", role=Role.TERM),
     Field("cause_percent", "percent", "share of the step that this cause takes"),
     Field("advice", "text", "what to change first", role=Role.TEXT),
     Field("predicted_speedup", "ratio", "how many times as fast steps would be then; empty where it is unknown"),
@@ -91,6 +98,72 @@ def list_runs(
     return RunsReport(hosts=hosts, warnings=warnings, partial=bool(unreadable), rows=tuple(rows), added=added)
 
 
+def ask_runs(
+    logdir: str | os.PathLike[str],
+    query: str,
+    *,
+    last: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> SqlReport:
+    """The answers of all sessions to one question in SQL, as one table with the session's name as `run`.
+
+    A session that cannot answer, since it cannot be read, is named in the warnings.
+
+    Args:
+        logdir, last: as of `list_runs`.
+        query: one statement over the views of a session, as `stepscope sql` takes it.
+
+    Raises:
+        NotFoundError: there is no session.
+        UsageError: the query is wrong.
+        InputError: no session can be read.
+    """
+    from stepscope.api import load
+    from stepscope.formats.session import find_sessions
+
+    answers: dict[str, SqlReport] = {}
+    failures: list[InputError] = []
+    for session in reversed(find_sessions(logdir)[:last]):
+        if progress:
+            progress(f"asking {session.run}")
+        try:
+            answers[session.run] = load(logdir, run=session.run).sql(query)
+        except InputError as error:
+            failures.append(error)
+    if not answers:
+        raise failures[0]
+    warnings = dict.fromkeys([*(line for each in answers.values() for line in each.warnings), *map(str, failures)])
+    hosts = dict.fromkeys(host for each in answers.values() for host in each.hosts)
+    first = next(iter(answers.values()))
+    partial = bool(failures) or any(each.partial for each in answers.values())
+    table = _stack({run: each.table for run, each in answers.items()})
+    return replace(first, hosts=tuple(hosts), warnings=tuple(warnings), partial=partial, table=table)
+
+
+def _stack(tables: Mapping[str, pyarrow.Table]) -> pyarrow.Table:
+    """Tables with the same columns below each other, the name of each before its rows."""
+    import pyarrow as pa
+
+    named = [each.add_column(0, "run", pa.array([run] * len(each), pa.string())) for run, each in tables.items()]
+    return pa.concat_tables(named, promote_options="permissive")
+
+
+def read_recipe(name: str) -> str:
+    """The question of a recipe: a file of SQL, by its path, or by its name in one of the folders of RECIPES.
+
+    Raises:
+        UsageError: there is none; the hint lists those that there are, with the comment that each begins with.
+    """
+    folders = [Path(folder) for folder in os.environ.get(RECIPES, "").split(os.pathsep) if folder]
+    found = next((path for path in (Path(name), *(each / f"{name}.sql" for each in folders)) if path.is_file()), None)
+    if found is not None:
+        return found.read_text("utf-8")
+    known = [path for folder in folders for path in sorted(folder.glob("*.sql"))]
+    listed = "; ".join(f"{path.stem} ({path.read_text('utf-8').splitlines()[0].lstrip('- ')})" for path in known)
+    none = f"save a question as NAME.sql in a folder, and name the folder in {RECIPES}"
+    raise UsageError(f"there is no recipe {name!r}", hint=f"there are: {listed}" if listed else none)
+
+
 def _describe_session(
     logdir: str | os.PathLike[str], run: str, figures: Sequence[str], fields: dict[str, Field]
 ) -> Row:
@@ -109,15 +182,14 @@ def _describe_session(
 
 def describe_overview(facts: Mapping[str, Any]) -> Row:
     """The figures of RUN_FIELDS that an overview's JSON holds."""
-    cause = max(facts.get("account") or (), key=lambda part: part["percent"] or 0.0, default=None)
     advice = next(iter(facts["advice"]), None)
     return {
         "framework": facts["environment"]["framework"],
         "steps": facts["step_time_ms"]["count"],
         "step_ms": facts["step_time_ms"]["mean"],
         "verdict": facts["verdict"],
-        "cause": cause and cause["cause"],
-        "cause_percent": cause and cause["percent"],
+        "cause": facts["verdict_cause"],
+        "cause_percent": facts["verdict_percent"],
         "advice": advice and advice["title"],
         "predicted_speedup": advice and advice["predicted_speedup"],
     }

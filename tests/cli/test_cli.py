@@ -516,7 +516,7 @@ def test_a_mistyped_folder_leads_to_the_one_that_was_meant(logdir: Path, capsys)
     for name in ("aaaa", "training", "zzzz"):
         shutil.copytree(logdir, logdir.parent / "jobs" / name)
     assert run(["summary", str(logdir.parent / "jobs" / "trainnig")]) == 1
-    assert f"there are profiles in {logdir.parent / 'jobs' / 'training'} and 2 more" in capsys.readouterr().err
+    assert f"there are profiles in {logdir.parent / 'jobs' / 'training'}: give that path" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html"])

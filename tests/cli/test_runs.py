@@ -10,6 +10,7 @@ from browsing import store_profile
 from draw import draw
 
 import stepscope
+import stepscope.runs
 from stepscope.cli.main import run
 
 SHORT = "host main | M0--a-M1--a-M2--a-M3--a-"
@@ -54,3 +55,32 @@ def test_any_figure_is_a_column(logdir: Path, capsys) -> None:
 def test_a_figure_that_there_is_not_is_refused_before_anything_is_read(logdir: Path, capsys) -> None:
     assert run(["runs", str(logdir), "--figure", "op-stat.rows.occurrences"]) == 2
     assert "op-stats" in capsys.readouterr().err
+
+
+def test_one_question_is_asked_of_every_session(logdir: Path, capsys) -> None:
+    query = "SELECT count(*) AS steps FROM steps"
+    assert run(["runs", str(logdir), "--query", query, "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+
+    assert answer["rows"] == [{"run": "2026_01_01_00_00_00", "steps": 4}, {"run": "2026_01_02_00_00_00", "steps": 8}]
+    assert (answer["partial"], answer["query"], len(answer["warnings"])) == (True, query, 1)  # one cannot be read
+
+
+def test_a_saved_question_is_asked_by_its_name(logdir: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    recipes = tmp_path / "recipes"
+    recipes.mkdir()
+    (recipes / "ops.sql").write_text("-- how many ops ran\nSELECT count(*) AS n FROM ops")
+    monkeypatch.setenv("STEPSCOPE_RECIPES", str(recipes))
+
+    for name in ("ops", str(recipes / "ops.sql")):
+        assert run(["runs", str(logdir), "--recipe", name, "--last", "2", "--format", "csv"]) == 0
+        assert capsys.readouterr().out == "run,n\n2026_01_02_00_00_00,48\n"
+    assert run(["runs", str(logdir), "--recipe", "op"]) == 2
+    assert "there are: ops (how many ops ran)" in capsys.readouterr().err
+
+
+def test_the_cause_of_a_session_is_that_of_its_verdict(logdir: Path) -> None:
+    (row, *_) = stepscope.runs.list_runs(logdir).rows
+    overview = stepscope.load(logdir, run=str(row["run"])).overview().to_dict()
+
+    assert (row["cause"], row["cause_percent"]) == (overview["verdict_cause"], overview["verdict_percent"])

@@ -6,7 +6,7 @@ import gzip
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import fsspec
 import pytest
@@ -182,10 +182,11 @@ def test_traces_of_captured_graphs_are_no_hosts_of_what_was_served(tmp_path: Pat
     )
     (session,) = find_sessions(tmp_path)
     assert session.hosts == ("rank0",)
-    assert [(problem.code, problem.path) for problem in session.problems] == [
-        ("left-out", str(tmp_path / "vllm/capture_traces"))
+    assert session.problems == ()
+    assert [PurePath(each.path).name for each in session.files[0].captures] == [
+        "bs_1.pt.trace.json.gz",
+        "bs_8.pt.trace.json.gz",
     ]
-    assert "2 traces of graphs that are captured" in session.problems[0].reason
     assert shown(find_sessions(tmp_path / "vllm/capture_traces")) == ["capture_traces: bs_1 bs_8"]
 
 
@@ -198,15 +199,39 @@ def test_traces_of_captured_graphs_are_no_hosts_of_what_was_served(tmp_path: Pat
         "graph_capture_profile/anything.pt.trace.json.gz",
     ],
 )
-def test_traces_of_captured_graphs_beside_what_was_served_are_left_out_by_name(capture: str, tmp_path: Path) -> None:
+def test_traces_of_captured_graphs_beside_what_was_served_are_known_by_name(capture: str, tmp_path: Path) -> None:
     draw(tmp_path, f"sglang/1795239728.97-TP-0.trace.json.gz sglang/{capture}")
     (session,) = find_sessions(tmp_path)
 
     assert len(session.files) == 1
     assert "TP-0.trace.json.gz" in session.files[0].path
-    (problem,) = session.problems
-    assert problem.code == "left-out"
-    assert problem.reason == "left out: 1 trace of graphs that are captured, not of work that ran"
+    assert len(session.files[0].captures) == 1
+    assert session.problems == ()
+
+
+def test_each_rank_has_the_captures_of_its_graphs(tmp_path: Path) -> None:
+    draw(
+        tmp_path,
+        """
+        job/1-TP-0.trace.json.gz job/1-TP-1.trace.json.gz
+        job/capture_traces/bs_8_rank0.json.gz job/capture_traces/bs_8_rank1.trace.json.gz
+        job/capture_traces/bs_8_rank0.trace.json.gz
+        """,
+    )
+    (session,) = find_sessions(tmp_path)
+
+    assert [[PurePath(each.path).name for each in file.captures] for file in session.files] == [
+        ["bs_8_rank0.trace.json.gz"],
+        ["bs_8_rank1.trace.json.gz"],
+    ]
+
+
+def test_captures_that_no_session_replays_are_left_out_and_told(tmp_path: Path) -> None:
+    draw(tmp_path, "served/rank0.1.pt.trace.json.gz elsewhere/deeper/capture_traces/bs_1.pt.trace.json.gz")
+    (session,) = find_sessions(tmp_path)
+
+    assert [problem.code for problem in session.problems] == ["left-out"]
+    assert "1 trace of graphs that are captured" in session.problems[0].reason
 
 
 def test_traces_of_captured_graphs_alone_are_a_session(tmp_path: Path) -> None:
@@ -473,18 +498,26 @@ def test_an_empty_folder(tmp_path: Path) -> None:
         find_sessions(tmp_path / "quite" / "alone")
 
 
-@pytest.mark.parametrize("name", ["exp/logs", "exp/logs/absent", "exp/absent", "exp/logs/notes"])
-def test_profiles_nearby_are_pointed_at(tmp_path: Path, name: str) -> None:
-    draw(tmp_path, f"exp/logs/notes/x.txt exp/logs/empty/x.txt exp/first/{RUN}/vm.xplane.pb")
+@pytest.mark.parametrize("name", ["exp/frist", "exp/first/plugins/absent", "exp/firts/plugins/profile"])
+def test_profiles_that_a_wrong_path_may_mean_are_pointed_at(tmp_path: Path, name: str) -> None:
+    draw(tmp_path, f"exp/logs/notes/x.txt exp/first/{RUN}/vm.xplane.pb exp/other/{RUN}/vm.xplane.pb")
     with pytest.raises(NotFoundError) as caught:
         find_sessions(tmp_path / name)
     assert caught.value.problem.hint == f"there are profiles in {tmp_path}/exp/first: give that path"
 
 
-def test_several_folders_nearby_are_counted(tmp_path: Path) -> None:
-    draw(tmp_path, f"empty/x.txt a/{RUN}/vm.xplane.pb a/{EARLIER}/vm.xplane.pb b/w.pt.trace.json c/w.pt.trace.json")
-    with pytest.raises(NotFoundError, match=rf"profiles in {tmp_path}/b and 2 more folders: give the path of one"):
-        find_sessions(tmp_path / "empty")
+def test_several_folders_that_may_be_meant_are_counted(tmp_path: Path) -> None:
+    draw(tmp_path, f"logs/a/{RUN}/vm.xplane.pb logs/a/{EARLIER}/vm.xplane.pb logs/b/w.pt.trace.json")
+    with pytest.raises(NotFoundError, match=rf"profiles in {tmp_path}/logs/b and 1 more folder: give the path of one"):
+        find_sessions(tmp_path / "lgos")
+
+
+@pytest.mark.parametrize("name", ["mine/absent", "mine", "absent", "mine/logs/absent"])
+def test_a_path_without_profiles_never_answers_with_those_of_others(tmp_path: Path, name: str) -> None:
+    draw(tmp_path, f"mine/notes.txt theirs/{RUN}/vm.xplane.pb theirs/job/w.pt.trace.json")
+    with pytest.raises(NotFoundError) as caught:
+        find_sessions(tmp_path / name)
+    assert "theirs" not in str(caught.value)
 
 
 def test_a_missing_path(tmp_path: Path) -> None:

@@ -114,3 +114,15 @@ def test_the_classifiers_are_the_pythons_that_wheels_are_built_for():
 
     assert [f"cp{version.replace('.', '')}-*" for version in named] == tool["build"]
     assert PROJECT["requires-python"] == f">={named[0]}"
+
+
+def test_a_build_whose_output_pip_keeps_says_on_the_terminal_what_it_does(tmp_path, capsys):
+    terminal = tmp_path / "terminal"
+
+    with hatch_build.said_on_the_terminal(str(terminal)):
+        print("[native] compiling 28 modules with cc")
+    with hatch_build.said_on_the_terminal(str(tmp_path / "no" / "terminal")):
+        print("[page] building the page")
+
+    assert terminal.read_text() == "[native] compiling 28 modules with cc\n"
+    assert capsys.readouterr().out == "[native] compiling 28 modules with cc\n[page] building the page\n"

@@ -261,7 +261,9 @@ SIBLINGS: dict[str, dict[str, str]] = {
         "test_every_file_of_the_corpus_is_known_by_its_content": "test_a_format_is_known_by_the_content",
         "test_a_cut_or_flipped_prefix_never_fails": "test_a_cut_or_flipped_prefix_of_a_drawn_file_never_fails",
         "test_a_remote_logdir_is_searched_as_a_local_one": "test_a_drawn_remote_logdir_is_searched_as_a_local_one",
-        "test_a_missing_remote_path_points_at_profiles_nearby": "test_profiles_nearby_are_pointed_at",
+        "test_a_missing_remote_path_points_at_profiles_nearby": (
+            "test_profiles_that_a_wrong_path_may_mean_are_pointed_at"
+        ),
         "test_a_copied_logdir_keeps_its_order": (
             "test_runs_named_by_time_are_ordered_by_name_whatever_the_times_of_the_files"
         ),

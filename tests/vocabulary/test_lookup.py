@@ -106,6 +106,9 @@ def test_every_trait_can_be_given_by_some_table_and_fits(kind: type[IntFlag]) ->
 @pytest.mark.parametrize(
     ("name", "trait"),
     [
+        ("urEnqueueKernelLaunchWithArgsExp", CallTrait.LAUNCHES_KERNEL),
+        ("hipExtModuleLaunchKernel", CallTrait.LAUNCHES_KERNEL),
+        ("cudaMemsetAsync", CallTrait.CLEARS),
         ("aten::conv2d", OpTrait.MULTIPLIES),
         ("aten::conv2d", OpTrait.PREPARES_CONVOLUTION),
         ("gradients/mul:MatMul", OpTrait.MULTIPLIES),

@@ -67,6 +67,27 @@ class Interrupts:
 
 INTERRUPTS = Interrupts()
 
+REQUEST = getattr(signal, "SIGUSR2", None)
+"""The signal that requests a capture; Windows has none."""
+
+
+def take_signal(number: int | None, handler: Callable[[int, FrameType | None], object]) -> Callable[[], object] | None:
+    """Takes a signal, unless the program uses it itself or this is not the main thread, which alone may take it.
+
+    Returns:
+        What gives it back; None if it was not taken.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if number is None or not is_main or signal.getsignal(number) is not signal.SIG_DFL:
+        return None
+    signal.signal(number, handler)
+
+    def give_back() -> None:
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(number) is handler:
+            signal.signal(number, signal.SIG_DFL)
+
+    return give_back
+
 
 class Captures(Protocol):
     """What a `Recorder` is to the end of the program."""
@@ -91,18 +112,13 @@ class ProgramEnd:
         """A capture records from now on."""
         atexit.unregister(self._save_all)
         atexit.register(self._save_all)
-        self._take_sigterm()
+        take_signal(signal.SIGTERM, self._on_sigterm)
         listen_for_hard_end(self.save_before_hard_end)
 
     def forget_parent(self) -> None:
         """After a fork: the captures belong to the parent, and so does whatever its main thread was doing."""
         self._main_is_busy = self._sigterm_waits = False
         atexit.unregister(self._save_all)
-
-    def _take_sigterm(self) -> None:
-        """Takes the signal, unless the program has a handler of its own or this is not the main thread."""
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._on_sigterm)
 
     @contextmanager
     def delay_signals(self) -> Iterator[None]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from stepscope.cli.commands import Output, ProfilePath, RunName
 from stepscope.cli.options import OutputFormat
-from stepscope.cli.show import show_report, working, write_file
+from stepscope.cli.show import put, show_report, working
 from stepscope.cli.tools import check_output, load_profile
 
 
@@ -61,17 +59,10 @@ def hlo_graph(
         trace = profile.trace(profile.hosts[0])
         if form is GraphFormat.TEXT:
             place = graph_viewer_tool.find_program(trace, program)
-            _write("".join(program_text(programs_of(trace).module(place))), output)
+            put("".join(program_text(programs_of(trace).module(place))).encode(), output)
             return
         found = graph_viewer_tool.graph_around(trace, program, node, hops, find)
     if form is GraphFormat.DOT:
-        _write(dot(found.graphs[0]), output)
+        put(dot(found.graphs[0]).encode(), output)
     else:
         show_report(graph_viewer_tool.merge([found]), shown, output, None)
-
-
-def _write(text: str, output: Path | None) -> None:
-    if output is None:
-        sys.stdout.write(text)
-    else:
-        write_file(output, text.encode())

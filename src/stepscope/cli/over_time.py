@@ -9,7 +9,7 @@ import typer
 
 from stepscope.cli.commands import Format, Output, Sort, Top, Where
 from stepscope.cli.options import OutputFormat
-from stepscope.cli.show import show_report, working, write_file
+from stepscope.cli.show import put, show_report, working
 from stepscope.cli.tools import check_output
 from stepscope.errors import UsageError
 from stepscope.report.sections import TABLE_ROWS
@@ -37,10 +37,9 @@ def over_time(
     with working() as progress:
         report = examine_run(logdir, run, captures, progress)
     if form is OutputFormat.HTML:
-        text = render_run_page(report, TABLE_ROWS if top is None else top)
-        typer.echo(text, nl=False) if output is None else write_file(output, text.encode())
-        return
-    show_report(report.arranged(sort, where or ()), form, output, top)
+        put(render_run_page(report, TABLE_ROWS if top is None else top).encode(), output)
+    else:
+        show_report(report.arranged(sort, where or ()), form, output, top)
 
 
 def trigger(

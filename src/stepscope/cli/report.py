@@ -11,8 +11,8 @@ import typer
 
 from stepscope import __version__
 from stepscope.cli.commands import HostName, ProfilePath, RunName
-from stepscope.cli.options import STDOUT
-from stepscope.cli.show import file_size_text, working, write_file
+from stepscope.cli.options import stdout_if_dash
+from stepscope.cli.show import file_size_text, put, working
 from stepscope.cli.tools import check_folder, load_profile
 
 
@@ -27,15 +27,12 @@ def report(
     """Writes one HTML file to send: charts, advice and its evidence in the timeline. It needs no network."""
     from stepscope.sheets.session_sheet import render_sheet
 
-    is_stdout = str(output) == STDOUT
-    if not is_stdout:
-        check_folder(output)
+    file = stdout_if_dash(output)
+    if file is not None:
+        check_folder(file)
     with working() as progress:
         profile = load_profile(path, run, host, progress)
         content = render_sheet(profile, __version__, datetime.datetime.now().astimezone()).encode()
-    if is_stdout:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-        return
-    write_file(output, content)
-    print(f"wrote {output} ({file_size_text(len(content))})", file=sys.stderr)
+    put(content, file)
+    if file is not None:
+        print(f"wrote {output} ({file_size_text(len(content))})", file=sys.stderr)

@@ -19,8 +19,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from stepscope.capture import ProfilerOptions, program_end
-from stepscope.capture.auto.autostart import Armed, arm, can_write, disarm, print_for_user
-from stepscope.capture.auto.lasting import LastingWatch
+from stepscope.capture.auto.autostart import Armed, LastingWatch, arm, can_write, disarm, print_for_user
 from stepscope.capture.auto.ledger import Entry
 from stepscope.capture.auto.run import STDIN, Program, end_process
 from stepscope.capture.auto.settings import Settings

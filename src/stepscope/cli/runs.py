@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
@@ -10,6 +11,7 @@ from stepscope.cli.commands import Format, Output, Sort, Top, Where
 from stepscope.cli.options import OutputFormat
 from stepscope.cli.show import show_report, working
 from stepscope.cli.tools import check_output
+from stepscope.runs import RECIPES, ask_runs, list_runs, read_recipe
 
 
 def runs(
@@ -17,6 +19,12 @@ def runs(
     figure: Annotated[
         list[str] | None,
         typer.Option("--figure", metavar="ID", help="A further column, as `gate` names figures; repeatable."),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option("--query", metavar="SQL", help="Ask each session this instead, as `sql` does.")
+    ] = None,
+    recipe: Annotated[
+        str | None, typer.Option("--recipe", metavar="NAME", help=f"A saved query: a file, or its name in ${RECIPES}.")
     ] = None,
     last: Annotated[int | None, typer.Option("--last", min=1, metavar="N", help="The newest N sessions only.")] = None,
     form: Format = OutputFormat.TABLE,
@@ -26,9 +34,9 @@ def runs(
     where: Where = None,
 ) -> None:
     """Lists all sessions: step time, verdict, first cause, first advice, MFU and memory of each."""
-    from stepscope.runs import list_runs
-
     check_output(form, output)
+    asked = read_recipe(recipe) if recipe else query
     with working() as progress:
-        report = list_runs(logdir, figure or (), last=last, progress=progress)
+        ask = partial(ask_runs, logdir, asked) if asked else partial(list_runs, logdir, figure or ())
+        report: Any = ask(last=last, progress=progress)
     show_report(report.arranged(sort, where or ()), form, output, top)

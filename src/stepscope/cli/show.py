@@ -80,11 +80,16 @@ def show_report(report: Report, form: OutputFormat, output: Path | None, top: in
         for warning in report.warnings:
             if _LEFT_OUT in warning:
                 print(f"stepscope: {warning}", file=sys.stderr)
+    put(content, output)
+
+
+def put(content: bytes, output: Path | None) -> None:
+    """Writes what a command made to its --output, or to stdout where there is none."""
     if output is not None:
         write_file(output, content)
-        return
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()
+    else:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
 
 
 def _content(report: Report, form: str, top: int | None) -> bytes:

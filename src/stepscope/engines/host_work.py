@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.registry import Tool, tool_named
 from stepscope.cache import Cache, cache_key
 from stepscope.engines.budget import memory_of
+from stepscope.errors import InputError, Problem
 from stepscope.formats import progress as reading
 from stepscope.formats import store
 from stepscope.meanwhile import importing
@@ -73,17 +75,21 @@ class HostWork:
     def trace(self, file: HostFile) -> HostTrace:
         """A host's trace, from the shelf if it is there.  Raises InputError."""
         expected = max(1, memory_of(file))
-        return self.shelf.get((self.identity(file), file.host), lambda: self._decode(file), expected)
+        return self.shelf.get(self._place(file), lambda: self._decode(file), expected)
 
     def is_decoded(self, file: HostFile) -> bool:
         """Whether a host's trace is in memory, so that `trace` returns at once."""
-        return (self.identity(file), file.host) in self.shelf
+        return self._place(file) in self.shelf
+
+    def _place(self, file: HostFile) -> tuple[store.Identity, str, tuple[str, ...]]:
+        """Where a host's trace is on the shelf."""
+        return self.identity(file), file.host, tuple(each.path for each in file.captures)
 
     def trace_of_steps(self, file: HostFile, rows: tuple[int, ...]) -> HostTrace:
         """A host's trace with only some of its steps, given by their places."""
         from stepscope.analysis.steps.step_range import take_steps
 
-        key = self.identity(file), file.host, rows
+        key = *self._place(file), rows
         return self.shelf.get(key, lambda: take_steps(self.trace(file), rows))
 
     def key(self, file: HostFile) -> str | None:
@@ -91,12 +97,12 @@ class HostWork:
         if not self.cache.is_on:
             return None
         known = self._known.get(file.host)
-        return known.key if known else cache_key([store.identity(file.path)], file.host)
+        return known.key if known else cache_key(_identities(file), file.host)
 
     def know(self, file: HostFile) -> KnownFile:
         """What another process need not find out again.  Raises NotFoundError, AccessError."""
         identity = self.identity(file)
-        return KnownFile(identity, cache_key([identity], file.host) if self.cache.is_on else None)
+        return KnownFile(identity, cache_key(_identities(file), file.host) if self.cache.is_on else None)
 
     def kept_partial(self, tool: Tool, file: HostFile, within_steps: bool = False) -> Any | None:
         """One host's part of a report from the cache; None if it is not there."""
@@ -148,7 +154,7 @@ class HostWork:
         self._progress(f"reading {file.host}" + (f" ({file.size / 1e6:,.1f} MB)" if file.size else ""))
         self.bytes_read[file.host] = 0
         with reading.listening(lambda nbytes: self._note_read(file, nbytes), file.size):
-            trace = _mark_steps(_read_trace(file))
+            trace = _mark_steps(_merge_captures(_read_trace(file), file))
         self.bytes_read[file.host] = file.size or 0
         self.events_read[file.host] = len(trace.events)
         if len(trace.events) >= WORTH_KEEPING:
@@ -170,6 +176,30 @@ def _mark_steps(trace: HostTrace) -> HostTrace:
     from stepscope.analysis.steps.named_steps import mark_named_steps
 
     return mark_named_steps(trace)
+
+
+def _identities(file: HostFile) -> list[store.Identity]:
+    """Those of all files that a host's trace is made of."""
+    return [store.identity(each.path) for each in (file, *file.captures)]
+
+
+def _merge_captures(trace: HostTrace, file: HostFile) -> HostTrace:
+    """The trace with the ops of the graphs that it replays; captures that cannot be read are told."""
+    if not file.captures:
+        return trace
+    from stepscope.analysis.trace.captured_graphs import merge_captures
+
+    problems: list[Problem] = []
+
+    def read_captures() -> Iterator[HostTrace]:
+        for each in file.captures:
+            try:
+                yield _read_trace(each)
+            except InputError as error:
+                problems.append(error.problem)
+
+    merged = merge_captures(trace, read_captures())
+    return replace(merged, problems=(*merged.problems, *problems)) if problems else merged
 
 
 def _read_trace(file: HostFile) -> HostTrace:

@@ -92,7 +92,7 @@ def hint_near(path: str) -> str:
     """A hint with the profiles near a path, or with how to record one."""
     if path.startswith(_WEB):  # where a server that does not answer looks like a file that does not exist
         return "check the address, and that the server answers"
-    near = sorted(_find_nearby(path), key=lambda folder: -_name_similarity(path, folder))
+    near = _find_meant(path)
     if not near:
         return CAPTURE_HINT
     if len(near) == 1:
@@ -100,31 +100,40 @@ def hint_near(path: str) -> str:
     return f"there are profiles in {near[0]} and {counted(len(near) - 1, 'more folder')}: give the path of one"
 
 
-def _name_similarity(path: str, other: str) -> float:
-    """How similar the last names of two paths are; 0 if too different for a typing mistake."""
-    ratio = SequenceMatcher(a=path.rstrip("/").rpartition("/")[2], b=other.rpartition("/")[2]).ratio()
-    return ratio if ratio >= _MISTYPED else 0.0
+def _find_meant(path: str) -> list[str]:
+    """Folders with profiles that a path may mean: those around it, or those whose name differs by a typing mistake.
 
-
-def _find_nearby(path: str) -> list[str]:
-    """Folders with profiles near a path, the shallowest first.
-
-    The search goes up at most two levels, and from there down a few.
+    Whatever else lies beside it may be another job's, or another person's.
     """
-    folder: str | None = path
-    for _ in range(2):
-        folder = folder and store.parent(folder)
-        # Never search from the root of a disk or a bucket: everything is below it.
-        if folder is None or store.parent(folder) is None:
-            break
-        try:
-            walk = store.walk(folder, max_depth=5, max_entries=3000, max_folders=200)
-        except InputError:
-            continue
-        found = [listed.path for listed in walk.folders if any(_is_profile(entry.name) for entry in listed.files)]
-        if found:
-            return list(dict.fromkeys(map(_logdir_of, found)))
-    return []
+    folder, name = store.parent(path), store.basename(path)
+    while folder is not None and (above := store.parent(folder)) is not None and not _is_there(folder):
+        folder, name = above, store.basename(folder)
+    # Never search from the root of a disk or a bucket: everything is below it.
+    if folder is None or store.parent(folder) is None:
+        return []
+    try:
+        walk = store.walk(folder, max_depth=5, max_entries=3000, max_folders=200)
+    except InputError:
+        return []
+    found = [listed.path for listed in walk.folders if any(_is_profile(entry.name) for entry in listed.files)]
+    place, asked = len(store.parts(folder)), store.parts(path)
+
+    def is_meant(logdir: str) -> bool:
+        parts = store.parts(logdir)
+        return parts == asked[: len(parts)] or _is_mistyped(name, parts[place] if len(parts) > place else "")
+
+    return [logdir for logdir in dict.fromkeys(map(_logdir_of, found)) if is_meant(logdir)]
+
+
+def _is_there(folder: str) -> bool:
+    try:
+        return store.kind(folder) is not None
+    except InputError:
+        return False
+
+
+def _is_mistyped(name: str, other: str) -> bool:
+    return SequenceMatcher(a=name, b=other).ratio() >= _MISTYPED
 
 
 def _is_profile(name: str) -> bool:

@@ -22,7 +22,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import glob
 from pathlib import PurePath
@@ -49,6 +49,8 @@ _GRAPH_CAPTURE = re.compile(r"(.*_)?bs_\d+_rank\d+\.|graph_capture_rank_\d+\.")
 """How they name such a trace: by runner, batch size and rank (sgl-project/sglang#24370), or by rank alone (vLLM's in
 AMD-AGI/Hyperloom#394)."""
 
+_RANK = re.compile(r"(?:rank[_-]?|TP-)(\d+)(?!\d)")
+
 MAX_SNIFFED_FILES = 64
 MAX_BESIDE = 16
 """Files of unknown names beside profiles that are checked by content: the page searches every few seconds."""
@@ -65,12 +67,14 @@ class HostFile:
         path: path or URL.
         format: how to read it.
         size: bytes; None if the store does not say.
+        captures: traces of the capture of the graphs that the host replays.
     """
 
     host: str
     path: str
     format: Format
     size: int | None
+    captures: tuple[HostFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def find_sessions(path: str | os.PathLike[str], within: Sequence[str] | None = N
     walk = store.walk(root, within=within)
     problems = list(walk.problems)
     found = [candidate for folder in walk.folders for candidate in _folder_candidates(root, folder, problems)]
-    found = _drop_graph_captures(found, problems)
+    found = _set_captures_aside(found, problems)
     problems += [*read_notes(walk), *_find_passed_over(walk, found)]
     found = found or _sniffed_candidates(root, walk, problems)
     if not found:
@@ -261,6 +265,7 @@ class _Candidate(NamedTuple):
     run: str
     path: str
     files: list[_Found]
+    captures: tuple[_Found, ...] = ()
 
 
 def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem]) -> list[_Candidate]:
@@ -286,22 +291,32 @@ def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem])
     ]
 
 
-def _drop_graph_captures(found: list[_Candidate], problems: list[Problem]) -> list[_Candidate]:
-    """Leaves out the traces that servers write while they capture graphs, a file a batch size, if there are others."""
-    kept, captures = [], Counter[str]()
+def _set_captures_aside(found: list[_Candidate], problems: list[Problem]) -> list[_Candidate]:
+    """Gives traces that servers write while they capture graphs, a file a batch size, to the sessions beside or above
+    them.  Those that are alone are sessions; others are left out."""
+    kept: list[_Candidate] = []
+    captures: dict[str, list[_Found]] = {}
     for each in found:
         own = store.basename(each.path.rstrip("/")) in GRAPH_CAPTURES
         files = [] if own else [file for file in each.files if not _GRAPH_CAPTURE.match(file.name)]
-        captures[each.path] += len(each.files) - len(files)
+        captures.setdefault(each.path, []).extend(file for file in each.files if file not in files)
         kept += [each._replace(files=files)] if files else []
     if not kept:
         return found
-    folders = {each.path for each in kept}
-    for path, count in (+captures).items():
-        reason = f"left out: {counted(count, 'trace')} of graphs that are captured, not of work that ran"
-        what = "one of them to open it" if path in folders else "this folder to open them"
-        problems.append(Problem("left-out", reason, path=path, hint=f"give the path of {what}"))
-    return kept
+    folders = {each.path.rstrip("/") for each in kept}
+    for path, files in captures.items():
+        home = path.rstrip("/")
+        if files and home not in folders and home.rpartition("/")[0] not in folders:
+            reason = f"left out: {counted(len(files), 'trace')} of graphs that are captured, not of work that ran"
+            problems.append(Problem("left-out", reason, path=path, hint="give the path of this folder to open them"))
+    return [each._replace(captures=tuple(_beside(each.path, captures))) for each in kept]
+
+
+def _beside(path: str, captures: Mapping[str, list[_Found]]) -> Iterator[_Found]:
+    """The captures in a folder and in the folders in it."""
+    for folder, files in captures.items():
+        if path.rstrip("/") in (folder.rstrip("/"), folder.rstrip("/").rpartition("/")[0]):
+            yield from files
 
 
 def _describe_files(claimed: Iterable[tuple[store.Entry, Format]], problems: list[Problem]) -> list[_Found]:
@@ -384,17 +399,31 @@ def _run_name(root: str, folder: str) -> str:
 def _name_sessions(found: list[_Candidate], problems: list[Problem]) -> tuple[Session, ...]:
     runs = unique_names([candidate.run for candidate in found])
     return tuple(
-        Session(run, candidate.path, _host_files(candidate.files), (*problems, *_check_spread(candidate)), len(runs))
+        Session(
+            run,
+            candidate.path,
+            _host_files(candidate.files, candidate.captures),
+            (*problems, *_check_spread(candidate)),
+            len(runs),
+        )
         for run, candidate in zip(runs, found, strict=True)
     )
 
 
-def _host_files(files: list[_Found]) -> tuple[HostFile, ...]:
+def _host_files(files: list[_Found], captures: Sequence[_Found] = ()) -> tuple[HostFile, ...]:
     ordered = sorted(files, key=lambda file: (natural_key(file.worker), file.path))
     hosts = unique_names([printable(file.worker) or LOCAL_HOST for file in ordered])
     return tuple(
-        HostFile(host, file.path, file.format, file.identity.size) for host, file in zip(hosts, ordered, strict=True)
+        HostFile(host, file.path, file.format, file.identity.size, _captures_of(file, host, captures))
+        for host, file in zip(hosts, ordered, strict=True)
     )
+
+
+def _captures_of(file: _Found, host: str, captures: Iterable[_Found]) -> tuple[HostFile, ...]:
+    """The captures of a host's graphs: those of its rank, or all where a name says none."""
+    rank = _RANK.search(file.name)
+    own = (each for each in captures if not rank or not (its := _RANK.search(each.name)) or its[1] == rank[1])
+    return tuple(HostFile(host, each.path, each.format, each.identity.size) for each in own)
 
 
 def _check_spread(candidate: _Candidate) -> list[Problem]:

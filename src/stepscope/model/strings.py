@@ -55,11 +55,19 @@ class Strings:
 
     def add_text(self, text: bytes) -> tuple[Strings, int]:
         """The table with a text added if it is not there yet, and the text's row."""
-        row = self.find(text)
-        if row >= 0:
-            return self, row
-        blob = np.concatenate([self.blob, np.frombuffer(text, np.uint8)])
-        return Strings(blob, np.append(self.offsets, len(blob))), len(self)
+        strings, rows = self.add_texts([text])
+        return strings, rows[0]
+
+    def add_texts(self, texts: Iterable[bytes]) -> tuple[Strings, list[int]]:
+        """The table with different texts added, those that are not there yet, and the row of each."""
+        found = [(text, self.find(text)) for text in texts]
+        new = {text: len(self) + at for at, text in enumerate(text for text, row in found if row < 0)}
+        rows = [row if row >= 0 else new[text] for text, row in found]
+        if not new:
+            return self, rows
+        blob = np.concatenate([self.blob, np.frombuffer(b"".join(new), np.uint8)])
+        offsets = len(self.blob) + np.cumsum([len(text) for text in new], dtype=np.int64)
+        return Strings(blob, np.concatenate([self.offsets, offsets])), rows
 
     def texts(self, rows: NDArray[np.integer]) -> list[str]:
         """The texts of many rows, none of which is -1.  This is faster than one row at a time."""

@@ -1,4 +1,4 @@
-"""Device runtimes, mainly CUDA and HIP: the names of their calls and copies."""
+"""Device runtimes: the names of their calls and copies, of CUDA, HIP and XPUs (Unified Runtime, Level Zero)."""
 
 from __future__ import annotations
 
@@ -63,10 +63,8 @@ def mentions(name: str, words: Iterable[str]) -> bool:
 def memory_of(text: str) -> str:
     """The kind of host memory in a copy's name or details; empty if unknown.
 
-    >>> memory_of("Memcpy HtoD (Pageable -> Device)")
-    'pageable'
-    >>> memory_of("kind_src:pinned kind_dst:device size:4096 dest:0 async:1")
-    'pinned'
+    >>> memory_of("Memcpy HtoD (Pageable -> Device)"), memory_of("kind_src:pinned kind_dst:device size:4096")
+    ('pageable', 'pinned')
     """
     found = _MEMORY.match(text)
     return found[1].lower() if found else ""
@@ -77,17 +75,18 @@ NAMES: tuple[NameTable, ...] = (
         rules=(
             (CallTrait.BLOCKING_COPY, r"(?:cuda|hip)Memcpy(?!\w*Async)\w*$|cuMemcpy(?!\w*Async)\w*$"),
             (CallTrait.LAUNCHES_GRAPH, r"(?:cuda|cu|hip)GraphLaunch"),
-            (CallTrait.LAUNCHES_KERNEL, r"(?:cuda|cu|hip)\w*Launch(?:Cooperative)?Kernel"),
+            (
+                CallTrait.LAUNCHES_KERNEL,
+                r"(?:cuda|cu|hip)\w*Launch(?:Cooperative)?Kernel|(?:ur|pi)Enqueue\w*KernelLaunch",
+            ),
             (CallTrait.CAPTURES_GRAPH, r"(?:cuda|cu|hip)Stream(?:Begin|End)Capture"),
             (CallTrait.BEGINS_CAPTURE, r"(?:cuda|cu|hip)StreamBeginCapture"),
             (CallTrait.AWAITS_ALL, r"(?:cuda|cu|hip)(?:Device|Ctx|Thread)Synchronize"),
             (CallTrait.RECORDS_EVENT, r"(?:cuda|cu|hip)EventRecord"),
             (CallTrait.STREAM_WAITS, r"(?:cuda|cu|hip)StreamWaitEvent"),
-            (
-                CallTrait.TAKES_MEMORY,
-                r"(?:cuda|hip|cu)(?:Malloc|Free|HostAlloc|HostFree|MemAlloc|MemFree)(?!\w*Async)\w*$",
-            ),
+            (CallTrait.TAKES_MEMORY, r"(?:cuda|hip|cu)(?:Malloc|Free|(?:Host|Mem)(?:Alloc|Free))(?!\w*Async)\w*$"),
             (CallTrait.COPIES, lambda name: mentions(name, ("memcpy",))),
+            (CallTrait.CLEARS, lambda name: mentions(name, ("memset",))),
             (CallTrait.MAY_BLOCK, r"(?i).*(?:memcpy|copy|synchronize|wait)"),
         )
     ),

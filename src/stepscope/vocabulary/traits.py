@@ -74,6 +74,7 @@ class CallTrait(IntFlag):
     STREAM_WAITS = auto()  # makes a stream wait for such a place; the host goes on
     TAKES_MEMORY = auto()  # allocates or frees device memory, and stops the device meanwhile
     COPIES = auto()
+    CLEARS = auto()  # sets device memory
     MAY_BLOCK = auto()  # copies or waits
     STARTS_TO_WAIT = auto()  # a mark: its thread waits from here on, for as long as nothing else is recorded on it
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stepscope
+from bench.replay_others import replay_from_others
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.build import build_graph
 from stepscope.analysis.account.graph import EdgeKind, Graph
 from stepscope.analysis.account.model import usual_steps
-from stepscope.analysis.account.others import replay_from_others
 from stepscope.analysis.account.replay import replay, replay_error_percent
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder

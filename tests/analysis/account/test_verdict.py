@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 from draw import Sort, draw
+from places import ROOT
 
 from stepscope.analysis.account.account import AccountRow, Rival, StepAccount, account_of
-from stepscope.analysis.account.shown import SENTENCE_OF
-from stepscope.analysis.account.verdict import FirstChange, judge_account
+from stepscope.analysis.account.shown import SENTENCE_OF, cause_words
+from stepscope.analysis.account.verdict import VERDICT_OF_CAUSE, FirstChange, judge_account
+from stepscope.analysis.registry import TOOLS
 from stepscope.model import EventKind as K
 
 SYNC = Sort(K.SYNC, "cudaStreamSynchronize")
@@ -71,6 +73,24 @@ def test_what_the_first_change_shortens_is_the_limit_and_one_sentence_says_that_
         "33.0 % of each step is input",
         "computation on the device takes more, 45.0 %, but no change found here shortens that as much",
     )
+
+
+@pytest.mark.parametrize(
+    ("shares", "cause"),
+    [
+        ({"contention": 60.0, "python": 30.0, "host_compute": 10.0}, "python"),
+        ({"contention": 60.0, "input": 16.0, "host_compute": 14.0, "python": 10.0}, "input"),
+        ({"contention": 60.0, "host_compute": 30.0, "python": 10.0}, "contention"),  # computing is no fault
+        ({"contention": 90.0, "python": 10.0}, "contention"),  # nothing of the program stands out
+    ],
+)
+def test_a_busy_machine_is_said_beside_the_limit_of_the_program(shares: dict[str, float], cause: str) -> None:
+    found = judge_account(account(shares, devices=None))
+    busy = f"the machine was busy: for {shares['contention']:.1f} % of each step the loop waited for a free core"
+
+    assert found.cause == cause
+    assert (busy in found.evidence) == (cause != "contention")
+    assert not any("takes more" in sentence for sentence in found.evidence)
 
 
 def test_a_change_that_gains_little_does_not_decide_and_one_sentence_says_what_it_is_about() -> None:
@@ -154,3 +174,20 @@ def test_the_headline_names_the_culprit_and_the_evidence_its_place_and_that_the_
         "58.3 % of each step is input, while the GPU is idle; most of it is "
         "`train.py:9 __getitem__` (1 call of 5.00 ms, 41.7 % of the step)"
     )
+
+
+def test_the_page_on_verdicts_has_every_verdict_with_its_words_and_tools_to_look_closer() -> None:
+    text = (ROOT / "docs" / "verdicts.md").read_text("utf-8").partition("Beside the verdict")[0]
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ") and "`" in line]
+
+    said = {(row[0], row[1].strip("`"), row[2]) for row in rows}
+    verdicts = [*VERDICT_OF_CAUSE.items(), ("host_compute", "compute_bound"), ("copy", "input_bound")]
+    wanted = {(label_of(cause, verdict), cause, cause_words(cause)) for cause, verdict in verdicts}
+    assert said == wanted
+    tools = {tool.strip("` ") for row in rows for tool in row[5].split(",")}
+    assert tools <= {tool.name for tool in TOOLS}
+    assert all(len(row[4].split()) <= 25 for row in rows)
+
+
+def label_of(cause: str, verdict: str) -> str:
+    return "machine busy" if cause == "contention" else verdict.replace("_", "-")

@@ -359,6 +359,7 @@ def test_each_sort_of_bottleneck_has_a_suggestion_that_names_op_and_call(iterato
     text = suggestion(iterator_type, "Dataset:7", on_device=False)
     assert call in text
     assert f"{iterator_type} (Dataset:7)" in text
+    assert max(len(suggestion(iterator_type, "Dataset:7", False, python).split()) for python in (False, True)) <= 25
 
 
 def test_the_last_stage_is_known_by_its_dataset_op() -> None:

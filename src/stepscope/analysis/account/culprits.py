@@ -12,6 +12,7 @@ from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.pieces import Pieces, around, around_by_kind, kinds_of
+from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import main_function
 from stepscope.analysis.trace.attribution import attribute
@@ -100,6 +101,8 @@ class Finder:
         mark."""
         rows = rows[self._event[rows] >= 0]
         named = rows[kinds_of(self._trace, self._event[rows]) != K.STEP_MARK]
+        if (found := self._of_workers(named)) is not None:
+            return found
         op, op_rows = self._longest_op(named)
         frame, calls, ps = self._function(rows)
         if frame >= 0:
@@ -110,7 +113,7 @@ class Finder:
     def sampled(self, rows: I64, line: int, spans: Spans) -> Culprit | None:
         """The function that samples of a thread's stack show for most of some time, for stretches of that time; None
         where calls were recorded."""
-        if (self._users[1][rows] >= 0).any():
+        if (self._users[1][rows] >= 0).any() or self._of_workers(rows[self._event[rows] >= 0]) is not None:
             return None
         found = main_function(self._trace, line, spans)
         if found is None:
@@ -120,6 +123,18 @@ class Finder:
         inside = self._place_text(found.inside) if found.inside >= 0 else None
         ps = round(found.share * int(self._length[rows].sum()))
         return Culprit(name, file, place, op, self._layer(op_rows), None, ps, inside)
+
+    def _of_workers(self, rows: I64) -> Culprit | None:
+        """The function of worker processes that most of the time is waited for; None for other time."""
+        op, op_rows = self._longest_op(rows)
+        waits_ps = int(self._length[op_rows].sum())
+        if op is None or not waits_for_workers(op) or waits_ps < _MOST_OF * int(self._length[rows].sum()):
+            return None
+        found = function_of_workers(self._trace)
+        if found is None:
+            return None
+        name, file, line = place_of(self._trace.name_of(found.frame))
+        return Culprit(name, file, line, op, None, None, round(found.share * waits_ps))
 
     def _function(self, rows: I64) -> tuple[int, int, int]:
         """The user's function furthest in that holds most of the time, as `_frame` has it.  Where that calls a library

@@ -49,9 +49,10 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     """The verdict on a run by the account of its median step.
 
     The first change decides if it gains, or where that is unknown if its cause takes, the share from which XProf calls
-    such a cause a limit; else the longest cause does, and the evidence says what the change is about.
+    such a cause a limit; else the longest cause does, and the evidence says what the change is about.  A busy machine
+    is said beside the program's own limit, and instead of it only where that is computation or small.
     """
-    longest, changed = account.rows[0], None if change is None else row_of_change(account, change.causes)
+    longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     gain = 0.0 if change is None else change.gain_percent
     if changed is not None and (_percent(changed, account) if gain is None else gain) >= LARGE_SHARE:
         limit = changed
@@ -64,6 +65,14 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         limit.cause,
         (cause_sentence(account, limit), *_list_others(account, limit, changed)),
     )
+
+
+def _longest_of_program(account: StepAccount) -> AccountRow:
+    """The longest row; that of the program where the longest is waiting for a free core, if a change may shorten it."""
+    first = account.rows[0]
+    own = next((row for row in account.rows if row.cause != "contention"), first)
+    may_change = _verdict_of(own, account) not in (COMPUTE, "unknown") and _percent(own, account) >= LARGE_SHARE
+    return own if may_change else first
 
 
 def row_of_change(account: StepAccount, causes: Sequence[str]) -> AccountRow | None:
@@ -109,7 +118,11 @@ def _headline(row: AccountRow, account: StepAccount) -> str:
 
 def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | None) -> Iterator[str]:
     """What a reader would ask next: why not the longest cause, what the first advice is about, what comes then."""
-    longest = account.rows[0]
+    busy = next((row for row in account.rows if row.cause == "contention"), limit)
+    if limit is not busy and _percent(busy, account) >= LARGE_SHARE:
+        share = f"{_percent(busy, account):.1f} % of {account.each_step}"
+        yield f"the machine was busy: for {share} the loop waited for a free core"
+    longest = _longest_of_program(account)
     if limit is not longest:
         yield (
             f"{cause_words(longest.cause)} takes more, {_percent(longest, account):.1f} %, but no change found here"
@@ -126,7 +139,7 @@ def _list_others(account: StepAccount, limit: AccountRow, changed: AccountRow | 
         yield f"less sure than usual, as {account.why_not}"
     if limit is longest and (near := _close_second(account, limit)):
         yield f"{cause_words(near.cause)} is as long within the noise, {_percent(near, account):.1f} %"
-    if limit is longest and (rival := _rival(account)):
+    if limit is account.rows[0] and (rival := _rival(account)):
         gain = 100.0 * (limit.gain_ps or 0) / account.step_ps
         shorter = "no shorter" if gain < _LEAST_SHOWN else f"only {gain:.1f} % shorter"
         yield f"without it a step would be {shorter}, as {cause_words(rival.cause)} then takes most of that time"

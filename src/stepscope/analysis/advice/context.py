@@ -20,6 +20,7 @@ from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
 from stepscope.records import dataclass
+from stepscope.report import amount
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import OpTrait
 
@@ -155,6 +156,12 @@ class Context:
     def input_threshold(self, threshold: float) -> float:
         """The share from which input matters.  With a device, no more than the share at which the verdict names it."""
         return min(threshold, MODERATELY_INPUT_BOUND) if self.has_device else threshold
+
+    def counter(self, name: str) -> float | None:
+        """The mean of a counter of the system while the capture ran; None if it was not recorded."""
+        report = self.read("system")
+        rows = [row for row in report.rows if row["counter"] == name] if report is not None else []
+        return max((amount(row["mean"]) for row in rows), default=None)
 
     def per_step(self, count_or_ps: float) -> float:
         """A total of the loop divided by its steps."""

@@ -60,7 +60,8 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     elif kept and account is not None:
         kept[0] = _say_share(kept[0], account)
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
-    kept = [_doubt(advice) if _is_covered(context, advice) else advice for advice in kept]
+    sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
+    kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
         kept = [_scale_to_step(advice, account.step_ps / MS) for advice in kept]
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
@@ -75,10 +76,6 @@ def find_record_first(context: Context, items: Sequence[Advice]) -> str:
 def _is_covered(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than what is wrong in the recording."""
     return bool(context.record_first) and (advice.gain_percent or 0.0) <= context.doubtful_percent
-
-
-def _doubt(advice: Advice) -> Advice:
-    return replace(advice, confidence=round(_DOUBTED * advice.confidence, 4))
 
 
 def _judge(context: Context, first: Advice | None) -> Verdict:
@@ -116,14 +113,20 @@ def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
 
 
 def _contention(context: Context) -> tuple[str, ...]:
-    """The warning that other processes or threads took the processor from the loop."""
+    """The warning that other processes, or the program's own threads, took the processor from the loop."""
     percent = 100.0 * context.cause_share("contention")
     if percent < LEAST_PERCENT:
         return ()
-    return (
-        f"for {percent:.1f} % of each step the loop's thread was ready and had no processor, because other processes or"
-        " threads used them: that is the machine, not the program, and no advice counts it as Python",
-    )
+    who = "the program's own" if _uses_most_cores(context) else "other processes or"
+    share = f"for {percent:.1f} % of each step the loop's thread was ready and had no processor"
+    return (f"{share}, because {who} threads used them: use fewer threads, or record on a quiet machine",)
+
+
+def _uses_most_cores(context: Context) -> bool:
+    """Whether the program used more than half of what was used of the machine's processors."""
+    cores = context.pace.op_threads.cores if context.pace else None
+    own, busy = context.counter("CPU process %"), context.counter("CPU machine %")  # of one core, and of all
+    return own is not None and busy is not None and cores is not None and 2 * own > busy * cores > 0
 
 
 def _gain_ms(advice: Advice) -> float:

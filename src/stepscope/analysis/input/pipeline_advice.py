@@ -10,24 +10,19 @@ import re
 _RULES: tuple[tuple[str, str], ...] = (
     (
         r"TFRecord|TextLine|FixedLengthRecord",
-        "reading files is slow in {op}: if one reader takes file after file, {reader}Dataset(files, "
-        "num_parallel_reads=tf.data.AUTOTUNE, buffer_size=8 << 20) reads several at once and in larger chunks; "
-        ".interleave(open_file, num_parallel_calls=tf.data.AUTOTUNE) does so with a function that opens them; keep the "
-        "files near the host, pack small files into larger ones, and read ahead with .prefetch(tf.data.AUTOTUNE) at "
-        "the end",
+        "reading files is slow in {op}: read several at once, {reader}Dataset(files, "
+        "num_parallel_reads=tf.data.AUTOTUNE, buffer_size=8 << 20) or "
+        ".interleave(open_file, num_parallel_calls=tf.data.AUTOTUNE), and pack small files",
     ),
     (
         r"SSTable|RecordIO|ArrayRecord|LMDB|Csv|Sql|Parquet|Bigtable|Snapshot|TFColumn",
         "reading files is slow in {op}: read several at once with .interleave(open_file, "
-        "num_parallel_calls=tf.data.AUTOTUNE), keep the files near the host, pack small files into larger "
-        "ones, and read ahead with .prefetch(tf.data.AUTOTUNE) at the end",
+        "num_parallel_calls=tf.data.AUTOTUNE), pack small files, and end with .prefetch(tf.data.AUTOTUNE)",
     ),
     (
         r"Generator",
-        "the Python behind {op} is slow: if it is a keras.utils.PyDataset (Sequence), prepare its items in several "
-        "processes with super().__init__(workers=4, use_multiprocessing=True, max_queue_size=10); if it is a "
-        "generator, replace tf.data.Dataset.from_generator with TensorFlow ops or files, or run several with "
-        ".interleave(make_generator_dataset, num_parallel_calls=tf.data.AUTOTUNE)",
+        "the Python behind {op} is slow: give a keras.utils.PyDataset (Sequence) workers=4, use_multiprocessing=True, "
+        "max_queue_size=10; replace from_generator with TensorFlow ops or files",
     ),
     (
         r"FromTensor|TensorSlice|SparseTensorSlice|Range|Random",
@@ -40,27 +35,23 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"MapAndBatch of a ParallelMap",
-        "the function of the .map() before .batch() in {op} is slow although it runs in parallel: batch first "
-        "and map fn over whole batches, {avoid}.cache() data that does not change, and "
-        ".prefetch(tf.data.AUTOTUNE) at the end",
+        "the .map() before .batch() in {op} is slow though it runs in parallel: map whole batches, {avoid}"
+        ".cache() what stays the same",
     ),
     (
         r"MapAndBatch",
-        "the function of the .map() before .batch() in {op} is slow: use .map(fn, "
-        "num_parallel_calls=tf.data.AUTOTUNE), batch first and map fn over whole batches, .cache() data "
-        "that does not change, and .prefetch(tf.data.AUTOTUNE) at the end",
+        "the .map() before .batch() in {op} is slow: use .map(fn, num_parallel_calls=tf.data.AUTOTUNE), map whole "
+        "batches, .cache() what stays the same, end with .prefetch(tf.data.AUTOTUNE)",
     ),
     (
         r"ParallelMap",
-        "the function of .map() in {op} is slow although it runs in parallel: .map(fn, "
-        "num_parallel_calls=tf.data.AUTOTUNE) uses all cores; batch first and map fn over whole batches, "
-        "{avoid}and .cache() data that does not change",
+        "the .map() in {op} is slow though parallel: .map(fn, num_parallel_calls=tf.data.AUTOTUNE) uses all cores; "
+        "map whole batches, {avoid}.cache() what stays the same",
     ),
     (
         r"Map|Scan|ParseExample",
-        "the function of .map() in {op} runs on one element at a time: use .map(fn, "
-        "num_parallel_calls=tf.data.AUTOTUNE), batch first and map fn over whole batches, "
-        "{avoid}and .cache() data that does not change",
+        "the .map() in {op} runs on one element at a time: use .map(fn, num_parallel_calls=tf.data.AUTOTUNE), map "
+        "whole batches, {avoid}.cache() what stays the same",
     ),
     (
         r"(?:Legacy)?ParallelInterleave",
@@ -78,8 +69,8 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"ParallelFilter|Filter",
-        "the predicate of .filter() in {op} is slow or drops many elements: filter earlier and on less data, .cache() "
-        "the result, or prepare filtered data offline",
+        "the predicate of .filter() in {op} is slow or drops many elements: filter earlier and on less data, or "
+        ".cache() the result",
     ),
     (
         r"ParallelBatch",
@@ -94,7 +85,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (
         r"Shuffle",
         "filling and drawing from the buffer of .shuffle() in {op} is slow: lower buffer_size, or shuffle "
-        "file names or small records instead of decoded elements",
+        "file names instead of decoded elements",
     ),
     (
         r"Memory\w*|File(?:Reader|Writer|Cache)\w*|Cache\w*",
@@ -102,8 +93,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"Prefetch",
-        "nothing that {op} waited for was recorded: its elements were ready, or were started before the capture;"
-        " no stage before it is slow. If batches are tiny, make them larger",
+        "nothing that {op} waited for was recorded: no stage before it is slow; if batches are tiny, make them larger",
     ),
 )
 _COMPILED = tuple((re.compile(f"(?:{pattern})(?:V\\d+)?$"), text) for pattern, text in _RULES)
@@ -113,8 +103,8 @@ _OTHER = (
     "num_parallel_calls=tf.data.AUTOTUNE), and .prefetch(tf.data.AUTOTUNE) at the end"
 )
 _DEVICE_WAITS = (
-    "the device waits for the host's pipeline: look at the host pipelines, and use "
-    ".prefetch(tf.data.AUTOTUNE) at the end of the dataset; there are none here if they ran in another process"
+    "the device waits for the host's pipeline, which may run in another process: look there, and end it with "
+    ".prefetch(tf.data.AUTOTUNE)"
 )
 
 

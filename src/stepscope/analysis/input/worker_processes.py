@@ -13,9 +13,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stepscope.analysis.account.worker_functions import (
+    function_of_worker,
+    is_preparing,
+    waits_for_workers,
+    worker_lines,
+)
 from stepscope.analysis.input.loaders import outer_waits
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
-from stepscope.analysis.steps.stack_samples import main_function, pool_function
 from stepscope.analysis.steps.verdict import MODERATELY_INPUT_BOUND
 from stepscope.analysis.trace.program_facts import op_threads_of
 from stepscope.analysis.trace.spans import spans_of
@@ -23,13 +28,8 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, percent, round_ms
-from stepscope.vocabulary.grain import is_wait
-from stepscope.vocabulary.lines import holds_worker_processes
-from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.python import place_of
-from stepscope.vocabulary.traits import CodeTrait, InputTrait
 
-PREPARE = "prepare"
 _IDLE = 50.0  # percent: workers that are busy for less are ahead of the loop
 
 FIELDS: tuple[Field, ...] = (
@@ -102,11 +102,9 @@ class WorkersOfHost:
 
 def workers_of(trace: HostTrace) -> WorkersOfHost:
     """The worker processes of a host; none where they were not recorded."""
-    planes = [row for row in range(len(trace.planes)) if holds_worker_processes(trace.plane_name(row))]
-    lines = np.flatnonzero(np.isin(trace.lines.plane, planes)).tolist()
-    workers = [found for line in lines if (found := _worker(trace, line)) is not None]
+    workers = [found for line in worker_lines(trace) if (found := _worker(trace, line)) is not None]
     waits = outer_waits(trace) if workers else np.empty(0, np.int64)
-    waits = waits[[_waits_for_workers(trace.name_of(row)) for row in waits.tolist()]]
+    waits = waits[[waits_for_workers(trace.name_of(row)) for row in waits.tolist()]]
     seen = observed_time(trace) if workers and whole_steps(trace).source != "none" else None
     if seen is None:
         return WorkersOfHost(workers, 0, 0, 0)
@@ -115,20 +113,13 @@ def workers_of(trace: HostTrace) -> WorkersOfHost:
     return WorkersOfHost(workers, seen.total, waiting.total, taken, op_threads_of(trace).cores)
 
 
-def _waits_for_workers(name: str) -> bool:
-    return name_has(name, InputTrait.MULTI_PROCESS) or is_wait(name)
-
-
 def _worker(trace: HostTrace, line: int) -> WorkerFacts | None:
     rows: I64 = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
-    prepares = np.array([trace.name_of(row) == PREPARE for row in rows.tolist()], np.bool_)
+    prepares = is_preparing(trace, rows)
     if not prepares.any():
         return None
     start, length = trace.events.start_ps[rows], trace.events.duration_ps[rows]
-    preparing = spans_of(trace, rows[prepares])
-    found = main_function(trace, line, preparing)
-    if found is None or not name_has(trace.name_of(found.frame), CodeTrait.OF_USER):
-        found = pool_function(trace, f"{trace.line_label(line)}: ", preparing) or found
+    found = function_of_worker(trace, line)
     name, file, number = place_of(trace.name_of(found.frame)) if found else ("", None, None)
     return WorkerFacts(
         name=trace.line_label(line),

@@ -9,7 +9,7 @@ import numpy as np
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
-from stepscope.vocabulary.lines import holds_thread_usage, is_main_thread
+from stepscope.vocabulary.lines import holds_thread_usage, holds_worker_processes, is_main_thread
 
 _PS_PER_NS = 1000
 
@@ -24,7 +24,8 @@ def events_of_thread(trace: HostTrace, line: int, is_plane: Callable[[str], bool
     planes = [row for row, name in enumerate(trace.planes.name.tolist()) if is_plane(strings[name])]
     found = np.flatnonzero(np.isin(lines.plane, planes))
     same = found[lines.line_id[found] == lines.line_id[line]]
-    if not len(same):  # some profilers number threads in their own way
+    is_of_worker = holds_worker_processes(trace.plane_name(int(lines.plane[line])))
+    if not len(same) and not is_of_worker:  # some profilers number threads in their own way
         same = np.array([row for row in found.tolist() if is_main_thread(trace.line_label(row))], np.int64)
     rows = [np.arange(int(lines.event_begin[row]), int(lines.event_end[row])) for row in same[:1].tolist()]
     return rows[0] if rows else np.empty(0, np.int64)

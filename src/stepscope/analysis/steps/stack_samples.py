@@ -23,15 +23,13 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, run_rows
 from stepscope.records import dataclass
-from stepscope.vocabulary.lines import holds_sample_times, holds_stack_samples
+from stepscope.vocabulary.lines import holds_sample_times, holds_stack_samples, holds_worker_processes
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.python import CODE_OF_MODULE, place_of
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
 _MOST_OF = 0.5  # a function with this share of the time is where to look
-# Samples of loops over a DataLoader in whose time the program's function computed, and which library calls released the
-# interpreter: 57 to 100 % showed the function on a busy machine (10 programs, batches of 2 to 16 ms).
-_GOOD_PART = 0.25
+_GOOD_PART = 0.25  # 57 to 100 % of samples showed the function that computes, on a busy machine (batches of 2 to 16 ms)
 _INTERVAL_PS = 10_000_000_000  # between samples, at the rate of `stepscope run`
 _LEAST_PS = 5 * _INTERVAL_PS  # of less time nothing is said
 
@@ -65,14 +63,11 @@ def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction 
     where there are none, or the time is too short.
 
     Where the program calls a library that runs the loop over steps, it is the first function within that loop.
-
-    Args:
-        line: of the thread; see `sampled_frames`.
     """
     rows = sampled_frames(trace, line)
     if not len(rows) or spans.total < _LEAST_PS:
         return None
-    found = _sampled_functions(trace, rows, spans)
+    found = _sampled_functions(trace, rows, spans, _sample_times(trace, line))
     enough = found.weight >= max(_MOST_OF * found.total, 1)
     below = found.called_by_loop()
     if not (enough & found.of_user & ~found.is_loop).any() and below.any():
@@ -95,8 +90,7 @@ def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunctio
     Args:
         prefix: how the names of the threads start.
     """
-    lines = [line for line in _lines_of(trace, holds_stack_samples) if trace.line_label(line).startswith(prefix)]
-    frames = np.concatenate([_line_rows(trace, line) for line in lines] or [np.empty(0, np.int64)])
+    frames = _rows_on(trace, holds_stack_samples, prefix)
     frames = frames[has_trait(trace, trace.events.type[frames], CodeTrait.OF_USER)]
     found = []
     for type_ in np.unique(trace.events.type[frames]).tolist() if spans.total >= _LEAST_PS else ():
@@ -110,14 +104,13 @@ def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunctio
     return SampledFunction(frame, running_ps / spans.total)
 
 
-def _lines_of(trace: HostTrace, is_plane: Callable[[str], bool]) -> list[int]:
-    planes = [row for row in range(len(trace.planes)) if is_plane(trace.plane_name(row))]
-    lines: list[int] = np.flatnonzero(np.isin(trace.lines.plane, planes)).tolist()
-    return lines
-
-
-def _line_rows(trace: HostTrace, line: int) -> I64:
-    return np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+def _rows_on(trace: HostTrace, is_plane: Callable[[str], bool], prefix: str = "") -> I64:
+    """The events of the lines on some planes whose names start so: rows."""
+    planes = enumerate(map(trace.plane_name, trace.lines.plane.tolist()))
+    found = [line for line, name in planes if is_plane(name) and trace.line_label(line).startswith(prefix)]
+    lines = np.array(found, np.int64)
+    begin = trace.lines.event_begin[lines].astype(np.int64)
+    return run_rows(begin, trace.lines.event_end[lines] - begin)
 
 
 @dataclass(frozen=True)
@@ -162,10 +155,10 @@ class _Functions:
         return SampledFunction(int(self.frame[function]), share, other)
 
 
-def _sampled_functions(trace: HostTrace, rows: I64, spans: Spans) -> _Functions:
+def _sampled_functions(trace: HostTrace, rows: I64, spans: Spans, known: I64) -> _Functions:
     rows = rows[has_trait(trace, trace.events.type[rows], CodeTrait.IS_CODE)]
     start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
-    time, stands_for = _find_samples(trace, start, end)
+    time, stands_for = _find_samples(start, end, known)
     counts = stands_for * (spans.overlap_ps(time, time + 1) > 0)
     _, first, of_frame = np.unique(trace.events.type[rows], return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -202,13 +195,17 @@ def _shown(frames: Mask, low: I64, high: I64, samples: int) -> Mask:
     return shown
 
 
-def _find_samples(trace: HostTrace, start: I64, end: I64) -> tuple[I64, I64]:
+def _sample_times(trace: HostTrace, line: int) -> I64:
+    """When a thread was sampled: int64, ascending; empty where that was not recorded, as for worker processes."""
+    is_worker = holds_worker_processes(trace.plane_name(int(trace.lines.plane[line])))
+    return np.unique(trace.events.start_ps[_rows_on(trace, holds_sample_times)])[: 0 if is_worker else None]
+
+
+def _find_samples(start: I64, end: I64, known: I64) -> tuple[I64, I64]:
     """When samples were taken that show some frames, and how much time each stands for: int64, ascending."""
-    rows = [_line_rows(trace, line) for line in _lines_of(trace, holds_sample_times)]
     edges = np.unique(np.concatenate([start, end]))
-    if rows and len(edges) > 1:
-        time = np.unique(trace.events.start_ps[np.concatenate(rows)])
-        time = np.minimum(time[(time >= edges[0]) & (time <= edges[-1])], edges[-1] - 1)
+    if len(known) and len(edges) > 1:
+        time = np.minimum(known[(known >= edges[0]) & (known <= edges[-1])], edges[-1] - 1)
         return time, np.diff(np.concatenate([edges[:1], (time[1:] + time[:-1]) // 2, edges[-1:]]))[: len(time)]
     length = np.diff(edges)
     usual = max(_INTERVAL_PS, int(np.percentile(length, 25))) if len(length) else _INTERVAL_PS

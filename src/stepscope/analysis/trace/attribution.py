@@ -4,8 +4,8 @@ Sources, best first:
 
 1. The work itself.  It may carry an XLA instruction, which leads to an op if the trace holds the program.  Else it may
    carry a framework op; collectives ignore that, since the call around their launch is more exact.
-2. Its node in a recorded graph of kernels: what the program annotated it with, which wins over the op that launched
-   the whole graph; the op that recorded the node, or the op of another run of the node.
+2. Its node in a recorded graph of kernels: what the program annotated it with, or the op that recorded it in a trace of
+   the capture, which win over the op that launched the whole graph; the op of another run of the node.
 3. The op around the host call that launched it, found by correlation id.
 4. Without an op: the annotation, traced function or Python call around the launching call.
 5. Work of a graph, of which nothing else is known: the graph stands for the op.
@@ -153,13 +153,14 @@ def _attribute(trace: HostTrace) -> Attribution:
     op, source = np.full(len(rows), -1, np.int32), np.zeros(len(rows), np.uint8)
     call = links.cause[rows].astype(np.int64)
     around = _nearest_op_events(trace, call)
-    is_op = (around >= 0) & (_level_table()[trace.events.kind[np.maximum(around, 0)]] == _OP_LEVEL)
+    is_op = _is_op(trace, around)
     run = np.where(is_op, around, -1)
     instruction = trace.stat_strings(stat_names.HLO_OP, rows=rows)
     own = (instruction <= 0) & ~_is_collective_call(trace, run)
     _attribute_by_framework_op(trace, rows, own, table, op)
     _attribute_by_instruction(trace, rows, instruction, table, op)
     source[op >= 0] = Source.OWN
+    _attribute_by_capture(trace, rows, table, op, source)
     _attribute_by_annotation(trace, rows, table, op, source)
     _attribute_by_graph_node(trace, rows, table, op, source)
 
@@ -198,6 +199,17 @@ def _level_table() -> U8:
     for kind, level in _LEVELS.items():
         levels[kind] = level
     return levels
+
+
+def ops_around(trace: HostTrace, calls: I64) -> I64:
+    """The op around each call on the host: int64 of shape (n,), row or -1."""
+    around = _nearest_op_events(trace, calls)
+    return np.where(_is_op(trace, around), around, -1)
+
+
+def _is_op(trace: HostTrace, events: I64) -> Mask:
+    found: Mask = (events >= 0) & (_level_table()[trace.events.kind[np.maximum(events, 0)]] == _OP_LEVEL)
+    return found
 
 
 def _nearest_op_events(trace: HostTrace, calls: I64) -> I64:
@@ -263,6 +275,14 @@ def _instruction_op(framework: str, argument: str, instruction: str) -> OpName:
     if argument:
         return argument, op_name(instruction, K.DEVICE_OP)[1]
     return op_name(framework or instruction, K.DEVICE_OP)
+
+
+def _attribute_by_capture(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
+    """Sets ops to those that recorded the work into its graph, where a trace of that was merged into this one."""
+    text = trace.stat_strings(stat_names.CAPTURED_OP, rows=rows)
+    at = np.flatnonzero(text > 0)
+    table.put(op, at, text, np.zeros_like(text), lambda piece: op_name(trace.strings[text[piece]], K.OP))
+    source[at] = Source.GRAPH
 
 
 def _attribute_by_annotation(trace: HostTrace, rows: I64, table: _OpTable, op: I32, source: U8) -> None:
@@ -331,10 +351,9 @@ def _ops_by_host_node(trace: HostTrace, node: I64, table: _OpTable) -> dict[int,
     """Ops around the host calls that recorded graph nodes."""
     threads = is_thread_event(trace)
     calls = np.flatnonzero(threads & (node != 0))
-    around = _nearest_op_events(trace, calls)
     known: dict[int, int] = {}
-    for call, event in zip(calls.tolist(), around.tolist(), strict=True):
-        if event >= 0 and _LEVELS[EventKind(trace.events.kind[event])] == _OP_LEVEL:
+    for call, event in zip(calls.tolist(), ops_around(trace, calls).tolist(), strict=True):
+        if event >= 0:
             name = op_name(trace.name_of(event), EventKind(trace.events.kind[event]))
             known[int(node[call])] = table.places.setdefault(name, len(table.places))
     return known
@@ -358,7 +377,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "graph_percent",
         "percent",
-        "work of a recorded graph of kernels whose op is known from its node: annotated, or recorded with it",
+        "work of a recorded graph of kernels whose op is known from its node: annotated, or that of its capture",
         label="From its graph node",
     ),
     Field(

@@ -14,11 +14,12 @@ from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import Source, shares
+from stepscope.analysis.trace.captured_graphs import captures_of_calls
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I64, Mask, distinct, number_pairs
+from stepscope.model.arrays import I64, Mask, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import has_trait
@@ -381,19 +382,8 @@ def _calls_with(trace: HostTrace, traits: CallTrait) -> I64:
 
 def _find_captured(trace: HostTrace, calls: I64) -> Mask:
     """Which calls a thread makes while it captures a graph, so that they launch nothing."""
-    inside = np.zeros(len(calls), np.bool_)
-    marks = _calls_with(trace, CallTrait.CAPTURES_GRAPH)
-    if not len(marks):
-        return inside
-    begins = has_trait(trace, trace.events.type[marks], CallTrait.BEGINS_CAPTURE)
-    line, start = trace.events.line, trace.events.start_ps
-    for thread in distinct(line[marks]).tolist():
-        own = np.flatnonzero(line[marks] == thread)
-        own = own[np.argsort(start[marks[own]], kind="stable")]
-        here = np.flatnonzero(line[calls] == thread)
-        at = np.searchsorted(start[marks[own]], start[calls[here]]) - 1
-        inside[here] = (at >= 0) & begins[own[np.maximum(at, 0)]]
-    return inside
+    found: Mask = captures_of_calls(trace, calls) >= 0
+    return found
 
 
 def _starts_by_id(trace: HostTrace, ids: I64) -> I64:

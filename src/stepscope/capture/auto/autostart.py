@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import signal
 import sys
@@ -14,23 +13,88 @@ import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import TYPE_CHECKING
 
-from stepscope.capture import files, program_end, ranges, report, workers
+from stepscope.capture import files, program_end, report, workers
 from stepscope.capture.auto import children
-from stepscope.capture.auto.finders import FINDERS, Listener, Undo, finder
-from stepscope.capture.auto.imports import ImportWatch
-from stepscope.capture.auto.lasting import LastingWatch, Listeners
+from stepscope.capture.auto.finders import FINDING, Source, Undo
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import CHILD, Settings
 from stepscope.capture.auto.watcher import Watcher
+from stepscope.capture.program_end import REQUEST, take_signal
 from stepscope.errors import CaptureError
 
 if TYPE_CHECKING:
     from stepscope.capture.proving.prover import Prover
+    from stepscope.capture.watching.continuous import Watch
 
-SIGNAL = getattr(signal, "SIGUSR2", None)  # Windows has none
+
+class LastingWatch:
+    """Starts the continuous watch of `stepscope.watch` with the first step that is found, so that launchers and
+    processes that only load data are not watched.
+
+    Args:
+        logdir: where its captures go.
+        options: as the environment variable that asks for it; empty for no watch.
+        show_line: called with a line for the user.
+
+    Attributes:
+        active: as for a `Listener`: until the watch has started, which then listens itself.
+        watch: what has been started; None before.
+    """
+
+    def __init__(self, logdir: str, options: str, show_line: Callable[[str], object]) -> None:
+        self._logdir = logdir
+        self._options = options
+        self._show_line = show_line
+        self.forget_parent()
+
+    def forget_parent(self) -> None:
+        """After a fork: what was started belongs to the parent."""
+        self.active = bool(self._options)
+        self.watch: Watch | None = None
+
+    def begin(self, source: Source) -> None:
+        """A step starts: the watch starts with its end."""
+
+    def end(self, source: Source, another_follows: bool = True) -> None:
+        """A step has ended."""
+        self._start()
+        if self.watch is not None:
+            self.watch.steps.end(source, another_follows)
+
+    def mark_step(self, number: object) -> None:
+        """The program has marked a step."""
+        self._start()
+        if self.watch is not None:
+            self.watch.steps.mark_step(number)
+
+    def _start(self) -> None:
+        from stepscope.capture.watching.options import options_from_environment
+        from stepscope.capture.watching.process import WATCH, start_watch
+
+        self.active = False
+        if WATCH.running is None:  # otherwise the program watches itself
+            self.watch = start_watch(self._logdir, options_from_environment({"STEPSCOPE_WATCH": self._options}))
+        if self.watch is not None:
+            self._show_line(f"watching; captures go to {self._logdir}")
+
+    def trigger_by_signal(self) -> bool:
+        """Keeps a capture because a signal asks for it; False if no watch runs."""
+        if self.watch is None:
+            return False
+        self.watch.trigger_by_signal()
+        return True
+
+    def finish(self) -> None:
+        """The program ends."""
+        self.active = False
+        if self.watch is not None:
+            from stepscope.capture.watching.process import WATCH
+
+            if WATCH.running is self.watch:
+                WATCH.stop()
 
 
 class Armed:
@@ -55,9 +119,6 @@ class Armed:
         self.watcher = Watcher(settings, self._ask_main, show_line, self.ledger, is_child=parent is not None)
         self.lasting = LastingWatch(settings.logdir, settings.watch, show_line)
         self.prover = self._make_prover(settings) if settings.prove else None
-        others: list[Listener] = [self.lasting] if settings.watch else []
-        others += [] if self.prover is None else [self.prover]
-        self._listener = Listeners((self.watcher, *others)) if others else self.watcher
         self._is_child = parent is not None
         self._logdir = settings.logdir
         self.pid = os.getpid()
@@ -66,15 +127,14 @@ class Armed:
 
     def install(self) -> None:
         """Watches imports, step marks and the signal from now on."""
-        wanted = {name: functools.partial(self._find_steps, name) for name in FINDERS}
-        imports = ImportWatch(wanted, self._expect_framework)
-        imports.install()
-        self._undo += [imports.remove, ranges.watch_steps(self.watcher.mark_step)]
-        self._undo.append(ranges.watch_steps(self.lasting.mark_step))
+        FINDING.on_import = self._expect_framework
+        listeners = (self.watcher, self.lasting if self.lasting.active else None, self.prover)
+        self._undo += [FINDING.add(listener) for listener in listeners if listener is not None]
         if self.prover is not None:
-            self._undo.append(ranges.watch_steps(self.prover.mark_step))
             atexit.register(self.prover.finish)
-        self.takes_signal = self._take_signal()
+        give_back = take_signal(REQUEST, self._on_signal)
+        self.takes_signal = give_back is not None
+        self._undo += filter(None, [give_back])
         atexit.register(self._remove_ledger)
         atexit.register(self.watcher.finish)
         program_end.listen_for_hard_end(self.watcher.save_before_hard_end)
@@ -124,20 +184,6 @@ class Armed:
         if processes is None or processes.parent_process() is None:
             self.serve_captures()
 
-    def _find_steps(self, name: str, module: ModuleType) -> None:
-        self._undo.append(finder(name)(module, self._listener))
-
-    def _take_signal(self) -> bool:
-        """Takes the signal, unless the program uses it itself, or this is not the main thread: only that may take
-        it."""
-        if SIGNAL is None or threading.current_thread() is not threading.main_thread():
-            return False
-        if signal.getsignal(SIGNAL) is not signal.SIG_DFL:
-            return False
-        signal.signal(SIGNAL, self._on_signal)
-        self._undo.append(lambda: signal.signal(SIGNAL, signal.SIG_DFL))
-        return True
-
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """A signal from this process itself asks for `serve`; any other one is a request for a capture."""
         if self._asked:
@@ -149,46 +195,43 @@ class Armed:
     _asked = False  # a thread of this process has sent the signal
 
     def _ask_main(self) -> bool:
-        if not self.takes_signal or SIGNAL is None or signal.getsignal(SIGNAL) != self._on_signal:
+        if not self.takes_signal or REQUEST is None or signal.getsignal(REQUEST) != self._on_signal:
             return False
         self._asked = True
-        signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
+        signal.pthread_kill(threading.main_thread().ident or 0, REQUEST)
         return True
 
     def _forget_parent(self) -> None:
         self.watcher.forget_parent()
+        self.lasting.forget_parent()
 
 
-class Watch:
-    """The watch of this process, which has at most one.
+class ThisProcess:
+    """What follows this process.
 
     Attributes:
-        armed: what watches; None before `arm` and after `disarm`.
+        armed: None before `arm` and after `disarm`.
     """
 
-    def __init__(self) -> None:
-        self.armed: Armed | None = None
-
-
-WATCH = Watch()
+    armed: Armed | None = None
 
 
 def arm(settings: Settings, show_line: Callable[[str], object], parent: Ledger | None = None) -> Armed | None:
     """Watches this process from now on; returns None if it is watched already.  The arguments are those of `Armed`."""
-    if WATCH.armed is not None:
+    if ThisProcess.armed is not None:
         return None
     armed = Armed(settings, show_line, parent)
     with report.Wall("watching the program", strict=False):
         armed.install()
         workers.install()
         children.inherit(settings, armed.ledger)
-        WATCH.armed = armed
+        ThisProcess.armed = armed
     return armed
 
 
 def disarm() -> None:
     """Ends the watch, and leaves the process as it was."""
-    armed, WATCH.armed = WATCH.armed, None
+    armed, ThisProcess.armed = ThisProcess.armed, None
     if armed is not None:
         children.disinherit()
         armed.remove()
@@ -206,7 +249,7 @@ def arm_from_environment() -> None:
     armed.watcher.watch_from_here(at_once=False)
     if parent is not None or not can_write(settings.logdir):
         return
-    if SIGNAL is not None:
+    if REQUEST is not None:
         request = f"`kill -USR2 {os.getpid()}` requests one" if armed.takes_signal else "SIGUSR2 is the program's own"
         print_for_user(f"captures go to {settings.logdir}; {request}")
 

@@ -79,9 +79,9 @@ def find_cause(step: StepRecord, during: Sequence[Place], usually: Iterable[Plac
     head = f"Step {step.number:,} took {_ms(step.length_ns)} instead of {_ms(step.usual_ns)}"
     for found in (
         _blame_collector(step, extra_ns),
-        _blame_contention(step, extra_ns, _NEARLY_ALL),
+        _blame_contention(step, extra_ns, _NEARLY_ALL, during),
         _blame_place(during, usually, extra_ns, step),
-        _blame_contention(step, extra_ns, _MOST_OF),
+        _blame_contention(step, extra_ns, _MOST_OF, during),
         _blame_paging(step),
         _blame_others(machine, extra_ns),
         _blame_most_sampled(during, extra_ns, step),
@@ -102,11 +102,12 @@ def _blame_collector(step: StepRecord, extra_ns: int) -> _Found | None:
     return GARBAGE, "", ns, f"Python's garbage collector ran for {_ms(ns)}"
 
 
-def _blame_contention(step: StepRecord, extra_ns: int, least_part: float) -> _Found | None:
+def _blame_contention(step: StepRecord, extra_ns: int, least: float, during: Sequence[Place]) -> _Found | None:
     ns = step.end.queued_ns - step.start.queued_ns
-    if ns < least_part * extra_ns:
+    if ns < least * extra_ns:
         return None
-    return STARVED, "", ns, f"its thread waited {_ms(ns)} for a processor that others used"
+    there = f", mostly in {Counter(during).most_common(1)[0][0].source}" if during else ""
+    return STARVED, "", ns, f"its thread waited {_ms(ns)} for a processor that others used{there}"
 
 
 def _blame_paging(step: StepRecord) -> _Found | None:

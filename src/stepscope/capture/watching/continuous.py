@@ -137,6 +137,10 @@ class Watch:
         mark = self._mark(kind, str(reason))
         self._put(lambda: self._consider(mark))
 
+    def trigger_by_signal(self, *_: object) -> None:
+        """The same, because a signal asks for it; also as the signal's handler."""
+        self.trigger("a signal asked for a capture", Trigger.SIGNAL)
+
     def observe(self, name: str, value: float) -> None:
         """Notes a value of the training, such as the loss; a spike of it is a trigger."""
         self.bucket.values[name] = self.observed[name] = value

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import os
-import signal
 import sys
 import threading
-from collections.abc import Callable
-from types import FrameType, ModuleType, TracebackType
+from types import TracebackType
 from typing import Any
 
-from stepscope.capture import program_end, ranges, report
-from stepscope.capture.auto.finders import FINDERS, Listener, finder
-from stepscope.capture.auto.imports import ImportWatch
-from stepscope.capture.program_end import INTERRUPTS
+from stepscope.capture import program_end, report
+from stepscope.capture.auto.finders import FINDING, Undo
+from stepscope.capture.program_end import INTERRUPTS, REQUEST, take_signal
 from stepscope.capture.watching.continuous import Watch
 from stepscope.capture.watching.options import WatchOptions
-from stepscope.capture.watching.triggers import Trigger
 from stepscope.errors import CaptureError
-
-SIGNAL = getattr(signal, "SIGUSR2", None)
-
-Undo = Callable[[], object]
 
 
 class OnlyWatch:
@@ -31,13 +22,10 @@ class OnlyWatch:
 
     Attributes:
         running: the watch; None if there is none.
-        finds_steps: False if `stepscope run` or the environment has installed the finders of steps already, which then
-            report to `listener` as well.
     """
 
     def __init__(self) -> None:
         self.running: Watch | None = None
-        self.finds_steps = True
         self._undo: list[Undo] = []
         self._lock = threading.RLock()
 
@@ -47,10 +35,8 @@ class OnlyWatch:
             self.refuse_second()
             watch.start()
             self.running = watch
-            self._undo.append(ranges.watch_steps(watch.steps.mark_step))
-            if self.finds_steps:
-                self._undo.append(_find_steps(watch.steps))
-            self._undo += [_take_exceptions(watch), _take_signal(watch), _start_metrics(watch)]
+            self._undo += [FINDING.add(watch.steps), _take_exceptions(watch), _start_metrics(watch)]
+            self._undo += filter(None, [take_signal(REQUEST, watch.trigger_by_signal)])
             atexit.register(self._stop_at_end)
             program_end.listen_for_hard_end(self._note_hard_end)
 
@@ -206,24 +192,6 @@ def observe(**values: float) -> bool:
     return True
 
 
-def _find_steps(listener: Listener) -> Undo:
-    """Installs the finders of steps, for frameworks that are imported now or later."""
-    undo: list[Undo] = []
-
-    def install(name: str, module: ModuleType) -> None:
-        undo.append(finder(name)(module, listener))
-
-    imports = ImportWatch({name: functools.partial(install, name) for name in FINDERS})
-    imports.install()
-    undo.append(imports.remove)
-
-    def remove() -> None:
-        while undo:
-            undo.pop()()
-
-    return remove
-
-
 def _take_exceptions(watch: Watch) -> Undo:
     """Keeps the ring when an exception ends the program, or one of its threads."""
     before, before_in_thread = sys.excepthook, threading.excepthook
@@ -245,25 +213,6 @@ def _take_exceptions(watch: Watch) -> Undo:
             sys.excepthook = before
         if threading.excepthook is end_thread:
             threading.excepthook = before_in_thread
-
-    return undo
-
-
-def _take_signal(watch: Watch) -> Undo:
-    """Takes SIGUSR2 as a trigger, unless the program or `stepscope run` uses it."""
-    if SIGNAL is None or threading.current_thread() is not threading.main_thread():
-        return _nothing
-    if signal.getsignal(SIGNAL) is not signal.SIG_DFL:
-        return _nothing
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        watch.trigger("a signal asked for a capture", Trigger.SIGNAL)
-
-    signal.signal(SIGNAL, on_signal)
-
-    def undo() -> None:
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(SIGNAL) is on_signal:
-            signal.signal(SIGNAL, signal.SIG_DFL)
 
     return undo
 

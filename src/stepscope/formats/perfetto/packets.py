@@ -172,17 +172,9 @@ class _Reading:
             knows_clock=decoder.realtime_ns > 0,
         )
         losses = Losses(
-            cut_at=self.cut_at,
-            cut_because=damage or self.cut_because,
-            damaged=decoder.damaged,
-            damaged_at=decoder.damaged_at,
-            locked=self.locked,
-            locked_because=self.locked_because,
-            lost=decoder.lost,
-            skipped=decoder.skipped,
-            unnamed=decoder.unnamed,
-            unknown_clocks=decoder.unknown_clocks,
-        )
+            self.cut_at, damage or self.cut_because, decoder.damaged, decoder.damaged_at, self.locked,
+            self.locked_because, decoder.lost, decoder.skipped, decoder.unnamed, decoder.unknown_clocks,
+        )  # fmt: skip
         return Decoded(raw, [Track(*track) for track in decoder.tracks()], losses)
 
 

@@ -75,7 +75,7 @@ def _find_few_threads(context: Context) -> Finding | None:
     if context.has_device or pace is None or not pace.op_threads.cores or not pace.op_threads.threads:
         return None
     cores, threads = pace.op_threads.cores, pace.op_threads.threads
-    computing, busy = context.percent(context.compute_ms), _machine_percent(context)
+    computing, busy = context.percent(context.compute_ms), context.counter("CPU machine %")
     if threads >= cores or busy is None or busy >= _BUSY:
         return None
     return Finding(
@@ -84,13 +84,6 @@ def _find_few_threads(context: Context) -> Finding | None:
         f" each, and the machine's cores are busy {busy:.0f} % of the time",
         unknown="no op in it runs on more threads",
     )
-
-
-def _machine_percent(context: Context) -> float | None:
-    """Mean use of all cores while the capture ran; None if it was not recorded."""
-    report = context.read("system")
-    rows = [row for row in report.rows if row["counter"] == "CPU machine %"] if report is not None else []
-    return max((amount(row["mean"]) for row in rows), default=None)
 
 
 def _find_unused_layers(context: Context) -> Finding | None:

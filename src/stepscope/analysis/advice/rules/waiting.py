@@ -370,13 +370,12 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
         return actions_for("tensorflow", actions)
     if context.framework == "pytorch" and context.has_device and context.work and not context.work.backward_passes:
         return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
-    cores = context.pace.op_threads.cores if context.pace else None
-    return tuple(_fit_workers(action, cores) for action in actions_for(context.framework, actions))
-
-
-def _fit_workers(action: str, cores: int | None) -> str:
-    """An action with no more workers than there are processors."""
-    return action.replace(_SOME_WORKERS, f"num_workers={cores}") if cores is not None and cores < 4 else action
+    report, cores = context.read("input-pipeline"), context.pace.op_threads.cores if context.pace else None
+    workers, fitting = (report.queue["workers"] if report else None), actions_for(context.framework, actions)
+    if cores is not None and isinstance(workers, int) and workers >= cores:  # more workers would find no processor
+        return tuple(action for action in fitting if _SOME_WORKERS not in action)
+    few = f"num_workers={cores}" if cores is not None and cores < 4 else _SOME_WORKERS
+    return tuple(action.replace(_SOME_WORKERS, few) for action in fitting)
 
 
 def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> tuple[str, ...]:

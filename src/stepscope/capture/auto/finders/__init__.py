@@ -15,6 +15,8 @@ from dataclasses import field
 from types import ModuleType
 from typing import Any, Protocol
 
+from stepscope.capture import ranges
+from stepscope.capture.auto.imports import ImportWatch
 from stepscope.records import dataclass
 
 
@@ -56,6 +58,9 @@ class Listener(Protocol):
     def end(self, source: Source, another_follows: bool = True) -> None:
         """A step has ended; the next one starts with that, if another follows."""
 
+    def mark_step(self, number: object) -> None:
+        """The program itself has marked the start of a step.  The finders do not call this."""
+
 
 Undo = Callable[[], object]
 StepMethod = Callable[..., Any]
@@ -75,6 +80,64 @@ def finder(name: str) -> Finder:
     module, _, function = FINDERS[name].partition(":")
     found: Finder = getattr(importlib.import_module(module), function)
     return found
+
+
+class Finding:
+    """Finds the steps of this process, for everybody who listens.  The finders are installed once, for frameworks that
+    are imported now or later.
+
+    Attributes:
+        on_import: called with the name of a framework when its import starts.
+    """
+
+    def __init__(self) -> None:
+        self.on_import: Callable[[str], object] = str
+        self._listeners: tuple[Listener, ...] = ()
+        self._undo: list[Undo] = []
+
+    def add(self, listener: Listener) -> Undo:
+        """Reports steps to one more listener; returns what ends that."""
+        self._listeners += (listener,)
+        if not self._undo:
+            wanted = {name: functools.partial(self._install, name) for name in FINDERS}
+            imports = ImportWatch(wanted, lambda name: self.on_import(name))
+            self._undo += [imports.remove, ranges.watch_steps(self.mark_step)]
+            imports.install()
+        return functools.partial(self._remove, listener)
+
+    @property
+    def active(self) -> bool:
+        """Whether any listener is."""
+        return any(listener.active for listener in self._listeners)
+
+    def begin(self, source: Source) -> None:
+        """A step starts."""
+        for listener in self._listeners:
+            if listener.active:
+                listener.begin(source)
+
+    def end(self, source: Source, another_follows: bool = True) -> None:
+        """A step has ended."""
+        for listener in self._listeners:
+            if listener.active:
+                listener.end(source, another_follows)
+
+    def mark_step(self, number: object) -> None:
+        """The program has marked a step."""
+        for listener in self._listeners:
+            if listener.active:
+                listener.mark_step(number)
+
+    def _install(self, name: str, module: ModuleType) -> None:
+        self._undo.append(finder(name)(module, self))
+
+    def _remove(self, listener: Listener) -> None:
+        self._listeners = tuple(each for each in self._listeners if each is not listener)
+        while self._undo and not self._listeners:
+            self._undo.pop()()
+
+
+FINDING = Finding()
 
 
 class Calls:

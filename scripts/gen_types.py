@@ -1,7 +1,8 @@
 """Writes the TypeScript types and the JSON Schemas of the reports, from the declarations of their sections and fields.
 
-With the types a wrong id of a section, or a wrong name of a column, does not pass the page's type check.  With
-`--check` it writes nothing, and fails if a file is out of date.
+With the types a wrong id of a section, or a wrong name of a column, does not pass the page's type check.  They are not
+committed: whoever checks the page makes them, with `--types` nothing else.  With `--check` it writes nothing, and fails
+if a file is out of date.
 """
 
 from __future__ import annotations
@@ -110,15 +111,17 @@ def wanted_files() -> dict[Path, str]:
     """All that is made, by its file."""
     trace = small_trace()
     reports = {tool.name: tool.merge([tool.partial(trace)]) for tool in TOOLS}
-    return {TYPES: types(), PALETTE: colours(), **all_schemas(reports)}
+    return {PALETTE: colours(), **all_schemas(reports)}
 
 
 def main() -> int:
     """Writes or checks the files."""
     parser = argparse.ArgumentParser(description="Writes the TypeScript types and the JSON Schemas of the reports.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if they are out of date")
-    is_check = parser.parse_args().check
-    wanted = wanted_files()
+    parser.add_argument("--types", action="store_true", help="write the page's types only")
+    options = parser.parse_args()
+    is_check = options.check
+    wanted = {TYPES: types()} if options.types else wanted_files()
     late = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
     refused = refusals({path: wanted[path] for path in late if path not in (TYPES, PALETTE)})
     for sentence in refused:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from browsing import PageServer, objections, open_all, settle
 from playwright.sync_api import expect
-from test_pages import TORCH
+from test_pages import JAX, TF, TORCH
 
 RANKS = "torch-multirank"
 
@@ -52,10 +52,10 @@ def links(page: Any, selector: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_on_any_page(page, page_server, corpus, axe, theme):
+@pytest.mark.parametrize(("run", "theme"), [(TORCH, "light"), (TORCH, "dark"), (TF, "light"), (JAX, "dark")])
+def test_axe_finds_nothing_on_any_page(page, page_server, corpus, axe, run, theme):
     page.emulate_media(color_scheme=theme)
-    for place in all_places(page, page_server, page_server.session(TORCH)):
+    for place in all_places(page, page_server, page_server.session(run)):
         page.goto(page_server.address + place)
         settle(page)
         open_all(page)
@@ -65,8 +65,9 @@ def test_axe_finds_nothing_on_any_page(page, page_server, corpus, axe, theme):
 
 # What the session above has no data for.
 OF_OTHERS = (
+    ("torch-sglang-qwen3", ("summary/latency",)),
     (RANKS, ("ranks", "ranks/steps", "compute/annotation")),
-    ("tpu-inference", ("compute/graph", "compute/hlo", "compute/hlo-profile", "memory/xla", "summary/latency")),
+    ("tpu-inference", ("compute/graph", "compute/hlo", "compute/hlo-profile", "memory/xla")),
     ("tf-gpu-multi-worker", ("input/tf-data",)),
 )
 

@@ -207,8 +207,13 @@ def objections(page: Any) -> list[str]:
     """What axe finds on the page as it is."""
     return page.evaluate(  # type: ignore[no-any-return]
         """async () => {
-            const { violations } = await axe.run(document, { resultTypes: ['violations'] });
-            return violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 200)}`));
+            const rules = { 'label-content-name-mismatch': { enabled: true } };  // else it is left out as experimental
+            const { violations } = await axe.run(document, { rules, resultTypes: ['violations'] });
+            // The boxes of a graph show names cut to their width, and are read out whole.
+            const isCut = (each, node) =>
+                each.id === 'label-content-name-mismatch' && /^<g |graph-node/.test(node.html);
+            return violations.flatMap(each => each.nodes.filter(node => !isCut(each, node))
+                .map(node => `${each.id}: ${node.html.slice(0, 200)}`));
         }"""
     )
 

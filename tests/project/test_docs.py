@@ -12,7 +12,6 @@ import pytest
 from places import ROOT
 
 import gen_docs
-import gen_types
 import stepscope
 from stepscope import ProfilerOptions
 
@@ -22,10 +21,6 @@ PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md")
 
 def test_generated_pages_are_up_to_date():
     assert gen_docs.stale(gen_docs.pages()) == [], "run `make docs` and commit what it wrote"
-
-
-def test_the_types_of_the_page_are_up_to_date():
-    assert gen_types.TYPES.read_text() == gen_types.types(), "run `make format` and commit what it wrote"
 
 
 def test_the_reference_has_every_public_name():

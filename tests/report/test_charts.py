@@ -65,7 +65,7 @@ def test_a_chart_of_nothing_has_a_size() -> None:
 def test_two_charts_share_their_colours() -> None:
     colours = choose_colours(["input", "python"])
 
-    drawing = draw_columns("t", [Stack("1", {"python": 1.0, "copy": 1.0, "input": 1.0})], "ms", colours)
+    drawing = draw_columns("t", [Stack("1", {"python": 1.0, "copy": 1.0, "input": 1.0})], "ms")
     shades = [box.colour for box in drawing.boxes[:3]]
     assert shades[0] == colours["python"] and shades[2] == colours["input"] and len(set(shades)) == 3
 

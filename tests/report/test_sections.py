@@ -41,7 +41,7 @@ def test_a_report_has_the_same_sections_whatever_was_found(tool: Tool, trace):
 
 def listed_ids(tool: str) -> list[str]:
     """The ids of a tool's tables and figures in the types that are made for the page."""
-    _, _, rest = gen_types.TYPES.read_text().partition(f"\n  {gen_types.key_of(tool)}: {{\n")
+    _, _, rest = gen_types.types().partition(f"\n  {gen_types.key_of(tool)}: {{\n")
     return re.findall(r'(?m)^    "?([\w-]+)"?: \{', rest.partition("\n  };")[0])
 
 

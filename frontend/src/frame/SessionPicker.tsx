@@ -1,9 +1,10 @@
 /** Chooses the session: a searchable list, the starred first, then the newest. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
 import { bytes, cellText, duration, when } from "../format";
 import { shareSession } from "../palette/link";
 import { allWords, mayLabel, mayShare, type Words, wordsOf } from "../people";
+import { linkTo } from "../router";
 import {
   fact,
   listedSessions,
@@ -22,7 +23,7 @@ import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
 import { UploadButton } from "./Bars";
 import { editedSession } from "./dialogs";
-import { type Glance, glances, sparkline, wantGlance } from "./glances";
+import { type Glance, sparkline, useGlance } from "./glances";
 import { openSessionNamed } from "./openSession";
 import { setDeleted, toggleStar } from "./quickChanges";
 
@@ -60,6 +61,7 @@ export function SessionPicker() {
       {(close) => (
         <SessionList
           chosen={sessionId.value}
+          onLeave={close}
           onPick={(id) => {
             openSessionNamed(id);
             close();
@@ -91,6 +93,8 @@ interface SessionListProps {
   onPick: (id: string) => void;
   /** Changes what is said of a session; without it sessions are only chosen. */
   onEdit?: (id: string) => void;
+  /** Before another page is shown. */
+  onLeave?: () => void;
 }
 
 /** The same function each time, so that a list scrolls when it opens and not with every letter of a search. */
@@ -103,7 +107,7 @@ function takeFocus(box: HTMLInputElement | null): void {
   box?.focus({ preventScroll: true });
 }
 
-export function SessionList({ chosen, onPick, onEdit }: SessionListProps) {
+export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProps) {
   const [text, setText] = useState("");
   const found = useMemo(() => matching(listedSessions.value, text), [listedSessions.value, allWords.value, text]);
   const skipped = sessions.value?.skipped ?? [];
@@ -157,6 +161,11 @@ export function SessionList({ chosen, onPick, onEdit }: SessionListProps) {
         )}
         {found.length === 0 && <li class="muted choice-none">No session matches</li>}
       </ul>
+      {onEdit && (
+        <a class="more" href={linkTo("sessions")} onClick={onLeave}>
+          All sessions side by side
+        </a>
+      )}
       {onEdit && <Deleted />}
       {onEdit && <UploadButton />}
       {skipped.length > 0 && (
@@ -176,7 +185,7 @@ export function SessionList({ chosen, onPick, onEdit }: SessionListProps) {
 }
 
 /** Labels, and the first line of the note. */
-function WordsLine({ words }: { words: Words }) {
+export function WordsLine({ words }: { words: Words }) {
   if (!words.labels.length && !words.note) return null;
   return (
     <span class="words-line">
@@ -268,17 +277,11 @@ function Deleted() {
 }
 
 /** More are found by typing: a logdir may hold a hundred thousand. */
-const MOST_LISTED = 200;
+export const MOST_LISTED = 200;
 
 /** What the server knows of a session that it read before: devices, verdict, step times. */
 function GlanceLine({ id }: { id: string }) {
-  const line = useRef<HTMLSpanElement>(null);
-  useEffect(() => {
-    const watch = new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && wantGlance(id));
-    if (line.current) watch.observe(line.current);
-    return () => watch.disconnect();
-  }, [id]);
-  const glance = glances.value[id];
+  const [line, glance] = useGlance<HTMLSpanElement>(id);
   return (
     <span class="glance" ref={line}>
       {glance && <GlanceFacts glance={glance} />}
@@ -289,22 +292,29 @@ function GlanceLine({ id }: { id: string }) {
 function GlanceFacts({ glance }: { glance: Glance }) {
   const devices = Number(glance.device_count ?? 0);
   const type = glance.device_type && (devices > 1 ? `${devices} × ${glance.device_type}` : glance.device_type);
-  const path = sparkline(glance.steps_ms);
   return (
     <>
       <strong>{termText(glance.verdict)}</strong>
       {glance.has_steps && glance.step_time_ms !== null && <span>{`${duration(glance.step_time_ms)} a step`}</span>}
-      {path && (
-        <svg viewBox="0 0 64 18" width="64" height="18" aria-hidden="true">
-          <path d={path} />
-        </svg>
-      )}
+      <Sparkline times={glance.steps_ms} />
       <span class="muted">{[frameworkName(glance.framework), type].filter(Boolean).join(", ")}</span>
     </>
   );
 }
 
-function matching(all: readonly SessionInfo[], text: string): readonly SessionInfo[] {
+/** Step times in the order of the steps. */
+export function Sparkline({ times }: { times: readonly number[] }) {
+  const path = sparkline(times);
+  if (!path) return null;
+  return (
+    <svg class="sparkline" viewBox="0 0 64 18" width="64" height="18" aria-hidden="true">
+      <path d={path} />
+    </svg>
+  );
+}
+
+/** The sessions that hold every word of a text in their names, hosts, labels or notes; the starred first. */
+export function matching(all: readonly SessionInfo[], text: string): readonly SessionInfo[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = all.filter((each) => {
     const { title, labels, note } = wordsOf(each.id);

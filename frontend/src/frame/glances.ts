@@ -1,5 +1,6 @@
 /** What the server knows of sessions that it read before, asked for as the list of sessions shows them. */
 import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { address, getJson } from "../api";
 
 export interface Glance {
@@ -9,6 +10,8 @@ export interface Glance {
   readonly step_time_ms: number | null;
   readonly has_steps: boolean;
   readonly verdict: string;
+  readonly cause?: string | null;
+  readonly cause_percent?: number | null;
   readonly steps_ms: readonly number[];
 }
 
@@ -19,7 +22,7 @@ let wanted = new Set<string>();
 let timer = 0;
 
 /** Asks for the glance of a session, together with others that are asked for at the same time. */
-export function wantGlance(id: string): void {
+function wantGlance(id: string): void {
   if (glances.peek()[id] || wanted.has(id)) return;
   wanted.add(id);
   window.clearTimeout(timer);
@@ -38,6 +41,17 @@ async function fetchGlances(): Promise<void> {
       return; // the list is whole without them
     }
   }
+}
+
+/** What is known of a session, once the element that shows it has come into view. */
+export function useGlance<E extends Element>(id: string) {
+  const place = useRef<E>(null);
+  useEffect(() => {
+    const watch = new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && wantGlance(id));
+    if (place.current) watch.observe(place.current);
+    return () => watch.disconnect();
+  }, [id]);
+  return [place, glances.value[id] ?? null] as const;
 }
 
 const WIDTH = 64;

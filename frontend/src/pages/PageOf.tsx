@@ -32,7 +32,7 @@ const COMPONENTS: Readonly<Record<string, ComponentType>> = {
   overview: SummaryPage,
 };
 
-const OF_NO_SESSION = ["over-time"];
+const OF_NO_SESSION = ["over-time", "sessions"];
 
 export function PageOf({ tool }: { tool: string }) {
   const Alone = OF_NO_SESSION.includes(tool) ? COMPONENTS[tool] : undefined;

@@ -30,5 +30,6 @@ export const PAGES: Readonly<Record<string, Page>> = {
   "memory-viewer": () => import("./xla/ProgramMemoryPage"),
   system: () => import("./system/SystemPage"),
   "over-time": () => import("./overtime/OverTimePage"),
+  sessions: () => import("./sessions/SessionsPage"),
   sql: () => import("./sql/SqlPage"),
 };

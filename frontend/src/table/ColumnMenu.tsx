@@ -23,6 +23,7 @@ export function ColumnMenu({ data, shown, left, onChange }: ColumnMenuProps) {
   return (
     <Menu
       label="Choose columns"
+      isTelling
       button={
         <>
           <Icon name="columns" size={16} /> {left ? `Columns (${left} more)` : "Columns"}

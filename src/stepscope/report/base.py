@@ -112,6 +112,10 @@ class Report:
         table = self.main_table()
         return None if table.rows else table.empty
 
+    def why_hidden(self) -> str | None:
+        """Why a page offers no view of it, as `why_empty`; a tool may have rows that other views show better."""
+        return self.why_empty()
+
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values, as in JSON; unknown is None."""
         head = {

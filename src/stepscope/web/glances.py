@@ -26,7 +26,7 @@ Glance = dict[str, Any]
 
 
 def glance_of(report: Report) -> Glance:
-    """Framework, devices, verdict and step times, from the overview."""
+    """Framework, devices, verdict with its cause and share of the step, and step times, from the overview."""
     overview = report.to_dict()
     facts = overview["environment"]
     steps = [step["duration_ms"] for step in overview.get("steps", ())]
@@ -38,6 +38,8 @@ def glance_of(report: Report) -> Glance:
         "step_time_ms": overview["step_time_ms"]["mean"],
         "has_steps": overview["steps_source"] != "none",
         "verdict": overview["verdict"],
+        "cause": overview["verdict_cause"],
+        "cause_percent": overview["verdict_percent"],
         "steps_ms": steps[::every],
     }
 

@@ -165,7 +165,7 @@ class OpenSession:
             while len(self._reports) > MOST_REPORTS:
                 self._reports.popitem(last=False)
         if host is None and steps is None:
-            missing = report.why_empty()
+            missing = report.why_hidden()
             self.tools[tool] = ToolState(has_data=missing is None, missing=missing)
         return report
 

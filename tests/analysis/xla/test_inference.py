@@ -88,6 +88,13 @@ def serving(sizes: list[int]) -> HostTrace:
     return trace_of({}, events, device="host")
 
 
+def test_only_recorded_requests_have_a_page() -> None:
+    assert report(serving([1, 2])).why_hidden() is None
+    steps = trace_of({}, [Ran("main", "train", at * MS, MS, {"step_num": at}) for at in range(4)], device="host")
+    found = report(steps)
+    assert "no server marked its batches" in str(found.why_hidden())
+
+
 def test_what_differs_in_slow_runs() -> None:
     found = report(serving([2] * 18 + [8] * 2))
     (row,) = found.rows

@@ -171,7 +171,7 @@ function Moments({ step, href }: { step: NonNullable<OverviewReport["account_ste
     return { cause, ms, start };
   });
   return (
-    <a class="moments" href={href ?? linkTo("timeline")} aria-label="The same step in the order of time">
+    <a class="moments" href={href ?? linkTo("timeline")} aria-label="In order: where in the step each cause sits">
       <span class="muted">In order</span>
       <span class="moments-track">
         {parts.map(({ cause, ms, start }) => (

@@ -293,6 +293,12 @@ _EMPTY = (
 )
 
 
+_NO_REQUESTS = (
+    "no server marked its batches; `stepscope inference` lists how long programs and steps take, mark the handling of "
+    "a request with stepscope.step()"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class InferenceReport(Report):
     """Latencies of runs; see the FIELDS tables of this module for the meaning of its parts."""
@@ -304,6 +310,11 @@ class InferenceReport(Report):
         "What differs in slow runs", DIFFERENCE_FIELDS, f"fewer than {_LEAST_RUNS} runs of a kind"
     )
     slowest: Table = as_table("The slowest runs", RUN_FIELDS, _EMPTY)
+
+    def why_hidden(self) -> str | None:
+        """Where no requests were recorded, a run is a step or a program, which have views of their own."""
+        is_served = any(row["source"] == "server" for row in self.rows)
+        return self.why_empty() or (None if is_served else _NO_REQUESTS)
 
 
 COMPARABLES = (

@@ -17,12 +17,7 @@ from stepscope.report import Cell, Field, Role, percent, round_us
 REPORTED_FROM_PERCENT = 1.0
 
 TOTAL_FIELDS: tuple[Field, ...] = (
-    Field(
-        "busy_us",
-        "us",
-        "time of all work of all devices; of all XLA ops where the host is the device",
-        label="Busy, all devices",
-    ),
+    Field("busy_us", "us", "all work; of all XLA ops where the host is the device", label="Busy, all devices"),
     Field("matched_percent", "percent", "of that time, work that belongs to an instruction of an XLA program"),
     Field("carried_percent", "percent", "work that names its instruction itself"),
     Field("launch_percent", "percent", "work that is known by the XLA op around its launch"),
@@ -147,12 +142,9 @@ def above_peaks(ops: Sequence[UsedOp]) -> list[str]:
     above = sorted((each for each in shares if each[0] > 100), reverse=True)
     if not above:
         return []
-    share, name = above[0]
     many = f"{len(above)} ops are" if len(above) > 1 else "one op is"
-    return [
-        f"{many} above a peak of the device, `{name}` at {share:.0f} %: the formula counts operations that a faster "
-        "algorithm leaves out, and bytes that a cache holds"
-    ]
+    why = "the formula counts operations that a faster algorithm leaves out, and bytes that a cache holds"
+    return [f"{many} above a peak of the device, `{above[0][1]}` at {above[0][0]:.0f} %: {why}"]
 
 
 def op_cells(op: OpRow, rates: Rates, busy_ps: int) -> dict[str, Cell]:

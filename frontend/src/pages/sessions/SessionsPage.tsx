@@ -1,0 +1,141 @@
+/** All sessions in one table: what each is limited by, how long its steps take; two that are ticked are compared. */
+import { useMemo, useState } from "preact/hooks";
+import type { SessionInfo } from "../../api";
+import { colourOfCause } from "../../design/causes";
+import { palette } from "../../design/theme";
+import { duration, percent, UNKNOWN, when } from "../../format";
+import { type Glance, useGlance } from "../../frame/glances";
+import { frameworkName, MOST_LISTED, matching, Sparkline, WordsLine } from "../../frame/SessionPicker";
+import { allWords, wordsOf } from "../../people";
+import { linkTo } from "../../router";
+import { listedSessions, refreshSessions, sessions, titleOf } from "../../session";
+import { termText } from "../../terms";
+import { Icon } from "../../ui/icons";
+import { NoSessions } from "../shared/Opening";
+import "./sessions.css";
+
+const COLUMNS = ["Session", "Limited by", "Step", "Steps", "First cause", "Hosts", "Framework", "Recorded"] as const;
+
+export default function SessionsPage() {
+  const [text, setText] = useState("");
+  const [ticked, setTicked] = useState<readonly string[]>([]);
+  const all = listedSessions.value;
+  const found = useMemo(() => matching(all, text), [all, allWords.value, text]);
+  if (sessions.value && all.length === 0) return <NoSessions sessions={sessions.value} />;
+  // Of three the first is let go: a comparison has two sides.
+  const tick = (id: string) =>
+    setTicked(ticked.includes(id) ? ticked.filter((each) => each !== id) : [...ticked, id].slice(-2));
+  return (
+    <>
+      <header class="page-head">
+        <h1>Sessions</h1>
+        <p class="page-summary">{`${found.length.toLocaleString("en-US")} of ${all.length.toLocaleString("en-US")}`}</p>
+        <div class="page-controls">
+          <Compare ticked={ticked} />
+          <button type="button" class="button" onClick={() => void refreshSessions()}>
+            <Icon name="reload" size={16} /> Look again
+          </button>
+        </div>
+      </header>
+      <div class="filter sessions-filter">
+        <Icon name="search" size={16} />
+        <input
+          type="search"
+          aria-label="Filter sessions"
+          placeholder="Filter by name, host, label or note"
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </div>
+      <section class="card sessions-card" aria-label="Sessions" tabIndex={0}>
+        <table class="sessions">
+          <thead>
+            <tr>
+              <th>
+                <span class="offscreen">Compare</span>
+              </th>
+              {COLUMNS.map((name) => (
+                <th key={name}>{name}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {found.slice(0, MOST_LISTED).map((each) => (
+              <SessionRow key={each.id} info={each} isTicked={ticked.includes(each.id)} onTick={() => tick(each.id)} />
+            ))}
+          </tbody>
+        </table>
+        {found.length > MOST_LISTED && (
+          <p class="muted">
+            {`and ${(found.length - MOST_LISTED).toLocaleString("en-US")} more: filter by a part of the name`}
+          </p>
+        )}
+      </section>
+    </>
+  );
+}
+
+function Compare({ ticked }: { ticked: readonly string[] }) {
+  const [before, after] = ticked;
+  if (!before || !after) return <span class="muted">Tick two to compare them</span>;
+  return (
+    <a
+      class="button accent"
+      href={linkTo("overview", { session: after, with: before, host: null, steps: null, withSteps: null })}
+    >
+      Compare the two
+    </a>
+  );
+}
+
+function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: boolean; onTick: () => void }) {
+  const [row, glance] = useGlance<HTMLTableRowElement>(info.id);
+  const title = titleOf(info);
+  return (
+    <tr ref={row} class={isTicked ? "ticked" : ""} data-session={info.id}>
+      <td>
+        <input type="checkbox" aria-label={`Compare ${title}`} checked={isTicked} onChange={onTick} />
+      </td>
+      <td class="sessions-name">
+        <a href={linkTo("overview", { session: info.id, host: null, steps: null, with: null, withSteps: null })}>
+          {title}
+        </a>
+        <WordsLine words={wordsOf(info.id)} />
+      </td>
+      {glance ? (
+        <Known glance={glance} />
+      ) : (
+        <td colSpan={4} class="muted">
+          open it to read it
+        </td>
+      )}
+      <td class="number">{info.hosts.length}</td>
+      <td>{frameworkName(glance?.framework) || UNKNOWN}</td>
+      <td class="muted">{when(info.modified)}</td>
+    </tr>
+  );
+}
+
+function Known({ glance }: { glance: Glance }) {
+  const look = palette.value;
+  const { cause, cause_percent: share } = glance;
+  return (
+    <>
+      <td>{termText(glance.verdict)}</td>
+      <td class="number">
+        {glance.has_steps && glance.step_time_ms !== null ? duration(glance.step_time_ms) : UNKNOWN}
+      </td>
+      <td>
+        <Sparkline times={glance.steps_ms} />
+      </td>
+      <td>
+        {cause && (
+          <>
+            <span class="swatch" style={{ background: colourOfCause(cause, look.surface) }} /> {termText(cause)}{" "}
+            {typeof share === "number" && percent(share)}
+          </>
+        )}
+      </td>
+    </>
+  );
+}

@@ -1,0 +1,60 @@
+"""All sessions in one table: what each is limited by, a filter, and two that are compared by a tick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from browsing import await_address, objections, settle
+from playwright.sync_api import expect
+
+
+@pytest.fixture
+def table(page: Any, page_server: Any) -> Any:
+    """The table, once `drawn` has been read by being opened."""
+    page.goto(f"{page_server.address}#/summary?session={page_server.session('drawn')}")
+    settle(page)
+    page.get_by_role("button", name="Choose a session").click()
+    page.get_by_role("link", name="All sessions side by side").click()
+    settle(page)
+    return page.locator("table.sessions")
+
+
+def row(table: Any, page_server: Any, run: str) -> Any:
+    return table.locator(f"[data-session='{page_server.session(run)}']")
+
+
+def test_a_row_says_what_limits_a_session_that_was_read(table, page_server, axe):
+    drawn = row(table, page_server, "drawn")
+    overview = page_server.get(f"api/sessions/{page_server.session('drawn')}/tools/overview")["report"]
+
+    cause = overview["verdict_cause"].replace("_", " ").capitalize()
+    expect(drawn).to_contain_text(f"{cause} {overview['verdict_percent']:.1f} %")
+    assert drawn.locator("svg path").count() == 1
+    assert all(32 <= each.bounding_box()["height"] < 34 for each in table.locator("tbody tr").all())
+    table.page.evaluate(axe)
+    assert objections(table.page) == []
+
+
+def test_a_filter_leaves_what_it_names(table):
+    table.page.get_by_label("Filter sessions").fill("two-hosts")
+
+    expect(table.locator("tbody tr")).to_have_count(1)
+    expect(table.locator("tbody tr td.number").last).to_have_text("2")
+
+
+def test_two_that_are_ticked_are_compared_and_a_third_takes_the_place_of_the_first(table, page_server):
+    for run in ("hostile", "drawn", "two-hosts"):
+        row(table, page_server, run).get_by_role("checkbox").check()
+    expect(table.locator("input:checked")).to_have_count(2)
+
+    table.page.get_by_role("link", name="Compare the two").click()
+    before, after = (page_server.session(run) for run in ("drawn", "two-hosts"))
+    await_address(table.page, "#/summary", f"session={after}", f"with={before}")
+
+
+def test_the_table_fits_a_phone(table):
+    table.page.set_viewport_size({"width": 390, "height": 844})
+
+    assert table.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert table.evaluate("table => table.scrollWidth - table.parentElement.clientWidth") <= 0

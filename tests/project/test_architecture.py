@@ -165,7 +165,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # smaller lowers it, and whoever needs more takes away elsewhere in the room.
 MOST_LINES: dict[str, int] = {
     "capture": 18000,
-    "formats": 10510,
+    "formats": 10520,
     "account": 6340,
     "web": 5050,
     "xla": 4850,
@@ -174,8 +174,8 @@ MOST_LINES: dict[str, int] = {
     "cli": 3175,
     "facts": 2640,
     "steps": 2850,
-    "trace": 2850,
-    "ops": 2650,
+    "trace": 2863,
+    "ops": 2637,
     "sql": 2550,
     "vocabulary": 2500,
     "report": 2350,

@@ -166,11 +166,11 @@ NAMED_ONLY |= {"stepscope.autostart"}
 MOST_LINES: dict[str, int] = {
     "capture": 18000,
     "formats": 10510,
-    "account": 6375,
+    "account": 6340,
     "web": 5050,
     "xla": 4850,
     "workers": 4600,
-    "advice": 4050,
+    "advice": 4045,
     "cli": 3175,
     "facts": 2640,
     "steps": 2850,

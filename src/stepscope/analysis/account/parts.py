@@ -44,22 +44,17 @@ class Part:
 
 
 def part_of_cause(model: StepModel, cause: Cause) -> Part:
-    """All time with a cause: own time of nodes, what launches and returns take, and pauses of queues."""
-    lag, pause = waiting_of_cause(model, cause)
-    known, waits = stretches_of(model.trace).of_cause(cause), None
-    if known.total and cause != Cause.CONTENTION:  # a thread that is not ready waits for no processor
-        within = part_of_stretches(model, model.threads.main, known)
-        waits = within.waits
-        pause = pause if within.pause_ps is None else pause + within.pause_ps
-    return Part(model.shares.own_ps.only(cause), lag, pause, waits)
-
-
-def waiting_of_cause(model: StepModel, cause: Cause) -> tuple[I64, I64]:
-    """The lags of edges and the pauses of nodes with a cause: int64 of shapes (edges,) and (nodes,), ps."""
-    graph = model.graph
+    """All time with a cause: own time of nodes, what launches and returns take, pauses of queues, and what the loop's
+    thread waits for in stretches of that cause."""
+    graph, waits = model.graph, None
     lag = np.where(model.shares.edge_cause == cause, np.maximum(graph.edges.lag_ps, 0), 0)
     gap = (graph.kind == NodeKind.WORK) & (cause == Cause.DEVICE_GAP)
-    return lag, np.where(gap, graph.pause_ps - graph.unexplained_ps, 0)
+    pause = np.where(gap, graph.pause_ps - graph.unexplained_ps, 0)
+    known = stretches_of(model.trace).of_cause(cause)
+    if known.total and cause != Cause.CONTENTION:  # a thread that is not ready waits for no processor
+        within = part_of_stretches(model, model.threads.main, known)
+        waits, pause = within.waits, pause if within.pause_ps is None else pause + within.pause_ps
+    return Part(model.shares.own_ps.only(cause), lag, pause, waits)
 
 
 def part_of_stretches(model: StepModel, line: int, stretches: Spans) -> Part:

@@ -34,7 +34,6 @@ class Queues:
         latency_ps: int64 of shape (n,), from the launching call to its arrival.
         after_start: bool of shape (n,), the latency counts from the call's start, else from its end.
         waits: the work of other queues that it waits for.
-        shifted_ps: by how much the clocks of devices were moved so that no work starts before its call.
     """
 
     event: I64
@@ -50,7 +49,6 @@ class Queues:
     latency_ps: I64
     after_start: Mask
     waits: StreamWaits
-    shifted_ps: int
 
     def __len__(self) -> int:
         return len(self.event)
@@ -66,7 +64,7 @@ def queues_of(trace: HostTrace, zero_ps: int) -> Queues:
     call = forest(trace).cause[rows].astype(np.int64)
     line = trace.events.line[rows]
     waits = stream_waits_of(trace, line, call)
-    start, shifted = _align_starts(trace, rows, call)
+    start = _align_starts(trace, rows, call)
     end = start + trace.events.duration_ps[rows]
     reached = _reached(line, end)
     previous = np.where(np.diff(line, prepend=-1) == 0, np.arange(len(rows)) - 1, -1)
@@ -79,9 +77,7 @@ def queues_of(trace: HostTrace, zero_ps: int) -> Queues:
     switch = _switch_ps(line, start - free, (call >= 0) & (np.maximum(arrival, awaited) <= free) & (previous >= 0))
     unexplained = np.where(call >= 0, 0, np.maximum(start - free, 0))
     pause = np.where(call >= 0, np.where(previous >= 0, switch, 0), unexplained)
-    return Queues(
-        rows, line, start, end, own, call, previous, pause, unexplained, arrival, latency, after_start, waits, shifted
-    )
+    return Queues(rows, line, start, end, own, call, previous, pause, unexplained, arrival, latency, after_start, waits)
 
 
 def _outer_work(trace: HostTrace) -> I64:
@@ -104,17 +100,15 @@ def _last_awaited(waits: StreamWaits, start: I64, end: I64) -> I64:
     return done
 
 
-def _align_starts(trace: HostTrace, rows: I64, call: I64) -> tuple[I64, int]:
+def _align_starts(trace: HostTrace, rows: I64, call: I64) -> I64:
     """Starts of device work, later by as much as any work of its device starts before its call."""
-    start, shifted = trace.events.start_ps[rows].copy(), 0
+    start = trace.events.start_ps[rows].copy()
     plane = trace.lines.plane[trace.events.line[rows]]
     early = np.where(call >= 0, trace.events.start_ps[call] - start, 0)
     for device in numbers_in(plane[early > 0]):
         here = plane == device
-        by = int(early[here].max())
-        start[here] += by
-        shifted = max(shifted, by)
-    return start, shifted
+        start[here] += int(early[here].max())
+    return start
 
 
 def _reached(line: I32, end: I64) -> I64:

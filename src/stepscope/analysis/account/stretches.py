@@ -22,8 +22,7 @@ from stepscope.vocabulary.xla import RUNS_PROGRAM
 
 K = EventKind
 
-# What the loop's thread does itself.
-_OWN = (Cause.INPUT, Cause.COMPILE, Cause.COMMUNICATION, Cause.COPY, Cause.HOST_COMPUTE)
+_OWN = (Cause.INPUT, Cause.COMPILE, Cause.COMMUNICATION, Cause.COPY, Cause.HOST_COMPUTE)  # that of the loop's thread
 
 
 @dataclass(frozen=True)
@@ -51,19 +50,13 @@ def stretches_of(trace: HostTrace) -> Stretches:
 
 
 def _find_stretches(trace: HostTrace) -> Stretches:
-    by_rank: dict[Cause, Spans | None] = {
-        Cause.CONTENTION: lost_spans(trace),
-        Cause.CHECKPOINT: saves_of(trace),
-        Cause.INPUT: _lock_waits(trace),
-    }
-    by_rank[Cause.COPY] = _work_of_others(trace, Cause.COPY)
-    known, found = Spans.union(*np.empty((2, 0), np.int64)), dict[Cause, Spans]()
-    for each, spans in by_rank.items():
+    copies = _work_of_others(trace, Cause.COPY)
+    known, found = saves_of(trace), {Cause.CHECKPOINT: saves_of(trace)}
+    for each, spans in ((Cause.INPUT, _lock_waits(trace)), (Cause.COPY, copies)):
         if spans is not None and spans.total:
-            found[each] = spans - known
-            known = known | spans
-    if not found:
-        return Stretches(known.start, known.end, known.start.astype(np.uint8))
+            found[each], known = spans - known, known | spans
+    if (lost := lost_spans(trace)) is not None:
+        found = {cause: spans - lost for cause, spans in found.items()} | {Cause.CONTENTION: lost}
     start, end = (np.concatenate([getattr(spans, side) for spans in found.values()]) for side in ("start", "end"))
     cause = np.repeat(np.array([*found], np.uint8), [len(spans.start) for spans in found.values()])
     order = np.argsort(start, kind="stable")

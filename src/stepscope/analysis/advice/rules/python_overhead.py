@@ -12,7 +12,6 @@ from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
-_SEVERAL = 5  # steps
 _MOST_OF = 0.5  # of the time that the advice is about
 
 _ACTIONS = (
@@ -112,7 +111,7 @@ def _find_callbacks(context: Context) -> Finding | None:
 
 
 def _gaps(context: Context, loop: LoopFacts) -> Finding:
-    idle = context.python_ms - context.per_step(loop.after_moves_ps + _one_time_gap_ps(loop)) / MS
+    idle = context.python_ms - context.per_step(loop.after_moves_ps) / MS
     function = _function(context)
     row = [Row("op-stats", "{1}:{2} {0}".format(*function.place), round(function.ps / MS, 3))] if function else ()
     return Finding(
@@ -146,13 +145,6 @@ def _name_function(context: Context, advice: Advice) -> Advice:
     if culprit.name == CODE_OF_MODULE:
         title = f"Make the code at {place} faster or run it less often: nothing computes while it runs"
     return replace(advice, actions=actions, title=title if is_most else advice.title)
-
-
-def _one_time_gap_ps(loop: LoopFacts) -> int:
-    """The longest gap, if it outweighs all others together; a one-time event is not typical of a step."""
-    longest = max((span.end_ps - span.start_ps for span in loop.places["python"]), default=0)
-    all_of_them = loop.python_ps
-    return longest if loop.steps >= _SEVERAL and 2 * longest > all_of_them else 0
 
 
 def _name_intervals(places: tuple[Interval, ...]) -> tuple[Interval, ...]:

@@ -37,10 +37,11 @@ _OPERATIONS = tuple(
     (name, Pattern(pattern))
     for name, pattern in (
         ("all_reduce", "allreduce"), ("all_gather", "allgather"), ("reduce_scatter", "reducescatter"),
-        ("all_to_all", "alltoall"), ("broadcast", "broadcast"), ("send_recv", "sendrecv|send|recv|permute"),
-        ("barrier", "barrier"), ("gather", "gather"), ("scatter", "scatter"), ("reduce", "reduce"),
+        ("all_to_all", "alltoall"), ("broadcast", "broadcast"), ("barrier", "barrier"), ("gather", "gather"),
+        ("send_recv", "send|recv|collectivepermute|ppermute"), ("scatter", "scatter"), ("reduce", "reduce"),
     )
 )  # fmt: skip
+OPERATIONS = frozenset(name for name, _ in _OPERATIONS)
 PIPELINE_OPERATION = "send_recv"
 DIRECTIONS = {"send": 1, "isend": 1, "recv": -1, "irecv": -1, "recvAnysource": -1}  # as PyTorch states collectives
 PIPELINE = "pipeline"

@@ -1,7 +1,5 @@
-"""The passes of a training step, as kernels are named after them.
-
-A zero-bubble pipeline has a pass of its own for the gradients of weights, which no other stage waits for (Qi et al.,
-"Zero Bubble Pipeline Parallelism", 2023).
+"""The passes of a training step, as kernels are named after them; that over gradients of weights is one of its own in
+zero-bubble pipelines (Qi et al., "Zero Bubble Pipeline Parallelism", 2023).
 """
 
 from __future__ import annotations

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT
 from stepscope.analysis.workers.equal_work import MOSTLY, Job
 from stepscope.analysis.workers.joint_replay import RankModel, join_ranks, joint_error_percent
 from stepscope.analysis.workers.layout import layout_of
+from stepscope.analysis.workers.matching import name_groups
 from stepscope.analysis.workers.stragglers import WORTH_NAMING, Culprit, Straggling, find_culprit
 from stepscope.analysis.workers.waiting import find_waits
 from stepscope.records import dataclass
@@ -85,10 +87,13 @@ class Answer:
 
 def job_of(ranks: Sequence[RankModel]) -> Job | None:
     """The ranks as one job; None without two that have a usual step in common and meet."""
-    graph = join_ranks(ranks) if len(ranks) > 1 else None
+    named = name_groups([rank.collectives for rank in ranks])
+    graph = None
+    if len(ranks) > 1:
+        graph = join_ranks([replace(rank, collectives=own) for rank, own in zip(ranks, named, strict=True)])
     if graph is None:
         return None
-    job = Job(graph, layout_of([rank.collectives for rank in ranks], graph.pairs))
+    job = Job(graph, layout_of(named, graph.pairs))
     return job if job.places.shape[1] else None
 
 

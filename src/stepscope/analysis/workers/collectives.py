@@ -24,15 +24,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.collectives import (
-    DIRECTIONS,
-    PIPELINE,
-    PIPELINE_OPERATION,
-    algorithm_of,
-    bytes_of_type,
-    operation_of,
-    parallelism_of,
-)
+from stepscope.vocabulary.collectives import DIRECTIONS, algorithm_of, bytes_of_type, operation_of
 
 K = EventKind
 
@@ -112,12 +104,6 @@ class Collectives:
     rank: int
     transfers: Transfers
     declared: list[DeclaredGroup]
-
-    def passes_on(self, at: int) -> bool:
-        """Whether a collective sends or receives, in a group that is not known to be for anything but a pipeline."""
-        if self.names[self.name[at]] != PIPELINE_OPERATION:
-            return False
-        return parallelism_of(self.purposes[self.group[at]], [PIPELINE_OPERATION]) == PIPELINE
 
 
 def collectives_of(trace: HostTrace) -> Collectives:

@@ -23,8 +23,8 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field
-from operator import attrgetter
+from dataclasses import field, fields, replace
+from operator import attrgetter, ne
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,37 +33,29 @@ from stepscope.analysis.account.account import StepAccount, account_of
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.shown import cause_words
 from stepscope.analysis.steps.find_steps import steps_of
-from stepscope.analysis.steps.session_steps import (
-    StepsOfHost,
-    hosts_with_steps,
-    steps_of_host,
-    warn_of_missing_steps,
-)
+from stepscope.analysis.steps.session_steps import StepsOfHost, hosts_with_steps, steps_of_host, warn_of_missing_steps
 from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers import bandwidth, missing_calls
-from stepscope.analysis.workers.answer import Answer, answer_for, error_of, job_of, list_names
+from stepscope.analysis.workers.answer import Answer, answer_for, error_of, job_of
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
 from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number, world_size
 from stepscope.analysis.workers.equal_work import Job
-from stepscope.analysis.workers.job_report import (
-    CAUSE_FIELDS,
-    HEAT_FIELDS,
-    JOB_STEP_FIELDS,
-    describe_job,
-)
+from stepscope.analysis.workers.job_report import CAUSE_FIELDS, HEAT_FIELDS, JOB_STEP_FIELDS, describe_job
 from stepscope.analysis.workers.job_report import PART_FIELDS as SLOWDOWN_FIELDS
 from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.analysis.workers.layout import Layout
 from stepscope.analysis.workers.matching import (
     Matched,
     StepKey,
+    describe_other_steps,
     estimate_clocks,
     match_collectives,
     match_steps,
+    name_groups,
 )
 from stepscope.analysis.workers.missing_calls import RecordedGroup, recorded_groups
 from stepscope.analysis.workers.parallel_groups import (
@@ -98,6 +90,7 @@ from stepscope.report import (
     round_ms,
     round_us,
 )
+from stepscope.vocabulary.collectives import OPERATIONS
 
 K = EventKind
 
@@ -216,26 +209,9 @@ class DistributedReport(Report):
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object."""
-        return {
-            "findings": list(self.findings),
-            "missing": list(self.missing),
-            "slowest_rank": self.slowest_rank,
-            "slowdown": self.slowdown,
-            "explained_by_worst_worker": self.explained_by_worst_worker,
-            "explained_by_last_stage": self.explained_by_last_stage,
-            "replay_error_percent": self.replay_error_percent,
-            "causes": [{**row, "ranks": list(self.concerned)} for row in self.causes],
-            "parts": list(self.parts),
-            "job_steps": list(self.job_steps),
-            "heat": list(self.heat),
-            "rows": list(self.rows),
-            "collectives": list(self.collectives),
-            "bandwidth": list(self.bandwidth),
-            "groups": list(self.groups),
-            "pipeline": list(self.pipeline),
-            "clocks": list(self.clocks),
-            "steps": list(self.steps),
-        }
+        own = (each for each in vars(self).items() if each[0] not in _NOT_OF_BODY)
+        found = {name: list(value) if isinstance(value, tuple) else value for name, value in own}
+        return {**found, "causes": [{**row, "ranks": list(self.concerned)} for row in self.causes]}
 
     def sections(self) -> Sequence[Section]:
         """Findings, the ranks, alone and in groups, the collectives, the clocks, and every step on every rank."""
@@ -256,6 +232,7 @@ class DistributedReport(Report):
         ]
 
 
+_NOT_OF_BODY = {"concerned", "has_dumps", *(each.name for each in fields(Report))}
 _EQUAL = "nothing considerable would be gained by equal work, or the ranks cannot be replayed together"
 _NO_JOB = "no two ranks meet in a step that both recorded"
 _ALL_CAME = "no collective hangs in dumps of PyTorch's flight recorder"
@@ -343,10 +320,17 @@ _Key = tuple[str, str, int, int]
 def merge(partials: Sequence[Partial]) -> DistributedReport:
     """Compares all ranks."""
     ordered, doubtful = _one_of_each(sorted(partials, key=lambda part: (part.rank < 0, part.rank)))
+    named = name_groups([part.collectives for part in ordered])
+    unnamed = [
+        f"{_name(part)} recorded no process groups: {count} collectives are in those of ranks that list it"
+        for part, own in zip(ordered, named, strict=True)
+        if (count := sum(map(ne, part.collectives.group, own.group)))
+    ]
+    ordered = [replace(part, collectives=own) for part, own in zip(ordered, named, strict=True)]
     groups: dict[_Key, _Group] = {}
     for part in ordered:
         _count_collectives(part, groups)
-    hosts, columns = [part.stepping for part in ordered], [part.collectives for part in ordered]
+    hosts, columns = [part.stepping for part in ordered], named
     steps = match_steps(hosts)
     matched, uneven = match_collectives(hosts, columns, steps)
     for _, rows in matched:
@@ -367,7 +351,10 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
     missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
     places = {at: (job.layout, place) for place, at in enumerate(taking)} if job is not None else {}
     return DistributedReport(
-        **header([part.origin for part in partials], (*doubtful, *_warnings(ordered, uneven, job))),
+        **header(
+            [part.origin for part in partials],
+            (*doubtful, *unnamed, *describe_other_steps(steps), *_warnings(ordered, uneven, job)),
+        ),
         findings=(
             *missing_calls.describe_missing(missing),
             *_sentences(job, answer, names),
@@ -453,11 +440,7 @@ def _count_collectives(part: Partial, groups: dict[_Key, _Group]) -> None:
         group.total_ps += duration
 
 
-def _compare_collective(
-    parts: Sequence[Partial],
-    groups: dict[_Key, _Group],
-    rows: Matched,
-) -> None:
+def _compare_collective(parts: Sequence[Partial], groups: dict[_Key, _Group], rows: Matched) -> None:
     """Compares one collective; `rows` is its index on each participating rank."""
     durations = {rank: parts[rank].collectives.duration_ps[at] for rank, at in rows.items()}
     last = min(durations, key=durations.__getitem__)
@@ -626,17 +609,17 @@ def _cost_text(part: Partial) -> str:
 def _warnings(parts: Sequence[Partial], uneven: int, job: Job | None) -> Iterable[str]:
     hosts = [part.stepping for part in parts]
     yield from warn_of_missing_steps(hosts, hosts_with_steps(hosts))
+    unknown = Counter(of.names[at] for of in (part.collectives for part in parts) for at in of.name)
+    for name in sorted({*unknown} - OPERATIONS):
+        yield f"{unknown[name]} collectives are of an unknown operation, {name}: ranks are compared, bandwidth is not"
     if job is not None:
         uneven = max(uneven, job.graph.uneven - job.graph.crossed)
         if job.graph.unknown:
             yield f"{job.graph.unknown} sends and receives do not say with whom; they keep their recorded lengths"
-        lacking = [rank.name for rank, place in zip(job.graph.ranks, job.places, strict=True) if (place < 0).any()]
-        if lacking:
-            yield f"{list_names(lacking)} recorded other steps than most ranks; these are not compared"
     if uneven:
         yield f"{uneven} collectives differ between ranks, as if some were not recorded; they are not compared"
     world = max((size for part in parts for size in part.collectives.size), default=0)
     if 0 < len(parts) < world:
         present = "ranks is" if len(parts) == 1 else "ranks are"
-        covered = "is unknown" if len(parts) == 1 else f"covers these {len(parts)}"
+        covered = "is unknown" if len(parts) == 1 else f"covers these {len(parts)}, and for others stays as recorded"
         yield f"only {len(parts)} of {world} {present} present: waiting between ranks {covered}"

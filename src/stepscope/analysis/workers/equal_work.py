@@ -25,6 +25,7 @@ from stepscope.analysis.workers.layout import Layout
 from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED, WEIGHTS
 from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
+from stepscope.vocabulary.collectives import PIPELINE_OPERATION
 
 MOSTLY = 0.5
 MORE_OPS = 0.05  # that a rank runs more than the others; what frameworks do now and then is less
@@ -76,7 +77,18 @@ class Job:
     @cached_property
     def now_ps(self) -> I64:
         """The steps of the job as it is: int64 of shape (steps,)."""
-        return self.steps_of(self.now)
+        return self.steps_with(np.zeros(len(self.rows.kind), np.bool_))
+
+    @cached_property
+    def partnerless(self) -> Mask:
+        """Sends and receives whose partner is not here: bool of shape (rows,).  How long they wait for it would hide
+        what others gain, so they take as long as the usual one."""
+        rows, graph = self.rows, self.graph
+        transfers = np.array([kind.startswith(PIPELINE_OPERATION) for kind in (*rows.kinds, "")])[rows.kind]
+        meets = graph.meeting < graph.common
+        meets[graph.also_row] = True
+        found: Mask = transfers & ~rows.is_work & ~meets
+        return found if (transfers & meets).any() else np.zeros_like(found)
 
     @cached_property
     def equal_ps(self) -> I64:
@@ -106,7 +118,7 @@ class Job:
 
     def steps_with(self, equal: Mask) -> I64:
         """The steps where some rows have equal work: int64 of shape (steps,)."""
-        return self.steps_of(self.schedule.replay(np.where(equal, self.equal_ps, self.rows.own_ps)))
+        return self.steps_of(self.schedule.replay(np.where(equal | self.partnerless, self.equal_ps, self.rows.own_ps)))
 
     def steps_of(self, replayed: JointReplay, ranks: Mask | None = None) -> I64:
         """The steps that most ranks have in common, each until the last of all or of some ranks is done with it: int64

@@ -21,14 +21,7 @@ from stepscope import kernels
 from stepscope.analysis.account.contraction import Contraction
 from stepscope.analysis.steps.session_steps import StepsOfHost, steps_of_host
 from stepscope.analysis.workers.collectives import Collectives, collectives_of
-from stepscope.analysis.workers.matching import (
-    Matched,
-    Pair,
-    StepKey,
-    match_collectives,
-    match_steps,
-    match_transfers,
-)
+from stepscope.analysis.workers.matching import Matched, Pair, StepKey, match_collectives, match_steps, match_transfers
 from stepscope.analysis.workers.rank_graphs import CONSIDERABLE, PackedGraph, RankGraph, packed_graph_of, unpack
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I32, I64, distinct, offsets_of
@@ -144,14 +137,8 @@ class JointGraph:
         apart = np.isin(self.meeting, meetings)
         meeting, common = _renumber(np.where(apart, -1, self.meeting).astype(np.int64))
         kept = ~(apart[self.also_row] | apart[self.also_for])
-        return replace(
-            self,
-            meeting=meeting,
-            common=common,
-            also_row=self.also_row[kept],
-            also_for=self.also_for[kept],
-            also_share=self.also_share[kept],
-        )
+        also = {name: getattr(self, name)[kept] for name in ("also_row", "also_for", "also_share")}
+        return replace(self, meeting=meeting, common=common, **also)
 
 
 @dataclass(frozen=True)
@@ -183,20 +170,9 @@ def join_ranks(ranks: Sequence[RankModel]) -> JointGraph | None:
     meeting, common = _renumber(number)
     whole, none = np.ones(len(meeting)), np.zeros(len(ranks), np.int64)
     graph = JointGraph(
-        members,
-        keys,
-        meeting,
-        first,
-        *also,
-        np.ones(len(also[0])),
-        common,
-        uneven + transfers.uneven,
-        0,
-        transfers.unknown,
-        whole,
-        transfers.pairs,
-        none,
-    )
+        members, keys, meeting, first, *also, np.ones(len(also[0])), common, uneven + transfers.uneven, 0,
+        transfers.unknown, whole, transfers.pairs, none,
+    )  # fmt: skip
     graph, crossed = _separate_circles(graph)
     if not graph.met:
         return None

@@ -3,7 +3,7 @@
 Ranks that send to each other and receive, in a group for nothing else, are stages of one pipeline.  They are in the
 order of the chain that they form, from the end whose first transfer in a step is a send; where they form none, as in an
 interleaved schedule, in that of their numbers.  Ranks of a tensor or context group work on one replica together, and so
-does a pipeline.
+does a pipeline.  Where ranks of a pipeline are not here, the order of its group decides.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from stepscope.analysis.workers.collectives import Collectives
 from stepscope.analysis.workers.matching import Pair, members_of
+from stepscope.analysis.workers.parallel_groups import passes_on
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.collectives import parallelism_of
@@ -51,14 +52,20 @@ def layout_of(collectives: Sequence[Collectives], pairs: Sequence[Pair]) -> Layo
     """
     near: list[set[int]] = [set() for _ in collectives]
     for (one, at), (other, _) in pairs:
-        if collectives[one].passes_on(at):
+        if passes_on(collectives[one], at):
             near[one].add(other)
             near[other].add(one)
-    stage = np.full(len(collectives), -1, np.int64)
-    pipelines = [each for each in _components(near) if len(each) > 1]
-    for pipeline in pipelines:
-        stage[_order_stages(collectives, near, pipeline)] = np.arange(len(pipeline))
     place = {of.rank: at for at, of in enumerate(collectives) if of.rank >= 0}
+    members = [_pipeline_members(of) for of in collectives]
+    together = [mine | {place[rank] for rank in of if rank in place} for mine, of in zip(near, members, strict=True)]
+    stage = np.full(len(collectives), -1, np.int64)
+    for pipeline in _components(together):
+        listed = members[pipeline[0]]
+        if len(pipeline) < len(listed):  # some are not here
+            stage[pipeline] = [listed.index(collectives[rank].rank) for rank in pipeline]
+        elif len(pipeline) > 1:
+            stage[_order_stages(collectives, near, pipeline)] = np.arange(len(pipeline))
+    near = together
     for own, of in enumerate(collectives):
         for group, purpose in zip(of.groups, of.purposes, strict=True):
             if parallelism_of(purpose, []) in _OF_REPLICA:
@@ -67,6 +74,13 @@ def layout_of(collectives: Sequence[Collectives], pairs: Sequence[Pair]) -> Layo
     for number, ranks in enumerate(_components([near_of | _back(near, at) for at, near_of in enumerate(near)])):
         replica[ranks] = number
     return Layout(stage, replica)
+
+
+def _pipeline_members(of: Collectives) -> list[int]:
+    """The ranks of the group in which a rank sends and receives for a pipeline; empty if unknown."""
+    at = next((at for at in of.transfers.collective if passes_on(of, at)), -1)
+    members = members_of(of.groups[of.group[at]]) if at >= 0 else []
+    return members if of.rank in members and len(members) > 2 else []
 
 
 def _back(near: Sequence[set[int]], at: int) -> set[int]:

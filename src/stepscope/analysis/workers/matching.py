@@ -25,6 +25,7 @@ Matched = dict[int, int]
 """The place of one collective among those of each rank that took part."""
 
 _NO_STEP: StepKey = (-1, -1)
+_MOST_NAMED = 10
 
 
 def match_steps(hosts: Sequence[StepsOfHost]) -> list[list[StepKey]]:
@@ -33,6 +34,15 @@ def match_steps(hosts: Sequence[StepsOfHost]) -> list[list[StepKey]]:
     if not all(host.numbered for host in taking):
         return _match_by_clock(hosts)
     return [_number_steps(host) if any(host is each for each in taking) else [] for host in hosts]
+
+
+def describe_other_steps(steps: Sequence[Sequence[StepKey]]) -> list[str]:
+    """The steps that some ranks lack though others recorded them, in a sentence; none if there are none."""
+    ranks = sum(map(bool, steps))
+    times = Counter(key for own in steps for key in own)
+    some = [f"step {key[1]} by {times[key]} of {ranks} ranks" for key in sorted(times) if times[key] < ranks]
+    listed = ", ".join(some[:_MOST_NAMED]) + (f" and {len(some) - _MOST_NAMED} more" if some[_MOST_NAMED:] else "")
+    return [f"not all ranks recorded the same steps: {listed}; the other ones are compared"] if some else []
 
 
 def _number_steps(host: StepsOfHost) -> list[StepKey]:
@@ -111,6 +121,34 @@ def members_of(group: str) -> list[int]:
     except ValueError:
         return []
     return ranks if isinstance(ranks, list) and all(isinstance(rank, int) for rank in ranks) else []
+
+
+def name_groups(ranks: Sequence[Collectives]) -> list[Collectives]:
+    """The collectives of ranks; those that recorded no group are in one of another rank, the only one that lists this
+    rank and has the same operation with the same size."""
+    listed: dict[tuple[int, str, int], dict[str, str]] = defaultdict(dict)
+    for of in ranks:
+        for name, group, size in set(zip(of.name, of.group, of.bytes, strict=True)):
+            for member in members_of(of.groups[group]):
+                listed[member, of.names[name], size][of.groups[group]] = of.purposes[group]
+    return [_name_own_groups(of, listed) for of in ranks]
+
+
+def _name_own_groups(of: Collectives, listed: dict[tuple[int, str, int], dict[str, str]]) -> Collectives:
+    if "" not in of.groups:
+        return of
+    columns = [*zip(of.name, of.group, of.bytes, strict=True)]
+    groups, purposes, place = [*of.groups], [*of.purposes], {row: row[1] for row in columns}
+    for name, group, size in sorted(place):
+        found = listed.get((of.rank, of.names[name], size), {})
+        if not of.groups[group] and len(found) == 1:
+            place[name, group, size] = len(groups)
+            groups.extend(found)
+            purposes.extend(found.values())
+    own = [place[row] for row in columns]
+    asked = zip(of.transfers.collective, of.transfers.group, strict=True)
+    transfers = replace(of.transfers, group=[own[at] if not of.groups[group] else group for at, group in asked])
+    return replace(of, groups=groups, purposes=purposes, group=own, transfers=transfers)
 
 
 Pair = tuple[tuple[int, int], tuple[int, int]]

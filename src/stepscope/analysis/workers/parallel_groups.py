@@ -22,25 +22,20 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, percent, round_ms, round_us
-from stepscope.vocabulary.collectives import parallelism_of
+from stepscope.vocabulary.collectives import PIPELINE, PIPELINE_OPERATION, parallelism_of
 
 GROUP_FIELDS: tuple[Field, ...] = (
     Field("group", "text", "the group's name, as the library numbers it", "str", role=Role.LABEL),
     Field("description", "text", "what the program calls it; unknown if not recorded", "str", role=Role.LABEL),
-    Field(
-        "parallelism",
-        "text",
-        "what it is for, by its description: data, tensor, pipeline, expert or context; a group that only sends and "
-        "receives is taken for a pipeline; unknown otherwise",
-        "str",
-        role=Role.TERM,
-    ),
+    Field("parallelism", "text",
+          "what it is for, by its description: data, tensor, pipeline, expert or context; a group that only sends and "
+          "receives is taken for a pipeline; unknown otherwise", "str", role=Role.TERM),
     Field("members", "text", "its ranks, if recorded", "str", role=Role.LABEL),
     Field("ranks", "count", "its number of ranks; unknown if not recorded", "int"),
     Field("operations", "text", "its operations, the most frequent first; unknown if none ran", "str", role=Role.LABEL),
     Field("count", "count", "runs of them, summed over the recorded ranks", "int"),
     Field("total_us", "us", "their time, summed over the recorded ranks"),
-)
+)  # fmt: skip
 PIPELINE_FIELDS: tuple[Field, ...] = (
     Field("group", "text", "the pipeline's process group; unknown if not recorded", "str", role=Role.LABEL),
     Field("stage", "number", "the rank's place in it, from 0; unknown if not recorded", "int", role=Role.ORDINAL),
@@ -81,12 +76,19 @@ def pipeline_time(trace: HostTrace, collectives: Collectives, work: I64, start: 
     """
     rows = collective_rows(trace)
     rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]  # as `collectives` has them
-    passes = np.array([collectives.passes_on(at) for at in range(len(rows))], np.bool_)
+    passes = np.array([passes_on(collectives, at) for at in range(len(rows))], np.bool_)
     if not passes.any():
         return None
     busy = spans_of(trace, np.setdiff1d(work, rows[passes])) | spans_of(trace, rows[~passes])
     groups = Counter(collectives.groups[collectives.group[at]] for at in np.flatnonzero(passes).tolist())
     return PipelineTime(groups.most_common(1)[0][0], int(passes.sum()), _time_outside(busy, start, end).tolist())
+
+
+def passes_on(of: Collectives, at: int) -> bool:
+    """Whether a collective sends or receives, in a group that is not known to be for anything but a pipeline."""
+    if of.names[of.name[at]] != PIPELINE_OPERATION:
+        return False
+    return parallelism_of(of.purposes[of.group[at]], [PIPELINE_OPERATION]) == PIPELINE
 
 
 def _time_outside(busy: Spans, start: I64, end: I64) -> I64:

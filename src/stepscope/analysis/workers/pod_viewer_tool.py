@@ -90,21 +90,14 @@ ROW_FIELDS: tuple[Field, ...] = (
     _STEP,
     _HOST,
     _DEVICE,
-    Field(
-        "duration_ms",
-        "ms",
-        "duration of the step there, to the start of the next; on one of several devices to the end of its work for it",
-    ),
+    Field("duration_ms", "ms",
+          "duration of the step there, to the start of the next; on one of several devices to the end of its work for "
+          "it"),
     *CAUSE_FIELDS,
     Field("bottleneck", "text", "the longest cause in the account of the step there", "str", role=Role.TERM),
-    Field(
-        "complete",
-        "",
-        "no if the capture cuts the step off; statistics leave such steps out",
-        "bool",
-        role=Role.COMPLETE,
-    ),
-)
+    Field("complete", "", "no if the capture cuts the step off; statistics leave such steps out", "bool",
+          role=Role.COMPLETE),
+)  # fmt: skip
 SLOWEST_FIELDS: tuple[Field, ...] = (
     _STEP,
     Field("host", "text", "the host that is busy longest", "str", role=Role.HOST),
@@ -115,15 +108,10 @@ SLOWEST_FIELDS: tuple[Field, ...] = (
     Field("bottleneck_ms", "ms", "time of that cause"),
     Field("behind_ms", "ms", "how much longer it is busy than the median of the other workers"),
     Field("behind_percent", "percent", "the same as a share of the step: the gain if it were as fast as the others"),
-    Field(
-        "extra",
-        "text",
-        "the cause in its account with the largest extra time over the median of the others",
-        "str",
-        role=Role.TERM,
-    ),
+    Field("extra", "text", "the cause in its account with the largest extra time over the median of the others", "str",
+          role=Role.TERM),
     Field("extra_ms", "ms", "the extra time of that cause"),
-)
+)  # fmt: skip
 WORKER_FIELDS: tuple[Field, ...] = (
     _HOST,
     _DEVICE,
@@ -135,13 +123,10 @@ WORKER_FIELDS: tuple[Field, ...] = (
     Field("slowest_count", "count", "steps in which it is the slowest host, or the slowest device", "int"),
     Field("bottleneck", "text", "the longest cause in the account of its median step", "str", role=Role.TERM),
     Field("bottleneck_ms", "ms", "time of that cause in that step"),
-    Field(
-        "start_offset_ms",
-        "ms",
-        "start of the same steps relative to the first host, by clocks that are set right where collectives say how "
-        "far they differ; median",
-    ),
-)
+    Field("start_offset_ms", "ms",
+          "start of the same steps relative to the first host, by clocks that are set right where collectives say how "
+          "far they differ; median"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

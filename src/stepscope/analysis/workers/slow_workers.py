@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from stepscope.analysis.account.causes import Cause, own_work_ps
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.steps.session_steps import Aligned, StepsOfHost, numbered_alike
+from stepscope.analysis.workers.matching import describe_other_steps, match_steps
 from stepscope.records import dataclass
 
 _WAITING = CATEGORIES.index("device_collectives")
-_MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def describe_mismatches(
         return
     by_number = numbered_alike(hosts)
     if by_number:
-        yield from _lacking(hosts)
+        yield from describe_other_steps(match_steps(hosts))
     elif None in offsets.values():
         yield "the hosts record neither step numbers nor clocks: steps are matched in order, from the first"
     usual = statistics.median([rows[0].duration_ps for rows in aligned.steps])
@@ -149,13 +149,3 @@ def describe_mismatches(
                 f"{'later' if offset > 0 else 'earlier'} than {hosts[0].host}: their clocks differ, or they do not "
                 f"wait for each other; steps are matched by {'number' if by_number else 'clock'}"
             )
-
-
-def _lacking(hosts: Sequence[StepsOfHost]) -> Iterable[str]:
-    everywhere = {row.number for host in hosts for row in host.rows}
-    for host in hosts:
-        lacking = sorted(everywhere - {row.number for row in host.rows})
-        if lacking:
-            more = f" and {len(lacking) - _MOST_NAMED} more" if len(lacking) > _MOST_NAMED else ""
-            noun = "step" if len(lacking) == 1 else "steps"
-            yield f"{host.host} lacks {noun} {', '.join(map(str, lacking[:_MOST_NAMED]))}{more}"

@@ -147,8 +147,9 @@ def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Cu
     whole = [tuple(ranks) for ranks in by_machine.values() if 1 < len(ranks) < len(machines)]
     found = (_of_places(job, device, Straggling.SLOW_MACHINE, places) for places in (alone, whole))
     for each in chain.from_iterable(found):
-        whole_stage = set(np.flatnonzero(stage == stage[each.ranks[0]]).tolist()) == set(each.ranks)
-        if stage[each.ranks[0]] < 0 or not whole_stage or _slows_all_passes(job, each.ranks):
+        mates = np.setdiff1d(np.flatnonzero(stage == stage[each.ranks[0]]), each.ranks).tolist()
+        usual = float(np.median([_extra_ps(job, device, (mate,))[1] for mate in mates])) if mates else 0.0
+        if stage[each.ranks[0]] < 0 or (usual <= MOSTLY * each.more if mates else _slows_all_passes(job, each.ranks)):
             yield each
 
 

@@ -456,8 +456,8 @@ class LoadedProfile:
     ) -> WhatIfReport:
         """Predicts the median step after some changes, all at once, by replaying the recorded steps.
 
-        A part is a cause of the account (`input`), a category of the step breakdown, a class of advice, an op or
-        kernel, a recorded Python function, or `file.py:line`.
+        A part is a cause of the account (`input`), a category of the step breakdown, a class of advice or
+        the id of one (`launch.bound`), an op or kernel, a recorded Python function, or `file.py:line`.
 
         Args:
             remove: parts whose time is removed.
@@ -499,8 +499,9 @@ class LoadedProfile:
             warnings = tuple(str(problem) for problem in (*notices, *problems))
             return whatif.what_if_balanced(ranks, causes, warnings, balance)
         advised = functools.cache(lambda: cast("AdviceReport", self.report("advice", steps=steps)))
-        is_class = len(changes) == 1 and changes[0].action == whatif.REMOVE and changes[0].part in CLASSES
-        if is_class and (item := next((item for item in advised().items if item.kind == changes[0].part), None)):
+        alone = changes[0].part if len(changes) == 1 and changes[0].action == whatif.REMOVE else ""
+        named = (item for item in advised().items if alone in (item.kind, item.id))
+        if (alone in CLASSES or _is_advice(alone)) and (item := next(named, None)):
             return whatif.what_if_advised(item, advised().context, tuple(map(str, notices)))
         traces = [self._trace_of(file, selection) for file in self._slowest_hosts(files, selection)]
         models = [model for trace in traces if (model := model_of(trace)) is not None]
@@ -617,6 +618,13 @@ def _ops_of_class(advised: Callable[[], AdviceReport], kind: str) -> list[str]:
     """The ops that the advice of a class names; none if there is no such advice."""
     rows = [row for item in advised().rows if item["class"] == kind for row in item["rows"]]
     return [*dict.fromkeys(str(row["key"]) for row in rows if row["tool"] in _OP_TOOLS)]
+
+
+def _is_advice(name: str) -> bool:
+    """Whether a name is the id of an advice; `input`, which is the id of a rule and a cause, means the cause."""
+    from stepscope.analysis.advice.registry import rules
+
+    return "." in name and any(name == rule.id or name.startswith(f"{rule.id}.") for rule in rules()[0])
 
 
 def _parse_range(steps: StepRange | str | int) -> StepRange:

@@ -186,6 +186,16 @@ def test_a_table_is_described_with_units_and_meanings(logdir: str) -> None:
     assert {"name": "step_time.mean", "value": 12.0, "unit": "ms"}.items() <= described["figures"][0].items()
 
 
+def test_an_advice_is_removed_by_the_id_of_its_finding_as_by_its_class(logdir: str) -> None:
+    by_id, by_class = (
+        asked(logdir, "what_if", session="slow_metrics", remove=[part])["figures"]
+        for part in ("python.gaps", "python_overhead")
+    )
+
+    assert by_id == by_class
+    assert by_id["predicted_speedup"] > 1.5
+
+
 def test_a_tool_is_described_without_a_session(logdir: str) -> None:
     described = asked(logdir, "describe", tool="op-stats")
 

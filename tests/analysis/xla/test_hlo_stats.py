@@ -260,6 +260,23 @@ def test_times_and_costs_are_xprofs(corpus: Path, session: str) -> None:
     assert compared == len(theirs) > 3
 
 
+def test_idle_time_is_a_line_below_the_root_of_each_tree() -> None:
+    trace = trace_of(
+        PROGRAMS,
+        [
+            Ran("Stream #1(Kernel)", "gemm", 0, 10, carried("dot.1")),
+            Ran("Stream #1(Kernel)", "add", 25, 5, carried("loop_fusion.2")),
+        ],
+    )
+    rows = profile(trace).rows
+    idle = [row for row in rows if row["kind"] == "idle"]
+
+    roots = [(row["tree"], row["id"]) for row in rows if row["kind"] == "root"]
+    assert [(row["tree"], row["parent"]) for row in idle] == roots
+    assert {(row["name"], row["self_us"], row["self_percent"]) for row in idle} == {("IDLE", 15.0, None)}
+    assert [row["self_us"] for row in rows if row["kind"] == "root"] == [15.0] * len(roots)
+
+
 @pytest.mark.parametrize("session", SESSIONS)
 def test_ops_add_up_to_the_busy_time_of_the_devices(corpus: Path, session: str) -> None:
     profile = stepscope.load(corpus / session)

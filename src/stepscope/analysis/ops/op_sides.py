@@ -120,20 +120,6 @@ def host_idle(trace: HostTrace, work: OpWork) -> int:
     return int(np.maximum(last - first - np.add.reduceat(work.own_ps, begin), 0).sum())
 
 
-def device_idle(trace: HostTrace, rows: I64) -> int:
-    """Time without work between the first and the last work of each device, in ps."""
-    plane = trace.lines.plane[trace.events.line[rows]]
-    idle = 0
-    for device in trace.device_planes():
-        here = rows[plane == device]
-        if len(here):
-            here = here[np.argsort(trace.events.start_ps[here], kind="stable")]
-            start = trace.events.start_ps[here]
-            free = np.maximum.accumulate(start + trace.events.duration_ps[here])[:-1]
-            idle += int(np.maximum(start[1:] - free, 0).sum())
-    return idle
-
-
 # -- what an op costs ------------------------------------------------------------------------------------------------
 
 

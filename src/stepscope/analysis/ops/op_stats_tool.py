@@ -18,10 +18,10 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from stepscope.analysis.ops.op_sides import NO_OPS, OpRow, Peaks, Side, device_idle, host_idle, peaks_of, side_of
+from stepscope.analysis.ops.op_sides import NO_OPS, OpRow, Peaks, Side, host_idle, peaks_of, side_of
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
-from stepscope.analysis.trace.op_work import device_calls, device_work, host_work
+from stepscope.analysis.trace.op_work import device_calls, device_idle, device_work, host_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.program_facts import TracedGraph, traced_graphs
 from stepscope.model import EventKind, HostTrace

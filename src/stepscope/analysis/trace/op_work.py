@@ -232,3 +232,17 @@ def eager_dispatch(trace: HostTrace) -> Mask | None:
     label[trace.events.kind == K.ITERATOR] = 1
     eager: Mask = marked | (spread_labels(trace, label) == 0)
     return eager
+
+
+def device_idle(trace: HostTrace, rows: I64) -> int:
+    """Time without work between the first and the last work of each device, in ps."""
+    plane = trace.lines.plane[trace.events.line[rows]]
+    idle = 0
+    for device in trace.device_planes():
+        here = rows[plane == device]
+        if len(here):
+            here = here[np.argsort(trace.events.start_ps[here], kind="stable")]
+            start = trace.events.start_ps[here]
+            free = np.maximum.accumulate(start + trace.events.duration_ps[here])[:-1]
+            idle += int(np.maximum(start[1:] - free, 0).sum())
+    return idle

@@ -5,6 +5,7 @@ asked for the op. The tree of scopes starts with the phase: forward, backward, u
 computes no gradient, such as an evaluation inside of training. A fusion opens into the instructions that cost most in
 it; these have no time of their own.
 
+IDLE, below the root of each tree, is the time between the first and the last work of a device in which it had none.
 Wasted time is self time above the least that the device's peaks allow, for operations and bytes whichever takes longer.
 """
 
@@ -45,10 +46,6 @@ from stepscope.report import (
     round_us,
 )
 from stepscope.vocabulary.scopes import UNKNOWN, is_gradient, is_in_package, phase_of, scopes_of
-
-# ---- The time of XLA ops as trees ------------------------------------------------------------------------------------
-# by program, by category, by scope of the framework, and by line of the program.
-
 
 TREES = ("program", "category", "scope", "source")
 
@@ -127,7 +124,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "kind",
         "text",
-        "`root`, `program`, `category`, `phase`, `scope`, `file`, `line`, `op`, or `instruction` inside a fusion",
+        "`root`, `program`, `category`, `phase`, `scope`, `file`, `line`, `op`, `idle`, or `instruction` of a fusion",
         role=Role.TERM,
     ),
     Field("name", "text", "the node", role=Role.NAME),
@@ -142,6 +139,8 @@ FIELDS: tuple[Field, ...] = (
     Field("memory_percent", "percent", "share of the device's memory bandwidth"),
 )
 
+
+_UNKNOWN: dict[str, Cell] = dict.fromkeys(field.name for field in FIELDS[6:])  # the figures of a node
 
 _PARTS = (
     Part(
@@ -174,10 +173,10 @@ class OpProfileReport(Report):
 def merge(partials: Sequence[Partial]) -> OpProfileReport:
     """The trees of all hosts together."""
     ops = host_ops(partials)
-    busy = sum(part.busy_ps for part in partials)
+    busy, idle = sum(part.busy_ps for part in partials), sum(part.idle_ps for part in partials)
     rows: list[dict[str, Cell]] = []
     for tree in TREES if ops else ():
-        _Writer(tree, busy, rows).write(tree_of(tree, ops), None, 0)
+        _Writer(tree, busy, idle, rows).write(tree_of(tree, ops), None, 0)
     return OpProfileReport(
         **header([part.origin for part in partials], warnings_of(partials)),
         rows=tuple(rows),
@@ -191,8 +190,8 @@ def merge(partials: Sequence[Partial]) -> OpProfileReport:
 class _Writer:
     """Writes a tree as rows, each node before those below it."""
 
-    def __init__(self, tree: str, busy: int, rows: list[dict[str, Cell]]) -> None:
-        self.tree, self.busy, self.rows = tree, busy, rows
+    def __init__(self, tree: str, busy: int, idle_ps: int, rows: list[dict[str, Cell]]) -> None:
+        self.tree, self.busy, self.idle_ps, self.rows = tree, busy, idle_ps, rows
 
     def write(self, node: Node, parent: int | None, depth: int) -> None:
         """One node and what is below."""
@@ -203,6 +202,8 @@ class _Writer:
             return
         for child in _children(node):
             self.write(child, place, depth + 1)
+        if parent is None and self.idle_ps:  # which is no share of the work
+            self._put("IDLE", "idle", place, 1, _UNKNOWN | {"self_us": round_us(self.idle_ps)})
 
     def _put(self, name: str, kind: str, parent: int | None, depth: int, figures: dict[str, Cell]) -> int:
         head: dict[str, Cell] = {"tree": self.tree, "id": len(self.rows), "parent": parent, "depth": depth}
@@ -255,8 +256,7 @@ def _weighted(shares: Sequence[tuple[float | None, int]]) -> float | None:
 
 
 def _inside_figures(inside: Inside) -> dict[str, Cell]:
-    unknown: dict[str, Cell] = dict.fromkeys(field.name for field in FIELDS[6:])
-    return unknown | {"flops": inside.flops}
+    return _UNKNOWN | {"flops": inside.flops}
 
 
 NOT_COMPARABLE = "hlo-stats compares the same instructions one by one"

@@ -13,6 +13,7 @@ from stepscope.analysis.hlo.module import FUSION_KINDS, Module
 from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.hlo.sources import Source
 from stepscope.analysis.trace.kernel_facts import stated_bytes
+from stepscope.analysis.trace.op_work import device_idle
 from stepscope.analysis.trace.origin import Origin, origin_of
 from stepscope.analysis.xla.compiled import Compiled, compiled_programs
 from stepscope.analysis.xla.costs import first_operands, program_costs
@@ -95,6 +96,7 @@ class Partial:
         on_host: the host's threads are the device.
         matched_ps: time by how its instruction is known: `carried`, `launch`, `name`.
         unmatched_ps, copies_ps: time of device work that belongs to no instruction.
+        idle_ps: time of devices without work, between their first and their last.
         recorded_programs: programs that the capture holds.
         compiled: programs that were compiled during the capture.
     """
@@ -106,6 +108,7 @@ class Partial:
     matched_ps: dict[str, int]
     unmatched_ps: int
     copies_ps: int
+    idle_ps: int
     recorded_programs: int
     devices: list[DeviceFacts]
     steps: StepTime | None
@@ -133,6 +136,7 @@ def _partial(trace: HostTrace) -> Partial:
         matched_ps=done.matched_ps,
         unmatched_ps=done.unmatched_ps,
         copies_ps=done.copies_ps,
+        idle_ps=device_idle(trace, done.rows),
         recorded_programs=len(programs),
         devices=device_facts(trace, done.rows),
         steps=step_time(trace),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from browsing import PageServer, objections, open_all, settle
+from browsing import PageServer, objections, open_all, settle, until
 from playwright.sync_api import expect
 from test_pages import JAX, TF, TORCH
 
@@ -34,7 +34,11 @@ OVERLAPS = """() => {
 
 def all_places(page: Any, server: PageServer, session: str) -> list[str]:
     """The addresses of all views that the page offers for a session."""
-    known = {tool["name"]: tool["has_data"] for tool in server.get(f"api/sessions/{session}")["tools"]}
+
+    def known() -> list[bool | None]:
+        return [tool["has_data"] for tool in server.get(f"api/sessions/{session}")["tools"]]
+
+    until(page, lambda: known() and None not in known())  # a view is offered once its data is known
     page.goto(f"{server.address}#/summary?session={session}")
     settle(page)
     page.wait_for_function("() => document.querySelectorAll('.rail a').length >= 4")
@@ -44,7 +48,7 @@ def all_places(page: Any, server: PageServer, session: str) -> list[str]:
         settle(page)
         places |= dict.fromkeys([question, *links(page, ".views a")])
     assert len(links(page, ".rail a")) <= 6
-    assert 8 <= len(places) <= 20, known
+    assert 8 <= len(places) <= 20, places
     return list(places)
 
 

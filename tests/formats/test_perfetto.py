@@ -222,6 +222,13 @@ def test_nested_annotations_are_json_as_in_json_traces():
     assert stats(found, "op") == {**stats(from_json, "op"), "nested": stats(found, "op")["nested"]}
 
 
+def test_an_entry_without_a_name_is_a_member_with_an_empty_one():
+    nameless = {8: 0, 10: 1, 11: {9: p.BEGIN, 11: 2, 23: "op", 4: {10: "key", 11: [{6: "text"}, {10: "n", 4: -12}]}}}
+    found = read_back(trace(*MAIN, nameless, end(5, 2)))
+
+    assert stats(found, "op") == {"key": '{"":"text","n":-12}'}
+
+
 def test_defaults_and_clocks_of_a_sequence():
     """A clock of the sequence's own counts in us from the packet before; another one runs an hour ahead."""
     hour = 3600 * 10**9

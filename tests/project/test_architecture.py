@@ -165,7 +165,7 @@ NAMED_ONLY |= {"stepscope.autostart"}
 # smaller lowers it, and whoever needs more takes away elsewhere in the room.
 MOST_LINES: dict[str, int] = {
     "capture": 18000,
-    "formats": 10510,
+    "formats": 10520,
     "account": 6340,
     "web": 5050,
     "xla": 4850,

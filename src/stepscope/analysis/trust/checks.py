@@ -242,7 +242,7 @@ _ANNOTATE = (
     " cuda_graph_annotations=torch.cuda.graph_annotations.get_kernel_annotations())"
 )
 _FIX_BY_FRAMEWORK = {
-    "pytorch": f"annotate the graphs: {_ANNOTATE}; or record their capture too",
+    "pytorch": f"annotate the graphs: {_ANNOTATE}; on ROCm, traces of their capture help as well",
     "": "record while the graphs are captured too, with the host's activity",
 }
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stepscope.formats.kineto.classify import Place, classify
 from stepscope.formats.kineto.document import Raw
 from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, Trait
-from stepscope.model.arrays import I32, I64, U8, Mask, look_up, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, T, look_up, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.torch import MEMORY_NAME
 
@@ -105,6 +106,10 @@ class Kept:
 
     def __len__(self) -> int:
         return len(self.row)
+
+    def column(self, values: NDArray[T]) -> NDArray[T]:
+        """The values of the events, of those of all rows; not a copy where every row is an event."""
+        return values if len(values) == len(self.row) else values[self.row]
 
 
 def keep_events(raw: Raw, classes: EventClasses) -> Kept:

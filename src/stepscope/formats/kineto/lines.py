@@ -120,8 +120,10 @@ def read_labels(raw: Raw) -> Labels:
 
 def lay_out(raw: Raw, kept: Kept, labels: Labels, kineto: bool) -> Layout:
     """Assigns events to lines and lines to planes."""
-    pid = raw.pid[kept.row]
-    tid = np.where(kept.place == Place.COUNTER, raw.name[kept.row], raw.tid[kept.row])
+    pid, tid = kept.column(raw.pid), kept.column(raw.tid)
+    counters = kept.place == Place.COUNTER
+    if counters.any():
+        tid = np.where(counters, kept.column(raw.name), tid)
     code, first = number_pairs((kept.place.astype(np.int64) << 32) | pid, tid)
     planes = _Planes(raw, labels, kineto or bool((pid == pid[:1]).all()))
     lines = [_make_line(raw, kept, labels, planes, row, int(tid[row])) for row in first.tolist()]

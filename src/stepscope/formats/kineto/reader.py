@@ -249,9 +249,11 @@ def _line_table(raw: Raw, layout: Layout, events: Events) -> Lines:
 
 def _event_stats(raw: Raw, kept: Kept, extra: Extra, order: I64, names: I32) -> Stats:
     """The file's stats by their canonical names, in the order of the events; derived stats follow each event's own."""
-    place = np.empty(len(kept), np.int64)
-    place[order] = np.arange(len(kept))
-    owner = place[_join_columns(extra.event, np.int64)]
+    owner = _join_columns(extra.event, np.int64)
+    if len(owner):
+        place = np.empty(len(kept), np.int64)
+        place[order] = np.arange(len(kept))
+        owner = place[owner]
     by_owner = np.argsort(owner, kind="stable")
     extra_counts = np.bincount(owner, minlength=len(kept))
     columns = (

@@ -102,14 +102,16 @@ cdef inline bint put_json_text(Scratch* into, const uint8_t* text, int64_t lengt
     for at in range(length):
         if text[at] >= 0x20 and text[at] != 0x22 and text[at] != 0x5C:
             continue
-        if not put_bytes(into, text + done, at - done):
+        if at > done and not put_bytes(into, text + done, at - done):
             return False
         done = at + 1
         memcpy(escape, b"\\u00", 4)
         escape[4], escape[5] = digits[text[at] >> 4], digits[text[at] & 15]
         if not put_bytes(into, escape, 6):
             return False
-    return put_bytes(into, text + done, length - done) and put_bytes(into, b'"', 1)
+    if done < length and not put_bytes(into, text + done, length - done):  # an empty text may be NULL
+        return False
+    return put_bytes(into, b'"', 1)
 
 
 cdef inline bint put_json_integer(Scratch* into, int64_t value, bint is_unsigned) noexcept nogil:

@@ -127,7 +127,7 @@ WINGS: dict[str, set[str]] = {
     "facts": {"hlo", "trace", "steps", "account", "workers"},
     "advice": {"trace", "steps", "account", "facts", "ops", "input", "resources", "workers", "waits"},
     "trust": {"trace", "steps", "account"},
-    "overview": {"trace", "steps", "ops", "account", "facts", "advice"},
+    "overview": {"trace", "steps", "ops", "account", "facts", "advice", "resources"},
     "compare": {"account", "overview"},
     "gate": {"compare", "overview"},
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 from stepscope.capture import cost, files, ranges, report, tracers
 from stepscope.capture.aside import Helper
 from stepscope.capture.assemble import assemble_profile, measure_jump_ns
+from stepscope.capture.kept_arrays import KeptArrays
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.program_facts import collect_program_facts
 from stepscope.capture.spool import Spool
@@ -85,6 +86,7 @@ class Capture:
         self._warned = self._warned_of_limit = False
         self._end_early: EndEarly | None = None
         self._lengths: dict[str, StatValue] = {}
+        self._arrays: KeptArrays | None = None
 
     # -- start -------------------------------------------------------------------------------------------------------
 
@@ -121,6 +123,9 @@ class Capture:
 
     def _start_own(self, framework: str) -> None:
         cost.LENGTHS.begin()
+        if framework and self.options.host_tracer_level > 1 and not self.yields:
+            with report.Wall("counting arrays", strict=False):
+                self._arrays = KeptArrays()
         self._probes.start(self._host, self.options, self._clock)
         for entry in tracers.PROBES:
             with report.Wall(f"recording {entry.what}", strict=False):
@@ -227,6 +232,10 @@ class Capture:
         clock_ns, unix_ns = read_two_clocks()
         self._jump_ns = measure_jump_ns(clock_ns - self._start_ns, unix_ns - self._start_unix_ns)
         self._probes.stop()
+        if self._arrays is not None:
+            with report.Wall("counting arrays", strict=False):
+                self.own_facts |= self._arrays.find()
+            self._arrays = None
 
     def take(self, save: bool) -> Recording | None:
         """Stops the framework's profiler, which may take seconds.  None without one, or if nothing is to be saved."""

@@ -64,6 +64,26 @@ def test_a_rule_yields_to_what_explains_at_least_half_of_its_gain(rule: Rule, ki
     assert said(1.9) == ["yielding", "other"]
 
 
+@pytest.mark.parametrize(
+    ("work", "says", "confidence"),
+    [
+        ("jjjjjjjj  ", "80 % of each step is the program jit_step: work that it repeats is not seen", 0.32),
+        ("jjjjoooo  ", None, 0.64),  # 20 % of Python that was not recorded
+        ("oooooooo  ", None, 0.64),
+    ],
+)
+def test_where_one_program_is_most_of_the_step_nothing_to_change_is_less_sure(work, says, confidence) -> None:
+    sorts = {"j": Sort(K.OP, "dot.1", stats={"hlo_module": "jit_step"}), "o": Sort(K.OP, "dot.2")}
+    steps = "".join(f"M{number}--------" for number in range(5))
+
+    (item,) = advise(context_of(draw(f"host main | {steps}\nhost main | {work * 5}", sorts)), []).items
+
+    assert item.kind == "none"
+    assert item.confidence == confidence
+    assert ("work that it repeats" in item.evidence) == (says is not None)
+    assert (says or "") in item.evidence
+
+
 def test_good_practice_alone_is_no_bottleneck_and_comes_last() -> None:
     context = context_of(draw("host main | M0--------\nhost main | a---------"))
     practice = replace(rule_that_says("practice", "small_batch", 5.0), is_practice=True)

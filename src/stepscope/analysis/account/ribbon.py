@@ -33,7 +33,7 @@ _WAITED_FOR = {
     Cause.DEVICE_GAP: "its next work to start",
     Cause.DEVICE_COMPUTE: "computation on another device",
     Cause.COMPILE: "compilation",
-    Cause.SYNC: "the host, which waits for a device that is done",
+    Cause.SYNC: "the host, which waits for an idle device",
     Cause.CHECKPOINT: "state to be saved or restored",
     Cause.CONTENTION: "a processor that other threads or processes use",
 }

@@ -45,7 +45,7 @@ SENTENCE_OF: dict[str, str] = {
     "copy": "copies",
     "communication": "communication",
     "compile": "compiling",
-    "sync": "waiting for a device that is done",
+    "sync": "waiting for an idle device",
     "checkpoint": "saving or restoring state",
     "contention": "waiting for a free core",
 }

@@ -243,6 +243,9 @@ def _describe_later_calls(first: FirstCalls) -> str:
 
 # How sure it is that a run has nothing to change, if the recording shows all of it: with and without a limit.
 _SURE, _OPEN = 0.8, 0.5
+_HIDDEN = {"unknown": "is unexplained", "python": "is Python whose calls were not recorded"}
+_NO_STEPS = "Record several steps: the capture shows none"
+_WHOLE_STEP = 50.0  # percent in one compiled program: its ops are seen, what they repeat is not
 
 
 def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, doubtful: Sequence[Advice]) -> Advice:
@@ -251,11 +254,12 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
     largest = (f"the largest op is {top['name']} ({top['self_percent']:.1f} % of all op time)",) if top else ()
     is_busy, hidden = verdict.name == "compute_bound", _list_hidden(account, context.python_recorded)
+    hidden |= _inside_program(context)
     visible = 1.0 - sum(hidden.values()) / 100.0
     return Advice(
         id="none",
         kind="none",
-        title=_nothing_title(context, is_busy),
+        title=("Nothing" if is_busy else "No single cause") + " stands out" if context.has_steps else _NO_STEPS,
         evidence="; ".join((*verdict.evidence, *largest, *map(_describe_doubtful, doubtful[:1]), *hidden)),
         predicted_speedup=None,
         actions=(
@@ -274,26 +278,24 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
 
 def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float]:
     """What the recording does not show, a sentence each, with its share of the step in percent."""
-    found = {}
-    for row in account.rows:
-        if row.cause == "unknown":
-            why = "is unexplained"
-        elif row.cause == "python" and not python_recorded:
-            why = "is Python whose calls were not recorded"
-        else:
-            continue
-        share = 100.0 * row.ps / account.step_ps
-        if share >= LEAST_PERCENT:
-            found[f"{share:.1f} % of {account.each_step} {why}"] = share
-    return found
+    shares = {row.cause: 100.0 * row.ps / account.step_ps for row in account.rows}
+    return {
+        f"{share:.1f} % of {account.each_step} {_HIDDEN[cause]}": share
+        for cause, share in shares.items()
+        if cause in _HIDDEN and share >= LEAST_PERCENT and not (python_recorded and cause == "python")
+    }
+
+
+def _inside_program(context: Context) -> dict[str, float]:
+    """The largest compiled program, if it computes for most of the step, and half of its share, as its ops are seen."""
+    work = context.work
+    if work is None or not work.modules or not work.compute_ps:
+        return {}
+    share = 100.0 * context.cause_share("host_compute") * work.modules[0].self_ps / work.compute_ps
+    text = f"{share:.0f} % of each step is the program {work.modules[0].name}: work that it repeats is not seen"
+    return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 
 
 def _describe_doubtful(advice: Advice) -> str:
     most = advice.speedup_range[1] if advice.speedup_range else 1.0
     return f'perhaps "{advice.title}"' + (f" (up to {most:.2f}x)" if most is not None else "")
-
-
-def _nothing_title(context: Context, is_busy: bool) -> str:
-    if not context.has_steps:
-        return "Record several steps: the capture shows none"
-    return "Nothing stands out" if is_busy else "No single cause stands out"

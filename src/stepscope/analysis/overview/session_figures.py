@@ -38,6 +38,7 @@ class HostPart:
     facts: HostFacts
     profiling: ProfilingCost | None
     missed: str | None
+    kept: str | None
     account: StepAccount | None
 
 

@@ -17,9 +17,11 @@ import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.host_steps import HostSteps
+from stepscope.analysis.trace.environment import capture_facts
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64, Mask
 from stepscope.records import dataclass
+from stepscope.report.looks import size_text
 
 _FEWEST = 4  # steps after the first
 _MOST_PAIRED = 300  # steps of which all pairs are taken
@@ -34,15 +36,15 @@ class Growth:
     Attributes:
         memory: its name, or the counter's.
         steps: how many steps were compared.
-        first, last: in use at the end of the first and the last of them.
+        first, last: in use at the end of the first and the last of them; None where only what was added is known.
         slope: bytes that a step leaves.
         grows: most steps end with more in use than the steps before, and it adds up to something.
     """
 
     memory: str
     steps: int
-    first: int
-    last: int
+    first: int | None
+    last: int | None
     slope: float
     grows: bool
 
@@ -130,6 +132,35 @@ def staying_rows(steps: HostSteps, time_ps: I64, end: I64, is_allocation: Mask) 
     freed = np.append(time_ps, np.iinfo(np.int64).max)[end] <= steps.end_ps[rows[-1]]
     found = np.flatnonzero(is_allocation & inside & ~freed)
     return found, at[found]
+
+
+KEPT = "memory of kept arrays"
+_WORTH_SAYING = 100_000  # bytes a step: a gigabyte after 10,000 steps
+
+
+def kept_arrays(trace: HostTrace) -> tuple[list[Growth], list[Staying]]:
+    """What a capture by Stepscope counted at its start and end: by how much arrays became more, and which, those that
+    take most first.  Nothing with fewer steps than five, or where most steps added none."""
+    steps, found = len(compared_steps(steps_of(trace))) + 1, []
+    for name, text in capture_facts(trace).items():
+        count, size, *parts = text.split("\t") if name.startswith("kept:") and isinstance(text, str) else ("", "")
+        if len(parts) == 5 and count.isdecimal() and size.isdecimal() and 2 * int(count) > steps > _FEWEST:
+            data_type, shape, holder, place, what = parts
+            each = min(int(count), steps), int(count), int(size), int(size) / steps, what, data_type, shape
+            found.append(Staying(holder or None, place or None, *each))
+    found.sort(key=lambda each: -each.allocated)
+    return [Growth(KEPT, steps, None, None, sum(each.per_step for each in found), True)] if found else [], found
+
+
+def kept_sentence(trace: HostTrace) -> str | None:
+    """What a reader has to know of the kept arrays: those that fill a memory, or keep a graph; None without."""
+    kept = kept_arrays(trace)[1]
+    each = next((each for each in kept if each.per_step >= _WORTH_SAYING or "graph" in (each.region or "")), None)
+    if each is None:
+        return None
+    where = f"`{each.op}`{f' ({each.place})' if each.place else ''}" if each.op else "the program"
+    size = size_text(round(each.per_step))
+    return f"{where} keeps {size} of {each.region} more with every step: a leak, if unintended"
 
 
 Described = tuple[str | None, str | None, str | None, str | None, str | None]

@@ -32,7 +32,13 @@ import numpy as np
 
 from stepscope.analysis.resources.allocations import allocations_of
 from stepscope.analysis.resources.counters import line_counters
-from stepscope.analysis.resources.memory_growth import Growth, Staying, growth_of_values
+from stepscope.analysis.resources.memory_growth import (
+    KEPT,
+    Growth,
+    Staying,
+    growth_of_values,
+    kept_arrays,
+)
 from stepscope.analysis.resources.memory_usage import MOST_POINTS, MemoryOfHost, Points, profile_memory, thin_out
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
@@ -224,6 +230,7 @@ class Partial:
     framework: str
     memories: list[MemoryOfHost]
     process: list[Growth]
+    kept: list[Staying]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -383,15 +390,15 @@ def _round_bytes(value: Cell) -> int:
 def _growth_sentence(row: dict[str, Cell], staying: Sequence[dict[str, Cell]]) -> str:
     own = next((each for each in staying if (each["memory"], each["host"]) == (row["memory"], row["host"])), None)
     slope, first, last = (_round_bytes(row[name]) for name in ("bytes_per_step", "first_bytes", "last_bytes"))
-    text = (
-        f"{row['memory']} grows by {size_text(slope)} per step over {row['steps']} steps, from {size_text(first)} to"
-        f" {size_text(last)}"
-    )
+    text = f"{row['memory']} grows by {size_text(slope)} per step over {row['steps']} steps"
+    text += "" if row["last_bytes"] is None else f", from {size_text(first)} to {size_text(last)}"
     if own is None:
         return text
     where = f" in {own['place']}" if own["place"] else ""
     stays = size_text(_round_bytes(own["bytes_per_step"]))
-    return f"{text}: {stays} per step stays of {_end_of_path(str(own['op'] or 'an unknown op'))}{where}"
+    of = _end_of_path(str(own["op"] or "an unknown op"))
+    of = f"in `{of}`" if own["memory"] == KEPT else f"of {of}"
+    return f"{text}: {stays} per step stays {of}{where}"
 
 
 def _end_of_path(op: str) -> str:
@@ -419,11 +426,13 @@ COMPARABLES = (
 
 def partial(trace: HostTrace) -> Partial:
     """The part of one host."""
+    growth, kept = kept_arrays(trace)
     return Partial(
         origin=origin_of(trace),
         framework=trace.framework,
         memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
-        process=process_growth(trace),
+        process=[*process_growth(trace), *growth],
+        kept=kept,
     )
 
 
@@ -441,7 +450,10 @@ def merge(partials: Sequence[Partial]) -> MemoryProfileReport:
             for row in memory["breakdown"]
         ),
         growth=tuple(_growth_cells(host, growth) for host, growth in _list_growth(partials)),
-        staying=tuple(_staying_cells(host, memory.id, row) for host, memory in owned for row in memory.staying),
+        staying=(
+            *(_staying_cells(host, memory.id, row) for host, memory in owned for row in memory.staying),
+            *(_staying_cells(part.origin.host, KEPT, row) for part in partials for row in part.kept),
+        ),
     )
 
 

@@ -1,0 +1,62 @@
+"""Arrays that stay from step to step, as a capture counted them at its start and end."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.analysis.overview import overview_tool
+from stepscope.analysis.resources import memory_profile_tool
+from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
+
+MS = 10**9
+
+
+def kept(*groups: str, steps: int = 20) -> HostTrace:
+    """Steps of 10 ms, and what their capture counted."""
+    builder = TraceBuilder("host")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")
+    for step in range(steps):
+        line.event("train", 10 * step * MS, 10 * MS, EventKind.STEP_MARK, {"step_num": step})
+    builder.plane("/stepscope:capture", stats={f"kept:{at}": text for at, text in enumerate(groups)})
+    return builder.build()
+
+
+def test_what_is_kept_has_its_holder_line_and_kind():
+    seen = "20\t8000000\tfloat32\t[100, 1000]\tseen\ttrain.py:9\tarrays"
+    losses = "20\t80\tfloat32\t[]\tlosses\t\tarrays with their graph"
+    report = memory_profile_tool.merge([memory_profile_tool.partial(kept(seen, losses))])
+
+    (growth,) = report.growth
+    assert (growth["grows"], growth["bytes_per_step"], growth["first_bytes"]) == (True, 400_004, None)
+    columns = ("op", "place", "region", "allocations", "bytes_per_step", "shape")
+    assert [tuple(row[name] for name in columns) for row in report.staying] == [
+        ("seen", "train.py:9", "arrays", 20, 400_000, "[100, 1000]"),
+        ("losses", None, "arrays with their graph", 20, 4, "[]"),
+    ]
+    assert report.summary_lines()[0] == (
+        "memory of kept arrays grows by 390.6 KiB per step over 20 steps: 390.6 KiB per step stays in `seen` in"
+        " train.py:9"
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "steps", "said"),
+    [
+        (
+            "20\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays",
+            20,
+            "`seen` (train.py:9) keeps 390.6 KiB of arrays more",
+        ),
+        ("20\t80\tfloat32\t[]\tlosses\t\tarrays with their graph", 20, "`losses` keeps 4 B of arrays with their graph"),
+        ("20\t80\tfloat32\t[]\tlosses\t\tarrays", 20, ""),
+        ("8\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays", 20, ""),
+        ("8\t8000000\tfloat32\t[9]\tseen\ttrain.py:9\tarrays", 4, ""),
+        ("8\t-1\tfloat32", 20, ""),
+    ],
+    ids=["much", "a graph", "little", "not in most steps", "few steps", "damaged"],
+)
+def test_the_summary_warns_of_what_fills_a_memory_or_keeps_a_graph(group, steps, said):
+    report = overview_tool.merge([overview_tool.partial(kept(group, steps=steps))])
+
+    found = [warning for warning in report.warnings if "a leak, if unintended" in warning]
+    assert [warning[: len(said)] for warning in found] == ([said] if said else [])

@@ -1,0 +1,65 @@
+"""Arrays that a program keeps from step to step, with what holds them and the line that adds to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.capture.kept_arrays import KeptArrays
+
+torch = pytest.importorskip("torch")
+
+
+class Trainer:
+    def __init__(self):
+        self.weights, self.losses = torch.ones(3, requires_grad=True), []
+
+    def step(self):
+        self.losses.append(self.weights * 2)
+
+
+def test_arrays_of_an_object_have_its_attribute_and_the_line_that_appends():
+    trainer = Trainer()
+    trainer.step()
+    before = KeptArrays()
+    for _ in range(7):
+        trainer.step()
+    line = Trainer.step.__code__.co_firstlineno + 1
+
+    (kept,) = before.find().values()
+
+    assert kept.split("\t") == [
+        *("7", "84", "float32", "[3]", "losses", f"test_kept_arrays.py:{line}", "arrays with their graph")
+    ]
+
+
+def test_arrays_of_a_local_variable_have_its_name():
+    seen = {}
+    before = KeptArrays()
+    for at in range(7):
+        seen[at] = torch.zeros(2, 2)
+
+    (kept,) = before.find().values()
+
+    assert kept.startswith("7\t112\tfloat32\t[2, 2]\tseen\ttest_kept_arrays.py:")
+    assert kept.endswith("\tarrays")
+
+
+def test_arrays_that_are_made_anew_in_each_step_are_not_kept():
+    state = [torch.zeros(5) for _ in range(9)]
+    before = KeptArrays()
+    for _ in range(7):
+        state = [each + 1 for each in state]
+
+    assert before.find() == {}
+
+
+def test_looking_at_variables_does_not_keep_them():
+    kept, before = [], KeptArrays()
+    for _ in range(7):
+        kept.append(torch.zeros(6))
+    before.find()
+    kept.clear()
+
+    after = KeptArrays()
+    assert not after.find()
+    assert not [kind for kind in after._arrays() if kind[1] == (6,)]

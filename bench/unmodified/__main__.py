@@ -4,7 +4,7 @@
 
 Each script notes the end of each of its steps by its own clock (`clock.py`).  The captured steps are compared with the
 same steps of that clock: their mean length, without the first and the last, which hold the start and the end of the
-profiler by the script's clock alone.
+profiler by the script's clock alone.  What truly limits each script is in UNMODIFIED.md.
 """
 
 from __future__ import annotations

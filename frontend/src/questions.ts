@@ -46,13 +46,9 @@ export const QUESTIONS: readonly Question[] = [
   },
   {
     ...{ name: "timeline", label: "Timeline", key: "t", switchLabel: "Show" },
-    views: [{ path: "", tool: "timeline", label: "Timeline" }],
-  },
-  {
-    ...{ name: "input", label: "Input", key: "i", switchLabel: "Show" },
     views: [
-      { path: "", tool: "input-pipeline", label: "Waiting for input", heading: "Input" },
-      { path: "tf-data", tool: "tf-data", label: "tf.data", key: "d" },
+      { path: "", tool: "timeline", label: "Timeline" },
+      { path: "sql", tool: "sql", label: "SQL", heading: "Questions in SQL", key: "j" },
     ],
   },
   {
@@ -76,6 +72,8 @@ export const QUESTIONS: readonly Question[] = [
     ...{ name: "waiting", label: "Waiting", key: "w", switchLabel: "Show" },
     views: [
       { path: "", tool: "critical-path", label: "What the step waits for", heading: "Waiting", key: "p" },
+      { path: "input", tool: "input-pipeline", label: "Input", key: "i" },
+      { path: "tf-data", tool: "tf-data", label: "tf.data", key: "d" },
       { path: "idle", tool: "idle", label: "Idle devices", key: "l" },
       { path: "syncs", tool: "syncs", label: "Waits for devices", key: "y" },
     ],
@@ -92,21 +90,22 @@ export const QUESTIONS: readonly Question[] = [
     views: [
       { path: "", tool: "memory-profile", label: "In use over time", heading: "Memory" },
       { path: "xla", tool: "memory-viewer", label: "XLA programs", heading: "Memory of XLA programs", key: "v" },
+      { path: "system", tool: "system", label: "System", key: "n" },
     ],
-  },
-  {
-    ...{ name: "system", label: "System", key: "n", switchLabel: "Show" },
-    views: [{ path: "", tool: "system", label: "System" }],
   },
   {
     ...{ name: "over-time", label: "Over time", key: "z", switchLabel: "Show" },
     views: [{ path: "", tool: "over-time", label: "Over time" }],
   },
-  {
-    ...{ name: "sql", label: "SQL", key: "j", switchLabel: "Show" },
-    views: [{ path: "", tool: "sql", label: "SQL", heading: "Questions in SQL" }],
-  },
 ];
+
+/** Questions that have become views of another one, by their addresses before. */
+const MOVED: Readonly<Record<string, string>> = {
+  input: "waiting/input",
+  "input/tf-data": "waiting/tf-data",
+  system: "memory/system",
+  sql: "timeline/sql",
+};
 
 export interface Place {
   readonly question: Question;
@@ -133,7 +132,7 @@ export function placeOf(tool: string, by?: string): Place | null {
 
 /** The place that an address names; null if none has that name. */
 export function placeAt(address: string): Place | null {
-  return BY_ADDRESS.get(address) ?? null;
+  return BY_ADDRESS.get(MOVED[address] ?? address) ?? null;
 }
 
 /** The address of a tool's view, and whether it stands for the parameter `by`. */

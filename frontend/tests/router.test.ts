@@ -39,6 +39,10 @@ describe("the address", () => {
     ["#/idle", "#/waiting/idle"],
     ["#/pod-viewer?step=3", "#/ranks/steps?step=3"],
     ["#/overview", "#/summary"],
+    ["#/input?session=s", "#/waiting/input?session=s"],
+    ["#/input/tf-data", "#/waiting/tf-data"],
+    ["#/sql", "#/timeline/sql"],
+    ["#/system", "#/memory/system"],
   ])("of an earlier version, %s, leads to %s", (old, today) => expect(formatHash(parseHash(old))).toBe(today));
 
   it("leads to every tool that the page knows, and to each of its views", () => {

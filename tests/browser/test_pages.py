@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import HOSTILE, PageServer, await_address, open_all, settle
+from browsing import HOSTILE, PageServer, await_address, objections, open_all, settle, store_profile
 from playwright.sync_api import expect
 
 from stepscope.cli.main import run
+from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
+MS = 10**9  # in ps
 TF, JAX, TORCH = "tf-gpu-multi-worker", "jax-mi300x-conv", "torch-v100-resnet50-workers0"
 CORPUS = (TF, JAX, TORCH)
 TOOLS = (
@@ -244,7 +246,7 @@ def test_the_graph_and_the_tables_of_tf_data_are_the_command_lines(page, page_se
     # Another host's execution has numbers of its own, and its place in the timeline.
     other = next(each for each in report["executions"] if each["host"] != report["bottleneck"]["host"])
     page.get_by_label(re.compile("^Host")).select_option(other["host"])
-    await_address(page, "#/input/tf-data?", f"tfhost={other['host']}")
+    await_address(page, "#/waiting/tf-data?", f"tfhost={other['host']}")
     page.get_by_label(re.compile("^Pipeline")).select_option(other["pipeline"])
     link = page.get_by_role("link", name="In the timeline")
     expect(link).to_have_attribute("href", re.compile(f"host={re.escape(other['host'])}"))
@@ -560,3 +562,20 @@ def test_a_printed_page_is_whole_and_light_and_the_screen_stays_as_it_was(page, 
     page.emulate_media(media="print", color_scheme="dark")
     expect(page.locator(".rail")).to_be_hidden()
     expect(page.locator(".topbar-end")).to_be_hidden()
+
+
+def test_the_spread_of_many_steps_is_shown_with_the_slow_ones_named(page, page_server, axe):
+    builder = TraceBuilder(host="vm")
+    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 1)
+    lengths = [10 + step % 3 for step in range(24)]
+    lengths[7] = 30
+    for step, length in enumerate(lengths):
+        line.event("train", sum(lengths[:step]) * MS, length * MS, EventKind.STEP_MARK, {"step_num": step})
+    store_profile(page_server.logdir, "spread", builder.build())
+    show(page, page_server, "overview", "spread")
+
+    histogram = page.locator(".histogram")
+    expect(histogram).to_contain_text("Slow: step 7 30.0 ms")
+    assert histogram.locator(".histogram-bars span").count() >= 4
+    page.evaluate(axe)
+    assert objections(page) == []

@@ -178,6 +178,25 @@ export function outliers(times: readonly number[]): boolean[] {
   return times.map((time) => Math.abs(time - middle) > Math.max(3 * spread, 0.1 * middle));
 }
 
+export interface Bin {
+  readonly low: number;
+  readonly high: number;
+  readonly count: number;
+}
+
+/** Times in classes of equal width, as many as the square root of their number; the last holds its upper end. */
+export function bins(times: readonly number[]): Bin[] {
+  const [least, most] = [Math.min(...times), Math.max(...times)];
+  const many = most > least ? Math.ceil(Math.sqrt(times.length)) : 1;
+  const width = (most - least) / many;
+  const counts = Array<number>(many).fill(0);
+  for (const time of times) {
+    const at = width > 0 ? Math.min(Math.floor((time - least) / width), many - 1) : 0;
+    counts[at] = (counts[at] ?? 0) + 1;
+  }
+  return counts.map((count, at) => ({ low: least + at * width, high: least + (at + 1) * width, count }));
+}
+
 function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const half = sorted.length >> 1;

@@ -20,6 +20,7 @@ import { useStepLinks } from "../shared/intervals";
 import type { Pictures } from "../shared/pictures";
 import type { OverviewReport } from "../shared/reports";
 import { type GraphStep, StepGraph } from "../shared/StepGraph";
+import { StepHistogram } from "../shared/StepHistogram";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { TELLING_PERCENT, tellingTypes } from "./topOps";
@@ -66,6 +67,7 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
       {steps.length > 0 && (
         <Card title="Step times" note={howNote(report)} actions={!pictures && <a href={linkTo("steps")}>All steps</a>}>
           <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
+          <StepHistogram steps={steps} />
         </Card>
       )}
       <div class="summary-side">

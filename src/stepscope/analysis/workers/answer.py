@@ -13,14 +13,13 @@ from stepscope.analysis.workers.equal_work import MOSTLY, Job
 from stepscope.analysis.workers.joint_replay import RankModel, join_ranks, joint_error_percent
 from stepscope.analysis.workers.layout import layout_of
 from stepscope.analysis.workers.matching import name_groups
-from stepscope.analysis.workers.stragglers import WORTH_NAMING, Culprit, Straggling, find_culprit
+from stepscope.analysis.workers.stragglers import NEARLY_ALL, WORTH_NAMING, Culprit, Straggling, find_culprit
 from stepscope.analysis.workers.waiting import find_waits
 from stepscope.records import dataclass
 from stepscope.report import duration_text
 from stepscope.vocabulary.torch import machine_of
 
 _MOST_NAMED = 8
-_NEARLY_ALL = 0.7  # of all waiting: two ranks that take turns are each waited for in about half of it
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def _find_late_rank(job: Job) -> LateRank | None:
     rank = max(range(len(waits)), key=lambda at: waits[at].held_up.total())
     held_up, whole = waits[rank].held_up.total(), sum(each.held_up.total() for each in waits)
     of_time = held_up / max(*(int(steps.sum()) for steps in job.now.step_ps), 1)
-    if of_time < WORTH_NAMING or held_up < _NEARLY_ALL * whole:
+    if of_time < WORTH_NAMING or held_up < NEARLY_ALL * whole:
         return None
     return LateRank(rank, waits[rank].last, held_up, of_time, held_up / whole)
 

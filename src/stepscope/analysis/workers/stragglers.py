@@ -25,6 +25,7 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.passes import PASSES
 
 WORTH_NAMING = 0.03  # of the step
+NEARLY_ALL = 0.7  # of two ranks that take turns each explains about half, though neither is at fault
 _GROWS_WITH_LENGTH = 0.9  # correlation of forward and backward work: the limit of the study
 _MOST_CANDIDATES = 4  # ranks, machines or stages that are tried, those with most work first
 _ALIKE = 0.1  # how much the passes of a slow machine may differ in how slow they are
@@ -82,7 +83,7 @@ def find_culprit(job: Job, machines: Sequence[str]) -> Culprit | None:
         return min(likely, key=lambda each: (len(each.ranks) or len(machines), -each.explains))
     places = [(rank,) for rank in range(len(machines))]
     alone = list(_of_places(job, job.rows.is_work, Straggling.UNKNOWN, places))
-    alone = [each for each in alone if each.explains >= MOSTLY and each.gain >= WORTH_NAMING]
+    alone = [each for each in alone if each.explains >= NEARLY_ALL and each.gain >= WORTH_NAMING]
     return max(alone, key=lambda each: each.explains, default=Culprit(Straggling.UNKNOWN, (), -1, 0.0, waste, 0.0))
 
 

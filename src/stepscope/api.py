@@ -141,10 +141,11 @@ def _make_side(
 ) -> Side:
     """A session with the reports that a comparison needs."""
     from stepscope.analysis.compare.sides import side_of
+    from stepscope.analysis.overview.overview_tool import KNOW_CULPRITS
 
     def ask(names: Sequence[str], within_steps: bool) -> dict[str, Report]:
         if steps is None:
-            profile.prepare(names, host, within_steps)
+            profile.prepare((*names, *(() if within_steps else KNOW_CULPRITS)), host, within_steps)
         return {name: profile.report(name, host, "all" if within_steps else steps) for name in names}
 
     return side_of(profile.run, profile.path, ask, tools)

@@ -762,9 +762,8 @@ def test_pixels_that_are_moved_after_the_cast_are_found(ops, made, moved_us):
 )
 def test_fewer_threads_than_cores_are_advice_where_the_host_computes(threads, cores, busy, advised):
     rule = next(rule for rule in RULES if rule.id == "threads.few")
-    rows = [{"counter": "CPU machine %", "mean": busy}]
     context = seen(
-        read=lambda _: SimpleNamespace(rows=rows), has_device=False, framework="pytorch", compute_ms=80.0,
+        counter={"CPU machine %": busy}.get, has_device=False, framework="pytorch", compute_ms=80.0,
         percent=lambda ms: ms, pace=SimpleNamespace(op_threads=OpThreads(cores, threads)),
     )  # fmt: skip
 
@@ -798,7 +797,7 @@ def test_decoding_that_a_device_waits_for_is_advice(kind, advised):
     rows = [op_row("host", "decode", kind, 80.0), op_row("host", "resize", "ResizeBilinear", 20.0)]
     context = seen(
         read=lambda _: SimpleNamespace(rows=rows), has_device=True, framework="tensorflow",
-        part_ms=lambda *_: 50.0, percent=lambda ms: ms, input_threshold=lambda threshold: threshold,
+        cause_ms=lambda *_: 50.0, percent=lambda ms: ms, input_threshold=lambda threshold: threshold,
     )  # fmt: skip
 
     assert (rule(context) is not None) is advised

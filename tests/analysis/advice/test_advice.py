@@ -416,21 +416,21 @@ def slow_stage(iterator: str, op: str, handover: bool = True) -> Context:
 def test_what_tf_data_suggests_for_a_stage_is_not_said_again_without_it() -> None:
     serial, *others = advise(slow_stage("Map", "MapDataset:2")).items[0].actions
 
-    assert serial.startswith("the function of .map() in Map (MapDataset:2)")
-    assert others == []  # batch first, parallel calls and the cache are all said of the stage
+    assert serial.startswith("the .map() in Map (MapDataset:2)")
+    assert others == []  # whole batches, parallel calls and the cache are all said of the stage
 
 
 def test_what_is_not_said_of_the_stage_is_said_in_general() -> None:
     actions = advise(slow_stage("Shuffle", "ShuffleDatasetV3:2")).items[0].actions
 
-    assert [action.partition(" ")[0] for action in actions] == ["filling", "batch", ".map(fn,", ".cache()"]
+    assert [action.partition(" ")[0] for action in actions] == ["filling", "map", ".map(fn,", ".cache()"]
 
 
 def test_where_prefetching_is_enough_it_comes_first() -> None:
     first = advise(slow_stage("Map", "MapDataset:2", handover=False)).items[0]
 
     assert first.kind == "input_no_prefetch"
-    assert [action[:22] for action in first.actions] == ["put .prefetch(tf.data.", "the function of .map()"]
+    assert [action[:22] for action in first.actions] == ["put .prefetch(tf.data.", "the .map() in Map (Map"]
 
 
 def test_a_program_of_another_framework_that_tf_data_feeds_is_told_of_tf_data() -> None:

@@ -341,7 +341,7 @@ def test_the_summary_names_the_slow_stage_of_the_input() -> None:
 
     assert (plain.advice[0].tool, set(asked)) == ("tf-data", {"tf-data", "trust"})
     assert not any("MapDataset:3" in line for line in plain.summary_lines())
-    assert named.summary_lines()[-1].startswith("           - the function of .map() in Map (MapDataset:3) runs on one")
+    assert named.summary_lines()[-1].startswith("           - the .map() in Map (MapDataset:3) runs on one")
     healthy = report_of(draw("host main | M0-- M1--\nhost main | a--  a--"))
     assert overview.finish(healthy, read) is healthy
 

@@ -55,7 +55,7 @@ from stepscope.report import (
 Partial = HostPart
 
 MOST_REMEDIES = 3  # for missing data, in the summary
-_KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow stage, or the function of the workers
+KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow stage, or the function of the workers
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0 is left out of the summary
@@ -517,7 +517,7 @@ def finish(report: OverviewReport, read: Read) -> OverviewReport:
     read; `advice` reads the others.
     """
     context = report.context.with_doubts(read)
-    knows = report.advice[0].tool if report.advice and report.advice[0].tool in _KNOW_CULPRITS else ""
+    knows = report.advice[0].tool if report.advice and report.advice[0].tool in KNOW_CULPRITS else ""
     if not knows and not context.record_first:
         return report
     advised = advise(replace(context, read=cast(Read, lambda tool: read(tool) if tool == knows else None)))

@@ -7,7 +7,6 @@ rank does nothing, or only waits inside sends and receives.
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
@@ -168,8 +167,8 @@ def _pipeline_row(each: PipelineRank) -> dict[str, Cell]:
         "stage": members.index(each.rank) if each.rank in members else None,
         "rank": each.rank if each.rank >= 0 else None,
         "host": each.host,
-        "step_ms": round_ms(statistics.fmean(each.steps_ps)),
-        "bubble_ms": round_ms(statistics.fmean(bubble)),
+        "step_ms": round_ms(sum(each.steps_ps) / len(each.steps_ps)),
+        "bubble_ms": round_ms(sum(bubble) / len(bubble)),
         "bubble_percent": percent(sum(bubble), sum(each.steps_ps)),
         "transfers": each.time.transfers,
     }
@@ -180,7 +179,7 @@ def describe_pipelines(rows: Sequence[dict[str, Cell]]) -> Iterator[str]:
     shares = [(float(str(row["bubble_percent"])), _name(row)) for row in rows if row["bubble_percent"] is not None]
     if not shares:
         return
-    mean = statistics.fmean(share for share, _ in shares)
+    mean = sum(share for share, _ in shares) / len(shares)
     (least, first), (most, last) = min(shares), max(shares)
     between = f", from {least:.1f} % ({first}) to {most:.1f} % ({last})" if len(shares) > 1 else ""
     yield (

@@ -112,7 +112,7 @@ _LOADER_OF_INFERENCE = (
 )
 
 # An action whose calls all occur in tf-data's suggestion for a stage says the same as that suggestion.
-_CALLS = (".map(fn, num_parallel_calls", "map whole batches", ".cache()", ".interleave(", ".prefetch(", "PyDataset(", "pack")
+_CALLS = (".map(fn, num_parallel", "map whole batches", ".cache()", ".interleave(", ".prefetch(", "PyDataset", "pack")
 _READY = ("Prefetch", "Root")  # stages without a remedy: nothing slow was recorded behind them
 
 # Samples of a PyTorch Dataset that are NumPy arrays, in a profile without Python calls.

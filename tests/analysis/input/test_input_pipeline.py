@@ -203,7 +203,7 @@ def test_the_stage_with_most_of_the_work_is_named_with_what_to_change_about_it()
     )
 
     assert reading.summary[2].startswith("what to do: reading files is slow in TFRecord: ")
-    assert mapping.summary[2].startswith("what to do: the function of .map() in Map runs on one element at a time: ")
+    assert mapping.summary[2].startswith("what to do: the .map() in Map runs on one element at a time: ")
 
 
 def test_a_loader_in_the_main_process_shows_what_runs_inside_it() -> None:

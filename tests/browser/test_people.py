@@ -73,7 +73,8 @@ def said(team: PageServer) -> list[Any]:
 
 def test_a_login_that_has_ended_leads_to_the_login_page_and_back(page, team, page_problems):
     enter(page, team)
-    page.get_by_role("button", name="first").last.click()
+    page.get_by_role("button", name="first").first.click()  # the next one shares it
+    page.wait_for_url("**session=first**")
     page.goto(f"{page.url.split('#')[0]}#/steps?{page.url.split('?')[1]}")
     settle(page)
     place = page.url
@@ -200,7 +201,8 @@ def test_a_session_is_shared_by_a_link_that_asks_for_a_login(page, team, browser
 def test_a_view_is_shared_with_its_selection_by_keyboard(page, team, browser):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     enter(page, team, Role.SEE)
-    page.get_by_role("button", name="first").last.click()
+    page.get_by_role("button", name="first").first.click()  # the next one shares it
+    page.wait_for_url("**session=first**")
     page.goto(f"{page.url.split('#')[0]}#/timeline?{page.url.split('?')[1]}&selected=3")
     settle(page)
     page.keyboard.press("Control+k")

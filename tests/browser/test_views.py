@@ -381,7 +381,7 @@ def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, 
                 saved[kind] = max(saved.get(kind, 0), advice["step_time_ms"] - advice["predicted_step_time_ms"])
         shown = {row["class"]: float(row[f"{side}_ms"]) for row in rows if row[f"{side}_ms"]}
         assert shown == pytest.approx({kind: ms for kind, ms in saved.items() if ms})
-    expect(page.locator(".compare-said").first).to_contain_text("dvised only after: input python")
+    expect(page.locator(".compare-said", has_text="dvised only after")).to_contain_text("input python")
 
 
 def counting_trace(host: str, means: Mapping[str, float]) -> HostTrace:

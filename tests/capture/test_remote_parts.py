@@ -20,7 +20,7 @@ from stepscope.capture.client import CaptureOutcome, CaptureRequest, Cause, Phas
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.remote import addresses, messages
 from stepscope.capture.remote.handlers import Service, parse_request
-from stepscope.capture.remote.monitor import Load, watch
+from stepscope.capture.remote.monitor import Load, measure_load
 from stepscope.capture.remote.reach import translate_rpc_error
 from stepscope.capture.remote.xspace import has_events
 from stepscope.capture.tracers.system import PLANE as SYSTEM_PLANE
@@ -315,7 +315,7 @@ def test_steps_are_timed_from_begin_to_begin_while_somebody_watches():
 
     thread = threading.Thread(target=train)
     thread.start()
-    load = watch(10.0, ended)
+    load = measure_load(10.0, ended)
     thread.join()
 
     assert len(load.step_ms) == 3

@@ -13,7 +13,7 @@ from stepscope.agents import server, tools
 from stepscope.analysis.compare import differences
 from stepscope.analysis.steps import stack_samples
 from stepscope.capture import program_end
-from stepscope.capture.auto import watcher
+from stepscope.capture.auto import autopilot
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.remote import front, outcome, service
 from stepscope.capture.tracers import jax as jax_tracer
@@ -42,7 +42,7 @@ STATED = [
         "capture.md",
         f"`--skip` steps are skipped ({Settings.skip}), and `--steps` steps are captured ({Settings.steps})",
     ),
-    ("capture.md", f"functions that take {watcher._LEAST_CALL_US:g} us or more"),
+    ("capture.md", f"functions that take {autopilot._LEAST_CALL_US:g} us or more"),
     ("capture.md", f"less than {stack_samples._LEAST_PS // 10**9} ms in all steps together"),
     ("capture.md", f"at most {program_end._HARD_END_PATIENCE_S:g} seconds"),
     ("capture-remote.md", f"at most {front._MOST_CONNECTIONS} connections, of which one machine"),

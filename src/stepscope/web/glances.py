@@ -7,7 +7,7 @@ Those of sessions that nobody has opened are made in the background, one after a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Mapping
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from stepscope.shelf import TraceShelf
 if TYPE_CHECKING:
     from stepscope.report import Report
     from stepscope.web.catalogue import Listed
+    from stepscope.web.opened import OpenSession
 
 MOST_STEPS = 40
 """Step times in a glance, enough for a small line."""
@@ -30,8 +31,7 @@ _NAME = "glance"
 
 Glance = dict[str, Any]
 
-READING: Glance = {"reading": True}
-"""In place of a glance that is being made."""
+READING: Glance = {"reading": True}  # in place of one that is being made
 
 _BUSY_SECONDS = 0.5
 
@@ -39,17 +39,19 @@ _BUSY_SECONDS = 0.5
 class Filler:
     """Makes the glances of sessions that nobody has opened, while none that somebody opened is being read.
 
-    Profiles in an object store, and those too large to be read beside others, are left alone.
+    Those in an object store, and those too large to be read beside others, are left alone.
     """
 
-    def __init__(self, cache: Cache, most_bytes: int, is_busy: Callable[[], bool]) -> None:
-        self._cache, self._most_bytes, self._is_busy = cache, most_bytes, is_busy
+    def __init__(self, cache: Cache, most_bytes: int, opened: Mapping[str, OpenSession]) -> None:
+        self._cache, self._most_bytes, self._opened = cache, most_bytes, opened
         self._made: dict[tuple[str, object], Glance | None] = {}
         self._wanted: SimpleQueue[Listed] = SimpleQueue()
         self._ends = threading.Event()
 
     def glance(self, listed: Listed) -> Glance | None:
         """A session's glance; `READING` if it is to come, None if it is not."""
+        if kept := kept_glance(self._cache, listed):
+            return kept
         key = listed.id, listed.identities
         is_small = not store.is_remote(listed.session.path) and MEMORY_OF_FILE * listed.nbytes <= self._most_bytes
         if key not in self._made and is_small:
@@ -66,10 +68,10 @@ class Filler:
     def _run(self) -> None:
         while not self._ends.is_set():
             listed = self._wanted.get()
-            while self._is_busy() and not self._ends.wait(_BUSY_SECONDS):
-                pass
-            if not self._ends.is_set():
-                self._made[listed.id, listed.identities] = self._read(listed)
+            while any(opened.state == "loading" for opened in [*self._opened.values()]):
+                if self._ends.wait(_BUSY_SECONDS):
+                    return
+            self._made[listed.id, listed.identities] = self._read(listed)
 
     def _read(self, listed: Listed) -> Glance | None:
         try:
@@ -88,9 +90,7 @@ def glance_of(report: Report) -> Glance:
     steps = [step["duration_ms"] for step in overview.get("steps", ())]
     every = -(-len(steps) // MOST_STEPS) or 1
     return {
-        "framework": facts.get("framework"),
-        "device_type": facts.get("device_type"),
-        "device_count": facts.get("device_count"),
+        **{name: facts.get(name) for name in ("framework", "device_type", "device_count")},
         "step_time_ms": overview["step_time_ms"]["mean"],
         "has_steps": overview["steps_source"] != "none",
         "verdict": overview["verdict"],

@@ -14,7 +14,7 @@ from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, find_logdir
 from stepscope.web.catalogue import Catalogue, Listed, Root
-from stepscope.web.glances import Filler, Glance, kept_glance
+from stepscope.web.glances import Filler, Glance
 from stepscope.web.hosts import HostNames
 from stepscope.web.opened import FIRST_TOOL, OpenSession
 from stepscope.web.people.uploads import Uploads
@@ -81,7 +81,7 @@ class Site:
         self._warming: threading.Thread | None = None
         self._is_closed = False
         self._asker: Asker | None = None
-        self._filler = Filler(self._cache, options.trace_bytes, self._is_reading)
+        self._filler = Filler(self._cache, options.trace_bytes, self._opened)
 
     def asker(self) -> Asker:
         """What answers questions in SQL; it imports much, so it is made when the first is asked."""
@@ -133,16 +133,9 @@ class Site:
         with self._lock:
             fresh = {session: opened.glance for session, opened in self._opened.items()}
         return {
-            session: fresh.get(session) or (self._glance(listed[session]) if session in listed else None)
+            session: fresh.get(session) or (self._filler.glance(listed[session]) if session in listed else None)
             for session in sessions
         }
-
-    def _glance(self, listed: Listed) -> Glance | None:
-        return kept_glance(self._cache, listed) or self._filler.glance(listed)
-
-    def _is_reading(self) -> bool:
-        with self._lock:
-            return any(opened.state == "loading" for opened in self._opened.values())
 
     def wait(self, opened: OpenSession, seconds: float) -> None:
         """Waits at most `seconds` for a session to be ready; not at all if too many requests wait already."""

@@ -66,7 +66,7 @@ function Missing({ text }: { text: string }) {
   );
 }
 
-/** The warnings of a report that are about the whole recording: the summary says them, other pages that there are some. */
+/** The warnings of a report that are about the whole recording: the summary says them, others that there are some. */
 function ofSession(report: Report): readonly string[] {
   const known = session.value?.warnings ?? [];
   return report.warnings.filter((text) => known.includes(text));

@@ -69,7 +69,7 @@ def test_a_damaged_session_has_no_glance_and_one_that_is_too_large_is_left_alone
     page.site.close()
 
     listed = page.site.catalogue.sessions()[0]
-    assert Filler(Cache(), most_bytes=1, opened={}).glance(listed) is None
+    assert Filler(Cache(), most_bytes=1, is_busy=lambda: False).glance(listed) is None
 
 
 def test_a_prediction_is_that_of_the_api_and_nonsense_is_refused(stored: Path) -> None:

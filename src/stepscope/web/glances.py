@@ -7,7 +7,7 @@ Those of sessions that nobody has opened are made in the background, one after a
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from stepscope.shelf import TraceShelf
 if TYPE_CHECKING:
     from stepscope.report import Report
     from stepscope.web.catalogue import Listed
-    from stepscope.web.opened import OpenSession
 
 MOST_STEPS = 40
 """Step times in a glance, enough for a small line."""
@@ -37,13 +36,10 @@ _BUSY_SECONDS = 0.5
 
 
 class Filler:
-    """Makes the glances of sessions that nobody has opened, while none that somebody opened is being read.
+    """Makes the glances of local, small sessions that nobody has opened, while none that somebody opened is read."""
 
-    Those in an object store, and those too large to be read beside others, are left alone.
-    """
-
-    def __init__(self, cache: Cache, most_bytes: int, opened: Mapping[str, OpenSession]) -> None:
-        self._cache, self._most_bytes, self._opened = cache, most_bytes, opened
+    def __init__(self, cache: Cache, most_bytes: int, is_busy: Callable[[], bool]) -> None:
+        self._cache, self._most_bytes, self._is_busy = cache, most_bytes, is_busy
         self._made: dict[tuple[str, object], Glance | None] = {}
         self._wanted: SimpleQueue[Listed] = SimpleQueue()
         self._ends = threading.Event()
@@ -68,7 +64,7 @@ class Filler:
     def _run(self) -> None:
         while not self._ends.is_set():
             listed = self._wanted.get()
-            while any(opened.state == "loading" for opened in [*self._opened.values()]):
+            while self._is_busy():
                 if self._ends.wait(_BUSY_SECONDS):
                     return
             self._made[listed.id, listed.identities] = self._read(listed)

@@ -81,7 +81,7 @@ class Site:
         self._warming: threading.Thread | None = None
         self._is_closed = False
         self._asker: Asker | None = None
-        self._filler = Filler(self._cache, options.trace_bytes, self._opened)
+        self._filler = Filler(self._cache, options.trace_bytes, self._is_reading)
 
     def asker(self) -> Asker:
         """What answers questions in SQL; it imports much, so it is made when the first is asked."""
@@ -136,6 +136,9 @@ class Site:
             session: fresh.get(session) or (self._filler.glance(listed[session]) if session in listed else None)
             for session in sessions
         }
+
+    def _is_reading(self) -> bool:
+        return any(opened.state == "loading" for opened in [*self._opened.values()])
 
     def wait(self, opened: OpenSession, seconds: float) -> None:
         """Waits at most `seconds` for a session to be ready; not at all if too many requests wait already."""

@@ -289,6 +289,7 @@ class Answers:
         overlap: Sequence[str] = (),
         move: Mapping[str, int] | None = None,
         steps: str = "",
+        balance: str = "",
     ) -> Forecast:
         """Predicts the step time after changes, by replaying the recorded steps.
 
@@ -299,9 +300,10 @@ class Answers:
             overlap: parts that run beside everything else.
             move: parts that other workers do, with the number of workers.
             steps: only these steps, such as `3-9`.
+            balance: instead, equal work of all `ranks`, of the `stages` of a pipeline, or of one `kind=` of work.
         """
         profile = self._sessions.opened(session).profile
-        found = profile.whatif(remove, scales=scale, overlap=overlap, move=move, steps=steps or None)
+        found = profile.whatif(remove, scales=scale, overlap=overlap, move=move, balance=balance, steps=steps or None)
         whole = make_finite(found.to_dict())
         copied = {key: whole[key] for key in ("changes", "critical", "reasoning", "warnings")}
         following = [_call("advice", "how to make such a change", session=session)]
@@ -451,6 +453,8 @@ def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool
         following.append(
             _call("what_if", f"the step without {cause.replace('_', ' ')}", session=session, remove=[cause])
         )
+    if len(whole["hosts"]) > 1:
+        following.append(_call("describe", "what its ranks wait for", session=session, tool="distributed"))
     return [*following, _call("timeline", "see two steps", session=session)]
 
 

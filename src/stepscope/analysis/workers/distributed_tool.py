@@ -44,7 +44,7 @@ from stepscope.analysis.workers.answer import Answer, answer_for, error_of, job_
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
 from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number, world_size
 from stepscope.analysis.workers.equal_work import Job
-from stepscope.analysis.workers.job_report import CAUSE_FIELDS, HEAT_FIELDS, JOB_STEP_FIELDS, describe_job
+from stepscope.analysis.workers.job_report import CAUSE_FIELDS, HEAT_FIELDS, JOB_FIELDS, JOB_STEP_FIELDS, describe_job
 from stepscope.analysis.workers.job_report import PART_FIELDS as SLOWDOWN_FIELDS
 from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.analysis.workers.layout import Layout
@@ -69,6 +69,7 @@ from stepscope.analysis.workers.parallel_groups import (
     pipeline_time,
 )
 from stepscope.analysis.workers.rank_graphs import PackedGraph, packed_graph_of
+from stepscope.analysis.workers.stragglers import WORTH_NAMING
 from stepscope.analysis.workers.waiting import RankWaits, find_waits
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace
@@ -78,6 +79,7 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
+    Figures,
     Prose,
     Report,
     Role,
@@ -95,7 +97,6 @@ from stepscope.vocabulary.collectives import OPERATIONS
 K = EventKind
 
 _MOST_COSTS = 3  # ranks of which a sentence says what communication costs them
-WORTH_NAMING_PERCENT = 3.0  # of the ranks' time; less waiting is not a finding
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
 
@@ -217,6 +218,9 @@ class DistributedReport(Report):
         """Findings, the ranks, alone and in groups, the collectives, the clocks, and every step on every rank."""
         return [
             Prose("findings", "Ranks compared", self.findings),
+            Figures(
+                "job", "The job against equal work", JOB_FIELDS, {f.name: getattr(self, f.name) for f in JOB_FIELDS}
+            ),
             Rows("causes", "Why the job is slower than with equal work", CAUSE_FIELDS, self.causes, _EQUAL),
             Rows("missing", "Who did not come", missing_calls.FIELDS, self.missing, _ALL_CAME * self.has_dumps),
             Rows("job_parts", "Slowdown by part", SLOWDOWN_FIELDS, self.parts, _NO_JOB),
@@ -572,7 +576,7 @@ def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
     more = {row.cause: row.ps - statistics.median(each.get(row.cause, 0) for each in of_others) for row in own.rows}
     more.pop(Cause.COMMUNICATION.name.lower(), None)
     cause = max(more, key=more.__getitem__, default="")
-    if not cause or more[cause] < WORTH_NAMING_PERCENT / 100 * own.step_ps:
+    if not cause or more[cause] < WORTH_NAMING * own.step_ps:
         return []
     culprit = next(row.culprit for row in own.rows if row.cause == cause)
     name = f", most of it {culprit.name}" if culprit and culprit.name else ""

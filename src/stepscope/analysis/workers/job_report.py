@@ -9,15 +9,26 @@ import numpy as np
 from stepscope.analysis.workers.answer import Answer, list_names
 from stepscope.analysis.workers.equal_work import Job
 from stepscope.analysis.workers.stragglers import Culprit, Straggling
+from stepscope.model.arrays import Mask
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, round_ms
 
+JOB_FIELDS: tuple[Field, ...] = (
+    Field("slowdown", "ratio", "S: how many times as long the steps are as with equal work"),
+    Field("explained_by_worst_worker", "ratio",
+          "M_W: of the gain of equal work, what equal work of the slowest worker alone gives; unknown where nothing is"
+          " worth naming"),
+    Field("explained_by_last_stage", "ratio", "M_S: the same of the last stage of a pipeline"),
+    Field("replay_error_percent", "percent", "how far the worst rank's median step in the replay is from the recorded"),
+    Field("slowest_rank", "text", "the one rank that is at fault; unknown if none is", "str", role=Role.PLACE),
+)  # fmt: skip
 PART_FIELDS: tuple[Field, ...] = (
     Field("part", "text", "worker, stage, replica (of the model) or kind (of work)", "str", role=Role.TERM),
     Field("name", "text", "which one: a rank, the number of a stage or a replica, a kind", "str", role=Role.LABEL),
     Field("slowdown", "ratio", "steps where all but this has equal work, to those where all has"),
-    Field("explains_percent", "percent", "of the gain of equal work, what equal work of this alone gives"),
-)
+    Field("explains_percent", "percent",
+          "of the gain of equal work, what equal work of this alone gives; unknown where nothing is worth naming"),
+)  # fmt: skip
 JOB_STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
     Field("step_ms", "ms", "how long it takes in the replay of all ranks"),
@@ -63,11 +74,11 @@ class JobReport:
     """What is said of a job, as tables.
 
     Attributes:
-        worst_worker, last_stage: what equal work of these alone explains; last_stage is None without stages.
+        worst_worker, last_stage: what equal work of these alone explains; None without a culprit, or without stages.
         ranks: the places of the ranks that are concerned.
     """
 
-    worst_worker: float
+    worst_worker: float | None
     last_stage: float | None
     causes: tuple[dict[str, Cell], ...]
     ranks: tuple[int, ...]
@@ -88,11 +99,11 @@ def describe_job(answer: Answer, names: Sequence[str]) -> JobReport:
     by_replica, by_stage = (np.array([job.ratios_of(part) for part in parts]) for parts in (replicas, stages))
     workers = _workers(job, by_replica, by_stage)
     return JobReport(
-        job.explains(job.of_places((int(workers.mean(axis=1).argmax()),))),
-        job.explains(stages[-1]) if stages else None,
+        job.explains(job.of_places((int(workers.mean(axis=1).argmax()),))) if culprit else None,
+        job.explains(stages[-1]) if stages and culprit else None,
         tuple(_cause_rows(culprit, names)),
         culprit.ranks if culprit else (),
-        tuple(_part_rows(job, names, workers, stages, replicas)),
+        tuple(_part_rows(answer, names, workers, stages, replicas)),
         tuple(_step_rows(job, names, workers, by_stage)),
         tuple(_heat_rows(job, names, workers)),
     )
@@ -122,17 +133,27 @@ def _cause_rows(culprit: Culprit | None, names: Sequence[str]) -> Iterator[dict[
 
 
 def _part_rows(
-    job: Job, names: Sequence[str], workers: np.ndarray, stages: Sequence[np.ndarray], replicas: Sequence[np.ndarray]
+    answer: Answer,
+    names: Sequence[str],
+    workers: np.ndarray,
+    stages: Sequence[np.ndarray],
+    replicas: Sequence[np.ndarray],
 ) -> Iterator[dict[str, Cell]]:
+    job = answer.job
     for part, found in (("stage", stages), ("replica", replicas if stages else ())):
         for at, rows in enumerate(found):
-            yield _part_row(part, str(at), job.slowdown_of(rows), job.explains(rows))
+            yield _part_row(part, str(at), job.slowdown_of(rows), _explains(answer, rows))
     for at, kind in enumerate(job.rows.kinds):
         rows = job.rows.kind == at
         if rows.any():
-            yield _part_row("kind", kind, job.slowdown_of(rows), job.explains(rows))
+            yield _part_row("kind", kind, job.slowdown_of(rows), _explains(answer, rows))
     for rank, steps in enumerate(workers):
         yield _part_row("worker", names[rank], float(steps.mean()), None)
+
+
+def _explains(answer: Answer, rows: Mask) -> float | None:
+    """What some rows explain; None where nothing is worth naming, for shares of noise are noise."""
+    return answer.job.explains(rows) if answer.culprit else None
 
 
 def _part_row(part: str, name: str, slowdown: float, explains: float | None) -> dict[str, Cell]:

@@ -27,9 +27,9 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I32, I64, distinct, offsets_of
 from stepscope.records import dataclass
 
-_SHORTER = 25  # percentile
-_TOGETHER = 0.1  # of what lengths differ by: ends that differ no more are one moment
-_FIRST = 16  # common collectives of two ranks that are laid side by side
+_SHORTER, _ALMOST_ALL = 25, 75  # percentiles: the quarters of noise around a median
+_TOGETHER = 0.1  # of what lengths differ by: ends of independent work would differ by about as much as the lengths do
+_FIRST = 16  # common collectives of two ranks that are laid side by side: their median is a quarter as uncertain as one
 
 
 @dataclass(frozen=True)
@@ -383,27 +383,47 @@ def _separate_circles(graph: JointGraph) -> tuple[JointGraph, int]:
 def _split_transfers(graph: JointGraph) -> JointGraph:
     """The graph with the own times of transfers of kernels that have several partners.
 
-    The transfer between two kernels is through when the first of them ends.  As both may wait for further partners,
-    even the shorter of their lengths may hold a wait: a transfer is as long as the shorter quarter of those of the same
-    two ranks.
+    The transfer between two kernels begins when the second of them comes and is through when the first of them ends,
+    by times that collectives of both ranks, which end together, lay side by side.  A kernel that ends after a further
+    partner has come waits for that one, so of the transfers between two ranks those count after which nobody comes; and
+    the shorter quarter of these, as even they may hold a wait.
     """
     if not len(graph.also_row):
         return graph
     length = np.concatenate([_lengths(rank.graph.contraction) for rank in graph.ranks])
-    rank, ranks = graph.rank_of_rows(), len(graph.ranks)
-    one, other = rank[graph.also_row], rank[graph.also_for]
-    pair = np.minimum(one, other) * ranks + np.maximum(one, other)
-    transfer = np.minimum(length[graph.also_row], length[graph.also_for])
+    rank, one, other = graph.rank_of_rows(), graph.also_row, graph.also_for
+    pair = np.minimum(rank[one], rank[other]) * len(graph.ranks) + np.maximum(rank[one], rank[other])
+    came, done = _recorded(graph)
+    offset, part, apart_ps = _align(graph, done)
+    came, done = came + offset[rank], done + offset[rank]
+    begin, last = np.maximum(came[one], came[other]), came.copy()
+    np.maximum.at(last, other, came[one])
+    transfer = np.minimum(length[one], length[other])
+    known = part[rank[one]] == part[rank[other]]
+    both_ps = np.minimum(done[one], done[other]) - begin + apart_ps
+    transfer = np.where(known, np.clip(both_ps, 0, transfer), transfer)
+    counts = ~known | (begin + apart_ps >= np.maximum(last[one], last[other]))
     for each in distinct(pair).tolist():
         here = pair == each
-        transfer[here] = np.minimum(transfer[here], np.percentile(transfer[here], _SHORTER, method="lower"))
+        usual = transfer[here & counts] if (here & counts).any() else transfer[here]
+        transfer[here] = np.minimum(transfer[here], np.percentile(usual, _SHORTER, method="lower"))
     longest = np.zeros(len(length), np.int64)
-    np.maximum.at(longest, graph.also_for, transfer)
-    waits = distinct(graph.also_for)
+    np.maximum.at(longest, other, transfer)
+    waits = distinct(other)
     share, of_longest = np.ones(len(length)), np.ones(len(transfer))
     np.divide(longest, length, out=share, where=(longest > 0) & np.isin(np.arange(len(length)), waits))
-    np.divide(transfer, longest[graph.also_for], out=of_longest, where=longest[graph.also_for] > 0)
+    np.divide(transfer, longest[other], out=of_longest, where=longest[other] > 0)
     return replace(graph, share=share, also_share=of_longest)
+
+
+def _recorded(graph: JointGraph) -> tuple[I64, I64]:
+    """When each row was recorded to start and to end: int64 of shape (rows,), 0 for what is no collective."""
+    start, end = np.zeros(len(graph.meeting), np.int64), np.zeros(len(graph.meeting), np.int64)
+    for rank, first in zip(graph.ranks, graph.first_row.tolist(), strict=False):
+        rows, place = slice(first, first + len(rank.graph.place)), rank.graph.place
+        start[rows] = np.array(rank.collectives.start_ps, np.int64)[place]
+        end[rows] = start[rows] + np.array(rank.collectives.duration_ps, np.int64)[place]
+    return start, end
 
 
 def _number_collectives(rows: Sequence[Sequence[int]], matched: Sequence[Matched], count: int) -> I64:
@@ -453,13 +473,36 @@ def _rows_of_collectives(rank: Member, first: int) -> list[int]:
 
 
 def _lay_side_by_side(graph: JointGraph) -> I64:
-    """The offset of each rank with which its first meetings with others end together, as each rank replays alone."""
+    """The offset of each rank with which its first meetings with others end together, as each rank replays alone.
+
+    A kernel with several partners ends with the last of them, so these count only between ranks that no others connect.
+    """
     done = replay_together(graph.separate(graph.meeting)).done_ps
+    offset, part, _ = _align(graph, done)
+    return _align(graph, done, offset, part)[0]
+
+
+def _align(graph: JointGraph, end_ps: I64, offset: I64 | None = None, part: I64 | None = None) -> tuple[I64, I64, int]:
+    """How far the end of meetings is off on each rank, which ranks are connected by these, and how far ends are apart
+    in spite of it: the offset, the first of the ranks, both int64 of shape (ranks,), and ps.
+
+    Args:
+        end_ps: of each row, 0 for what is no meeting.
+        offset, part: found before, with which kernels that have several partners count as well.
+    """
     rank, (row, of, _) = graph.rank_of_rows(), graph.arrivals()
     one, other = row[:-1], row[1:]  # of the arrivals at a meeting each with the next one: enough to connect all
-    pairs = np.flatnonzero((of[:-1] == of[1:]) & (rank[one] != rank[other]))
+    pairs = (of[:-1] == of[1:]) & (end_ps[one] > 0) & (end_ps[other] > 0) & (rank[one] != rank[other])
+    if offset is None or part is None:
+        pairs &= of[1:] < graph.common
+        offset, part = np.zeros(len(graph.ranks), np.int64), np.arange(len(graph.ranks))
     one, other = one[pairs], other[pairs]
-    return _offsets(len(graph.ranks), rank[one], rank[other], done[one] - done[other], done[one])
+    behind = end_ps[one] - end_ps[other] + offset[rank[one]] - offset[rank[other]]
+    a, b = part[rank[one]], part[rank[other]]
+    apart = a != b
+    by, first = _offsets(len(offset), a[apart], b[apart], behind[apart], end_ps[one[apart]])
+    left = np.abs(behind + by[a] - by[b])
+    return offset + by[part], first[part], int(np.percentile(left, _ALMOST_ALL)) if len(left) else 0
 
 
 def _join_hidden_meetings(graph: JointGraph) -> JointGraph:
@@ -508,8 +551,9 @@ def _end_together(works: I64, step_ps: float) -> bool:
     return longer >= CONSIDERABLE * step_ps * len(works) and apart <= _TOGETHER * longer
 
 
-def _offsets(ranks: int, one: I64, other: I64, behind_ps: I64, time_ps: I64) -> I64:
-    """How far each rank is behind another one that is reached earlier, over the ranks that it meets.
+def _offsets(ranks: int, one: I64, other: I64, behind_ps: I64, time_ps: I64) -> tuple[I64, I64]:
+    """How far each rank is behind the first one that is connected with it, over the ranks that it meets, and which that
+    is.
 
     Args:
         one, other, behind_ps: pairs of ranks, and how much later the same moment is by the times of the first.
@@ -526,14 +570,14 @@ def _offsets(ranks: int, one: I64, other: I64, behind_ps: I64, time_ps: I64) -> 
         by = int(np.median(first))
         near.setdefault(int(key) // ranks, []).append((int(key) % ranks, by))
         near.setdefault(int(key) % ranks, []).append((int(key) // ranks, -by))
-    offset, seen = np.zeros(ranks, np.int64), np.zeros(ranks, np.bool_)
+    offset, root = np.zeros(ranks, np.int64), np.full(ranks, -1, np.int64)
     for start in range(ranks):
-        reached = [] if seen[start] else [start]
-        seen[start] = True
+        reached = [] if root[start] >= 0 else [start]
+        root[reached] = start
         for here in reached:  # grows
             for there, by in near.get(here, ()):
-                if not seen[there]:
-                    seen[there] = True
+                if root[there] < 0:
+                    root[there] = start
                     offset[there] = offset[here] + by
                     reached.append(there)
-    return offset
+    return offset, root

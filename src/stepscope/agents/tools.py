@@ -304,11 +304,10 @@ class Answers:
         """
         profile = self._sessions.opened(session).profile
         found = profile.whatif(remove, scales=scale, overlap=overlap, move=move, balance=balance, steps=steps or None)
-        whole = make_finite(found.to_dict())
+        whole, following = make_finite(found.to_dict()), [_call("advice", "how to make such a change", session=session)]
         copied = {key: whole[key] for key in ("changes", "critical", "reasoning", "warnings")}
-        following = [_call("advice", "how to make such a change", session=session)]
-        figures = make_finite(found.figures)
-        return cast(Forecast, {"session": session, "figures": figures, **copied, "next": following})
+        own = {"session": session, "figures": make_finite(found.figures), "next": following}
+        return cast(Forecast, own | copied)
 
     def compare(self, before: str, after: str, tool: str = "", top: int = 5) -> Comparison:
         """Compares two sessions: step time with its noise, and the largest differences by cause, op and kernel.
@@ -453,9 +452,8 @@ def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool
         following.append(
             _call("what_if", f"the step without {cause.replace('_', ' ')}", session=session, remove=[cause])
         )
-    if len(whole["hosts"]) > 1:
-        following.append(_call("describe", "what its ranks wait for", session=session, tool="distributed"))
-    return [*following, _call("timeline", "see two steps", session=session)]
+    ranks = [_call("describe", "what its ranks wait for", session=session, tool="distributed")]
+    return [*following, *ranks * (len(whole["hosts"]) > 1), _call("timeline", "see two steps", session=session)]
 
 
 def _next_calls_of_advice(session: str, items: Sequence[Mapping[str, Any]]) -> list[Call]:

@@ -9,7 +9,6 @@ import numpy as np
 from stepscope.analysis.workers.answer import Answer, list_names
 from stepscope.analysis.workers.equal_work import Job
 from stepscope.analysis.workers.stragglers import Culprit, Straggling
-from stepscope.model.arrays import Mask
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, round_ms
 
@@ -71,38 +70,43 @@ _EVIDENCE = {
 
 @dataclass(frozen=True)
 class JobReport:
-    """What is said of a job, as tables.
+    """What is said of a job, as tables; the attributes are those of the report of `distributed`.
 
     Attributes:
-        worst_worker, last_stage: what equal work of these alone explains; None without a culprit, or without stages.
-        ranks: the places of the ranks that are concerned.
+        explained_by_worst_worker, explained_by_last_stage: what equal work of these alone explains; None without a
+            culprit, or without stages.
+        concerned: the numbers of the ranks that are at fault.
     """
 
-    worst_worker: float | None
-    last_stage: float | None
-    causes: tuple[dict[str, Cell], ...]
-    ranks: tuple[int, ...]
-    parts: tuple[dict[str, Cell], ...]
-    steps: tuple[dict[str, Cell], ...]
-    heat: tuple[dict[str, Cell], ...]
+    slowdown: float | None = None
+    explained_by_worst_worker: float | None = None
+    explained_by_last_stage: float | None = None
+    causes: tuple[dict[str, Cell], ...] = ()
+    concerned: tuple[int, ...] = ()
+    parts: tuple[dict[str, Cell], ...] = ()
+    job_steps: tuple[dict[str, Cell], ...] = ()
+    heat: tuple[dict[str, Cell], ...] = ()
 
 
-def describe_job(answer: Answer, names: Sequence[str]) -> JobReport:
+def describe_job(answer: Answer | None, names: Sequence[str], numbers: Sequence[int]) -> JobReport:
     """Answers the questions of the study.
 
     Args:
-        names: of each rank its name.
+        names, numbers: of each rank.
     """
+    if answer is None:
+        return JobReport()
     job, culprit, layout = answer.job, answer.culprit, answer.job.layout
     replicas = [job.of_ranks(layout.replica == at) for at in range(min(layout.replicas, _MOST_REPLICAS))]
     stages = [job.of_ranks(layout.stage == at) for at in range(layout.stages)]
     by_replica, by_stage = (np.array([job.ratios_of(part) for part in parts]) for parts in (replicas, stages))
     workers = _workers(job, by_replica, by_stage)
     return JobReport(
+        job.slowdown,
         job.explains(job.of_places((int(workers.mean(axis=1).argmax()),))) if culprit else None,
         job.explains(stages[-1]) if stages and culprit else None,
         tuple(_cause_rows(culprit, names)),
-        culprit.ranks if culprit else (),
+        tuple(numbers[rank] for rank in culprit.ranks) if culprit else (),
         tuple(_part_rows(answer, names, workers, stages, replicas)),
         tuple(_step_rows(job, names, workers, by_stage)),
         tuple(_heat_rows(job, names, workers)),
@@ -139,21 +143,16 @@ def _part_rows(
     stages: Sequence[np.ndarray],
     replicas: Sequence[np.ndarray],
 ) -> Iterator[dict[str, Cell]]:
-    job = answer.job
+    job, is_noise = answer.job, answer.culprit is None  # shares of noise are noise
     for part, found in (("stage", stages), ("replica", replicas if stages else ())):
         for at, rows in enumerate(found):
-            yield _part_row(part, str(at), job.slowdown_of(rows), _explains(answer, rows))
+            yield _part_row(part, str(at), job.slowdown_of(rows), None if is_noise else job.explains(rows))
     for at, kind in enumerate(job.rows.kinds):
         rows = job.rows.kind == at
         if rows.any():
-            yield _part_row("kind", kind, job.slowdown_of(rows), _explains(answer, rows))
+            yield _part_row("kind", kind, job.slowdown_of(rows), None if is_noise else job.explains(rows))
     for rank, steps in enumerate(workers):
         yield _part_row("worker", names[rank], float(steps.mean()), None)
-
-
-def _explains(answer: Answer, rows: Mask) -> float | None:
-    """What some rows explain; None where nothing is worth naming, for shares of noise are noise."""
-    return answer.job.explains(rows) if answer.culprit else None
 
 
 def _part_row(part: str, name: str, slowdown: float, explains: float | None) -> dict[str, Cell]:

@@ -279,23 +279,6 @@ def joint_error_percent(graph: JointGraph, replayed: JointReplay) -> list[float 
     return found
 
 
-def waits_in_steps(graph: JointGraph, replayed: JointReplay) -> list[I64]:
-    """How long each rank waits for others in each of its steps: int64 of shape (steps,) of each rank, ps."""
-    found = []
-    lengths = zip(graph.ranks, graph.first_row.tolist(), meeting_lengths(graph), strict=False)
-    for rank, first, length in lengths:
-        count = len(rank.graph.place)
-        rows = slice(first, first + count)
-        waits = replayed.done_ps[rows] - length[:count] - replayed.arrival_ps[rows]
-        last = max(max(rank.collectives.step, default=-1), int(rank.graph.steps.max())) + 2
-        place = np.full(last, -1, np.int64)  # the last one for no step
-        place[rank.graph.steps] = np.arange(len(rank.graph.steps))
-        step = place[np.array(rank.collectives.step, np.int64)[rank.graph.place]]
-        summed = np.bincount(step[step >= 0], weights=waits[step >= 0], minlength=len(rank.graph.steps))
-        found.append(summed.astype(np.int64))
-    return found
-
-
 def separate_removed(graph: JointGraph, contractions: Sequence[Contraction]) -> JointGraph:
     """The graph without the meetings of which some contractions have left nothing: nobody waits in them any more."""
     before, after = (
@@ -394,7 +377,7 @@ def _split_transfers(graph: JointGraph) -> JointGraph:
     rank, one, other = graph.rank_of_rows(), graph.also_row, graph.also_for
     pair = np.minimum(rank[one], rank[other]) * len(graph.ranks) + np.maximum(rank[one], rank[other])
     came, done = _recorded(graph)
-    offset, part, apart_ps = _align(graph, done)
+    offset, part, apart_ps = _align(graph, done, False)
     came, done = came + offset[rank], done + offset[rank]
     begin, last = np.maximum(came[one], came[other]), came.copy()
     np.maximum.at(last, other, came[one])
@@ -473,36 +456,39 @@ def _rows_of_collectives(rank: Member, first: int) -> list[int]:
 
 
 def _lay_side_by_side(graph: JointGraph) -> I64:
-    """The offset of each rank with which its first meetings with others end together, as each rank replays alone.
-
-    A kernel with several partners ends with the last of them, so these count only between ranks that no others connect.
-    """
-    done = replay_together(graph.separate(graph.meeting)).done_ps
-    offset, part, _ = _align(graph, done)
-    return _align(graph, done, offset, part)[0]
+    """The offset of each rank with which its first meetings with others end together, as each rank replays alone."""
+    return _align(graph, replay_together(graph.separate(graph.meeting)).done_ps, True)[0]
 
 
-def _align(graph: JointGraph, end_ps: I64, offset: I64 | None = None, part: I64 | None = None) -> tuple[I64, I64, int]:
-    """How far the end of meetings is off on each rank, which ranks are connected by these, and how far ends are apart
-    in spite of it: the offset, the first of the ranks, both int64 of shape (ranks,), and ps.
+def _align(graph: JointGraph, end_ps: I64, also_several: bool) -> tuple[I64, I64, int]:
+    """By how much later meetings would have to end on each rank to end together, a number for each set of ranks that
+    they connect, both int64 of shape (ranks,), and how far ends are apart in spite of it, in ps.
 
     Args:
-        end_ps: of each row, 0 for what is no meeting.
-        offset, part: found before, with which kernels that have several partners count as well.
+        end_ps: of each row, 0 for what does not count.
+        also_several: kernels with several partners count between ranks that nothing else connects, though they end with
+            the last of their partners.
     """
-    rank, (row, of, _) = graph.rank_of_rows(), graph.arrivals()
+    rank, (row, of, _), ranks = graph.rank_of_rows(), graph.arrivals(), len(graph.ranks)
     one, other = row[:-1], row[1:]  # of the arrivals at a meeting each with the next one: enough to connect all
-    pairs = (of[:-1] == of[1:]) & (end_ps[one] > 0) & (end_ps[other] > 0) & (rank[one] != rank[other])
-    if offset is None or part is None:
-        pairs &= of[1:] < graph.common
-        offset, part = np.zeros(len(graph.ranks), np.int64), np.arange(len(graph.ranks))
-    one, other = one[pairs], other[pairs]
-    behind = end_ps[one] - end_ps[other] + offset[rank[one]] - offset[rank[other]]
-    a, b = part[rank[one]], part[rank[other]]
-    apart = a != b
-    by, first = _offsets(len(offset), a[apart], b[apart], behind[apart], end_ps[one[apart]])
-    left = np.abs(behind + by[a] - by[b])
-    return offset + by[part], first[part], int(np.percentile(left, _ALMOST_ALL)) if len(left) else 0
+    counts = (of[:-1] == of[1:]) & (end_ps[one] > 0) & (end_ps[other] > 0) & (rank[one] != rank[other])
+    several = of[1:] >= graph.common
+    pairs = np.flatnonzero(counts & (also_several | ~several))
+    one, other, several = one[pairs], other[pairs], several[pairs]
+    low, high = (choose(rank[one], rank[other]).astype(np.int64) for choose in (np.minimum, np.maximum))
+    behind = (end_ps[one] - end_ps[other]) * np.where(rank[one] < rank[other], 1, -1)
+    key = (several * ranks + low) * ranks + high
+    order = np.lexsort((end_ps[one], key))
+    offset, part = np.zeros(ranks, np.int64), np.arange(ranks)
+    for each, begin, count in zip(*np.unique(key[order], return_index=True, return_counts=True), strict=True):
+        a, b = divmod(int(each) % (ranks * ranks), ranks)
+        if part[a] != part[b]:
+            by = int(np.median(behind[order[begin : begin + min(count, _FIRST)]]))
+            joins = part == part[b]
+            offset[joins] += offset[a] + by - offset[b]
+            part[joins] = part[a]
+    left = np.abs(behind + offset[low] - offset[high])
+    return offset - offset[0], part, int(np.percentile(left, _ALMOST_ALL)) if len(left) else 0
 
 
 def _join_hidden_meetings(graph: JointGraph) -> JointGraph:
@@ -549,35 +535,3 @@ def _end_together(works: I64, step_ps: float) -> bool:
     """
     apart, longer = (float(np.ptp(works[:, :, at], axis=1).sum()) for at in (1, 2))
     return longer >= CONSIDERABLE * step_ps * len(works) and apart <= _TOGETHER * longer
-
-
-def _offsets(ranks: int, one: I64, other: I64, behind_ps: I64, time_ps: I64) -> tuple[I64, I64]:
-    """How far each rank is behind the first one that is connected with it, over the ranks that it meets, and which that
-    is.
-
-    Args:
-        one, other, behind_ps: pairs of ranks, and how much later the same moment is by the times of the first.
-        time_ps: when that is.
-    """
-    swapped = one > other
-    low, high = np.where(swapped, other, one), np.where(swapped, one, other)
-    order = np.lexsort((time_ps, high, low))
-    pair = (low * ranks + high)[order]
-    behind = np.where(swapped, -behind_ps, behind_ps)[order]
-    near: dict[int, list[tuple[int, int]]] = {}
-    for key, begin in zip(*np.unique(pair, return_index=True), strict=True):
-        first = behind[begin : begin + _FIRST][pair[begin : begin + _FIRST] == key]
-        by = int(np.median(first))
-        near.setdefault(int(key) // ranks, []).append((int(key) % ranks, by))
-        near.setdefault(int(key) % ranks, []).append((int(key) // ranks, -by))
-    offset, root = np.zeros(ranks, np.int64), np.full(ranks, -1, np.int64)
-    for start in range(ranks):
-        reached = [] if root[start] >= 0 else [start]
-        root[reached] = start
-        for here in reached:  # grows
-            for there, by in near.get(here, ()):
-                if root[there] < 0:
-                    root[there] = start
-                    offset[there] = offset[here] + by
-                    reached.append(there)
-    return offset, root

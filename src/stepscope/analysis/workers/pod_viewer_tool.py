@@ -204,15 +204,10 @@ def partial(trace: HostTrace) -> Partial:
         steps=steps_of_host(trace),
         device=device_name(trace, working[0]) if len(working) == 1 else ALL if working else "CPU",
         devices=device_steps(trace),
-        accounts=_accounts(trace, len(working)),
+        accounts={HOST: causes_of_steps(trace), **(causes_by_device(trace) if len(working) > 1 else {})},
         collectives=collectives_of(trace),
         graph=packed_graph_of(trace, with_work=True),
     )
-
-
-def _accounts(trace: HostTrace, devices: int) -> dict[str, list[CausesOfStep]]:
-    """The accounts of the host, under its name, and of each of several devices."""
-    return {HOST: causes_of_steps(trace), **(causes_by_device(trace) if devices > 1 else {})}
 
 
 # -- all hosts ---------------------------------------------------------------------------------------------------

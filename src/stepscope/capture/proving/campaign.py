@@ -95,12 +95,12 @@ class Arm:
         """Leaves the program alone from now on; in a job of several ranks the others keep to the same blocks."""
         self.refused, self.targets, self.make_change = why, (), CallChange
 
-    def is_close(self) -> bool:
-        """Whether the interval is narrow enough."""
+    def is_close(self, may_restart: bool) -> bool:
+        """Whether the interval is narrow enough; may find that the blocks have to settle for longer."""
         if len(self.pairs) < FEWEST_PAIRS:
             return False
-        is_early = len(self.pairs) in (FEWEST_PAIRS, 2 * FEWEST_PAIRS) and self.blocks.settle < MOST_STEPS
-        if is_early and not is_settled(self.pairs, self.usual_s):
+        may_restart &= len(self.pairs) in (FEWEST_PAIRS, 2 * FEWEST_PAIRS) and self.blocks.settle < MOST_STEPS
+        if may_restart and not is_settled(self.pairs, self.usual_s):
             self.blocks, self.pairs, self.steps = replace(self.blocks, settle=2 * self.blocks.settle), [], 0
             return False
         found = sensitivity_of(self.pairs) if self.is_delay else gain_of(self.pairs)
@@ -168,7 +168,8 @@ class Campaign:
     def _is_done(self, arm: Arm) -> bool:
         if self._together:
             return len(arm.pairs) >= PAIRS_OF_RANKS
-        return bool(arm.refused) or self._clock() > self._end_s or arm.is_close()
+        is_first_half = self._clock() < (self._start_s + self._end_s) / 2
+        return bool(arm.refused) or self._clock() > self._end_s or arm.is_close(is_first_half)
 
     # -- one place -----------------------------------------------------------------------------------------------------
 
@@ -274,9 +275,9 @@ class Campaign:
 
     def save(self, session: Path) -> None:
         """Writes the proofs beside a session, and where the user wants them."""
-        for file in filter(None, (session / FILE, self._options.output)):
-            if self.proofs:
-                Path(file).parent.mkdir(parents=True, exist_ok=True)
+        session.mkdir(parents=True, exist_ok=True)
+        for file in (str(session / FILE), self._options.output):
+            if self.proofs and file:
                 write_proofs(self.proofs, Path(file))
 
     # -- answers -------------------------------------------------------------------------------------------------------

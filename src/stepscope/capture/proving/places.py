@@ -189,9 +189,9 @@ def _compiled_targets(codes: dict[int, CodeType]) -> Iterator[tuple[CodeType, Ta
     traced_type = type(tensorflow.function(lambda: None)) if tensorflow is not None else None
     for each in gc.get_objects():
         if type(each) is WatchedFunction:
-            name, made_of = "_function", getattr(each, "__wrapped__", None)
+            name, made_of = "_function", getattr(each, "__wrapped__", each)
         elif traced_type is not None and type(each) is traced_type:
-            name, made_of = "_call", getattr(each, "python_function", None)
+            name, made_of = "_call", getattr(each, "python_function", each)
         else:
             continue
         code = codes.get(id(getattr(inspect.unwrap(made_of), "__code__", None)))

@@ -10,7 +10,7 @@ import ast
 import builtins
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from importlib.machinery import SourceFileLoader
 from types import CodeType, FunctionType
 from typing import Any
@@ -62,7 +62,7 @@ def relay(function: FunctionType) -> Callable[..., Any]:
     resume = RESUMED.setdefault(function.__code__, FunctionType(_resume.__code__, globals(), "resume"))
 
     @functools.wraps(function)
-    def relayed(*args: Any, **kwargs: Any) -> Iterator[Any]:
+    def relayed(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         generator = function(*args, **kwargs)
         step = functools.partial(generator.send, None)
         while True:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple, TypeVar
@@ -38,6 +38,7 @@ from stepscope.proof.plan import (
     choose_dose,
 )
 from stepscope.proof.record import ABLATION, DELAY, FILE, Proof, write_proofs
+from stepscope.records import dataclass
 
 _FIRST_STEPS = 16  # plain ones, before anything is changed, from which the blocks are chosen
 _STEP_OF_RANKS_S = 0.03  # the step that blocks of ranks are made for, whatever each measures: all have to choose alike

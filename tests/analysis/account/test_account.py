@@ -226,6 +226,22 @@ def test_where_outliers_take_most_of_the_time_one_of_them_stands_for_the_steps()
     assert account(trace).rows[0].cause == "input"
 
 
+def test_steps_in_which_the_same_ops_take_longer_do_not_stand_for_the_others():
+    quick, slow = "   a-b-", "   a------------b------------"  # as on a machine that was busy in the last steps
+    marks = "".join(f"M{at}{'-' * (len(ops) - 2)}" for at, ops in enumerate([quick] * 5 + [slow] * 4))
+    trace = draw(f"host main | {marks}\nhost main | {quick * 5 + slow * 4}")
+
+    assert account(trace).step_ps == 7 * MS
+
+
+def test_steps_with_more_ops_than_the_others_stand_for_them_where_they_take_most_of_the_time():
+    quick, slow = "   a-", "   a-b-b-b-b-b-b-b-b-"  # as where some steps evaluate
+    marks = "".join(f"M{at}{'-' * (len(ops) - 2)}" for at, ops in enumerate([quick] * 5 + [slow] * 4))
+    trace = draw(f"host main | {marks}\nhost main | {quick * 5 + slow * 4}")
+
+    assert account(trace).step_ps == 21 * MS
+
+
 # -- what each cause gains, and what stands behind the longest -----------------------------------------------------
 
 

@@ -16,9 +16,9 @@ from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
-from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import StepModel, model_of, usual_steps
-from stepscope.analysis.account.pieces import OWN, Pieces, kinds_of
+from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
@@ -81,7 +81,6 @@ class StepAccount:
         unconnected_percent: the share of the step for which the model knows no reason.
         steps: how many complete steps there are; the median is of these.
         devices: the host's devices in words, such as `the GPU`; None without any.
-        to_devices_ps: the part of the step that copies to a device take.
         carries: whether forecasts may be made from the model; why_not: the reason if not.
         rivals: causes that take the place of the longest one when that is removed, the one that grows most first.
         noise_percent: for each cause by how much its share of a usual step may be off, in percent of the step: two
@@ -105,7 +104,6 @@ class StepAccount:
     unconnected_percent: float
     steps: int
     devices: str | None
-    to_devices_ps: int
     carries: bool
     why_not: str | None
     rivals: list[Rival]
@@ -177,7 +175,6 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         unconnected_percent=100.0 * unknown / total if total else 0.0,
         steps=len(usual),
         devices=devices_text(trace),
-        to_devices_ps=_copied_to_devices_ps(trace, found, pieces, cause),
         carries=why_not is None,
         why_not=why_not,
         rivals=[],
@@ -228,14 +225,6 @@ def _moments(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
     first = np.flatnonzero(np.append(True, most[1:] != most[:-1]))
     lengths = np.diff(np.append(edges[first], edges[-1])).tolist()
     return tuple((Cause(at).name.lower(), ps) for at, ps in zip(most[first].tolist(), lengths, strict=True))
-
-
-def _copied_to_devices_ps(trace: HostTrace, found: EveryStep, pieces: Pieces, cause: U8) -> int:
-    """The time of a step that copies to a device take: on the device, or on the thread that makes them."""
-    copies = (cause == Cause.COPY) & (pieces.edge == OWN)
-    work = found.graph.kind[pieces.node] == NodeKind.WORK
-    copies &= ~work | (kinds_of(trace, pieces.event) == EventKind.COPY_HOST_TO_DEVICE)
-    return int((pieces.end_ps - pieces.start_ps)[copies].sum())
 
 
 def _rivals(model: StepModel, rows: list[AccountRow]) -> list[Rival]:

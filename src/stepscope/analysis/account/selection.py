@@ -47,12 +47,12 @@ _COPIES_OF_CATEGORY: dict[str, tuple[EventKind, ...]] = {
     "device_to_device": (K.COPY_DEVICE_TO_DEVICE, K.COPY_PEER),
 }
 _COMPUTING = (Cause.DEVICE_COMPUTE, Cause.HOST_COMPUTE, Cause.COPY)
-_INPUT = (Cause.INPUT, Cause.PYTHON, Cause.COPY)
+_INPUT = (Cause.INPUT, Cause.PYTHON, Cause.TRANSFER)
 _DISPATCH = (Cause.LAUNCH, Cause.PYTHON, Cause.DEVICE_GAP)
 # The causes that the advice of a class shortens, the most telling one first.
 CAUSES_OF_CLASS: dict[str, tuple[Cause, ...]] = {
     **dict.fromkeys(("input_preprocessing", "input_file_read", "input_no_prefetch", "input_python"), _INPUT),
-    "input_transfer": (Cause.COPY, Cause.INPUT),
+    "input_transfer": (Cause.TRANSFER, Cause.INPUT),
     **dict.fromkeys(("small_batch", "eager_dispatch"), _DISPATCH),
     "recompilation": (Cause.COMPILE, Cause.LAUNCH, Cause.PYTHON),
     "host_sync": (Cause.SYNC, *_DISPATCH),

@@ -42,6 +42,7 @@ SENTENCE_OF: dict[str, str] = {
     "launch": "dispatching work",
     "device_compute": "computation on the device",
     "device_gap": "gaps between device work",
+    "transfer": "copying data in",
     "copy": "copies",
     "communication": "communication",
     "compile": "compiling",

@@ -137,7 +137,7 @@ class Context:
         """Time per step that only copies data in."""
         if self.has_device:
             return self.device.exposed_copies_ps / self.device.steps / MS if self.device else 0.0
-        return self.cause_ms("copy")
+        return self.cause_ms("transfer")
 
     @property
     def python_ms(self) -> float:

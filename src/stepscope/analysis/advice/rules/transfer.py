@@ -38,11 +38,11 @@ def _find(context: Context) -> Finding | None:
         part_ms=copies + casts,
         least_percent=context.input_threshold(_LEAST_PERCENT),
         share=f"{share:.1f} % of each step is spent {what}",
-        change="copies_in" if context.has_device else "copy" if copying else "converting",
+        change="copies_in" if context.has_device else "transfer" if copying else "converting",
         without="copying data in",
-        parts=("copy",) if context.has_device or copying else ("casts", "copy"),
+        parts=("transfer",) if context.has_device or copying else ("casts", "transfer"),
         rows=(_evidence_row(context, copies, casts),),
-        intervals=context.intervals("copy" if copying else "host_compute"),
+        intervals=context.intervals("transfer" if copying else "host_compute"),
     )
 
 

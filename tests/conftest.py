@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from places import shared_folder
+from places import folder_of_run, shared_folder
 
 # A drawn example may take long on a busy machine, and that is no failure.
 settings.register_profile("stepscope", deadline=None)
@@ -45,9 +45,7 @@ def corpus() -> Path:
 def bottleneck_captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Captures of programs with a known bottleneck, as NAME/slow/ and NAME/fixed/ logdirs; to be read only."""
     archive = _shared_or_skip("bottlenecks", "captures.tar.xz")
-    base = tmp_path_factory.getbasetemp()
-    common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    return extract_once(archive, common / "bottleneck_captures")
+    return extract_once(archive, folder_of_run(tmp_path_factory) / "bottleneck_captures")
 
 
 @pytest.fixture(scope="session")
@@ -101,8 +99,16 @@ def _no_engine_is_left_over() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def cache_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache for each test, so that no test is answered from what another one left."""
-    folder = tmp_path_factory.mktemp("cache")
+def cache_dir(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """An empty cache for each test, so that no test is answered from what another one left.
+
+    The private profiles, which nothing changes, are read once a test run: their tests have one cache in common.
+    """
+    if {"corpus", "bottleneck_captures"} & set(request.fixturenames):
+        folder = folder_of_run(tmp_path_factory) / "cache_of_private_profiles"
+    else:
+        folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("STEPSCOPE_CACHE_DIR", str(folder))
     return folder

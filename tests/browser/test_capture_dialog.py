@@ -14,7 +14,6 @@ from playwright.sync_api import expect
 from remote_jobs import Job, closed_port, running_jobs
 
 import stepscope
-from stepscope.model import HostTrace
 
 FRAMEWORKS = [name for name in ("tensorflow", "jax") if importlib.util.find_spec(name)]
 
@@ -62,11 +61,6 @@ def shown_session(page: Any, server: PageServer) -> dict[str, Any]:
     return session  # type: ignore[no-any-return]
 
 
-def captured(server: PageServer, host: str | None = None) -> HostTrace:
-    """What the captured file holds."""
-    return stepscope.load(server.logdir).trace(host)
-
-
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_job_is_captured_from_its_frameworks_server_and_opens_by_itself(page, server, jobs, framework):
     job = jobs[framework]
@@ -83,15 +77,6 @@ def test_a_job_is_captured_from_its_frameworks_server_and_opens_by_itself(page, 
     assert len(job.durations_ms(numbers)) == len(numbers)
     page.goto(f"{server.address}#/steps?session={session['id']}")
     expect(page.locator("[data-table=steps] .table-count")).to_contain_text(f"{len(numbers)} row")
-
-
-def test_workers_are_captured_together_and_shown_as_one_session(page, server, jobs):
-    ask(page, server, *(job.address() for job in jobs.values()))
-    page.locator(".workers li").nth(len(jobs) - 1).wait_for()
-
-    session = shown_session(page, server)
-    assert len(session["hosts"]) == len(jobs)
-    assert all(len(captured(server, host).events) > 0 for host in session["hosts"])
 
 
 @pytest.fixture
@@ -112,27 +97,4 @@ def test_of_two_workers_one_fails_and_the_other_ones_profile_is_kept(page, serve
         worker = page.locator(".workers li").filter(has_text=address)
         expect(worker.locator(":scope > *").nth(1)).to_have_text(state)
     page.get_by_role("button", name="Open what was captured").click()
-    assert len(shown_session(page, server)["hosts"]) == 1
-
-
-def test_a_wrong_address_is_told_in_plain_words_and_can_be_corrected(page, server, jobs, nobody):
-    ask(page, server, nobody)
-
-    said = page.locator(".running [role=alert]")
-    expect(said).to_contain_text(nobody)
-    assert "nobody listens" in said.inner_text() or "refused" in said.inner_text()
-    assert "StatusCode" not in said.inner_text()
-    assert server.get("api/sessions")["sessions"] == []
-
-    page.get_by_role("button", name="Change the settings").click()
-    page.get_by_label("Addresses").fill(jobs[FRAMEWORKS[0]].address("theirs"))
-    page.get_by_role("button", name="Capture 0.5 s").click()
-    assert len(shown_session(page, server)["hosts"]) == 1
-
-
-def test_a_capture_that_is_cancelled_keeps_what_it_has(page, server, jobs):
-    ask(page, server, jobs[FRAMEWORKS[0]].address(), duration_ms=300_000)  # long after the click
-    page.locator(".workers li").filter(has_text="recording").wait_for()
-    page.get_by_role("button", name="Cancel").click()
-
     assert len(shown_session(page, server)["hosts"]) == 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from browsing import PageServer, objections, open_all, settle, until
 from playwright.sync_api import expect
-from test_pages import JAX, TF, TORCH
+from test_pages import TF, TORCH
 
 RANKS = "torch-multirank"
 
@@ -57,7 +57,7 @@ def links(page: Any, selector: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("run", "theme"), [(TORCH, "light"), (TORCH, "dark"), (TF, "light"), (JAX, "dark")])
+@pytest.mark.parametrize(("run", "theme"), [(TORCH, "light"), (TF, "dark")])
 def test_axe_finds_nothing_on_any_page(page, page_server, corpus, axe, run, theme):
     page.emulate_media(color_scheme=theme)
     for place in all_places(page, page_server, page_server.session(run)):

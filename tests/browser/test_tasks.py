@@ -329,15 +329,6 @@ def test_ranks_are_absent_for_one_process_and_old_addresses_lead_on(page, page_s
     expect(page.locator(".rail a", has_text="Ranks")).to_have_count(1)
 
 
-def test_the_list_of_sessions_tells_what_is_known_of_each(page, page_server, corpus):
-    start(page, page_server, TORCH)
-    page.get_by_role("button", name="Choose a session").click()
-    choice = page.locator(".session-list .choice", has_text=TORCH)
-    expect(choice.locator(".glance")).to_contain_text("a step")
-    expect(choice.locator(".glance")).to_contain_text("Input bound")
-    expect(choice.locator(".glance svg")).to_have_count(1)
-
-
 def test_what_if_predicts_what_the_command_line_predicts(page, page_server, corpus, capsys, page_problems):
     told = said(capsys, "whatif", page_server.logdir / TORCH, "--remove", "input")
     with few_clicks(page, page_server, TORCH):
@@ -352,14 +343,3 @@ def test_what_if_predicts_what_the_command_line_predicts(page, page_server, corp
     expect(dialog.get_by_role("alert")).to_contain_text("no such thing")
     assert all("status of 4" in problem for problem in page_problems)
     page_problems.clear()
-
-
-def test_a_question_in_sql_is_answered_below_the_timeline(page, page_server):
-    page.goto(f"{page_server.address}#/timeline?session={page_server.session('drawn')}&tab=sql")
-    settle(page)
-    console = page.locator("#workbench-panel")
-    query = "SELECT name, count(*) AS n FROM events GROUP BY name ORDER BY n DESC, name"
-    console.locator("textarea").fill(query)
-    page.keyboard.press("Control+Enter")
-    expect(console.locator(".grid-row").first).to_be_visible()
-    until(page, lambda: "query=" in page.evaluate("location.hash"))

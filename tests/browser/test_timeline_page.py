@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import urllib.parse
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +13,7 @@ from playwright.sync_api import expect
 from stepscope.analysis.timeline import search
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
-CORPUS = ("tf-gpu-multi-worker", "jax-mi300x-conv", "tpu-inference", "torch-v100-resnet50-workers0")
+CORPUS = ("tpu-inference", "torch-v100-resnet50-workers0")
 
 
 def show(page: Any, server: PageServer, run: str, **params: str) -> None:
@@ -201,17 +198,6 @@ def test_collapse_hide_and_pin_are_in_the_address(page, page_server):
     until(page, lambda: param(page, "hidden") is not None)
     page.get_by_role("button", name="Show 1 hidden").click()
     until(page, lambda: param(page, "hidden") is None)
-
-
-def test_the_trace_is_exported_for_other_viewers(page, page_server):
-    show(page, page_server, "two-hosts", host="two")
-    page.get_by_role("button", name="Export the trace").click()
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Chrome trace JSON").click()
-
-    told = json.loads(gzip.decompress(Path(download.value.path()).read_bytes()))
-    assert told["otherData"]["hosts"] == ["two"]
-    assert download.value.suggested_filename.endswith(".trace.json.gz")
 
 
 def test_hosts_are_chosen_here_where_there_are_several(page, page_server):

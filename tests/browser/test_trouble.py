@@ -22,8 +22,6 @@ from stepscope.web.app import App
 from stepscope.web.catalogue import Root
 from stepscope.web.site import Site, SiteOptions
 
-LONGER = "host main | M0----------M1----------M2----------M3----------M4----------"
-
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[PageServer]:
@@ -48,12 +46,6 @@ def show(page: Any, server: PageServer, run: str, tool: str = "overview") -> str
     return session
 
 
-def expect_steps(page: Any, count: int) -> None:
-    """Waits until the summary tells of so many steps."""
-    steps = page.locator(".verdict .figure").filter(has_text="Steps").first
-    expect(steps).to_have_attribute("data-hint-value", str(count))
-
-
 def test_a_profile_that_is_deleted_while_open_leads_to_the_others(page, server, page_problems):
     show(page, server, "first")
     shutil.rmtree(server.logdir / "plugins" / "profile" / "first")
@@ -67,23 +59,6 @@ def test_a_profile_that_is_deleted_while_open_leads_to_the_others(page, server, 
     page.locator(".verdict").wait_for()
     assert all("404" in problem or "410" in problem for problem in page_problems)
     page_problems.clear()
-
-
-def test_a_profile_that_is_replaced_while_open_is_shown_anew(page, server):
-    show(page, server, "first")
-    expect_steps(page, 4)
-    store_profile(server.logdir, "first", draw(LONGER))
-    page.reload()
-    expect_steps(page, 5)
-
-
-def test_a_host_that_cannot_be_read_is_named_and_the_others_are_shown(page, server):
-    folder = server.logdir / "plugins" / "profile" / "first"
-    (folder / "broken.xplane.pb").write_bytes(b"\xff" * 4000)
-    server.site.catalogue.forget()
-    show(page, server, "first")
-    expect_steps(page, 4)
-    expect(page.locator(".warnings")).to_contain_text("broken")
 
 
 def test_a_server_that_ends_in_the_middle_is_told_in_place_and_what_is_there_stays(browser, tmp_path, page_problems):

@@ -5,32 +5,19 @@ from __future__ import annotations
 import json
 import re
 import urllib.parse
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from browsing import await_address, settle, store_profile
-from draw import Sort, draw
+from browsing import await_address, settle
 from playwright.sync_api import expect
 from test_pages import CORPUS, TF, TORCH, downloaded, said, same, show, shown_rows
 
 from stepscope.analysis.compare.foretold import foretold_lines
 from stepscope.analysis.registry import TOOLS
 from stepscope.cli.main import run
-from stepscope.model import EventKind, HostTrace, LineKind, TraceBuilder
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 QWEN, RANKS, WORKERS4 = "torch-h100-qwen", "torch-multirank", "torch-v100-resnet50-workers4"
-# A table of a page, and the list of the JSON that holds its rows.
-TABLES = {
-    "distributed": ("collectives", "collectives"),
-    "idle": ("streams", "rows"),
-    "modules": ("modules", "rows"),
-    "syncs": ("syncs", "rows"),
-    "op-shapes": ("shapes", "rows"),
-    "critical-path": ("path", "rows"),
-    "sequences": ("sequences", "rows"),
-}
 
 # Texts that are a number, with or without a unit, and have no explanation on themselves or around them.
 UNEXPLAINED = """() => {
@@ -72,25 +59,6 @@ def test_every_page_draws_its_charts_and_explains_its_numbers(page, page_server,
             "(() => { const m = document.querySelector('main'); return m.scrollWidth - m.clientWidth })()"
         )
         assert sideways <= 0, tool
-
-
-@pytest.mark.parametrize("profile", (*CORPUS, QWEN, RANKS))
-def test_tables_hold_what_the_command_line_says(page, page_server, corpus, capsys, profile):
-    compared = 0
-    for tool, (table, key) in TABLES.items():
-        rows = said(capsys, tool, page_server.logdir / profile)[key]
-        show(page, page_server, tool, profile)
-        if not rows:
-            expect(page.locator(f"[data-table='{table}'] .grid-row")).to_have_count(0)
-            continue
-        if page.locator(f"[data-table='{table}'] .table-tools").count() == 0:
-            continue  # a table of a few rows has no export
-        cells = downloaded(page, table)
-        assert len(cells) == len(rows), tool
-        for cell, row in zip(cells, rows, strict=True):
-            assert [name for name in cell if not same(cell[name], row[name])] == [], tool
-        compared += 1
-    assert compared >= 3
 
 
 # -- charts lead on ---------------------------------------------------------------------------------------------------
@@ -303,72 +271,6 @@ def side_by_side(page: Any, name: str = "compare") -> list[dict[str, str]]:
     )
 
 
-# Tools with tables of their own: what is open, what it is compared with, and where the command's JSON has the rows.
-OF_TOOLS = {
-    "pod-viewer": (TORCH, WORKERS4, "workers"),
-    "idle": (TORCH, WORKERS4, "idle"),
-    "distributed": (RANKS, "torch-nccl", "collectives"),
-    "op-shapes": (TORCH, WORKERS4, "op_shapes"),
-    "sequences": (QWEN, "torch-mi300-resnet", "sequences"),
-    "critical-path": (TORCH, WORKERS4, "critical_path"),
-}
-
-
-@pytest.mark.parametrize("tool", OF_TOOLS)
-def test_the_page_of_a_tool_compares_as_the_command_does(page, page_server, corpus, capsys, tool):
-    after, before, key = OF_TOOLS[tool]
-    told = compared(capsys, *(str(page_server.logdir / name) for name in (before, after)), "--tool", tool)[key]
-    show(page, page_server, tool, after, **{"with": page_server.session(before)})
-    rows = side_by_side(page)
-
-    assert page.evaluate(UNEXPLAINED) == []
-    assert len(rows) == len(told) > 0
-    for row, expected in zip(rows, told, strict=True):
-        shown = {column for column in row if column.startswith(("before", "after", "difference"))}
-        assert {"before_ms", "after_ms", "difference_ms"} <= shown
-        assert [column for column in shown if not same(row[column], expected[column])] == []
-
-
-# R reads from M, a map.
-ITERATORS = {
-    "R": Sort(EventKind.ITERATOR, "Iterator::Root", stats={"id": 1}),
-    "M": Sort(EventKind.ITERATOR, "Iterator::Root::Map", stats={"id": 2, "parent_id": 1}),
-}
-SLOW_MAP, QUICK_MAP = (
-    """
-    host main | M0--------- M1---------
-    host main | R---------  R---------
-    host main |  M-------    M-------
-    """,
-    """
-    host main | M0--------- M1---------
-    host main | R--         R--
-    host main |  M           M
-    """,
-)
-
-
-def test_the_iterators_and_pipelines_of_two_sessions_are_compared(page, page_server, capsys):
-    for name, picture in (("slow-map", SLOW_MAP), ("quick-map", QUICK_MAP)):
-        store_profile(page_server.logdir, name, draw(picture, ITERATORS))
-    paths = [page_server.logdir / "plugins" / "profile" / name for name in ("slow-map", "quick-map")]
-    mine, theirs = (said(capsys, "tf-data", path) for path in paths)
-    assert mine["bottleneck"]["iterator"] == "Map"
-    show(page, page_server, "tf-data", "slow-map", **{"with": page_server.session("quick-map")})
-
-    iterators = side_by_side(page)
-    assert {row["iterator"]: (float(row["after_ms"]), float(row["before_ms"])) for row in iterators} == {
-        node["name"]: (node["self_us"] / 1e3, other["self_us"] / 1e3)
-        for node, other in zip(mine["graph"], theirs["graph"], strict=True)
-        if node["self_us"] or other["self_us"]
-    }
-    (pipeline,) = side_by_side(page, "compare-2")
-    steps = [len(said(capsys, "overview", path)["steps"]) for path in paths]
-    for side, report, count in zip(("after", "before"), (mine, theirs), steps, strict=True):
-        assert float(pipeline[f"{side}_ms"]) == pytest.approx(report["pipelines"][0]["total_ms"] / count)
-    expect(page.locator(".compare-said").last).to_contain_text("Bottleneck after: Map")
-
-
 def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, capsys):
     show(page, page_server, "advice", TORCH, **{"with": page_server.session(WORKERS4)})
     rows = side_by_side(page)
@@ -382,30 +284,6 @@ def test_what_is_advised_of_two_sessions_is_compared(page, page_server, corpus, 
         shown = {row["class"]: float(row[f"{side}_ms"]) for row in rows if row[f"{side}_ms"]}
         assert shown == pytest.approx({kind: ms for kind, ms in saved.items() if ms})
     expect(page.locator(".compare-said", has_text="dvised only after")).to_contain_text("input python")
-
-
-def counting_trace(host: str, means: Mapping[str, float]) -> HostTrace:
-    """Two samples of each counter, of which these are the means."""
-    builder = TraceBuilder(host)
-    line = builder.line(builder.plane("System"), "_counters_", kind=LineKind.COUNTERS)
-    for counter, mean in means.items():
-        for at, value in enumerate((mean - 1, mean + 1)):
-            line.event(counter, at * 10**10, 0, EventKind.COUNTER, {"counter_value": value})
-    return builder.build()
-
-
-def test_how_busy_the_machines_of_two_sessions_were_is_compared(page, page_server):
-    both = {"CPU machine %": 90.0, "GPU 0 power W": 300.0}
-    traces = counting_trace("a", both), counting_trace("b", {"CPU machine %": 70.0})
-    store_profile(page_server.logdir, "busy", *traces)
-    store_profile(page_server.logdir, "calm", counting_trace("c", {"CPU machine %": 20.0}))
-    show(page, page_server, "system", "busy", **{"with": page_server.session("calm")})
-
-    rows = {row["counter"]: (row["after"], row["before"]) for row in side_by_side(page)}
-    assert rows == {"CPU machine": ("80", "20"), "GPU 0 power": ("300", "")}
-    expect(page.locator(".comparison .bad, .comparison .good")).to_have_count(0)
-    page.locator("[data-table=counters] .grid-row").first.click()
-    expect(page.get_by_role("dialog").get_by_role("link", name="in the timeline")).to_have_count(1)
 
 
 def test_the_timeline_shows_a_step_of_each_and_either_alone(page, page_server):
@@ -510,23 +388,3 @@ def test_what_is_compared_and_is_not_there_says_so(page, page_server, page_probl
 
 
 # -- sentences and answers --------------------------------------------------------------------------------------------
-
-
-def test_without_steps_the_capture_takes_the_time(page, page_server, corpus, capsys):
-    for name in ("torch-sglang-qwen3", QWEN):
-        report = said(capsys, "overview", page_server.logdir / name)
-        show(page, page_server, "overview", name)
-        subject = "The capture takes" if report["steps_source"] == "none" else "Each step takes"
-        assert page.locator(".verdict h1").inner_text().startswith(subject)
-
-
-def test_long_lists_within_lists_come_as_a_table_only(page_server, corpus, capsys):
-    memories = said(capsys, "memory-profile", page_server.logdir / TF)["memories"]
-    answer = page_server.get(f"api/sessions/{page_server.session(TF)}/tools/memory-profile")
-    points = sum(len(memory["timeline"]) for memory in memories)
-
-    assert answer["left_out"]["memories[].timeline"] == points
-    assert all("timeline" not in memory for memory in answer["report"]["memories"])
-    assert [memory["id"] for memory in answer["report"]["memories"]] == [memory["id"] for memory in memories]
-    table = next(section for section in answer["sections"] if section["title"] == "Timeline")
-    assert table["row_count"] == points

@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 import torch_programs
 from calm import record_calmly
+from places import folder_of_run
 from warm_python import WARM
 
 TIMEOUT_S = 300  # of a machine that does other things as well
@@ -156,15 +157,9 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _shared_folder(factory: pytest.TempPathFactory) -> Path:
-    """A folder that all workers of this test run see, and no other run."""
-    base = factory.getbasetemp()
-    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
-
-
 def _once(factory: pytest.TempPathFactory, record: Callable[[Path], FrameworkCapture]) -> FrameworkCapture:
     """The capture of `record`, made by whichever worker asks first."""
-    folder = _shared_folder(factory) / "captures" / record.__name__
+    folder = folder_of_run(factory) / "captures" / record.__name__
     folder.mkdir(parents=True, exist_ok=True)
     clock, logdir = folder / "clock.json", folder / "logdir"
     with _locked(folder / "lock"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 HELPERS = Path(__file__).resolve().parent
 
@@ -12,6 +14,12 @@ HELPERS = Path(__file__).resolve().parent
 def shared_folder() -> Path:
     """The folder with real profiles that are not part of the project."""
     return Path(os.environ.get("STEPSCOPE_SHARED") or ROOT.parent / "shared")
+
+
+def folder_of_run(factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this test run see, and no other run."""
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 # The traces that PyTorch wrote among the private profiles, below their folder.

@@ -23,6 +23,7 @@ from stepscope.cli import options, sql, team
 from stepscope.cli.commands import app
 from stepscope.cli.main import run
 from stepscope.engines import schedule, session_work
+from stepscope.formats import base
 from stepscope.formats.kineto.text import size_limit
 from stepscope.formats.store import remote
 from stepscope.report import html, sections
@@ -186,3 +187,18 @@ def test_an_exit_status_is_the_one_that_the_pages_state(words, status, capsys):
     assert run(words) == status
     said = capsys.readouterr().err
     assert status == 0 or len(said.strip().splitlines()) == 1, said
+
+
+def test_every_format_has_its_row_and_a_section_that_says_what_is_not_read() -> None:
+    page = (DOCS / "formats.md").read_text()
+    rows = re.findall(r"^\| \[[^]]+\]\(#([\w-]+)\) \| (.*) \|.*\|$", page, re.M)
+    names = re.findall(r"`([^`]+)`", " ".join(cell for _, cell in rows))
+    found = map(base.format_of, [name.replace("rank_*", "rank_0").replace("*", "host") for name in names])
+    sections = {
+        re.sub(r"[^\w -]", "", title).lower().replace(" ", "-"): text
+        for title, text in re.findall(r"^## (.*)\n((?:(?!## ).*\n)+)", page, re.M)
+    }
+
+    # Of Nsight's own report only the command is told that exports it.
+    assert {each.name for each in found if each} == {each.name for each in base.FORMATS} - {"nsight-report"}
+    assert all("Not read:" in sections[anchor] or "Not in it:" in sections[anchor] for anchor, _ in rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,29 +64,6 @@ def server(folder: Path) -> Iterator[Server]:
     made = Server(folder)
     yield made
     made.site.close()
-
-
-# -- many sessions -----------------------------------------------------------------------------------------------------
-
-
-def test_the_start_page_of_five_hundred_sessions_takes_little_processor_time(folder: Path) -> None:
-    """The goal is 0.3 s; it takes about half of that on a machine that does nothing else."""
-    (content,) = (folder / "logs/plugins/profile/r1").iterdir()
-    for number in range(499):
-        run = folder / f"logs/plugins/profile/2026_11_20_10_{number // 60:02}_{number % 60:02}"
-        run.mkdir()
-        os.link(content, run / content.name)
-    server = Server(folder)
-    server.ask("/api/config")  # imports
-    start = time.process_time()
-    listed = server.ask("/api/sessions").json["sessions"]
-    glances = server.ask(f"/api/glances?sessions={','.join(one['id'] for one in listed[:50])}")
-    words = server.ask("/api/words")
-    used = time.process_time() - start
-
-    assert (len(listed), glances.status_code, words.status_code) == (500, 200, 200)
-    assert used < 3  # ten times the goal: this machine may be slow, and do other things
-    server.site.close()
 
 
 # -- links -------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from calm import taking_a_turn
 from draw import Sort, draw
 from every_form import exercise
 from pipeline_programs import SLOW
+from places import folder_of_run
 from warm_python import WARM
 
 import stepscope
@@ -383,8 +384,7 @@ def test_a_map_that_is_fused_with_its_batch_is_made_parallel_only_once(map_op: s
 @pytest.fixture(scope="session")
 def recorded_pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Profiles of the pipelines of `pipeline_programs`, recorded once a test run, as NAME/."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "pipelines"
+    folder = folder_of_run(tmp_path_factory) / "pipelines"
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "done").exists():

@@ -97,11 +97,11 @@ def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunctio
         own = frames[trace.events.type[frames] == type_]
         running_ps = (spans_of(trace, own) & spans).total
         if running_ps >= _MOST_OF * spans.total:
-            found.append((running_ps, -int(trace.events.start_ps[own].min()), int(own[0])))
+            found.append((running_ps, -int(trace.events.start_ps[own].min()), -int(own[0])))
     if not found:
         return None
-    running_ps, _, frame = min(found)
-    return SampledFunction(frame, running_ps / spans.total)
+    running_ps, _, frame = min(found)  # of frames with the same times the inner one has the later row
+    return SampledFunction(-frame, running_ps / spans.total)
 
 
 def _rows_on(trace: HostTrace, is_plane: Callable[[str], bool], prefix: str = "") -> I64:
@@ -208,7 +208,8 @@ def _find_samples(start: I64, end: I64, known: I64) -> tuple[I64, I64]:
         time = np.minimum(known[(known >= edges[0]) & (known <= edges[-1])], edges[-1] - 1)
         return time, np.diff(np.concatenate([edges[:1], (time[1:] + time[:-1]) // 2, edges[-1:]]))[: len(time)]
     length = np.diff(edges)
-    usual = max(_INTERVAL_PS, int(np.percentile(length, 25))) if len(length) else _INTERVAL_PS
+    between = length[1:-1]  # the first and last stack need not have changed: they tell no interval
+    usual = max(_INTERVAL_PS, int(np.percentile(between, 25))) if len(between) else _INTERVAL_PS
     count = np.maximum(np.round(length / usual).astype(np.int64), 1)
     part = np.repeat(length // count, count)
     time = np.repeat(edges[:-1], count) + part * (run_rows(np.zeros_like(count), count)) + part // 2

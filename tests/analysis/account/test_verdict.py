@@ -25,7 +25,7 @@ def account(shares: dict[str, float], *, devices: str | None = "the GPU", error:
     """An account of a step of 100 ms without culprits."""
     rows = [AccountRow(cause, int(share * 1e9), None, None, None) for cause, share in shares.items()]
     rows.sort(key=lambda row: -row.ps)
-    return StepAccount("host", 3, 100 * 10**9, rows, error, 0.0, 5, devices, True, None, [], {}, {}, 100 * 10**9)
+    return StepAccount("host", 3, 100 * 10**9, rows, error, 5, devices, None, [], {}, {}, 100 * 10**9)
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     """The step that stands for the others: the median of the usual steps, the shorter of two in the middle.
 
     Where outliers take most of the time, as where workers deliver several batches at once and then none for long, the
-    step in which half of the time has passed, in the order of length: the median would show how it is not spent.  But
-    not where the same work takes longer in them, as on a machine that is busy: that is no other kind of step.
+    step in which half of the time has passed, in the order of length: the median would show how it is not spent; but
+    not where the same work takes longer in them, as on a busy machine.
     """
     steps = usual_steps(trace, graph)
     length = steps_of(trace).length_ps[graph.steps[steps]]
@@ -80,19 +80,13 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
 
 
 def _is_slower_work(trace: HostTrace, pair: I64) -> bool:
-    """Whether most of what the second of two steps takes longer than the first is the same number of ops or kernels
-    that each take longer."""
-    steps, events = steps_of(trace), trace.events
-    rows = np.flatnonzero(is_device_work(trace))
-    rows = rows if len(rows) else events_of_kind(trace, EventKind.OP)
-    count, spent = [], []
-    for at in pair.tolist():
-        begin, end = int(steps.start_ps[at]), int(steps.until_ps[at])
-        here = rows[(events.start_ps[rows] >= begin) & (events.start_ps[rows] < end)]
-        count.append(len(here))
-        spent.append(spans_of(trace, here).overlap_ps(np.array([begin]), np.array([end]))[0])
-    longer = steps.until_ps[pair] - steps.start_ps[pair]
-    return 0 < count[1] < OUTLIER * count[0] and bool(2 * (spent[1] - spent[0]) > longer[1] - longer[0])
+    """Whether the second of two steps is longer mostly since its ops or kernels, which are as many, take longer."""
+    start, end = steps_of(trace).start_ps[pair], steps_of(trace).until_ps[pair]
+    works = is_device_work(trace)
+    rows = np.flatnonzero(works) if works.any() else events_of_kind(trace, EventKind.OP)
+    count = np.diff(np.searchsorted(np.sort(trace.events.start_ps[rows]), np.stack([start, end])), axis=0)[0]
+    spent = spans_of(trace, rows).overlap_ps(start, end)
+    return bool(0 < count[1] < OUTLIER * count[0] and 2 * np.diff(spent)[0] > np.diff(end - start)[0])
 
 
 def _model(trace: HostTrace) -> StepModel | None:

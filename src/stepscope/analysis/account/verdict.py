@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.account.account import AccountRow, Rival, StepAccount
-from stepscope.analysis.account.shown import cause_sentence, cause_words, words_of_row
+from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence
 from stepscope.analysis.steps.verdict import LARGE_SHARE, Verdict
 from stepscope.records import dataclass
 
@@ -86,11 +86,6 @@ def row_of_change(account: StepAccount, causes: Sequence[str]) -> AccountRow | N
     found = [rows[cause] for cause in causes if cause in rows]
     large = (row for row in found if _percent(row, account) >= LARGE_SHARE)
     return next(large, max(found, key=lambda row: row.ps, default=None))
-
-
-def share_sentence(account: StepAccount, row: AccountRow) -> str:
-    """`32.6 % of each step is input`."""
-    return f"{_percent(row, account):.1f} % of {account.each_step} is {words_of_row(account, row)}"
 
 
 def input_percent(account: StepAccount) -> float:

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.account.selection import causes_of_class
-from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change, share_sentence
+from stepscope.analysis.account.shown import share_sentence
+from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules

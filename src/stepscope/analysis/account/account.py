@@ -236,7 +236,7 @@ def _to_record(trace: HostTrace, rows: list[AccountRow]) -> str | None:
     known = longest.culprit is not None and longest.culprit.file is not None
     if known or len(events_of_kind(trace, EventKind.PYTHON_CALL)):
         return None
-    return f"to see the line of code behind it, {remedy(PYTHON_CALLS, trace.framework)}"
+    return remedy(PYTHON_CALLS, trace.framework)
 
 
 def _noise_percent(spent: I64) -> dict[str, float]:

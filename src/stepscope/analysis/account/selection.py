@@ -102,8 +102,7 @@ def select_part(model: StepModel, name: str, ops_of_class: Iterable[str] = ()) -
     cause = CAUSES.get(plain, _CAUSE_OF_CATEGORY.get(plain, next(iter(CAUSES_OF_CLASS.get(plain, ())), None)))
     if cause is not None:
         return Selection(name, f"all time in which {MEANING[cause]}", part_of_cause(model, cause))
-    ops = list(ops_of_class)
-    if ops:
+    if ops := list(ops_of_class):
         rows = [_op_events(model.trace, op) for op in ops]
         return Selection(name, f"the ops {', '.join(ops)}", _part_with_work(model, np.concatenate(rows)))
     if plain in _COPIES_OF_CATEGORY:

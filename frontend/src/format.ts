@@ -119,13 +119,6 @@ export function inUnit(value: Cell | undefined, unit: string): [Cell | undefined
   return [size, TIMES[at] as string];
 }
 
-/** The same with its unit, for sentences and tooltips. */
-export function cellWithUnit(value: Cell | undefined, unit: string): string {
-  const text = cellText(value, unit);
-  const label = unit === "percent" ? "" : unitLabel(unit);
-  return label && isKnown(value) && typeof value === "number" ? `${text} ${label}` : text;
-}
-
 /** The exact value, as the API gave it. */
 export function exact(value: Cell | undefined, unit: string): string {
   if (!isKnown(value)) return "unknown";

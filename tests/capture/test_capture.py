@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import inspect
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -172,26 +170,6 @@ def test_two_captures_in_one_second_are_two_runs(logdir):
     assert len({path.parent for path in paths}) == 3
 
 
-def test_processes_that_share_a_run_each_keep_their_own_file(logdir):
-    script = """if True:
-        from stepscope import capture as profiler
-        profiler.recorder.files.run_name = lambda: "run"
-        profiler.recorder.files.host_name = lambda: "vm"
-        with profiler.Profile(%r) as profile:
-            with profiler.annotate("mine"): pass
-        print(profile.path.name)
-    """
-    command = [sys.executable, "-c", script % str(logdir)]
-    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    said = [worker.communicate(timeout=300)[0].strip() for worker in workers]
-
-    expected = {"vm.xplane.pb", *(f"vm_{worker.pid}.xplane.pb" for worker in workers)}
-    assert len(set(said)) == 3
-    assert set(said) < expected
-    assert {path.name for path in profiles(logdir)} == set(said)
-    assert [names(path) for path in profiles(logdir)] == [["mine"]] * 3
-
-
 # -- what must not hurt the training run -----------------------------------------------------------------------------
 
 
@@ -267,23 +245,6 @@ def test_the_users_exception_leaves_unchanged_and_the_profile_is_saved(logdir, e
     assert names(profile.path) == ["before"]
 
 
-@pytest.fixture
-def listens_to_control_c():
-    """Python's own answer to SIGINT, which is absent where the tests run in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("listens_to_control_c")
-def test_control_c_saves_the_profile(logdir):
-    profile = profiler.Profile(logdir)
-    with pytest.raises(KeyboardInterrupt), profile:
-        signal.raise_signal(signal.SIGINT)
-
-    assert profiles(logdir) == [profile.path]
-
-
 def test_control_c_in_a_recording_that_is_taken_in_memory_leaves_nothing_running(fake, logdir):
     class Interrupted(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
@@ -302,60 +263,6 @@ def test_a_recording_may_be_asked_for_without_an_end(logdir):
     enough.set()
 
     assert RECORDER.record(2**64 - 1, stop_event=enough).error is None
-
-
-def test_control_c_while_the_profile_is_written_ends_the_capture(logdir, monkeypatch):
-    monkeypatch.setattr(files, "_fill", raises(KeyboardInterrupt()))
-    profiler.start(logdir)
-
-    with pytest.raises(KeyboardInterrupt):
-        profiler.stop()
-    assert [path.name for path in profiles(logdir)] == ["vm.xplane.pb.partial"]
-
-
-@pytest.mark.parametrize("ending", ["pass", "raise ValueError", "import sys; sys.exit(0)", "raise KeyboardInterrupt"])
-def test_a_capture_that_nobody_stopped_is_saved_when_the_program_ends(logdir, ending):
-    script = f"""if True:
-        from stepscope import capture as profiler
-        profiler.start({str(logdir)!r})
-        with profiler.step(0): pass
-        {ending}
-    """
-    subprocess.run([sys.executable, "-c", script], stderr=subprocess.DEVNULL, timeout=300, check=False)
-
-    [path] = profiles(logdir)
-    assert names(path) == ["train"]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_forked_child_leaves_the_capture_to_its_parent(logdir):
-    script = f"""if True:
-        import os, sys
-        from stepscope import capture as profiler
-        profiler.start({str(logdir)!r})
-        child = os.fork()
-        with profiler.annotate("child" if child == 0 else "parent"): pass
-        if child == 0:
-            sys.exit(profiler.stop() is not None)
-        print(os.waitpid(child, 0)[1], profiler.stop())
-    """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True)
-
-    status, path = done.stdout.split()
-    assert status == "0"
-    assert profiles(logdir) == [Path(path)]
-    assert names(Path(path)) == ["parent"]
-
-
-def test_a_logdir_that_cannot_be_made_is_reported_and_training_goes_on(tmp_path):
-    (tmp_path / "file").touch()
-    with profiler.Profile(tmp_path / "file") as profile:
-        trained = True
-
-    assert trained
-    assert profile.path is None
-    assert last_code() == "logdir"
-    assert "file/plugins/profile" in profiler.last_error().problem.path
 
 
 @pytest.mark.parametrize("logdir", [None, "", 7, ["logs"]], ids=["None", "empty", "number", "list"])

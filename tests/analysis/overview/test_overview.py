@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from draw import Sort, draw, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import stepscope
 from stepscope.analysis.input import tf_data_tool as tf_data
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.overview_tool import OverviewReport
@@ -384,56 +381,3 @@ def test_steps_of_the_report_name_their_breakdown() -> None:
 
 
 # -- programs with a known bottleneck ----------------------------------------------------------------------------
-
-# What limits the slow variant, and the category whose share is larger in it than in the fixed one.  The bottlenecks of
-# the other programs of the set look like computation, as far as shares of the step time go.
-BOTTLENECKS = {
-    "tf_fit_augment": ("input_bound", "input"),
-    "tf_file_per_record": ("input_bound", "input"),
-    "tf_serial_decode": ("input_bound", "input"),
-    "tf_schedule_argument": ("compile_bound", "compilation"),
-    "tf_save_every_step": ("host_bound", "other"),
-    "jax_gradient_stats": ("host_bound", "other"),
-    "jax_python_report": ("host_bound", "between"),
-    "torch_python_dataset": ("input_bound", "input"),
-    "torch_reduce_each_tensor": ("communication_bound", "device_collectives"),
-}
-
-
-def captured(folder: Path, name: str, variant: str) -> dict[str, Any]:
-    """The overview of one variant of a program."""
-    return stepscope.load(folder / name / variant).overview().to_dict()  # type: ignore[no-any-return]
-
-
-def share_of(body: dict[str, Any], category: str) -> float:
-    """Percent of the mean step, or of the time from the first step to the last."""
-    if category == "between":
-        return float(body["between_steps_percent"])
-    return 100 * float(body["breakdown_ms"][category]) / float(body["step_time_ms"]["mean"])
-
-
-@pytest.mark.parametrize("name", BOTTLENECKS)
-def test_the_bottleneck_of_a_slow_program_is_its_verdict(bottleneck_captures: Path, name: str) -> None:
-    slow, fixed = (captured(bottleneck_captures, name, variant) for variant in ("slow", "fixed"))
-    verdict, category = BOTTLENECKS[name]
-
-    assert slow["verdict"] == verdict
-    # The last step does not count where much lies between marks, as the time to the next one was not recorded.
-    assert slow["step_time_ms"]["count"] == (9 if category == "between" else 10)
-    assert share_of(slow, category) > 2 * share_of(fixed, category)
-
-
-@pytest.mark.parametrize("name", ["tf_convnet", "jax_dense", "torch_transformer"])
-@pytest.mark.parametrize("variant", ["slow", "fixed"])
-def test_healthy_programs_are_bound_by_their_computation(bottleneck_captures: Path, name: str, variant: str) -> None:
-    body = captured(bottleneck_captures, name, variant)
-
-    assert body["verdict"] == "compute_bound"
-    assert [advice["class"] for advice in body["advice"]] == ["none"]
-
-
-@pytest.mark.parametrize(
-    "name", ["tf_fit_augment", "tf_file_per_record", "tf_schedule_argument", "tf_save_every_step", "jax_gradient_stats"]
-)
-def test_once_it_is_fixed_a_program_is_bound_by_its_computation(bottleneck_captures: Path, name: str) -> None:
-    assert captured(bottleneck_captures, name, "fixed")["verdict"] == "compute_bound"

@@ -321,11 +321,6 @@ def test_a_cut_step_is_shown_but_in_no_statistics() -> None:
 
 # -- real profiles, beside XProf ---------------------------------------------------------------------------------
 
-XPROF_CATEGORIES = {
-    "1": "device_compute", "2": "device_to_device", "3": "device_collectives", "4": "host_compute",
-    "5": "kernel_launch", "6": "input", "7": "output", "8": "compilation",
-}  # fmt: skip
-
 
 def xprof_steps(paths: list[Path]) -> list[list[dict[str, Any]]]:
     """XProf's record of each step and core, in order."""

@@ -99,23 +99,6 @@ def test_an_agent_finds_the_planted_bottleneck_of_five_programs_by_tool_calls(lo
     assert all(speedup > 1.5 for *_, speedup in found.values())
 
 
-def test_an_agent_finds_the_bottleneck_of_recorded_programs(bottleneck_captures: Path, bottleneck_cases: Any) -> None:
-    wanted = (
-        "tf_serial_decode",
-        "torch_python_dataset",
-        "jax_python_report",
-        "tf_schedule_argument",
-        "torch_memory_bank",
-    )
-    expected = {case["id"]: case["expected"] for case in bottleneck_cases if case["id"] in wanted}
-
-    async def job(ask: Ask) -> dict[str, str]:
-        return {name: (await diagnose(ask, str(bottleneck_captures / name / "slow")))[0] for name in expected}
-
-    assert with_server([], job) == expected
-    assert len(expected) == 5
-
-
 def test_every_call_that_an_answer_proposes_works(logdir: str) -> None:
     async def job(ask: Ask) -> int:
         waiting, known = [{"tool": "list_sessions", "arguments": {}}], set()

@@ -335,22 +335,6 @@ def test_perfetto_sees_every_slice_on_its_track():
     assert set(seen.leaving) == set(seen.reaching)
 
 
-@pytest.mark.parametrize("profile", ["jax-mi300x-conv", "tpu-inference"])
-def test_perfetto_sees_every_slice_of_real_profiles(corpus, profile):
-    loaded = stepscope.load(corpus / profile)
-    trace = loaded.trace(loaded.hosts[0])
-    seen = as_perfetto_does(trace)
-
-    drawn = np.flatnonzero(is_drawn(trace))
-    start, length = trace.events.start_ps[drawn], trace.events.duration_ps[drawn]
-    shift = max(0, -int(trace.span_ps()[0]))
-    begin, end = (start + shift) // 1000, (start + length + shift) // 1000
-    assert sorted((one[1], one[2]) for one in seen.slices) == sorted(
-        zip(begin.tolist(), (end - begin).tolist(), strict=True)
-    )
-    assert len(seen.values) == sum(len(counter.time_ps) for counter in counters_of(trace))
-
-
 def test_perfetto_sees_stats_and_values():
     args = as_perfetto_does(lonely({"i": -5, "u": (1 << 64) - 1, "d": 0.5, "s": "text \u202e", "b": b"\xff"})).args[
         "work"

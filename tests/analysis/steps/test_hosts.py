@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import pytest
 from draw import MS, Sort, draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import stepscope
 from stepscope.analysis.account import steps_tool as steps
 from stepscope.analysis.input import input_pipeline_tool as input_pipeline
 from stepscope.analysis.overview import overview_tool as overview
@@ -309,12 +306,3 @@ def test_what_a_host_contributes_survives_its_way_through_a_cache() -> None:
         part = tool.partial(trace)
 
         assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=tool.Partial) == part
-
-
-def test_both_hosts_of_the_corpus_count(corpus: Path) -> None:
-    report = stepscope.load(corpus / "tf-gpu-multi-worker").overview().to_dict()
-
-    assert report["environment"]["host_count"] == 2
-    assert report["environment"]["device_count"] == 16
-    assert len(report["hosts"]) == 2
-    assert report["step_time_ms"] == {"mean": 21.310352, "std": None, "min": 21.310352, "max": 21.310352, "count": 1}

@@ -354,20 +354,6 @@ def test_two_gpu_hosts_beside_xprof(corpus: Path) -> None:
     assert [row["device"] for row in dicts(report.rows)] == ["all", "GPU:4", "GPU:6"] * 2
 
 
-def test_the_rank_that_writes_a_report_holds_the_others_up(bottleneck_captures: Path) -> None:
-    """Rank 0 does extra work in every step, and the other rank waits for it in a collective."""
-    report = loaded(bottleneck_captures / "torch_rank_zero_report" / "slow")
-    zero = report.hosts[0]
-    assert {row["host"] for row in dicts(report.slowest)} == {zero}
-    assert {row["extra"] for row in dicts(report.slowest)} == {"host_compute"}
-    assert all(row["behind_percent"] > 40 for row in dicts(report.slowest))
-
-
-@pytest.mark.parametrize("session", ["tpu-inference", "jax-mi300x-conv", "tf-gpu-multi-worker", "torch-multirank"])
-def test_the_parts_of_every_row_add_up_to_it(session: str, corpus: Path) -> None:
-    require_parts_to_add_up(corpus / session)
-
-
 @pytest.mark.parametrize("name", FRESH)
 def test_the_parts_of_every_row_of_a_fresh_capture_add_up_to_it(name: str, request: pytest.FixtureRequest) -> None:
     require_parts_to_add_up(request.getfixturevalue(name).logdir)

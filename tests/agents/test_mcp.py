@@ -179,14 +179,6 @@ def test_an_advice_is_removed_by_the_id_of_its_finding_as_by_its_class(logdir: s
     assert by_id["predicted_speedup"] > 1.5
 
 
-def test_a_tool_is_described_without_a_session(logdir: str) -> None:
-    described = asked(logdir, "describe", tool="op-stats")
-
-    assert [column["name"] for column in described["tables"][0]["columns"]][:4] == ["rank", "where", "type", "name"]
-    assert {table["total_rows"] for table in described["tables"]} == {None}
-    assert described["next"] == []
-
-
 def test_answers_are_a_few_kilobytes(logdir: str) -> None:
     async def job(ask: Ask) -> dict[str, int]:
         session = {"session": "slow_input"}
@@ -276,12 +268,6 @@ def all_texts(value: Any) -> Iterator[str]:
         yield from all_texts(each)
 
 
-def test_the_views_of_sql_are_described(logdir: str) -> None:
-    described = asked(logdir, "describe", session="slow_input", tool="sql")
-
-    assert described["tables"][0]["total_rows"] > 50
-
-
 def test_a_picture_of_the_timeline_is_a_png_or_an_svg(logdir: str) -> None:
     async def main() -> Any:
         async with Client(make_server(Sessions([logdir]), "1")) as client:
@@ -331,11 +317,6 @@ def test_paths_outside_of_the_given_places_are_refused(logdir: str, tmp_path: Pa
     list(write_programs(tmp_path))
     with pytest.raises(RuntimeError, match="there is no session"):
         asked(logdir, "summary", session=str(tmp_path / "plugins" / "profile" / "slow_input"))
-
-
-def test_an_empty_place_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="no profile"):
-        asked(str(tmp_path), "list_sessions")
 
 
 # -- transports ------------------------------------------------------------------------------------------------------

@@ -148,12 +148,6 @@ def test_hostile_names_are_made_printable(tmp_path: Path) -> None:
     assert store.read_bytes(session.files[0].path) == b"abc"
 
 
-def test_sizes_and_formats_are_told(tmp_path: Path) -> None:
-    (tmp_path / "vm.xplane.pb").write_bytes(b"12345")
-    (file,) = find_session(tmp_path).files
-    assert (file.size, file.format.name) == (5, "xspace")
-
-
 # ---- torch.profiler's layout -----------------------------------------------------------------------------------------
 
 
@@ -265,11 +259,6 @@ def test_a_second_job_in_the_same_folder_is_suspected(tmp_path: Path) -> None:
     assert "2 workers were written over 120 minutes" in problem.reason
 
 
-def test_a_packed_copy_of_a_file_is_no_second_host(tmp_path: Path) -> None:
-    draw(tmp_path, "rank0.pt.trace.json rank0.pt.trace.json.gz rank1.pt.trace.json.gz")
-    assert files(find_session(tmp_path)) == ["rank0.pt.trace.json", "rank1.pt.trace.json.gz"]
-
-
 def test_equal_workers_are_told_apart_and_none_is_lost(tmp_path: Path) -> None:
     draw(tmp_path, "w.pt.trace.json w.trace.json")
     (session,) = find_sessions(tmp_path)
@@ -342,11 +331,6 @@ def test_an_unknown_or_ambiguous_run_lists_those_there_are(tmp_path: Path) -> No
         find_session(tmp_path, "2026_11_21_03_53_27")
     assert caught.value.problem.reason == "2 runs are named 2026_11_21_03_53_27"
     assert caught.value.problem.hint == hint
-
-
-def test_runs_that_would_have_one_name_get_two(tmp_path: Path) -> None:
-    draw(tmp_path, "a/vm.xplane.pb plugins/profile/a/vm.xplane.pb")
-    assert sorted(session.run for session in find_sessions(tmp_path)) == ["a", "a_2"]
 
 
 def test_a_host_is_chosen_by_name(tmp_path: Path) -> None:
@@ -487,12 +471,6 @@ def test_a_folder_without_profiles_tells_what_was_looked_for_where_and_what_is_t
     assert "set it to batches that training reaches" in (problem.hint or "")
 
 
-def test_an_empty_folder(tmp_path: Path) -> None:
-    (tmp_path / "quite" / "alone").mkdir(parents=True)
-    with pytest.raises(NotFoundError, match=r"1 folder with 0 files: no profiler was started, .*stepscope run"):
-        find_sessions(tmp_path / "quite" / "alone")
-
-
 @pytest.mark.parametrize("name", ["exp/frist", "exp/first/plugins/absent", "exp/firts/plugins/profile"])
 def test_profiles_that_a_wrong_path_may_mean_are_pointed_at(tmp_path: Path, name: str) -> None:
     draw(tmp_path, f"exp/logs/notes/x.txt exp/first/{RUN}/vm.xplane.pb exp/other/{RUN}/vm.xplane.pb")
@@ -501,23 +479,12 @@ def test_profiles_that_a_wrong_path_may_mean_are_pointed_at(tmp_path: Path, name
     assert caught.value.problem.hint == f"there are profiles in {tmp_path}/exp/first: give that path"
 
 
-def test_several_folders_that_may_be_meant_are_counted(tmp_path: Path) -> None:
-    draw(tmp_path, f"logs/a/{RUN}/vm.xplane.pb logs/a/{EARLIER}/vm.xplane.pb logs/b/w.pt.trace.json")
-    with pytest.raises(NotFoundError, match=rf"profiles in {tmp_path}/logs/b and 1 more folder: give the path of one"):
-        find_sessions(tmp_path / "lgos")
-
-
 @pytest.mark.parametrize("name", ["mine/absent", "mine", "absent", "mine/logs/absent"])
 def test_a_path_without_profiles_never_answers_with_those_of_others(tmp_path: Path, name: str) -> None:
     draw(tmp_path, f"mine/notes.txt theirs/{RUN}/vm.xplane.pb theirs/job/w.pt.trace.json")
     with pytest.raises(NotFoundError) as caught:
         find_sessions(tmp_path / name)
     assert "theirs" not in str(caught.value)
-
-
-def test_a_missing_path(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"absent: there is no such file or folder; record a profile with"):
-        find_sessions(tmp_path / "quite" / "alone" / "absent")
 
 
 # ---- what may not be read --------------------------------------------------------------------------------------------

@@ -105,14 +105,6 @@ def test_traces_hold_the_steps_as_they_were_simulated(tmp_path, batched):
     assert json.loads((tmp_path / "truth.json").read_text())["fault"]["ranks"] == list(truth["fault"]["ranks"])
 
 
-@pytest.mark.parametrize("how", damage.DAMAGES)
-def test_the_other_ranks_of_a_damaged_job_are_answered(tmp_path, how):
-    make_job(tmp_path, replace(SMALL, steps=3))
-    damage.damage_job(tmp_path, how)
-    ranks = {row["rank"] for row in stepscope.load(tmp_path).distributed().rows}
-    assert ranks >= set(range(8)) - {2}
-
-
 # ---- a recorded job --------------------------------------------------------------------------------------------------
 
 RANKS = Path(__file__).parents[3] / "shared" / "ranks"

@@ -53,13 +53,6 @@ def test_step_time_statistics() -> None:
     }
 
 
-def test_one_step_has_no_spread_and_nothing_between() -> None:
-    report = report_of(draw("host main | M0---"))
-
-    assert (report.step_time_ms["mean"], report.step_time_ms["std"]) == (5.0, None)
-    assert report.step_time_ms["between_steps_percent"] is None
-
-
 def test_the_mean_breakdown_adds_up_to_the_mean_step() -> None:
     report = report_of(draw(TRAINING))
 
@@ -117,12 +110,6 @@ def test_the_ten_largest_ops() -> None:
         "calls": 1,
     }
     assert body["top_ops"][-1]["cumulative_percent"] == 96.1538  # 75 of 78: all but a and b
-
-
-def test_host_ops_are_the_top_ops_where_there_is_no_device() -> None:
-    body = report_of(draw("host main | a--- b-")).to_dict()
-
-    assert [(op["name"], op["self_time_ms"]) for op in body["top_ops"]] == [("a", 4.0), ("b", 2.0)]
 
 
 # -- environment -------------------------------------------------------------------------------------------------
@@ -361,14 +348,6 @@ def test_where_no_op_stands_out_the_summary_adds_them_up_by_type() -> None:
         {"category": "Cast", "self_time_ms": 30.0, "self_percent": 60.0, "calls": 30},
         {"category": "MatMul", "self_time_ms": 20.0, "self_percent": 40.0, "calls": 10},
     ]
-
-
-def test_types_of_several_hosts_add_up() -> None:
-    alone = report_of(draw(TRAINING, host="a")).top_op_types
-    both = report_of(draw(TRAINING, host="a"), draw(TRAINING, host="b")).top_op_types
-
-    assert [row["calls"] for row in both] == [2 * row["calls"] for row in alone]
-    assert [row["self_percent"] for row in both] == [row["self_percent"] for row in alone]
 
 
 def test_steps_of_the_report_name_their_breakdown() -> None:

@@ -13,7 +13,7 @@ from stepscope.analysis.input import input_pipeline_tool as input_pipeline
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.steps.breakdown import CATEGORIES
-from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, finding_of, steps_of_host
+from stepscope.analysis.steps.session_steps import Aligned, StepRow, StepsOfHost, align, steps_of_host
 from stepscope.analysis.workers import pod_viewer_tool as pod_viewer
 from stepscope.model import EventKind, HostTrace
 
@@ -120,13 +120,6 @@ def test_numbers_that_repeat_are_no_numbers() -> None:
     assert found.warnings == ()
 
 
-def test_one_host_keeps_all_its_steps() -> None:
-    report = overview_of(hosts("host main | M0--M1--M0--M1--"))
-
-    assert report.step_time_ms["count"] == 4
-    assert report.warnings == ()
-
-
 @given(st.lists(st.tuples(st.integers(0, 60), st.lists(st.integers(1, 9), max_size=6)), min_size=1, max_size=4))
 @settings(max_examples=150, deadline=None)
 def test_every_row_of_an_alignment_is_one_row_of_every_host(drawn: list[tuple[int, list[int]]]) -> None:
@@ -209,20 +202,6 @@ def test_steps_of_several_hosts_are_as_certain_as_those_of_the_least_certain(ord
     assert report.warnings[0].startswith(f"b: {inferred.how} (confidence ")
     for tool in (steps, pod_viewer, input_pipeline):
         assert tool.merge([tool.partial(trace) for trace in traces]).to_dict()["steps_source"] == "inferred"
-
-
-def test_hosts_that_know_their_steps_alike_say_so_once() -> None:
-    report = overview_of(hosts(MARKED, MARKED))
-
-    assert (report.steps_source, report.confidence) == ("markers", None)
-    assert report.steps_how == "3 step marks such as 'train 1' on thread 'main'"
-
-
-def test_of_many_ways_to_know_steps_three_are_told() -> None:
-    found = finding_of([steps_of_host(trace) for trace in hosts(*(f"host t{at} | M1-- M2--" for at in range(5)))])
-
-    assert found.how.count("step marks such as") == 3
-    assert found.how.endswith("; and 2 more")
 
 
 def test_warm_up_that_lies_before_the_steps_of_all_hosts_is_none_of_theirs() -> None:

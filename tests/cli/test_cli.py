@@ -233,6 +233,7 @@ def test_version_and_help_end_with_zero(capsys) -> None:
     [
         ("overview_page", "overview"), ("input_pipeline_analyzer", "input-pipeline"), ("tensorflow_stats", "op-stats"),
         ("tf_data_bottleneck_analysis", "tf-data"), ("kernel_stats", "kernel-stats"),
+        ("memory_profile", "memory-profile"), ("pod_viewer", "pod-viewer"),
     ],
 )  # fmt: skip
 def test_tools_answer_to_the_names_of_the_guide(guide: str, ours: str, logdir: Path, capsys) -> None:

@@ -709,17 +709,3 @@ def test_decoding_that_a_device_waits_for_is_advice(kind, advised):
     )  # fmt: skip
 
     assert (rule(context) is not None) is advised
-
-
-# -- the table of items ------------------------------------------------------------------------------------------------
-
-
-def test_the_table_of_items_counts_right():
-    text = (ROOT / "docs/guide-items.md").read_text(encoding="utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
-    states = [row.split(" | ")[1] for row in rows if not row.startswith("| item |")]
-
-    stated = re.search(r"these (\d+) items .*: (\d+) work, (\d+) partly, (\d+) not", text)
-    assert stated is not None
-    counts = [len(states), *(states.count(state) for state in ("works", "partly", "no"))]
-    assert [int(number) for number in stated.groups()] == counts

@@ -41,6 +41,8 @@ export interface TableProps {
   links?: (row: number) => readonly RowLink[];
   /** The colour of a mark before a row's first text, if rows have one. */
   mark?: (row: number) => string | null;
+  /** The column that has the mark; the one that names the row if not given. */
+  markOn?: string;
   /** How deep a row stands in a tree; its name is moved to the right so far. */
   indent?: (row: number) => number;
   /** Shorter heads for columns whose names are long. */
@@ -217,7 +219,7 @@ function Grid(props: GridProps) {
       ),
     [data, all],
   );
-  const marked = nameColumn(all);
+  const marked = props.markOn ? all.findIndex((field) => field.name === props.markOn) : nameColumn(all);
   const [width, setWidth] = useState<number | null>(null);
   const available = width ?? 0;
   const measure = useMemo(measurer, [available, fontsReady.value]);
@@ -225,7 +227,11 @@ function Grid(props: GridProps) {
     () =>
       width === null
         ? []
-        : indented(wishes(data, all, formats, measure, props.labels), marked, deepest(data, props.indent)),
+        : widened(
+            wishes(data, all, formats, measure, props.labels),
+            marked,
+            deepest(data, props.indent) * INDENT + (props.mark ? MARK : 0),
+          ),
     [data, all, formats, measure, width === null],
   );
   const count = props.onFit && available > 0 ? fittingIn(wishesOfAll, available) : all.length;
@@ -403,11 +409,9 @@ function deepest(data: TableData, indent?: (row: number) => number): number {
   return most;
 }
 
-function indented(list: readonly Wish[], column: number, depth: number): Wish[] {
+function widened(list: readonly Wish[], column: number, by: number): Wish[] {
   return list.map((wish, index) =>
-    index === column
-      ? { tight: wish.tight + depth * INDENT, least: wish.least + depth * INDENT, most: wish.most + depth * INDENT }
-      : wish,
+    index === column ? { tight: wish.tight + by, least: wish.least + by, most: wish.most + by } : wish,
   );
 }
 

@@ -20,6 +20,7 @@ from framework_captures import (  # noqa: F401 - fixtures
 
 import stepscope
 from stepscope.analysis.input import input_pipeline_tool as input_pipeline
+from stepscope.analysis.input import tf_data_tool
 from stepscope.analysis.input.input_ops import MEANING
 from stepscope.analysis.input.input_pipeline_tool import InputPipelineReport
 from stepscope.formats.session import find_session
@@ -60,8 +61,8 @@ def ops(found: InputPipelineReport, *columns: str) -> list[tuple[object, ...]]:
     [
         ("host main | M1--------M2--------\nhost main | I-        I-", 20, "highly", "input_bound"),
         ("host main | M1------------------\nhost main | Ia----------------", 5, "moderately", "input_bound"),
-        ("host main | M1--------------------\nhost main | Ia--------------------", 100 / 22, "not", "compute_bound"),
-        ("host main | M1--------\nhost main | a---------", 0, "not", "compute_bound"),
+        ("host main | M1--------------------\nhost main | Ia--------------------", 100 / 22, "not", "not_input_bound"),
+        ("host main | M1--------\nhost main | a---------", 0, "not", "not_input_bound"),
     ],
 )
 def test_waiting_for_input_is_judged_by_its_share_of_the_step(
@@ -195,15 +196,31 @@ def test_calls_that_start_a_copy_to_a_device_are_enqueueing() -> None:
     ]  # fmt: skip
 
 
-def test_the_stage_with_most_of_the_work_is_named_with_what_to_change_about_it() -> None:
-    reading = report(draw("host main | M1----------\nhost main | I-----\nhost main |  R----\nhost main |  Q---\n"
-                          "host main |  E--", SORTS))  # fmt: skip
-    mapping = report(
-        draw("host main | M1----------\nhost main | I-----\nhost main |  R----\nhost main |  Q----", SORTS)
-    )
+READING = """
+    host main | M1----------
+    host main | I-----
+    host main |  R----
+    host main |  Q---
+    host main |  E--
+"""
 
-    assert reading.summary[2].startswith("what to do: reading files is slow in TFRecord: ")
-    assert mapping.summary[2].startswith("what to do: the .map() in Map runs on one element at a time: ")
+
+@pytest.mark.parametrize(
+    ("picture", "stage", "text"),
+    [
+        (READING, "TFRecord", "reading files is slow in TFRecord"),
+        (READING.replace("E--", "   "), "Map", "the .map() in Map runs on one element at a time"),
+    ],
+    ids=["reading", "mapping"],
+)
+def test_the_tf_data_page_and_the_input_page_of_one_file_name_one_stage(picture: str, stage: str, text: str) -> None:
+    trace = draw(picture, SORTS)
+    page = tf_data_tool.merge([tf_data_tool.partial(trace)])
+
+    assert page.bottleneck is not None
+    assert page.bottleneck["iterator"] == stage
+    assert str(page.bottleneck["suggestion"]).startswith(text)
+    assert report(trace).summary[2] == f"what to do: {page.bottleneck['suggestion']}"
 
 
 def test_a_loader_in_the_main_process_shows_what_runs_inside_it() -> None:

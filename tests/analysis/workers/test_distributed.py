@@ -105,6 +105,7 @@ def test_who_waits_for_whom():
         (0, 8, 0, 0),
         (1, 0, 8, 2),
     ]
+    assert [tuple(row.values()) for row in report.waits] == [("rank0", "rank1", 8)]
     assert report.slowest_rank == "rank 1"
     assert report.findings[0] == (
         "rank 1 is the straggler, though why is unknown: it comes last to 2 collectives, in which each of the others "
@@ -179,7 +180,7 @@ def test_a_rank_without_steps_stands_beside_no_step_of_the_others():
     report = compared(rank(0, FAST), rank(1, SLOW), rank(2, "gpu0 s20  | N-      N--"))
 
     assert [(row["step"], row["rank"]) for row in report.steps] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert [row["last_count"] for row in report.rows] == [0, 2, 0]
+    assert [row["last_count"] for row in report.rows] == [0, 2, None]
     assert report.warnings == ("no steps from rank2",)
 
 

@@ -25,10 +25,10 @@ from stepscope.analysis.account.account import StepAccount, account_without_culp
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import accounted_steps, every_step
 from stepscope.analysis.account.shown import CAUSE_FIELDS, account_shown, cause_cells
-from stepscope.analysis.account.verdict import input_percent, judge_account
+from stepscope.analysis.account.verdict import input_percent
+from stepscope.analysis.input import tf_data_tool
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
-from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.input.worker_processes import FIELDS as WORKER_FIELDS
 from stepscope.analysis.input.worker_processes import (
     QUEUE_FIELDS,
@@ -54,7 +54,7 @@ from stepscope.analysis.steps.session_steps import (
     step_warnings,
     usual_of,
 )
-from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, UNKNOWN
+from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
@@ -80,9 +80,6 @@ from stepscope.report import (
     percent,
     round_ms,
 )
-from stepscope.vocabulary import tf_data
-from stepscope.vocabulary.lookup import name_has
-from stepscope.vocabulary.traits import InputTrait
 
 # ---- How long each device waits for input in each step ---------------------------------------------------------------
 
@@ -127,7 +124,7 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
 SUMMARY_FIELDS: tuple[Field, ...] = (
     Field(
         "verdict", "text",
-        "input_bound from 5 % of the median step; otherwise what limits the run", role=Role.TERM,
+        "whether the step waits for input for 5 % or more; what limits the run, the overview says", role=Role.TERM,
     ),
     Field(
         "level", "text",
@@ -266,7 +263,7 @@ class Partial:
     steps: StepsOfHost
     account: StepAccount | None
     framework: str
-    has_iterators: bool
+    stages: tf_data_tool.Partial
     waits: list[CoreWait]
     fetch_ps: list[int]
     ops: list[InputOp]
@@ -299,7 +296,7 @@ class InputPipelineReport(Report):
     """The input pipeline of a session; the FIELDS tables of this module explain its parts."""
 
     TOOL: ClassVar[str] = "input-pipeline"
-    SCHEMA_VERSION: ClassVar[int] = 2
+    SCHEMA_VERSION: ClassVar[int] = 3
 
     summary: Lines = as_prose("Summary")
     figures: Row = as_figures("Input", SUMMARY_FIELDS, id="input")
@@ -342,7 +339,7 @@ def partial(trace: HostTrace) -> Partial:
         steps=accounted_steps(trace),
         account=account_without_culprits(trace),
         framework=trace.framework,
-        has_iterators=bool(np.any(trace.events.kind == EventKind.ITERATOR)),
+        stages=tf_data_tool.partial(trace),
         waits=core_waits(trace),
         fetch_ps=wait_per_step(trace),
         ops=input_ops(trace),
@@ -370,7 +367,7 @@ def merge(partials: Sequence[Partial]) -> InputPipelineReport:
     workers = [part.workers for part in partials]
     queue = queue_figures(workers)
     queued = queue_sentence(queue, slow_function(workers), least_cores(workers))
-    summary = _summary(figures, breakdown, framework, ops, any(part.has_iterators for part in partials))
+    summary = _summary(figures, breakdown, framework, tf_data_tool.merge([part.stages for part in partials]))
     return InputPipelineReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(*step_warnings(hosts, aligned), *_missing_input_warnings(partials, ops)),
@@ -435,16 +432,19 @@ def _waiting_statistics(
 
 
 def _input_figures(breakdown: dict[str, float], account: StepAccount | None) -> dict[str, Cell]:
-    verdict, waits = (UNKNOWN, None) if account is None else (judge_account(account), input_percent(account))
+    waits = None if account is None else input_percent(account)
     level = None if waits is None else _level(waits)
     work = math.fsum(breakdown.values())
     return {
-        "verdict": "input_bound" if level in ("highly", "moderately") else verdict.name,
+        "verdict": _VERDICT_OF_LEVEL.get(level or "", "unknown"),
         "level": level,
         "input_percent": None if waits is None else round(waits, 4),
         "input_time_ms": round(work, 6),
         "largest": max(breakdown, key=lambda key: breakdown[key]) if work else None,
     }
+
+
+_VERDICT_OF_LEVEL = {"highly": "input_bound", "moderately": "input_bound", "not": "not_input_bound"}
 
 
 def _level(share: float) -> str:
@@ -492,7 +492,7 @@ def _gigabytes_per_s(copy: HostCopy) -> float | None:
 
 
 def _summary(
-    figures: dict[str, Cell], breakdown: dict[str, float], framework: str, ops: Sequence[InputOp], has_iterators: bool
+    figures: dict[str, Cell], breakdown: dict[str, float], framework: str, stages: tf_data_tool.TfDataReport
 ) -> Iterator[str]:
     level, largest = figures["level"], figures["largest"]
     yield _verdict_line(figures)
@@ -503,19 +503,12 @@ def _summary(
             f"{_number_value(figures['input_time_ms']):,.2f} ms"
         )
         if level in ("highly", "moderately"):
-            yield f"what to do: {_remedy(largest, framework, ops)}"
-    if has_iterators and level in ("highly", "moderately"):
+            by_category = _ADVICE | (_TORCH_ADVICE if framework == "pytorch" else {})
+            yield f"what to do: {stages.bottleneck['suggestion'] if stages.bottleneck else by_category[largest]}"
+    if stages.pipelines and level in ("highly", "moderately"):
         yield "to see which stage the steps wait for: stepscope tf-data"
     if level == "not":
         yield "the input keeps up with the steps: the overview shows what limits them"
-
-
-def _remedy(category: str, framework: str, ops: Sequence[InputOp]) -> str:
-    """What to change about the largest op of a category; specific to the op if it is a pipeline stage."""
-    most = max((op for op in ops if op.category == category), key=lambda op: op.work_ps)
-    if tf_data.is_iterator(most.op):
-        return suggestion(tf_data.last_part(most.op), "", name_has(most.op, InputTrait.FOR_DEVICE))
-    return (_TORCH_ADVICE if framework == "pytorch" else {}).get(category, _ADVICE[category])
 
 
 def _verdict_line(figures: dict[str, Cell]) -> str:

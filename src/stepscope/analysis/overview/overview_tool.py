@@ -304,7 +304,13 @@ class OverviewReport(Report):
             f"recorded   {self._recorded_on()}",
             f"step time  {self._step_time()}",
             f"goes to    {', '.join(self._largest_parts()) or 'nothing recorded'}",
+            *self._python_lines(),
         ]
+
+    def _python_lines(self) -> list[str]:
+        """Where Python that was not recorded takes most of the step: how to see it."""
+        is_python = self.account is not None and bool(self.account.rows) and self.account.rows[0].cause == "python"
+        return [f"           {line[:1].lower()}{line[1:]}" for line in self._culprit_lines() if is_python]
 
     def _largest_parts(self) -> list[str]:
         """The causes of the account, the longest first."""
@@ -335,7 +341,8 @@ class OverviewReport(Report):
 
     def _ops_lines(self) -> list[str]:
         spread = bool(self.top_ops) and _number_value(self.top_ops[0]["self_percent"]) < _TELLING_PERCENT
-        heads = ("top types  " if spread else "top ops    ", *("           ",) * 2)
+        more = 1 if self._python_lines() else 2  # ten lines in all
+        heads = ("top types  " if spread else "top ops    ", *("           ",) * more)
         rows = self.top_op_types if spread else self.top_ops
         text = _type_text if spread else _op_text
         return [
@@ -569,11 +576,9 @@ def _rule_context(partials: Sequence[Partial], session: SessionFigures) -> Conte
     """The input of the rules."""
     return Context(
         hosts=tuple(part.facts for part in partials),
-        shares=session.shares,
         step_ms=_number_value(session.step_time["mean"]),
         has_device=session.has_device,
         framework=str(session.environment["framework"] or ""),
-        between_percent=session.gap,
         top_ops=session.top_ops,
         python_recorded=any(
             PYTHON_CALLS_MISSING not in [each.what for each in part.environment.missing] for part in partials

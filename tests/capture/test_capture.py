@@ -823,3 +823,23 @@ def test_importing_it_loads_nothing_heavy():
 
     assert "stepscope.capture.recorder" in loaded
     assert {"numpy", "stepscope.model", "tensorflow", "jax", "torch"} & set(loaded) == set()
+
+
+def test_processes_that_share_a_run_each_keep_their_own_file(logdir):
+    script = """if True:
+        from stepscope import capture as profiler
+        profiler.recorder.files.run_name = lambda: "run"
+        profiler.recorder.files.host_name = lambda: "vm"
+        with profiler.Profile(%r) as profile:
+            with profiler.annotate("mine"): pass
+        print(profile.path.name)
+    """
+    command = [sys.executable, "-c", script % str(logdir)]
+    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [worker.communicate(timeout=300)[0].strip() for worker in workers]
+
+    expected = {"vm.xplane.pb", *(f"vm_{worker.pid}.xplane.pb" for worker in workers)}
+    assert len(set(said)) == 3
+    assert set(said) < expected
+    assert {path.name for path in profiles(logdir)} == set(said)
+    assert [names(path) for path in profiles(logdir)] == [["mine"]] * 3

@@ -482,3 +482,11 @@ def test_a_child_ends_and_its_parent_goes_on_to_serve():
         assert status == 0
         assert found == {f"localhost:{port}": None}
         assert job.wait(120) == 0
+
+
+def test_trace_by_the_names_of_tensorflow(jobs, tmp_path):
+    outcome = stepscope.client.trace(
+        f"grpc://{jobs['plain'].address()}", str(tmp_path), 200, options=ProfilerOptions(host_tracer_level=1)
+    )
+
+    assert [str(path) for path in tmp_path.rglob("*.xplane.pb")] == [outcome.workers[0].path]

@@ -25,7 +25,7 @@ from program_runs import run_command, run_warm
 import stepscope
 from stepscope.analysis.advice.rules import RULES
 from stepscope.analysis.facts.augmentation import augmentation_of
-from stepscope.analysis.registry import tool_named
+from stepscope.analysis.registry import TOOLS, tool_named
 from stepscope.analysis.steps.named_steps import mark_named_steps
 from stepscope.analysis.trace.program_facts import OpThreads
 from stepscope.analysis.trace.thread_labels import thread_label
@@ -709,3 +709,50 @@ def test_decoding_that_a_device_waits_for_is_advice(kind, advised):
     )  # fmt: skip
 
     assert (rule(context) is not None) is advised
+
+
+def test_gpu_kernel_stats():
+    trace = draw("host main | M0----M1----\nhost main |  L1    L2\ngpu0 s    |   K1--  K2--")
+    rows = report_of("kernel-stats", trace).to_dict()["rows"]
+
+    wanted = (
+        "rank kernel registers_per_thread shared_memory_bytes block_dim grid_dim tensor_core_eligible uses_tensor_core"
+        " op occurrences total_us avg_us min_us max_us"
+    )
+    assert set(wanted.split()) <= set(rows[0])
+
+
+def test_batches_10_to_15_are_steps_10_to_15_whoever_marked_them(profile_of):
+    numbers = [
+        [row["step"] for row in profile_of(name).steps().to_dict()["rows"]]
+        for name in ("guide_callback", "guide_keras_own_callback")
+    ]
+
+    assert numbers == [[10, 11, 12, 13, 14, 15]] * 2
+
+
+def test_every_op_is_in_the_csv(profile_of, capsys):
+    profile = profile_of("guide_callback")
+    assert run(["op-stats", str(profile.path), "--format", "csv"]) == 0
+
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(profile.op_stats().rows)
+
+
+@pytest.mark.parametrize("workers", ["grpc:/localhost:80", "localhost", "grpc://a:1,grpc//b:2", ""])
+def test_a_mistyped_list_of_workers_is_refused(workers, tmp_path):
+    with pytest.raises(UsageError, match="is not a worker address; write host:port"):
+        stepscope.client.trace(workers, str(tmp_path), 100)
+
+
+def test_every_tool_of_the_guide_is_a_command():
+    names = {tool.name for tool in TOOLS}
+
+    assert {
+        "overview",
+        "input-pipeline",
+        "op-stats",
+        "kernel-stats",
+        "memory-profile",
+        "pod-viewer",
+        "tf-data",
+    } <= names

@@ -477,3 +477,13 @@ def test_kernels_of_pytorch(
     assert found.tensor_cores["eligible_percent"] == pytest.approx(eligible, abs=0.06)
     assert sum(row["total_percent"] for row in rows) == pytest.approx(100, abs=0.1)
     assert all(row["min_us"] <= row["avg_us"] <= row["max_us"] for row in rows)
+
+
+def test_ranks_are_those_of_xprof(corpus: Path) -> None:
+    ours = stepscope.load(corpus / "jax-mi300x-conv").kernel_stats().rows
+    theirs = of_xprof(corpus / "jax-mi300x-conv")
+
+    assert [(row["rank"], row["kernel"], row["op"], row["uses_tensor_core"]) for row in ours] == [
+        (row["rank"], row["kernel_name"], row["op_name"], row["is_kernel_using_tensor_core"]) for row in theirs
+    ]
+    assert [row["tensor_core_eligible"] for row in ours] == [row["is_op_tensor_core_eligible"] for row in theirs]

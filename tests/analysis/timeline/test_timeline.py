@@ -601,3 +601,10 @@ def test_long_names_keep_both_ends():
     assert name.startswith("aaa")
     assert name.endswith("z" * 30)
     assert details.details_of(trace, 0).full_name == "a" * 300 + "z" * 30
+
+
+def test_rows_are_as_many_as_the_deepest_nesting():
+    deep = spans([(at, 10_000 - 2 * at) for at in range(3_000)])
+
+    assert index_of(deep).lane.tolist() == list(range(3_000))
+    assert index_of(deep).row_count(0) == 3_000

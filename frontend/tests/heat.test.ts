@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { heatRange, heatTable, scaleOfSlowdowns, slowdownsOfKinds, slowdownsOfRanks } from "../src/pages/ranks/heat";
+import {
+  heatRange,
+  heatTable,
+  scaleOfSlowdowns,
+  scaleOfWaits,
+  slowdownsOfKinds,
+  slowdownsOfRanks,
+  waitsTable,
+} from "../src/pages/ranks/heat";
 import { sharesSentence, tellApart } from "../src/pages/shared/names";
 
 describe("the heat map of steps and ranks", () => {
@@ -74,6 +82,20 @@ describe("slowdowns", () => {
   });
 });
 
+describe("who waits for whom", () => {
+  const names = new Map([
+    ["a", "Rank 0"],
+    ["b", "Rank 1"],
+  ]);
+  const table = waitsTable({ host: ["a"], for_host: ["b"], waiting_ms: [8] }, names);
+
+  it("is a matrix of ranks, empty where nobody waits", () => {
+    expect(table.columns).toEqual(["Rank 0", "Rank 1"]);
+    expect([...table.values]).toEqual([Number.NaN, 8, Number.NaN, Number.NaN]);
+  });
+  it("has the full colour where one waits longest", () => expect(scaleOfWaits(table.values)?.share(8)).toBe(1));
+});
+
 describe("names that are shortened together", () => {
   it("keep what differs", () => {
     const long = (middle: string) =>
@@ -91,7 +113,7 @@ describe("names that are shortened together", () => {
       { name: "conv", percent: 23.52 },
       { name: "norm", percent: 21.7 },
     ];
-    expect(sharesSentence(shares, "the device time")).toBe("`conv` takes 23.5 % of the device time, `norm` 21.7 %");
+    expect(sharesSentence(shares, "the device time")).toBe("`conv` takes 23.5 % of the device time");
     expect(sharesSentence([], "the device time")).toBe("");
   });
 });

@@ -127,10 +127,8 @@ def _work_of(job: Job, part: Mask) -> tuple[F64, F64]:
     rows, shape = job.rows, (len(job.graph.ranks), job.places.shape[1])
     here = np.flatnonzero(part & (rows.step >= 0))
     slot = rows.rank[here] * shape[1] + rows.step[here]
-    now, more = (
-        np.bincount(slot, weights=ps[here], minlength=shape[0] * shape[1]).reshape(shape)
-        for ps in (rows.work_ps, rows.own_ps - job.equal_ps)
-    )
+    flat = (np.bincount(slot, each[here], shape[0] * shape[1]) for each in (rows.work_ps, rows.own_ps - job.equal_ps))
+    now, more = (each.astype(np.float64).reshape(shape) for each in flat)
     return now, more
 
 

@@ -168,11 +168,8 @@ def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Cu
 def _slows_all_passes(job: Job, ranks: Sequence[int]) -> bool:
     """Whether all passes of some ranks are slower by about as much, which more layers are not."""
     rows = job.rows
-    more = []
-    for kind, name in enumerate(rows.kinds):
-        part = rows.is_work & (rows.kind == kind)
-        if name in PASSES and part.any():
-            more.append(_ratio(_work_of(job, part), ranks))
+    parts = (rows.is_work & (rows.kind == kind) for kind, name in enumerate(rows.kinds) if name in PASSES)
+    more = [_ratio(_work_of(job, part), ranks) for part in parts if part.any()]
     return len(more) >= _USUAL_PASSES and max(more) - min(more) <= _ALIKE
 
 

@@ -1,4 +1,8 @@
-"""JAX: the calls of the jitted function with the most arrays, which is the one that gets the parameters."""
+"""JAX: the calls of the jitted function with the most arrays, which is the one that gets the parameters.
+
+Arrays that a function gives back count again: an update returns the parameters, and what plays or evaluates with the
+same parameters does not, though it may be called more often.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +40,11 @@ def install(jax: ModuleType, listener: Listener) -> Undo:
     return undo
 
 
+def _form(leaf: Any) -> tuple[object, str]:
+    """Shape and type of an array; the shape is empty for numbers, which every loss is."""
+    return getattr(leaf, "shape", ()), str(getattr(leaf, "dtype", ""))
+
+
 class WatchedFunction:
     """A jitted function that reports its calls; every other attribute is that of the function itself."""
 
@@ -52,11 +61,17 @@ class WatchedFunction:
         """Calls the function and reports the call."""
         if not self._listener.active:
             return self._function(*args, **kwargs)
-        if self._size is None:  # before the call: it may take its arguments' memory
-            self._size = measure_size(lambda: len(self._leaves((args, kwargs))))
+        call = functools.partial(self._function if self._size is not None else self._call_and_measure, *args, **kwargs)
         name = f"one per call of the jitted function {getattr(self._function, '__name__', 'without a name')}"
-        size = self._size
-        return self._calls.watch(functools.partial(self._function, *args, **kwargs), name, self._serial, lambda: size)
+        return self._calls.watch(call, name, self._serial, lambda: self._size or 0)
+
+    def _call_and_measure(self, *args: Any, **kwargs: Any) -> Any:
+        taken: list[Any] = []  # before the call: it may take its arguments' memory
+        measure_size(lambda: taken.extend(map(_form, self._leaves((args, kwargs)))) or 0)
+        result = self._function(*args, **kwargs)
+        kept = {form for form in taken if form[0]}
+        self._size = len(taken) + measure_size(lambda: sum(_form(leaf) in kept for leaf in self._leaves(result)))
+        return result
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """As a method, the function gets its instance."""

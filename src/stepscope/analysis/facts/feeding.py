@@ -6,13 +6,14 @@ import numpy as np
 
 from stepscope.analysis.facts.work import is_input_thread_event
 from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.stack_samples import rows_on
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.grain import is_wait
-from stepscope.vocabulary.lines import holds_worker_processes
+from stepscope.vocabulary.lines import holds_stack_samples, holds_worker_processes
 from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import InputTrait, OpTrait
 
@@ -38,6 +39,7 @@ class FeedFacts:
         produced_ps: time in which elements are made on threads other than the waiting ones.
         loader: "single" or "multi" for a DataLoader of PyTorch or Grain that works in the training process or in worker
             processes, where that was recorded; else "".
+        of_keras: Keras takes the batches from a PyDataset, in the program's own Python.
         loader_ops_ps: time of tensor ops inside the loader's calls.
         made_tensors, from_arrays, unpickled: tensors that these calls make from Python numbers, NumPy arrays and
             files.
@@ -57,6 +59,7 @@ class FeedFacts:
     events: int
     produced_ps: int
     loader: str
+    of_keras: bool
     loader_ops_ps: int
     made_tensors: int
     from_arrays: int
@@ -82,6 +85,7 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
     ]  # iterator calls on waiting threads are part of the wait
     start, called = events.start_ps[handed], events_of_kind(trace, K.INPUT_CALLBACK)
     loader = _loader_kind(trace, waits)
+    frames = (events_of_kind(trace, K.PYTHON_CALL), rows_on(trace, holds_stack_samples))
     calls, made, arrays, pickled = _loader_facts(trace) if loader else (0, 0, 0, 0)
     return FeedFacts(
         has_iterators=len(rows) > 0,
@@ -98,6 +102,7 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
         events=_events_in_a_row(trace, handed, ops, in_parallel),
         produced_ps=Spans.union(start, start + events.duration_ps[handed]).total,
         loader=loader,
+        of_keras=any(_has_trait(trace, rows, InputTrait.OF_KERAS).any() for rows in frames),
         loader_ops_ps=calls,
         made_tensors=made,
         from_arrays=arrays,

@@ -100,6 +100,8 @@ _ACTIONS: dict[str, Actions] = {
     },
 }
 
+_OF_KERAS = "keras.utils.PyDataset(workers=N, use_multiprocessing=True, max_queue_size=2 * N) prepares batches ahead"
+
 _OWN_THREADS = (
     "keep the input off the step's threads: options = tf.data.Options(); options.threading.private_threadpool_size = 2;"
     " dataset.with_options(options)"
@@ -368,6 +370,11 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
     actions = _ACTIONS[kind]
     if _feed(context).has_iterators:
         return actions_for("tensorflow", actions)
+    if _feed(context).of_keras:  # its workers take the place of a library's threads and processes
+        return (
+            _OF_KERAS,
+            *(each for each in actions_for("", actions) if "thread" not in each and "processes" not in each),
+        )
     if context.framework == "pytorch" and context.has_device and context.work and not context.work.backward_passes:
         return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
     report, cores = context.read("input-pipeline"), context.pace.op_threads.cores if context.pace else None

@@ -123,6 +123,8 @@ export interface SessionState {
     readonly name: string;
     readonly has_data: boolean | null;
     readonly missing: string | null;
+    /** By what it cannot group its rows. */
+    readonly lacks: readonly string[];
   }[];
   readonly warnings: readonly string[];
   readonly error: Told | null;

@@ -90,6 +90,7 @@ export function unitLabel(unit: string): string {
     number: "",
     "by unit": "",
     bool: "",
+    "yes or no": "",
   };
   return labels[unit] ?? unit;
 }

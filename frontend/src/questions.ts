@@ -17,6 +17,8 @@ export interface View {
   readonly key?: string;
   /** The value of the parameter `by` for this view, where a tool has several. */
   readonly by?: string;
+  /** By what it groups, as the tool says what it lacks. */
+  readonly groups?: string;
   /** Stands apart from the views that group the same times. */
   readonly isApart?: boolean;
   /** Another form of a view that is on the switch, which leads to it. */
@@ -59,8 +61,8 @@ export const QUESTIONS: readonly Question[] = [
       { path: "layer", tool: "modules", label: "Layer", heading: "Layers", key: "u" },
       { path: "annotation", tool: "annotations", label: "Annotation", heading: "Annotations" },
       { path: "kernel", tool: "kernel-stats", label: "Kernel", heading: "Kernels", key: "k" },
-      { path: "line", tool: "op-shapes", label: "Line", heading: "Lines", by: "line" },
-      { path: "shape", tool: "op-shapes", label: "Shape", heading: "Shapes", key: "x" },
+      { path: "line", tool: "op-shapes", label: "Line", heading: "Lines", by: "line", groups: "line" },
+      { path: "shape", tool: "op-shapes", label: "Shape", heading: "Shapes", key: "x", groups: "shape" },
       { path: "sequences", tool: "sequences", label: "Sequences", key: "q", isApart: true },
       { path: "roofline", tool: "roofline", label: "Roofline", key: "f", isApart: true },
       { path: "graph", tool: "graph-viewer", label: "XLA graph", key: "g", isApart: true },

@@ -74,6 +74,8 @@ const USUAL = ["overview", "timeline", "advice", "steps", "input-pipeline", "op-
 
 function isShown(view: View): boolean {
   const { tool } = view;
+  if (currentView.value === view) return true;
+  if (view.groups && session.value?.tools.find(({ name }) => name === tool)?.lacks?.includes(view.groups)) return false;
   if (route.value.tool === tool) return true;
   if (!tools.value.some((each) => each.name === tool)) return false;
   if (tool === OVER_TIME.name && !watchedRuns.value.length) return false;

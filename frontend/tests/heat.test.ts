@@ -91,7 +91,7 @@ describe("names that are shortened together", () => {
       { name: "conv", percent: 23.52 },
       { name: "norm", percent: 21.7 },
     ];
-    expect(sharesSentence(shares, "the device time")).toBe("`conv` takes 23.5 % of the device time, `norm` 21.7 %");
+    expect(sharesSentence(shares, "the device time")).toBe("`conv` takes 23.5 % of the device time");
     expect(sharesSentence([], "the device time")).toBe("");
   });
 });

@@ -3,6 +3,7 @@ import { evidenceLink } from "../src/pages/advice/evidence";
 import { icicle, type ModuleRow, pathTo } from "../src/pages/compute/icicle";
 import { isWithoutDevice, toExplain } from "../src/pages/shared/differences";
 import { longestOps } from "../src/pages/shared/examples";
+import { headline } from "../src/pages/shared/Findings";
 import { shapesText, shortKernel, shortPath } from "../src/pages/shared/names";
 import type { Advice } from "../src/pages/shared/reports";
 import { tellingTypes } from "../src/pages/summary/topOps";
@@ -70,7 +71,7 @@ describe("names", () => {
 
   it.each([
     ["/usr/lib/python3/site-packages/torch/nn/modules/module.py(12): f", "modules/module.py(12): f"],
-    ["train.py(3): <module>", "train.py(3): <module>"],
+    ["train.py(3): <module>", "train.py:3"],
   ])("%s is written %s", (long, short) => expect(shortPath(long)).toBe(short));
 
   it.each([
@@ -169,4 +170,14 @@ describe("the types of ops on the summary", () => {
   ])("do not where %s", (_, top_ops, types) => {
     expect(tellingTypes({ top_ops, top_op_types: types }, ops)).toBeNull();
   });
+});
+
+describe("a headline", () => {
+  const long = "37.4 % of each step is computation on the device; the largest part is `conv` (165 calls of 144 us)";
+  it("ends with its first clause where a finding is long", () =>
+    expect(headline(long)).toEqual([
+      "37.4 % of each step is computation on the device",
+      "the largest part is `conv` (165 calls of 144 us)",
+    ]));
+  it("is the whole of a short one", () => expect(headline("not input-bound: 0.8 % waits")).toHaveLength(1));
 });

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from browsing import DRAWN, store_profile
 from draw import draw
+from waiting import await_until
 from werkzeug.test import Client
 
 from stepscope.api import load
 from stepscope.cache import Cache, CacheOptions
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
+from stepscope.web.glances import READING, Filler
 from stepscope.web.site import Site, SiteOptions
 
 
@@ -42,11 +44,12 @@ def stored(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_glance_is_there_once_the_session_was_read_and_stays_for_the_next_server(stored: Path) -> None:
+def test_a_session_that_nobody_opened_is_read_for_its_glance_which_stays_for_the_next_server(stored: Path) -> None:
     page = Page(stored / "logs", stored / "cache")
-    assert page.get(f"/api/glances?sessions={page.session},nonsense") == {page.session: None, "nonsense": None}
-    page.read()
-    glance = page.get(f"/api/glances?sessions={page.session}")[page.session]
+    asked = f"/api/glances?sessions={page.session}"
+    assert page.get(f"{asked},nonsense") == {page.session: READING, "nonsense": None}
+    await_until(lambda: page.get(asked)[page.session] != READING, 60, "the glance")
+    glance = page.get(asked)[page.session]
     overview = load(stored / "logs").overview().to_dict()  # type: ignore[attr-defined]
     assert glance["verdict"] == overview["verdict"]
     assert glance["step_time_ms"] == overview["step_time_ms"]["mean"]
@@ -56,6 +59,17 @@ def test_a_glance_is_there_once_the_session_was_read_and_stays_for_the_next_serv
     other = Page(stored / "logs", stored / "cache")
     assert other.get(f"/api/glances?sessions={page.session}") == {page.session: glance}
     other.site.close()
+
+
+def test_a_damaged_session_has_no_glance_and_one_that_is_too_large_is_left_alone(stored: Path) -> None:
+    (next((stored / "logs").rglob("*.xplane.pb"))).write_bytes(b"\x0a\xff")
+    page = Page(stored / "logs", stored / "cache")
+    asked = f"/api/glances?sessions={page.session}"
+    await_until(lambda: page.get(asked)[page.session] is None, 60, "the failure")
+    page.site.close()
+
+    listed = page.site.catalogue.sessions()[0]
+    assert Filler(Cache(), most_bytes=1, is_busy=lambda: False).glance(listed) is None
 
 
 def test_a_prediction_is_that_of_the_api_and_nonsense_is_refused(stored: Path) -> None:

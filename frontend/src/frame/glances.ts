@@ -1,4 +1,4 @@
-/** What the server knows of sessions that it read before, asked for as the list of sessions shows them. */
+/** What the server knows of sessions, asked for as the list of sessions shows them; it reads them one by one. */
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { address, getJson } from "../api";
@@ -17,7 +17,16 @@ export interface Glance {
 
 export const glances = signal<Readonly<Record<string, Glance | null>>>({});
 
+/** Sessions that the server is reading for their glance. */
+export const awaited = signal<ReadonlySet<string>>(new Set());
+
+interface Reading {
+  readonly reading: true;
+}
+
 const AT_ONCE = 50;
+/** One that is being read is asked for again after this long. */
+const AGAIN_MS = 1500;
 let wanted = new Set<string>();
 let timer = 0;
 
@@ -25,8 +34,12 @@ let timer = 0;
 function wantGlance(id: string): void {
   if (glances.peek()[id] || wanted.has(id)) return;
   wanted.add(id);
+  askIn(30);
+}
+
+function askIn(milliseconds: number): void {
   window.clearTimeout(timer);
-  timer = window.setTimeout(() => void fetchGlances(), 30);
+  timer = window.setTimeout(() => void fetchGlances(), milliseconds);
 }
 
 async function fetchGlances(): Promise<void> {
@@ -35,12 +48,22 @@ async function fetchGlances(): Promise<void> {
   for (let first = 0; first < ids.length; first += AT_ONCE) {
     const some = ids.slice(first, first + AT_ONCE);
     try {
-      const found = await getJson<Record<string, Glance | null>>(address("api/glances", { sessions: some.join(",") }));
-      glances.value = { ...glances.peek(), ...found };
+      const found = await getJson<Record<string, Glance | Reading | null>>(
+        address("api/glances", { sessions: some.join(",") }),
+      );
+      const known = Object.entries(found).filter((entry): entry is [string, Glance | null] => !isReading(entry[1]));
+      glances.value = { ...glances.peek(), ...Object.fromEntries(known) };
+      wanted = new Set([...wanted, ...some.filter((id) => isReading(found[id]))]);
     } catch {
       return; // the list is whole without them
     }
   }
+  awaited.value = wanted;
+  if (wanted.size) askIn(AGAIN_MS);
+}
+
+function isReading(glance: Glance | Reading | null | undefined): glance is Reading {
+  return !!glance && "reading" in glance;
 }
 
 /** What is known of a session, once the element that shows it has come into view. */

@@ -41,6 +41,8 @@ export interface TableProps {
   links?: (row: number) => readonly RowLink[];
   /** The colour of a mark before a row's first text, if rows have one. */
   mark?: (row: number) => string | null;
+  /** The column that has the mark; the one that names the row if not given. */
+  markOn?: string;
   /** How deep a row stands in a tree; its name is moved to the right so far. */
   indent?: (row: number) => number;
   /** Shorter heads for columns whose names are long. */
@@ -217,7 +219,7 @@ function Grid(props: GridProps) {
       ),
     [data, all],
   );
-  const marked = nameColumn(all);
+  const marked = props.markOn ? all.findIndex((field) => field.name === props.markOn) : nameColumn(all);
   const [width, setWidth] = useState<number | null>(null);
   const available = width ?? 0;
   const measure = useMemo(measurer, [available, fontsReady.value]);

@@ -96,8 +96,8 @@ const isText = (field: Field) => field.kind === "str" && field.role !== "meaning
 const AMOUNTS: readonly Role[] = ["duration", "size", "measure"];
 
 /**
- * The columns in the order in which a narrow window needs them: what a row is about, the amount by which the table is
- * sorted or else its first, the share; then the others as they were.
+ * The columns in the order in which a narrow window needs them: what a row is about, its shape, the amount by which the
+ * table is sorted or else its first, the share; then the others as they were.
  */
 export function tellingFirst(fields: readonly Field[], sorted: string | null = null): Field[] {
   const roles = (role: Role) => fields.find((field) => field.role === role);
@@ -111,7 +111,7 @@ export function tellingFirst(fields: readonly Field[], sorted: string | null = n
     roles("name") ??
     roles("label");
   const first = [
-    ...(step ? [step, before.at(-1)] : [key]),
+    ...(step ? [step, before.at(-1)] : [key, roles("shape")]),
     fields.find((field) => field.name === sorted),
     amount,
     roles("share"),

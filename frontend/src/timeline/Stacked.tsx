@@ -3,7 +3,6 @@
  * clocks can be compared step by step.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { categoryOf } from "../design/colours";
 import { palette, theme } from "../design/theme";
 import { evidenceInTimeline } from "../links";
 import { linkTo, route, setParams } from "../router";
@@ -233,25 +232,28 @@ function LaneName({ item }: { item: Item }) {
 const ROWS_OF = { device: 3, host: 3 };
 const TRACKS_OF_DEVICE = 2;
 
-/** What a lane shows: the streams of the busiest device, those of collectives among them, and the main thread. */
+/** What a lane shows: streams of the busiest device and the main thread, and all on which ranks communicate. */
 function laneItems(tracks: Tracks): readonly Item[] {
   const size = (list: readonly TrackInfo[]) => list.reduce((sum, track) => sum + track.events, 0);
   const devices = tracks.groups.filter((group) => group.kind === "device");
   const busiest = [...devices].sort((a, b) => size(b.tracks) - size(a.tracks))[0];
   const work = busiest?.tracks.filter((track) => !isProjected(track)) ?? [];
-  const talks = (track: TrackInfo) => categoryOf(`${track.name} ${track.detail}`) === "device_collectives";
   const ranked = work.sort((a, b) => b.events - a.events);
   // What ranks exchange is what they are compared for: streams of collectives are never left out.
-  const streams = [...ranked.filter((track) => !talks(track)).slice(0, TRACKS_OF_DEVICE), ...ranked.filter(talks)];
+  const streams = [
+    ...ranked.filter((track) => !track.communicates).slice(0, TRACKS_OF_DEVICE),
+    ...ranked.filter((track) => track.communicates),
+  ];
   const threads = tracks.groups.filter((group) => group.kind === "host").flatMap((group) => group.tracks);
   const main = threads.find((track) => track.main) ?? threads[0];
+  const own = threads.filter((track) => track === main || track.communicates);
   const above = busiest ?? tracks.groups.find((group) => group.ribbon);
   const none = { depth: 0, collapsed: true, pinned: false, rows: 0, row: ROW, track: null, top: 0 };
   const ribbon = above?.ribbon ? [{ ...none, id: above.id, height: RIBBON, group: above }] : [];
   let top = ribbon.length * RIBBON;
   const rest = [
     ...streams.map((track) => [track, ROWS_OF.device] as const),
-    ...(main ? [[main, ROWS_OF.host] as const] : []),
+    ...own.map((track) => [track, ROWS_OF.host] as const),
   ].map(([track, most]) => {
     const rows = Math.min(track.rows, most);
     const item = { id: track.id, top, height: rows * ROW + 5, depth: 0, group: null, track, rows, row: ROW };

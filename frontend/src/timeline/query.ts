@@ -38,7 +38,7 @@ export function toTracks(all: readonly Stretch[]): QueryTracks {
     });
     return {
       ...{ id, name: label || "rows", detail: "", kind: GROUP, line: 0, rows: placed.length, events: parts.length },
-      ...{ main: false, is_profiler: false, unit: "", highest: null, lowest: null },
+      ...{ main: false, is_profiler: false, communicates: false, unit: "", highest: null, lowest: null },
     };
   });
   const group: GroupInfo = {

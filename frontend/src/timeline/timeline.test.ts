@@ -112,6 +112,7 @@ const track = (id: string, rows: number): TrackInfo => ({
   events: 9,
   main: false,
   is_profiler: false,
+  communicates: false,
   unit: "",
   highest: null,
   lowest: null,

@@ -13,6 +13,7 @@ export interface TrackInfo {
   readonly events: number;
   readonly main: boolean;
   readonly is_profiler: boolean;
+  readonly communicates: boolean;
   readonly unit: string;
   readonly highest: number | null;
   readonly lowest: number | null;

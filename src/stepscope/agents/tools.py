@@ -289,6 +289,7 @@ class Answers:
         overlap: Sequence[str] = (),
         move: Mapping[str, int] | None = None,
         steps: str = "",
+        balance: str = "",
     ) -> Forecast:
         """Predicts the step time after changes, by replaying the recorded steps.
 
@@ -299,14 +300,14 @@ class Answers:
             overlap: parts that run beside everything else.
             move: parts that other workers do, with the number of workers.
             steps: only these steps, such as `3-9`.
+            balance: instead, equal work of all `ranks`, of the `stages` of a pipeline, or of one `kind=` of work.
         """
         profile = self._sessions.opened(session).profile
-        found = profile.whatif(remove, scales=scale, overlap=overlap, move=move, steps=steps or None)
-        whole = make_finite(found.to_dict())
+        found = profile.whatif(remove, scales=scale, overlap=overlap, move=move, balance=balance, steps=steps or None)
+        whole, following = make_finite(found.to_dict()), [_call("advice", "how to make such a change", session=session)]
         copied = {key: whole[key] for key in ("changes", "critical", "reasoning", "warnings")}
-        following = [_call("advice", "how to make such a change", session=session)]
-        figures = make_finite(found.figures)
-        return cast(Forecast, {"session": session, "figures": figures, **copied, "next": following})
+        own = {"session": session, "figures": make_finite(found.figures), "next": following}
+        return cast(Forecast, own | copied)
 
     def compare(self, before: str, after: str, tool: str = "", top: int = 5) -> Comparison:
         """Compares two sessions: step time with its noise, and the largest differences by cause, op and kernel.
@@ -451,7 +452,8 @@ def _next_calls_of_summary(session: str, whole: Mapping[str, Any], carries: bool
         following.append(
             _call("what_if", f"the step without {cause.replace('_', ' ')}", session=session, remove=[cause])
         )
-    return [*following, _call("timeline", "see two steps", session=session)]
+    ranks = [_call("describe", "what its ranks wait for", session=session, tool="distributed")]
+    return [*following, *ranks * (len(whole["hosts"]) > 1), _call("timeline", "see two steps", session=session)]
 
 
 def _next_calls_of_advice(session: str, items: Sequence[Mapping[str, Any]]) -> list[Call]:

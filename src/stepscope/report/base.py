@@ -116,6 +116,10 @@ class Report:
         """Why a page offers no view of it, as `why_empty`; a tool may have rows that other views show better."""
         return self.why_empty()
 
+    def lacks(self) -> tuple[str, ...]:
+        """The columns by which a page would group the rows, if no row has a value there."""
+        return ()
+
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values, as in JSON; unknown is None."""
         head = {

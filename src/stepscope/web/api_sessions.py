@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stepscope.analysis.overview.overview_tool import OverviewReport
 
 MOST_WAIT_MS = 1000
+MOST_GLANCES = 100  # in one request
 
 
 def config(site: Site, request: Request) -> Answer:
@@ -73,12 +74,18 @@ def session(site: Site, request: Request, session: str) -> Answer:
             "hosts": _hosts(site, opened),
             "facts": _facts(opened),
             "tools": [
-                {"name": name, "has_data": state.has_data, "missing": state.missing}
+                {"name": name, "has_data": state.has_data, "missing": state.missing, "lacks": state.lacks}
                 for name, state in opened.tools.items()
             ],
             "warnings": _warnings(opened),
         }
     )
+
+
+def glances(site: Site, request: Request) -> Answer:
+    """Answers with the glances of `sessions=ID,ID`; null for those that are unknown or not read."""
+    wanted = [session for session in request.args.get("sessions", "").split(",") if session]
+    return json_answer(site.glances(wanted[:MOST_GLANCES]))
 
 
 def shown_path(site: Site, path: str) -> str:
@@ -157,4 +164,5 @@ ROUTES = (
     Route("/api/config", config),
     Route("/api/sessions", sessions),
     Route("/api/sessions/<session>", session),
+    Route("/api/glances", glances),
 )

@@ -1,19 +1,25 @@
-"""What the list of sessions shows of each beside its name, for sessions that were read before.
+"""What the list of sessions shows of each beside its name.
 
-A glance is made when a session's first report is ready, and kept in the result cache: showing a thousand sessions reads
-no profile.
+A glance is made when a session's first report is ready, and kept in the result cache: a profile is read for it once.
+Those of sessions that nobody has opened are made in the background, one after another.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stepscope.cache import cache_key
+from stepscope.api import MEMORY_OF_FILE, LoadedProfile
+from stepscope.cache import Cache, cache_key
+from stepscope.errors import StepscopeError
+from stepscope.formats import store
+from stepscope.shelf import TraceShelf
 
 if TYPE_CHECKING:
-    from stepscope.cache import Cache
     from stepscope.report import Report
     from stepscope.web.catalogue import Listed
 
@@ -24,6 +30,54 @@ _NAME = "glance"
 
 Glance = dict[str, Any]
 
+READING: Glance = {"reading": True}  # in place of one that is being made
+
+_BUSY_SECONDS = 0.5
+
+
+class Filler:
+    """Makes the glances of local, small sessions that nobody has opened, while none that somebody opened is read."""
+
+    def __init__(self, cache: Cache, most_bytes: int, is_busy: Callable[[], bool]) -> None:
+        self._cache, self._most_bytes, self._is_busy = cache, most_bytes, is_busy
+        self._made: dict[tuple[str, object], Glance | None] = {}
+        self._wanted: SimpleQueue[Listed] = SimpleQueue()
+        self._ends = threading.Event()
+
+    def glance(self, listed: Listed) -> Glance | None:
+        """A session's glance; `READING` if it is to come, None if it is not."""
+        if kept := kept_glance(self._cache, listed):
+            return kept
+        key = listed.id, listed.identities
+        is_small = not store.is_remote(listed.session.path) and MEMORY_OF_FILE * listed.nbytes <= self._most_bytes
+        if key not in self._made and is_small:
+            if not self._made:
+                threading.Thread(target=self._run, name="fill the list", daemon=True).start()
+            self._made[key] = READING
+            self._wanted.put(listed)
+        return self._made.get(key)
+
+    def close(self) -> None:
+        """Ends the work after the session that is being read."""
+        self._ends.set()
+
+    def _run(self) -> None:
+        while not self._ends.is_set():
+            listed = self._wanted.get()
+            while self._is_busy():
+                if self._ends.wait(_BUSY_SECONDS):
+                    return
+            self._made[listed.id, listed.identities] = self._read(listed)
+
+    def _read(self, listed: Listed) -> Glance | None:
+        try:
+            profile = LoadedProfile(listed.session, listed.session.files, self._cache, shelf=TraceShelf(0))
+            glance = glance_of(profile.report("overview"))
+        except (StepscopeError, OSError, ValueError):
+            return None  # whoever opens it is told why
+        keep_glance(self._cache, listed, glance)
+        return glance
+
 
 def glance_of(report: Report) -> Glance:
     """Framework, devices, verdict with its cause and share of the step, and step times, from the overview."""
@@ -32,9 +86,7 @@ def glance_of(report: Report) -> Glance:
     steps = [step["duration_ms"] for step in overview.get("steps", ())]
     every = -(-len(steps) // MOST_STEPS) or 1
     return {
-        "framework": facts.get("framework"),
-        "device_type": facts.get("device_type"),
-        "device_count": facts.get("device_count"),
+        **{name: facts.get(name) for name in ("framework", "device_type", "device_count")},
         "step_time_ms": overview["step_time_ms"]["mean"],
         "has_steps": overview["steps_source"] != "none",
         "verdict": overview["verdict"],

@@ -60,10 +60,11 @@ class HostProgress:
 
 @dataclass(frozen=True)
 class ToolState:
-    """Whether a tool has data to show; None until its report was made."""
+    """Whether a tool has data to show, None until its report was made; and by what it cannot group them."""
 
     has_data: bool | None = None
     missing: str | None = None
+    lacks: tuple[str, ...] = ()
 
 
 class OpenSession:
@@ -166,7 +167,7 @@ class OpenSession:
                 self._reports.popitem(last=False)
         if host is None and steps is None:
             missing = report.why_hidden()
-            self.tools[tool] = ToolState(has_data=missing is None, missing=missing)
+            self.tools[tool] = ToolState(missing is None, missing, report.lacks())
         return report
 
     # -- the background ------------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from stepscope.web.door.roles import Role
 ROUTE_MODULES = (
     "stepscope.web.static",
     "stepscope.web.api_sessions",
-    "stepscope.web.api_glances",
     "stepscope.web.api_tools",
     "stepscope.web.api_capture",
     "stepscope.web.api_people",

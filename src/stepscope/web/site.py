@@ -14,7 +14,7 @@ from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, find_logdir
 from stepscope.web.catalogue import Catalogue, Listed, Root
-from stepscope.web.glances import Glance, kept_glance
+from stepscope.web.glances import Filler, Glance
 from stepscope.web.hosts import HostNames
 from stepscope.web.opened import FIRST_TOOL, OpenSession
 from stepscope.web.people.uploads import Uploads
@@ -81,6 +81,7 @@ class Site:
         self._warming: threading.Thread | None = None
         self._is_closed = False
         self._asker: Asker | None = None
+        self._filler = Filler(self._cache, options.trace_bytes, self._is_reading)
 
     def asker(self) -> Asker:
         """What answers questions in SQL; it imports much, so it is made when the first is asked."""
@@ -127,14 +128,17 @@ class Site:
         return known
 
     def glances(self, sessions: Sequence[str]) -> dict[str, Glance | None]:
-        """What is known of sessions that were read before, without reading any; None for others and for unknown ids."""
+        """What is known of sessions; what is not is read in the background.  None for unknown ids."""
         listed = {one.id: one for one in self.catalogue.sessions()}
         with self._lock:
             fresh = {session: opened.glance for session, opened in self._opened.items()}
         return {
-            session: fresh.get(session) or (kept_glance(self._cache, listed[session]) if session in listed else None)
+            session: fresh.get(session) or (self._filler.glance(listed[session]) if session in listed else None)
             for session in sessions
         }
+
+    def _is_reading(self) -> bool:
+        return any(opened.state == "loading" for opened in [*self._opened.values()])
 
     def wait(self, opened: OpenSession, seconds: float) -> None:
         """Waits at most `seconds` for a session to be ready; not at all if too many requests wait already."""
@@ -177,6 +181,7 @@ class Site:
         It waits for libraries that are being loaded: a process that exits during that may abort.
         """
         self._is_closed = True
+        self._filler.close()
         self.captures.close()
         if self._asker is not None:
             self._asker.close()

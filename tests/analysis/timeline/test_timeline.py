@@ -43,6 +43,17 @@ def everything(trace: HostTrace, begin: int, end: int, width: int, most: int = M
     return find_slices(trace, begin, end, range(index_of(trace).n_rows), width, most)
 
 
+def test_tracks_on_which_ranks_communicate_are_told() -> None:
+    trace = draw("""
+        host main | LLL
+        gpu0 s7   | KK
+        gpu0 s20  |  NN
+    """)
+    assert [(each.name, each.communicates) for group in groups_of(trace) for each in group.tracks] == [
+        ("s7", False), ("s20", True), ("main", False),
+    ]  # fmt: skip
+
+
 # -- rows --------------------------------------------------------------------------------------------------------
 
 

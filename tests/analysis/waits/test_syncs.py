@@ -61,9 +61,9 @@ def test_a_wait_is_told_by_call_op_and_line():
         ("cudaStreamSynchronize", None, "explicit", line, 1, 0.5, 1000, 1000),
     ]
     assert found.findings == (
-        "the host waits for a device 4 times, 2.0 times per step, 10.00 ms in total; this is 37.0 % of the step time",
-        "for 21.4 % of the median step the host is in such a call although the device is done (`sync` in the account); "
-        "the rest of the time in them is that of what they wait for",
+        "the host waits for a device for 37.0 % of each step",
+        "it waits 4 times, 2.0 times per step, 10.00 ms in total",
+        "for 21.4 % of the median step it waits for an idle device",
         "a value is read from a tensor 2 times, 1.0 times per step; 2 of these reads wait for a device",
     )
 
@@ -80,7 +80,7 @@ def test_a_wait_inside_another_counts_once():
     )  # fmt: skip
 
     assert table(found, "call", "step_percent") == [("cudaMemcpy", 100), ("cudaStreamSynchronize", 90)]
-    assert found.findings[0].endswith("this is 100.0 % of the step time")
+    assert found.findings[0] == "the host waits for a device for 100.0 % of each step"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,8 @@ def test_copies_that_return_only_when_they_are_done(call: str, blocks: bool):
 def test_a_wait_outside_of_the_steps_has_no_rate_in_a_step():
     found = report(draw("host main | M0---M1---   X S-\ngpu0 s7   | k---k---   k-", SORTS))
 
-    assert found.findings[0].startswith("the host waits for a device once in the capture, ")
+    assert found.findings[0] == "the host waits for a device for 0.0 % of each step"
+    assert found.findings[1].startswith("it waits once in the capture, ")
 
 
 def test_ops_that_read_a_value_count_once_however_many_ops_they_are():

@@ -10,6 +10,8 @@ import pytest
 import stepscope
 from bench.jobs.__main__ import make_job
 from bench.jobs.plan import Job
+from stepscope.agents.sessions import Sessions
+from stepscope.agents.tools import Answers
 from stepscope.analysis.workers.distributed_tool import DistributedReport
 
 
@@ -47,6 +49,7 @@ def test_on_a_healthy_job_nothing_is_named(tmp_path: Path) -> None:
     report, _ = asked(tmp_path, Job(steps=3, microbatches=4))
 
     assert (report.causes, report.slowest_rank) == ((), None)
+    assert (report.explained_by_worst_worker, report.explained_by_last_stage) == (None, None)  # shares of noise
     assert all(row["waiting_percent"] <= 100 for row in report.rows)
 
 
@@ -66,6 +69,15 @@ def test_every_face_names_the_same_and_the_same_gain(tmp_path: Path, fault: str,
     balanced = profile.whatif(balance="ranks").to_dict()
     assert balanced["predicted_speedup"] == pytest.approx(report.slowdown, abs=0.006)
     assert sentence in balanced["reasoning"]
+    figures = profile.sql("select slowdown, explained_by_last_stage, replay_error_percent from distributed_job")
+    assert list(figures.table.to_pylist()[0].values()) == [
+        report.slowdown, report.explained_by_last_stage, report.replay_error_percent,
+    ]  # fmt: skip
+    server = Answers(Sessions([str(tmp_path)]))
+    [session] = [each["session"] for each in server.list_sessions()["sessions"]]
+    assert server.describe(session, "distributed")["sentences"][0] == report.findings[0]
+    forecast = server.what_if(session, balance="ranks")
+    assert forecast["figures"]["predicted_speedup"] == balanced["predicted_speedup"]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +87,11 @@ def test_every_face_names_the_same_and_the_same_gain(tmp_path: Path, fault: str,
         pytest.param(Job("zb", fault="sequences"), ["sequence_lengths"], id="of which many follow each other"),
         pytest.param(Job(world=32, fault="sequences"), ["sequence_lengths"], id="tensor groups meet inside of a pass"),
         pytest.param(Job("context"), [], id="a ring of sends and receives is no pipeline"),
+        pytest.param(
+            Job("context", world=16, layers=4, fault="link"),
+            ["slow_link"],
+            id="whose kernels all are as long as the slowest",
+        ),
     ],
 )
 def test_the_slowdown_is_the_true_one_for_other_jobs(tmp_path: Path, job: Job, cause: list[str]) -> None:
@@ -82,4 +99,4 @@ def test_the_slowdown_is_the_true_one_for_other_jobs(tmp_path: Path, job: Job, c
 
     assert [row["cause"] for row in report.causes] == cause
     assert report.slowdown == pytest.approx(truth["slowdown"], rel=0.01)
-    assert (report.explained_by_last_stage is None) == (job.kind == "context")
+    assert (report.explained_by_last_stage is None) == (job.kind == "context" or not cause)

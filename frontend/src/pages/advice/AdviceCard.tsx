@@ -68,12 +68,14 @@ export function AdviceCard({
   );
 }
 
-/** The parts of a sentence that another one does not have. */
+/** The parts of a sentence that another one does not have, be it in other words after a comma. */
 export function unsaid(text: string, said: string): string {
-  const known = new Set(said.split(/: |; /));
+  const claim = (part: string) => part.split(/, |: /, 1)[0] ?? "";
+  const known = new Set(said.split(/: |; /).map(claim));
   return text
     .split("; ")
-    .filter((part) => !known.has(part))
+    .map((part) => (known.has(claim(part)) ? part.split(": ").slice(1).join(": ") : part))
+    .filter(Boolean)
     .join("; ");
 }
 

@@ -47,6 +47,7 @@ function All({ report }: ToolAnswer<"advice", AdviceReport>) {
           whole
           rank={index + 1}
           recorded={explained[index] ?? null}
+          said={report.verdict_text}
         />
       ))}
       {about && (

@@ -19,6 +19,7 @@ import { Ring, type Slice } from "../shared/Ring";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
+import { TELLING_PERCENT } from "../summary/topOps";
 
 type Share = RowOf<"op-stats", "distributions">;
 
@@ -54,7 +55,7 @@ export default function OpsPage() {
         />
       }
     >
-      {(answer) => <Ops {...answer} idle={idle === "in"} by={route.value.params.by === "type" ? "type" : "op"} />}
+      {(answer) => <Ops {...answer} idle={idle === "in"} />}
     </ToolPage>
   );
 }
@@ -62,7 +63,7 @@ export default function OpsPage() {
 type By = "type" | "op";
 type Where = "device" | "host";
 
-function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> & { idle: boolean; by: By }) {
+function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { idle: boolean }) {
   const look = palette.value;
   const rings = useMemo(
     () =>
@@ -73,6 +74,8 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
   );
   const places = (["device", "host"] as const).filter((each) => rings.some((ring) => ring.where === each));
   const where = places.find((each) => each === route.value.params.where) ?? places[0] ?? "host";
+  const usual = usualFold(report.distributions ?? [], where);
+  const by = FOLDS.find(({ value }) => value === route.value.params.by)?.value ?? usual;
   const slices = rings.find((ring) => ring.where === where && ring.by === by)?.slices ?? [];
   const columns = useMemo(() => columnsFor(idle), [idle]);
   const complete = useCallback(
@@ -101,11 +104,8 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
             <Segmented
               label="Fold"
               value={by}
-              options={[
-                { value: "op", label: "Ops" },
-                { value: "type", label: "Types" },
-              ]}
-              onChange={(value) => setParams({ by: value === "type" ? "type" : null }, "push")}
+              options={FOLDS}
+              onChange={(value) => setParams({ by: value === usual ? null : value }, "push")}
             />
             {places.length > 1 && (
               <Segmented
@@ -125,10 +125,10 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
           label="Self time"
           field={fieldOf(tableOf(sections, "distributions"), "self_us")}
           rows={slices
-            .filter(({ name }) => name !== "others")
+            .filter(({ name, percent: share }) => name !== "others" && share !== 0)
             .map((slice) => barOf(slice, where, by, colourOf(slice.name)))}
         />
-        {rest && <p class="muted">{`All others: ${percent(rest.percent ?? 0)}, in the table`}</p>}
+        {rest && rest.percent !== 0 && <p class="muted">{`All others: ${percent(rest.percent ?? 0)}, in the table`}</p>}
       </Card>
       {by === "type" ? (
         <TableCard
@@ -169,6 +169,18 @@ function Ops({ report, sections, idle, by }: ToolAnswer<"op-stats", OpsReport> &
       <Pies rings={rings} sections={sections} idle={idle} />
     </>
   );
+}
+
+const FOLDS: readonly { readonly value: By; readonly label: string }[] = [
+  { value: "op", label: "Ops" },
+  { value: "type", label: "Types" },
+];
+
+/** By type where no op takes much: unrolled layers have hundreds that are alike. */
+function usualFold(shares: readonly Share[], where: Where): By {
+  const ops = shares.filter((share) => share.where === where && share.by === "op" && !isRest(share.name));
+  const largest = Math.max(...ops.map((share) => share.percent ?? 0));
+  return ops.length && largest < TELLING_PERCENT ? "type" : "op";
 }
 
 /** A bar has its category's own colour: unlike slices of a pie, bars need no shades to be told apart. */

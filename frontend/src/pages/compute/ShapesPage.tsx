@@ -5,6 +5,7 @@ import { percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { route } from "../../router";
 import { type RowOf, tableOf } from "../../sections";
+import type { TableData } from "../../table/model";
 import { Card } from "../../ui/basics";
 import { RankedBars, type RankedRow, restOf } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
@@ -42,6 +43,7 @@ function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> 
         height="page"
         columns={usual(table)}
         texts={TEXTS}
+        complete={namesAll}
       />
       {by === "line" && (
         <More title="By op of each line" tables={["sites"]}>
@@ -50,6 +52,14 @@ function Shapes({ report, sections, by }: ToolAnswer<"op-shapes", ShapesReport> 
       )}
     </>
   );
+}
+
+const NO_LINE = "no line recorded";
+
+/** What no line is recorded for is a row that says so. */
+function namesAll(data: TableData): TableData {
+  const sites = data.columns.call_site?.map((site) => site || NO_LINE);
+  return sites ? { ...data, columns: { ...data.columns, call_site: sites } } : data;
 }
 
 /** The largest share in one sentence; empty where nothing ran on a device. */
@@ -92,7 +102,7 @@ function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSectio
   const isNamed = (row: Row) => Number(by === "shape" || Boolean(row.call_site));
   const ranked = [...rows].sort((a, b) => isNamed(b) - isNamed(a) || Number(b[measure]) - Number(a[measure]));
   const unnamed = ranked.filter((row) => !isNamed(row));
-  const largest = [...ranked.filter(isNamed).slice(0, MOST_BARS), ...unnamed];
+  const largest = [...ranked.filter(isNamed).slice(0, MOST_BARS), ...unnamed].filter((row) => Number(row[measure]) > 0);
   if (!field || !largest.length) return null;
   return (
     <Card
@@ -112,7 +122,7 @@ function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSectio
 function bar(row: Row, index: number, measure: string, by: "shape" | "line"): RankedRow {
   const onDevice = measure === "device_self_us";
   const site = shortPath(String(row.call_site ?? ""));
-  const name = by === "shape" ? String(row.name) : site || "no line recorded";
+  const name = by === "shape" ? String(row.name) : site || NO_LINE;
   return {
     key: String(index),
     label: name,

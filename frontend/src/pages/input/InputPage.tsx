@@ -46,10 +46,14 @@ function Input({ report, sections }: ToolAnswer<"input-pipeline", InputReport>) 
   return (
     <>
       <Summary report={report} sections={sections} />
-      <div class="two uneven">
-        <DeviceSide report={report} />
+      {(report.steps ?? []).length > 1 ? (
+        <div class="two uneven">
+          <DeviceSide report={report} />
+          <HostSide report={report} sections={sections} />
+        </div>
+      ) : (
         <HostSide report={report} sections={sections} />
-      </div>
+      )}
       <TableCard
         section={tableOf(sections, "rows")}
         tool="input-pipeline"
@@ -152,14 +156,15 @@ function HostSide({ report, sections }: { report: InputReport; sections: Section
   const meaning = new Map(
     table?.columns?.category?.map((name, row) => [String(name), String(table.columns?.meaning?.[row] ?? "")]) ?? [],
   );
-  const total = STAGES.reduce((sum, stage) => sum + (report.host_breakdown_ms[stage.key] ?? 0), 0);
+  const stages = STAGES.filter((stage) => (report.host_breakdown_ms[stage.key] ?? 0) > 0);
+  const total = stages.reduce((sum, stage) => sum + (report.host_breakdown_ms[stage.key] ?? 0), 0);
   const longest = useMemo(() => longestOps(report.rows ?? []), [report]);
-  const largest = Math.max(...STAGES.map((stage) => report.host_breakdown_ms[stage.key] ?? 0));
+  const largest = Math.max(...stages.map((stage) => report.host_breakdown_ms[stage.key] ?? 0));
   return (
     <Card title="Host side" note="where the input spends its time on the host">
       {total > 0 ? (
-        <ul class="hbars" data-marks={STAGES.filter((stage) => (report.host_breakdown_ms[stage.key] ?? 0) > 0).length}>
-          {STAGES.map((stage) => {
+        <ul class="hbars" data-marks={stages.length}>
+          {stages.map((stage) => {
             const ms = report.host_breakdown_ms[stage.key] ?? 0;
             const colour = mix(CATEGORY_COLOUR[stage.category], palette.value.surface, stage.lighter);
             return (

@@ -1,7 +1,6 @@
 /** The time of each rank in computation and communication, and which ranks wait. */
 import { useMemo } from "preact/hooks";
 import type { Report, TableSection, ToolAnswer } from "../../api";
-import type { Column } from "../../charts/steps";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
@@ -11,9 +10,8 @@ import { answerAddress } from "../../session";
 import { useRows } from "../../table/rows";
 import { Card, Segmented } from "../../ui/basics";
 import { type BarPart, StackedBars } from "../shared/Bars";
-import { ColumnGraph } from "../shared/ColumnGraph";
 import { Findings } from "../shared/Findings";
-import { type StepLink, useStepLinks } from "../shared/intervals";
+import { useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
@@ -25,7 +23,6 @@ interface DistributedReport extends Report {
   readonly findings: readonly string[];
   readonly slowest_rank: string | null;
   readonly rows?: readonly RowOf<"distributed", "rows">[];
-  readonly steps?: readonly RowOf<"distributed", "steps">[];
 }
 
 export default function DistributedPage() {
@@ -74,12 +71,14 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
         main
         columns={RANK_COLUMNS.filter((name) => (report.rows ?? []).some((row) => row[name] !== null))}
       />
-      <TableCard
-        section={collectives}
-        tool="distributed"
-        id="collectives"
-        links={(row) => collectiveLinks(String(collectives?.columns?.operation?.[row] ?? ""))}
-      />
+      {collectives.row_count > 0 && (
+        <TableCard
+          section={collectives}
+          tool="distributed"
+          id="collectives"
+          links={(row) => collectiveLinks(String(collectives?.columns?.operation?.[row] ?? ""))}
+        />
+      )}
       <Folded title="Slowdown by part and by step" sections={sections} ids={["job_parts", "job_steps"]} />
       <Folded
         title="Groups, pipelines, bandwidth and clocks"
@@ -89,7 +88,6 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
       {hasSteps && (
         <More title="Compute and communication" note={barsNote} tables={["steps"]}>
           <Card title="Time of each rank">{bars}</Card>
-          <StepsOfRanks report={report} parts={parts} />
           <TableCard section={tableOf(sections, "steps")} tool="distributed" id="steps" />
         </More>
       )}
@@ -126,7 +124,6 @@ function Folded({ title, sections, ids }: SomeTables & { title: string }) {
 const WITHOUT_COLLECTIVES =
   "no collective was recorded, so nothing shows which rank waits for another; compare the times of their steps";
 const MOST_BARS = 64;
-const MOST_COLUMNS = 400;
 
 const TIMES = [
   { value: "duration_ms", label: "Step time", colour: "device_compute" },
@@ -271,36 +268,6 @@ function partsOfTime(ranks: TableOf<"distributed", "rows">, surface: string): Ba
     { key: "other_work_ms", label: "Other work", colour: device_to_device, doc: docOf(ranks, "other_work_ms") },
     { key: "idle_ms", label: "Idle", colour: mix(other, surface, 0.55), doc: docOf(ranks, "idle_ms") },
   ];
-}
-
-function StepsOfRanks({ report, parts }: { report: DistributedReport; parts: readonly BarPart[] }) {
-  const link = useStepLinks();
-  const columns = useMemo(() => (report.steps ?? []).map((row) => toColumn(row, report, link)), [report, link]);
-  if (columns.length < 2 || columns.length > MOST_COLUMNS) return null;
-  return (
-    <Card title="Steps of each rank">
-      <ColumnGraph
-        label={`Time of ${columns.length} steps of all ranks`}
-        columns={columns}
-        parts={parts}
-        xName={report.hosts.length > 1 ? "step and rank" : "step"}
-      />
-    </Card>
-  );
-}
-
-function toColumn(row: Row, report: DistributedReport, link: StepLink): Column {
-  const parts = split(row);
-  const many = (report.rows ?? []).length > 1;
-  return {
-    label: many ? `${row.step}\n${rankName(row)}` : String(row.step),
-    title: `Step ${row.step}${many ? ` · ${rankName(row)}` : ""}`,
-    total_ms: Number(row.duration_ms ?? 0),
-    parts,
-    foot: typeof row.waiting_ms === "number" ? `waits ${duration(row.waiting_ms)} for other ranks` : "",
-    href: link(Number(row.step), String(row.host)),
-    step: Number(row.step),
-  };
 }
 
 /** Libraries write the operation with and without underscores: ncclKernel_AllReduce_RING, nccl:all_reduce. */

@@ -71,7 +71,7 @@ function OneStep({
   const step = numbers[at] as number;
   const shown = useMemo(() => rows.filter((row) => row.step === step), [rows, step]);
   const link = useStepLinks();
-  const columns = useMemo(() => shown.map((row) => toColumn(row, link)), [shown, link]);
+  const columns = useMemo(() => shown.map((row) => toColumn(row, link)).filter(hasParts), [shown, link]);
   const choose = (index: number) => setParams({ step: String(numbers[index]) });
   const slowest = report.slowest?.find((row) => row.step === step);
   const isWorst = step === worst && numbers.length > 1 && shown.length > 1;
@@ -151,6 +151,9 @@ function toColumn(row: Row, link: StepLink): Column {
   };
 }
 
+/** A device that only copied has a duration, and nothing that it is made of. */
+const hasParts = ({ parts }: Column) => Object.values(parts).some((time) => time > 0);
+
 function docOfCause(table: TableOf<"pod-viewer", "rows">, cause: string): string {
   return table.fields.find((field) => field.name === `${cause}_ms`)?.doc ?? "";
 }
@@ -173,9 +176,7 @@ function SlowestCard({
   if (!own) return null;
   const parts = partsOfRow(own);
   const total = Number(own.duration_ms ?? 0);
-  const shown = causeParts(palette.value.surface).filter(({ key }) =>
-    rows.some((each) => (partsOfRow(each)[key] ?? 0) > 0),
-  );
+  const shown = causeParts(palette.value.surface).filter(({ key }) => (parts[key] ?? 0) > 0);
   const behind = row?.behind_ms;
   return (
     <div class="pod-card">

@@ -4,7 +4,7 @@ import type { SessionInfo } from "../../api";
 import { colourOfCause } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { duration, percent, UNKNOWN, when } from "../../format";
-import { type Glance, useGlance } from "../../frame/glances";
+import { awaited, type Glance, useGlance } from "../../frame/glances";
 import { frameworkName, MOST_LISTED, matching, Sparkline, WordsLine } from "../../frame/SessionPicker";
 import { allWords, wordsOf } from "../../people";
 import { linkTo } from "../../router";
@@ -106,7 +106,7 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
         <Known glance={glance} />
       ) : (
         <td colSpan={4} class="muted">
-          open it to read it
+          {awaited.value.has(info.id) ? "is being read" : "open it to read it"}
         </td>
       )}
       <td class="number">{info.hosts.length}</td>

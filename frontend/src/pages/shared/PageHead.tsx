@@ -21,7 +21,11 @@ export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) 
     <header class="page-head">
       {!isUntitled && <h1>{question?.label ?? entry?.heading ?? tool}</h1>}
       <Views />
-      {!isUntitled && <p class="page-summary">{sentence(entry?.summary ?? "")}</p>}
+      {!isUntitled && (
+        <p class="page-summary" {...hint(entry?.heading ?? tool, sentence(entry?.summary ?? ""))}>
+          {sentence(entry?.summary ?? "")}
+        </p>
+      )}
       {controls && <div class="page-controls">{controls}</div>}
     </header>
   );

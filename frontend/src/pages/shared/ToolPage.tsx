@@ -1,6 +1,7 @@
 /** What all pages of tools share: the title, what the numbers come from, the states, the warnings. */
 import type { ComponentChildren } from "preact";
 import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../../api";
+import { linkTo } from "../../router";
 import type { ToolName } from "../../sections";
 import { answerAddress, chosenPart, host, otherId, session, sessionId, steps } from "../../session";
 import { toolEntry } from "../../tools";
@@ -33,6 +34,7 @@ export function ToolPage<T extends ToolName, R extends Report>(props: ToolPagePr
         controls={
           <>
             {controls}
+            {answer && !headless && <SessionWarnings items={ofSession(answer.report)} />}
             {answer && <Origin report={answer.report} />}
             <Exports tool={tool} />
           </>
@@ -40,7 +42,13 @@ export function ToolPage<T extends ToolName, R extends Report>(props: ToolPagePr
       />
       {found.state === "loading" && <Loading what={`Computing ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
-      {answer && <Warnings items={answer.report.warnings.filter((text) => text !== answer.missing)} />}
+      {answer && (
+        <Warnings
+          items={answer.report.warnings.filter(
+            (text) => text !== answer.missing && (headless || !ofSession(answer.report).includes(text)),
+          )}
+        />
+      )}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} />}
       {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
     </>
@@ -55,6 +63,25 @@ function Missing({ text }: { text: string }) {
       </p>
       {chosenPart() && <p>{chosenPart()}</p>}
     </Empty>
+  );
+}
+
+/** The warnings of a report that are about the whole recording: the summary says them, others that there are some. */
+function ofSession(report: Report): readonly string[] {
+  const known = session.value?.warnings ?? [];
+  return report.warnings.filter((text) => known.includes(text));
+}
+
+function SessionWarnings({ items }: { items: readonly string[] }) {
+  if (!items.length) return null;
+  return (
+    <a
+      class="badge warn"
+      href={linkTo("overview")}
+      {...hint("About the whole recording", items.map(sentence).join("\n"))}
+    >
+      <Icon name="warning" size={14} /> {items.length === 1 ? "1 warning" : `${items.length} warnings`}
+    </a>
   );
 }
 

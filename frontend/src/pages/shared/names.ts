@@ -1,9 +1,12 @@
 /** Names that programs write, as people read them. */
 import { percent } from "../../format";
 
-/** `/usr/lib/python3/site-packages/torch/nn/modules/module.py(12): f` as `modules/module.py(12): f`. */
+/**
+ * `/usr/lib/python3/site-packages/torch/nn/modules/module.py(12): f` as `modules/module.py(12): f`; at the top level of
+ * a file its line stands last, where a name that is cut keeps it.
+ */
 export function shortPath(text: string): string {
-  return text.replace(/^.*\/(?=[^/]+\/[^/]+$)/, "");
+  return text.replace(/^.*\/(?=[^/]+\/[^/]+$)/, "").replace(/\((\d+)\): <module>$/, ":$1");
 }
 
 /** `[[32,3,224,224],[64],[]]` as `32×3×224×224, 64`: shapes as people write them, scalars left out. */
@@ -92,16 +95,11 @@ function sharedStart(names: readonly string[]): number {
   return Math.max(KEPT_HEAD, length);
 }
 
-const MOST_NAMED = 3;
-
-/** `conv takes 23.5 % of the device time, norm 21.7 %, relu 10.0 %`: the largest shares in one sentence. */
+/** `conv takes 23.5 % of the device time`: the largest share in one sentence. */
 export function sharesSentence(
   shares: readonly { readonly name: string; readonly percent: number | null }[],
   of: string,
 ): string {
-  const [first, ...others] = shares.filter((share) => share.percent !== null).slice(0, MOST_NAMED);
-  if (!first) return "";
-  const text = ({ name, percent: share }: { name: string; percent: number | null }, verb = "") =>
-    `\`${name}\`${verb} ${percent(share ?? 0)}`;
-  return [`${text(first, " takes")} of ${of}`, ...others.map((share) => text(share))].join(", ");
+  const first = shares.find((share) => share.percent !== null);
+  return first ? `\`${first.name}\` takes ${percent(first.percent ?? 0)} of ${of}` : "";
 }

@@ -12,7 +12,10 @@ import { Card, Code, Failed, FigureRow, Loading, sentence } from "../../ui/basic
 import { hint } from "../../ui/hint";
 
 export function Sections({ sections, tool }: { sections: readonly Section[]; tool: string }) {
-  const shown = sections.filter((section) => section.kind !== "prose" || section.lines.length > 0);
+  const filled = sections.filter((section) => section.kind !== "prose" || section.lines.length > 0);
+  const hasOthers = filled.some((section) => section.kind !== "table");
+  // A table without rows says why it has none, unless something above does.
+  const shown = filled.filter((section) => section.kind !== "table" || section.row_count > 0 || !hasOthers);
   const main = shown.find((section) => section.kind === "table");
   return (
     <>

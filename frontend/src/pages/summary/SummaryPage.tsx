@@ -61,10 +61,11 @@ export function Summary({ report, sections, pictures, children }: SummaryProps) 
           actions={!pictures && <WhatIfButton />}
           plain
           height="all"
+          markOn="cause"
           mark={(row) => colourOfCause(sections, look.surface, row)}
         />
       )}
-      {steps.length > 0 && (
+      {steps.length > 1 && (
         <Card title="Step times" note={howNote(report)} actions={!pictures && <a href={linkTo("steps")}>All steps</a>}>
           <StepGraph steps={steps} mean_ms={report.step_time_ms.mean} />
           <StepHistogram steps={steps} />
@@ -227,22 +228,31 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
         </details>
       )}
       {report.account_step && <AccountBar report={report} sections={sections} />}
-      <FigureRow
-        section={figuresOf(sections, "step_time")}
-        names={report.steps_source === "none" ? ["mean", "input_bound_percent"] : stepFigures(report)}
-        labels={{
-          ...(report.steps_source === "none" ? { mean: "Capture" } : {}),
-          ...(report.profiling_cost_is_clear === false ? { profiling_cost_percent: "Cost of profiling (noise)" } : {}),
-        }}
-      />
+      {report.steps_source !== "none" && (
+        <FigureRow
+          section={figuresOf(sections, "step_time")}
+          names={stepFigures(report)}
+          labels={
+            report.profiling_cost_is_clear === false ? { profiling_cost_percent: "Cost of profiling (noise)" } : {}
+          }
+        />
+      )}
     </section>
   );
 }
 
-/** Without the cost of profiling, unless it is known: Stepscope's own captures know it, if steps came before them. */
+const STEP_FIGURES = ["mean", "std", "min", "max", "count", "between_steps_percent", "profiling_cost_percent"] as const;
+const OF_SEVERAL: readonly string[] = ["mean", "std", "min", "max"];
+
+/** The figures that are known and that differ from each other: one step has no mean and no longest. */
 function stepFigures(report: OverviewReport): readonly (keyof RowOf<"overview", "step_time">)[] {
-  const cost = report.profiling_cost_percent === null ? [] : (["profiling_cost_percent"] as const);
-  return ["mean", "std", "min", "max", "count", "between_steps_percent", ...cost];
+  const isOne = report.step_time_ms.count === 1;
+  const known: Readonly<Record<string, unknown>> = {
+    ...report.step_time_ms,
+    between_steps_percent: report.between_steps_percent,
+    profiling_cost_percent: report.profiling_cost_percent,
+  };
+  return STEP_FIGURES.filter((name) => typeof known[name] === "number" && !(isOne && OF_SEVERAL.includes(name)));
 }
 
 /** `input-bound: 33.4 % of ...` as its two halves. */

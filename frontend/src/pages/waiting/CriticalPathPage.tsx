@@ -5,6 +5,7 @@ import type { Column } from "../../charts/steps";
 import { partsOfCauses } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { type RowOf, tableOf } from "../../sections";
+import { fact } from "../../session";
 import { Card } from "../../ui/basics";
 import { type BarPart, StackedBars } from "../shared/Bars";
 import { ColumnGraph } from "../shared/ColumnGraph";
@@ -40,7 +41,7 @@ function Path({ report, sections }: ToolAnswer<"critical-path", PathReport>) {
         <StackedBars
           label="Parts of the critical path"
           parts={parts}
-          rows={[{ key: "median", label: "Median step", parts: median }]}
+          rows={[{ key: "median", label: fact("steps_source") === "none" ? "Capture" : "Median step", parts: median }]}
         />
       </Findings>
       <TableCard

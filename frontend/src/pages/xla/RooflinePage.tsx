@@ -25,6 +25,7 @@ import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
+import { shapesText } from "../shared/names";
 import { findLinks, TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import "./xla.css";
@@ -72,7 +73,8 @@ function RooflineView({ report, sections }: ToolAnswer<"roofline", RooflineRepor
         id="rows"
         main
         height="page"
-        columns={USUAL}
+        columns={usualColumns(report.rows ?? [])}
+        texts={TEXTS}
         links={opLinks}
       />
       <More title="Steps, roofs and devices" tables={["roofs", "devices"]}>
@@ -86,10 +88,14 @@ function RooflineView({ report, sections }: ToolAnswer<"roofline", RooflineRepor
   );
 }
 
-const USUAL = [
-  ...["rank", "category", "name", "self_us", "self_percent", "gflop_per_s", "gib_per_s", "flop_per_byte"],
-  ...["bound_by", "roof_gflop_per_s", "efficiency_percent"],
-];
+const TEXTS = { shapes: shapesText };
+
+/** Ops of one name are told apart by their shapes, where these were recorded. */
+function usualColumns(rows: readonly RowOf<"roofline", "rows">[]): string[] {
+  const names = rows.some((row) => row.shapes) ? ["name", "shapes"] : ["category", "name"];
+  const figures = ["self_us", "self_percent", "gflop_per_s", "gib_per_s", "flop_per_byte"];
+  return ["rank", ...names, ...figures, "bound_by", "roof_gflop_per_s", "efficiency_percent"];
+}
 
 function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline", RooflineReport>, "report" | "sections">) {
   const params = route.value.params;

@@ -59,6 +59,8 @@ FIELDS: tuple[Field, ...] = (
 )
 _EMPTY = "no ranges: name them with stepscope.annotate, torch.profiler.record_function or jax.profiler.TraceAnnotation"
 
+_ONLY_STEPS = "the program names its steps, and nothing inside them"
+
 
 @dataclass(frozen=True)
 class RangeRow:
@@ -93,6 +95,10 @@ class AnnotationsReport(Report):
     TOOL: ClassVar[str] = "annotations"
 
     rows: Table = as_table("Ranges of the program", FIELDS, _EMPTY)
+
+    def why_hidden(self) -> str | None:
+        """Steps alone have a chart of their own."""
+        return self.why_empty() or (None if any(not row["is_step"] for row in self.rows) else _ONLY_STEPS)
 
 
 COMPARABLES = (

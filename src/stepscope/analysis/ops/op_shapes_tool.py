@@ -119,6 +119,11 @@ class OpShapesReport(Report):
     call_sites: Table = as_table("Ops by line of the program", SITE_FIELDS, _NO_LINES)
     lines: Table = as_table("Lines of the program", LINE_FIELDS, _NO_LINES)
 
+    def lacks(self) -> tuple[str, ...]:
+        """Lines or shapes, where none was recorded."""
+        has_shapes = any(row["input_shapes"] for row in self.rows)
+        return (*(() if has_shapes else ("shape",)), *(() if self.lines else ("line",)))
+
 
 def _shapes_by_side(report: OpShapesReport) -> Iterator[dict[str, Cell]]:
     """Two rows per op and shape: the time on the devices, and the time on the host."""

@@ -12,6 +12,7 @@ import numpy as np
 from stepscope.analysis.resources.counters import counters_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.timeline.index import Index, index_of, is_drawn
+from stepscope.analysis.trace.collective_events import collective_rows
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
@@ -57,7 +58,8 @@ class Track:
         line: row of the trace's lines, -1 for a counter.
         rows: the number of rows in which it is drawn; `events`: the number of its events, or of a counter's values.
         main: True for the thread that runs the training loop.
-        is_profiler: True for a thread or line of a profiler itself.
+        is_profiler: True for a thread or line of a profiler itself; communicates: True where collectives, sends or
+            receives run.
         unit: of a counter's values: "bytes" or "".
         highest, lowest: extremes of a counter's values; None for other tracks.
     """
@@ -71,6 +73,7 @@ class Track:
     events: int
     main: bool = False
     is_profiler: bool = False
+    communicates: bool = False
     unit: str = ""
     highest: float | None = None
     lowest: float | None = None
@@ -224,7 +227,11 @@ def _make_track(
         shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
     is_profiler = kind == "overhead" or is_of_profiler(_line_name(trace, line))
     rows, events = index.row_count(line), index.event_count(line)
-    return Track(f"t{line}", shown, detail, kind, line, rows, events, main, is_profiler)
+    return Track(f"t{line}", shown, detail, kind, line, rows, events, main, is_profiler, line in _communicating(trace))
+
+
+def _communicating(trace: HostTrace) -> frozenset[int]:
+    return trace.derived("communicating", lambda each: frozenset(each.events.line[collective_rows(each)].tolist()))
 
 
 # -- host threads ------------------------------------------------------------------------------------------------

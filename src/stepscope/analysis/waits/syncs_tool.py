@@ -297,19 +297,18 @@ def _describe_account(partials: Sequence[Partial]) -> Iterator[str]:
     """How much of the median step the account puts down to these calls, on the host where it is longest."""
     part = max(partials, key=lambda part: part.median_ps, default=None)
     if part is not None and part.rows and part.median_ps:
-        yield (
-            f"for {100.0 * part.sync_ps / part.median_ps:.1f} % of the median step the host is in such a call although "
-            "the device is done (`sync` in the account); the rest of the time in them is that of what they wait for"
-        )
+        share = 100.0 * part.sync_ps / part.median_ps
+        yield f"for {share:.1f} % of {'the median step' if part.steps else 'the capture'} it waits for an idle device"
 
 
 def _findings(rows: Sequence[SyncRow], steps: int, share: float | None) -> list[str]:
     if not rows:
         return [_EMPTY]
     count, in_steps, time = (sum(getattr(row, name) for row in rows) for name in ("count", "in_steps", "total_ps"))
-    cost = f"; this is {share:.1f} % of the step time" if share is not None else ""
-    often = _frequency_text(count, in_steps, steps)
-    return [f"the host waits for a device {often}, {duration_text(time / 1e9)} in total{cost}"]
+    often = f"{_frequency_text(count, in_steps, steps)}, {duration_text(time / 1e9)} in total"
+    if share is None:
+        return [f"the host waits for a device {often}"]
+    return [f"the host waits for a device for {share:.1f} % of each step", f"it waits {often}"]
 
 
 def _frequency_text(count: int, in_steps: int, steps: int) -> str:

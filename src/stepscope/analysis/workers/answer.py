@@ -13,7 +13,14 @@ from stepscope.analysis.workers.equal_work import MOSTLY, Job
 from stepscope.analysis.workers.joint_replay import RankModel, join_ranks, joint_error_percent
 from stepscope.analysis.workers.layout import layout_of
 from stepscope.analysis.workers.matching import name_groups
-from stepscope.analysis.workers.stragglers import NEARLY_ALL, WORTH_NAMING, Culprit, Straggling, find_culprit
+from stepscope.analysis.workers.stragglers import (
+    NEARLY_ALL,
+    WORTH_NAMING,
+    Culprit,
+    Straggling,
+    find_culprit,
+    share_cores,
+)
 from stepscope.analysis.workers.waiting import find_waits
 from stepscope.records import dataclass
 from stepscope.report import duration_text
@@ -116,8 +123,10 @@ def answer_for(job: Job, hosts: Sequence[str]) -> Answer | None:
     error = error_of(job)
     if error > MOST_ERROR_PERCENT:
         return None
-    culprit = find_culprit(job, [machine_of(host) for host in hosts])
-    return Answer(job, error, culprit, None if culprit or job.layout.stages else _find_late_rank(job))
+    machines = [machine_of(host) for host in hosts]
+    culprit = find_culprit(job, machines)
+    is_known = culprit or job.layout.stages or share_cores(job, machines)
+    return Answer(job, error, culprit, None if is_known else _find_late_rank(job))
 
 
 def _find_late_rank(job: Job) -> LateRank | None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from stepscope.analysis.workers.answer import Answer, answer_of
 from stepscope.analysis.workers.equal_work import Job
-from stepscope.analysis.workers.joint_replay import RankModel, waits_in_steps
+from stepscope.analysis.workers.joint_replay import RankModel
+from stepscope.analysis.workers.waiting import find_waits
 from stepscope.analysis.workers.work_kinds import ON_DEVICE
 from stepscope.errors import UsageError
 from stepscope.model.arrays import I64
@@ -99,7 +100,9 @@ def _compare(answer: Answer, after: I64) -> Balanced:
     """
     job = answer.job
     graph, place, steps = job.graph, job.places, job.places.shape[1]
-    waits = _pick(waits_in_steps(graph, job.now), place, np.iinfo(np.int64).max)
+    found = zip(find_waits(job), graph.keys_of_steps(), strict=True)
+    waited = [np.array([each.waiting[key] for key in keys], np.int64) for each, keys in found]
+    waits = _pick(waited, place, np.iinfo(np.int64).max)
     slowest = waits.argmin(axis=0)
     name, times = Counter(slowest.tolist()).most_common(1)[0]
     now = job.now_ps

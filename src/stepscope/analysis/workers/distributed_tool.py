@@ -44,7 +44,7 @@ from stepscope.analysis.workers.answer import Answer, answer_for, error_of, job_
 from stepscope.analysis.workers.clocks import WORTH_NAMING_CLOCK_PS, ClockOffset
 from stepscope.analysis.workers.collectives import Collectives, collectives_of, rank_number, world_size
 from stepscope.analysis.workers.equal_work import Job
-from stepscope.analysis.workers.job_report import CAUSE_FIELDS, HEAT_FIELDS, JOB_STEP_FIELDS, describe_job
+from stepscope.analysis.workers.job_report import CAUSE_FIELDS, HEAT_FIELDS, JOB_FIELDS, JOB_STEP_FIELDS, describe_job
 from stepscope.analysis.workers.job_report import PART_FIELDS as SLOWDOWN_FIELDS
 from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.analysis.workers.layout import Layout
@@ -69,8 +69,8 @@ from stepscope.analysis.workers.parallel_groups import (
     pipeline_time,
 )
 from stepscope.analysis.workers.rank_graphs import PackedGraph, packed_graph_of
+from stepscope.analysis.workers.stragglers import WORTH_NAMING
 from stepscope.analysis.workers.waiting import RankWaits, find_waits
-from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -78,6 +78,7 @@ from stepscope.report import (
     Cell,
     Comparable,
     Field,
+    Figures,
     Prose,
     Report,
     Role,
@@ -94,8 +95,6 @@ from stepscope.vocabulary.collectives import OPERATIONS
 
 K = EventKind
 
-_MOST_COSTS = 3  # ranks of which a sentence says what communication costs them
-WORTH_NAMING_PERCENT = 3.0  # of the ranks' time; less waiting is not a finding
 _COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
 _HOST_COMPUTES = (K.OP, K.BACKWARD)
 
@@ -217,6 +216,9 @@ class DistributedReport(Report):
         """Findings, the ranks, alone and in groups, the collectives, the clocks, and every step on every rank."""
         return [
             Prose("findings", "Ranks compared", self.findings),
+            Figures(
+                "job", "The job against equal work", JOB_FIELDS, {f.name: getattr(self, f.name) for f in JOB_FIELDS}
+            ),
             Rows("causes", "Why the job is slower than with equal work", CAUSE_FIELDS, self.causes, _EQUAL),
             Rows("missing", "Who did not come", missing_calls.FIELDS, self.missing, _ALL_CAME * self.has_dumps),
             Rows("job_parts", "Slowdown by part", SLOWDOWN_FIELDS, self.parts, _NO_JOB),
@@ -337,17 +339,17 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         _compare_collective(ordered, groups, rows)
     taking = [at for at, part in enumerate(ordered) if part.graph is not None]
     job = job_of([RankModel(hosts[at], columns[at], graph) for at in taking if (graph := ordered[at].graph)])
-    waits: list[RankWaits | None] = [None] * len(ordered)
-    if job is not None:
-        waits = [RankWaits() for _ in ordered]
-        for at, found in zip(taking, find_waits(job), strict=True):
-            waits[at] = found
+    found = dict(zip(taking, find_waits(job), strict=True)) if job is not None else {}
+    waits = [found.get(at) for at in range(len(ordered))]
     clocks = estimate_clocks(hosts, columns, [rows for _, rows in matched])
     names = [_name(ordered[at]) for at in taking]
     answer = answer_for(job, [ordered[at].origin.host for at in taking]) if job is not None else None
-    said = describe_job(answer, names) if answer is not None else None
     worst = taking[answer.straggler] if answer is not None and answer.straggler is not None else None
-    pipeline = pipeline_rows(_pipeline_ranks(ordered))
+    pipeline = pipeline_rows([
+        PipelineRank(part.rank, part.origin.host, [step.duration_ps for step in part.steps], part.pipeline)
+        for part in ordered
+        if part.pipeline is not None
+    ])  # fmt: skip
     missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
     places = {at: (job.layout, place) for place, at in enumerate(taking)} if job is not None else {}
     return DistributedReport(
@@ -359,20 +361,13 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
             *missing_calls.describe_missing(missing),
             *_sentences(job, answer, names),
             *(_culprit_text(ordered, worst) if worst is not None else ()),
-            *_cost_texts([part for part in ordered if part.whole.parts_ps[1]]),
+            *_describe_cost([part for part in ordered if part.whole.parts_ps[1]]),
             *describe_pipelines(pipeline),
             *_clock_finding(ordered, clocks),
         ),
         slowest_rank=_name(ordered[worst]) if worst is not None else None,
-        slowdown=answer.job.slowdown if answer else None,
-        explained_by_worst_worker=said.worst_worker if said else None,
-        explained_by_last_stage=said.last_stage if said else None,
+        **vars(describe_job(answer, names, [ordered[at].rank for at in taking])),
         replay_error_percent=error_of(job) if job is not None else None,
-        causes=said.causes if said else (),
-        concerned=tuple(ordered[taking[at]].rank for at in said.ranks) if said else (),
-        parts=said.parts if said else (),
-        job_steps=said.steps if said else (),
-        heat=said.heat if said else (),
         rows=tuple(_rank_row(part, waits[at], places.get(at)) for at, part in enumerate(ordered)),
         collectives=tuple(_collective_rows(groups)),
         bandwidth=tuple(bandwidth.bandwidth_rows(_transfers(ordered, [rows for _, rows in matched]))),
@@ -411,14 +406,6 @@ def _one_of_each(parts: Sequence[Partial]) -> tuple[list[Partial], list[str]]:
         if part.world not in (0, usual)
     ]
     return kept, doubtful
-
-
-def _pipeline_ranks(parts: Sequence[Partial]) -> list[PipelineRank]:
-    return [
-        PipelineRank(part.rank, part.origin.host, [step.duration_ps for step in part.steps], part.pipeline)
-        for part in parts
-        if part.pipeline is not None
-    ]
 
 
 def _name(part: Partial) -> str:
@@ -572,7 +559,7 @@ def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
     more = {row.cause: row.ps - statistics.median(each.get(row.cause, 0) for each in of_others) for row in own.rows}
     more.pop(Cause.COMMUNICATION.name.lower(), None)
     cause = max(more, key=more.__getitem__, default="")
-    if not cause or more[cause] < WORTH_NAMING_PERCENT / 100 * own.step_ps:
+    if not cause or more[cause] < WORTH_NAMING * own.step_ps:
         return []
     culprit = next(row.culprit for row in own.rows if row.cause == cause)
     name = f", most of it {culprit.name}" if culprit and culprit.name else ""
@@ -582,28 +569,13 @@ def _culprit_text(parts: Sequence[Partial], worst: int) -> list[str]:
     ]
 
 
-def _cost_texts(parts: Sequence[Partial]) -> Iterable[str]:
-    """What communication costs each rank; where they are many, those that it costs most."""
-    if len(parts) > _MOST_COSTS:
-        most = sorted(parts, key=_exposed_percent, reverse=True)[:_MOST_COSTS]
-        yield from map(_cost_text, most)
-        yield f"... and {counted(len(parts) - _MOST_COSTS, 'more rank')}"
-    else:
-        yield from map(_cost_text, parts)
-
-
-def _exposed_percent(part: Partial) -> float:
-    return percent(part.whole.parts_ps[3], part.whole.duration_ps) or 0.0
-
-
-def _cost_text(part: Partial) -> str:
-    whole = part.whole
-    exposed = _exposed_percent(part)
-    overlap = percent(whole.parts_ps[2], whole.parts_ps[1]) or 0.0
-    return (
-        f"{_name(part)}: exposed communication takes {exposed:.1f} % of the time; {overlap:.1f} % of all communication "
-        "is overlapped"
-    )
+def _describe_cost(parts: Sequence[Partial]) -> Iterable[str]:
+    """What communication costs the ranks."""
+    exposed = [percent(part.whole.parts_ps[3], part.whole.duration_ps) or 0.0 for part in parts]
+    if exposed:
+        at = max(range(len(parts)), key=exposed.__getitem__)
+        most = f" on average, most on {_name(parts[at])}: {exposed[at]:.1f} %" if len(parts) > 1 else ""
+        yield f"exposed communication takes {statistics.fmean(exposed):.1f} % of the time{most}"
 
 
 def _warnings(parts: Sequence[Partial], uneven: int, job: Job | None) -> Iterable[str]:

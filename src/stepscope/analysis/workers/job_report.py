@@ -12,12 +12,22 @@ from stepscope.analysis.workers.stragglers import Culprit, Straggling
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, round_ms
 
+JOB_FIELDS: tuple[Field, ...] = (
+    Field("slowdown", "ratio", "S: how many times as long the steps are as with equal work"),
+    Field("explained_by_worst_worker", "ratio",
+          "M_W: of the gain of equal work, what equal work of the slowest worker alone gives; unknown where nothing is"
+          " worth naming"),
+    Field("explained_by_last_stage", "ratio", "M_S: the same of the last stage of a pipeline"),
+    Field("replay_error_percent", "percent", "how far the worst rank's median step in the replay is from the recorded"),
+    Field("slowest_rank", "text", "the one rank that is at fault; unknown if none is", "str", role=Role.PLACE),
+)  # fmt: skip
 PART_FIELDS: tuple[Field, ...] = (
     Field("part", "text", "worker, stage, replica (of the model) or kind (of work)", "str", role=Role.TERM),
     Field("name", "text", "which one: a rank, the number of a stage or a replica, a kind", "str", role=Role.LABEL),
     Field("slowdown", "ratio", "steps where all but this has equal work, to those where all has"),
-    Field("explains_percent", "percent", "of the gain of equal work, what equal work of this alone gives"),
-)
+    Field("explains_percent", "percent",
+          "of the gain of equal work, what equal work of this alone gives; unknown where nothing is worth naming"),
+)  # fmt: skip
 JOB_STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),
     Field("step_ms", "ms", "how long it takes in the replay of all ranks"),
@@ -60,39 +70,44 @@ _EVIDENCE = {
 
 @dataclass(frozen=True)
 class JobReport:
-    """What is said of a job, as tables.
+    """What is said of a job, as tables; the attributes are those of the report of `distributed`.
 
     Attributes:
-        worst_worker, last_stage: what equal work of these alone explains; last_stage is None without stages.
-        ranks: the places of the ranks that are concerned.
+        explained_by_worst_worker, explained_by_last_stage: what equal work of these alone explains; None without a
+            culprit, or without stages.
+        concerned: the numbers of the ranks that are at fault.
     """
 
-    worst_worker: float
-    last_stage: float | None
-    causes: tuple[dict[str, Cell], ...]
-    ranks: tuple[int, ...]
-    parts: tuple[dict[str, Cell], ...]
-    steps: tuple[dict[str, Cell], ...]
-    heat: tuple[dict[str, Cell], ...]
+    slowdown: float | None = None
+    explained_by_worst_worker: float | None = None
+    explained_by_last_stage: float | None = None
+    causes: tuple[dict[str, Cell], ...] = ()
+    concerned: tuple[int, ...] = ()
+    parts: tuple[dict[str, Cell], ...] = ()
+    job_steps: tuple[dict[str, Cell], ...] = ()
+    heat: tuple[dict[str, Cell], ...] = ()
 
 
-def describe_job(answer: Answer, names: Sequence[str]) -> JobReport:
+def describe_job(answer: Answer | None, names: Sequence[str], numbers: Sequence[int]) -> JobReport:
     """Answers the questions of the study.
 
     Args:
-        names: of each rank its name.
+        names, numbers: of each rank.
     """
+    if answer is None:
+        return JobReport()
     job, culprit, layout = answer.job, answer.culprit, answer.job.layout
     replicas = [job.of_ranks(layout.replica == at) for at in range(min(layout.replicas, _MOST_REPLICAS))]
     stages = [job.of_ranks(layout.stage == at) for at in range(layout.stages)]
     by_replica, by_stage = (np.array([job.ratios_of(part) for part in parts]) for parts in (replicas, stages))
     workers = _workers(job, by_replica, by_stage)
     return JobReport(
-        job.explains(job.of_places((int(workers.mean(axis=1).argmax()),))),
-        job.explains(stages[-1]) if stages else None,
+        job.slowdown,
+        job.explains(job.of_places((int(workers.mean(axis=1).argmax()),))) if culprit else None,
+        job.explains(stages[-1]) if stages and culprit else None,
         tuple(_cause_rows(culprit, names)),
-        culprit.ranks if culprit else (),
-        tuple(_part_rows(job, names, workers, stages, replicas)),
+        tuple(numbers[rank] for rank in culprit.ranks) if culprit else (),
+        tuple(_part_rows(answer, names, workers, stages, replicas)),
         tuple(_step_rows(job, names, workers, by_stage)),
         tuple(_heat_rows(job, names, workers)),
     )
@@ -122,15 +137,20 @@ def _cause_rows(culprit: Culprit | None, names: Sequence[str]) -> Iterator[dict[
 
 
 def _part_rows(
-    job: Job, names: Sequence[str], workers: np.ndarray, stages: Sequence[np.ndarray], replicas: Sequence[np.ndarray]
+    answer: Answer,
+    names: Sequence[str],
+    workers: np.ndarray,
+    stages: Sequence[np.ndarray],
+    replicas: Sequence[np.ndarray],
 ) -> Iterator[dict[str, Cell]]:
+    job, is_noise = answer.job, answer.culprit is None  # shares of noise are noise
     for part, found in (("stage", stages), ("replica", replicas if stages else ())):
         for at, rows in enumerate(found):
-            yield _part_row(part, str(at), job.slowdown_of(rows), job.explains(rows))
+            yield _part_row(part, str(at), job.slowdown_of(rows), None if is_noise else job.explains(rows))
     for at, kind in enumerate(job.rows.kinds):
         rows = job.rows.kind == at
         if rows.any():
-            yield _part_row("kind", kind, job.slowdown_of(rows), job.explains(rows))
+            yield _part_row("kind", kind, job.slowdown_of(rows), None if is_noise else job.explains(rows))
     for rank, steps in enumerate(workers):
         yield _part_row("worker", names[rank], float(steps.mean()), None)
 

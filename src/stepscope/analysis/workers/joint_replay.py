@@ -27,9 +27,9 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I32, I64, distinct, offsets_of
 from stepscope.records import dataclass
 
-_SHORTER = 25  # percentile
-_TOGETHER = 0.1  # of what lengths differ by: ends that differ no more are one moment
-_FIRST = 16  # common collectives of two ranks that are laid side by side
+_SHORTER, _ALMOST_ALL = 25, 75  # percentiles: the quarters of noise around a median
+_TOGETHER = 0.1  # of what lengths differ by: ends of independent work would differ by about as much as the lengths do
+_FIRST = 16  # common collectives of two ranks that are laid side by side: their median is a quarter as uncertain as one
 
 
 @dataclass(frozen=True)
@@ -279,23 +279,6 @@ def joint_error_percent(graph: JointGraph, replayed: JointReplay) -> list[float 
     return found
 
 
-def waits_in_steps(graph: JointGraph, replayed: JointReplay) -> list[I64]:
-    """How long each rank waits for others in each of its steps: int64 of shape (steps,) of each rank, ps."""
-    found = []
-    lengths = zip(graph.ranks, graph.first_row.tolist(), meeting_lengths(graph), strict=False)
-    for rank, first, length in lengths:
-        count = len(rank.graph.place)
-        rows = slice(first, first + count)
-        waits = replayed.done_ps[rows] - length[:count] - replayed.arrival_ps[rows]
-        last = max(max(rank.collectives.step, default=-1), int(rank.graph.steps.max())) + 2
-        place = np.full(last, -1, np.int64)  # the last one for no step
-        place[rank.graph.steps] = np.arange(len(rank.graph.steps))
-        step = place[np.array(rank.collectives.step, np.int64)[rank.graph.place]]
-        summed = np.bincount(step[step >= 0], weights=waits[step >= 0], minlength=len(rank.graph.steps))
-        found.append(summed.astype(np.int64))
-    return found
-
-
 def separate_removed(graph: JointGraph, contractions: Sequence[Contraction]) -> JointGraph:
     """The graph without the meetings of which some contractions have left nothing: nobody waits in them any more."""
     before, after = (
@@ -383,27 +366,47 @@ def _separate_circles(graph: JointGraph) -> tuple[JointGraph, int]:
 def _split_transfers(graph: JointGraph) -> JointGraph:
     """The graph with the own times of transfers of kernels that have several partners.
 
-    The transfer between two kernels is through when the first of them ends.  As both may wait for further partners,
-    even the shorter of their lengths may hold a wait: a transfer is as long as the shorter quarter of those of the same
-    two ranks.
+    The transfer between two kernels begins when the second of them comes and is through when the first of them ends,
+    by times that collectives of both ranks, which end together, lay side by side.  A kernel that ends after a further
+    partner has come waits for that one, so of the transfers between two ranks those count after which nobody comes; and
+    the shorter quarter of these, as even they may hold a wait.
     """
     if not len(graph.also_row):
         return graph
     length = np.concatenate([_lengths(rank.graph.contraction) for rank in graph.ranks])
-    rank, ranks = graph.rank_of_rows(), len(graph.ranks)
-    one, other = rank[graph.also_row], rank[graph.also_for]
-    pair = np.minimum(one, other) * ranks + np.maximum(one, other)
-    transfer = np.minimum(length[graph.also_row], length[graph.also_for])
+    rank, one, other = graph.rank_of_rows(), graph.also_row, graph.also_for
+    pair = np.minimum(rank[one], rank[other]) * len(graph.ranks) + np.maximum(rank[one], rank[other])
+    came, done = _recorded(graph)
+    offset, part, apart_ps = _align(graph, done, False)
+    came, done = came + offset[rank], done + offset[rank]
+    begin, last = np.maximum(came[one], came[other]), came.copy()
+    np.maximum.at(last, other, came[one])
+    transfer = np.minimum(length[one], length[other])
+    known = part[rank[one]] == part[rank[other]]
+    both_ps = np.minimum(done[one], done[other]) - begin + apart_ps
+    transfer = np.where(known, np.clip(both_ps, 0, transfer), transfer)
+    counts = ~known | (begin + apart_ps >= np.maximum(last[one], last[other]))
     for each in distinct(pair).tolist():
         here = pair == each
-        transfer[here] = np.minimum(transfer[here], np.percentile(transfer[here], _SHORTER, method="lower"))
+        usual = transfer[here & counts] if (here & counts).any() else transfer[here]
+        transfer[here] = np.minimum(transfer[here], np.percentile(usual, _SHORTER, method="lower"))
     longest = np.zeros(len(length), np.int64)
-    np.maximum.at(longest, graph.also_for, transfer)
-    waits = distinct(graph.also_for)
+    np.maximum.at(longest, other, transfer)
+    waits = distinct(other)
     share, of_longest = np.ones(len(length)), np.ones(len(transfer))
     np.divide(longest, length, out=share, where=(longest > 0) & np.isin(np.arange(len(length)), waits))
-    np.divide(transfer, longest[graph.also_for], out=of_longest, where=longest[graph.also_for] > 0)
+    np.divide(transfer, longest[other], out=of_longest, where=longest[other] > 0)
     return replace(graph, share=share, also_share=of_longest)
+
+
+def _recorded(graph: JointGraph) -> tuple[I64, I64]:
+    """When each row was recorded to start and to end: int64 of shape (rows,), 0 for what is no collective."""
+    start, end = np.zeros(len(graph.meeting), np.int64), np.zeros(len(graph.meeting), np.int64)
+    for rank, first in zip(graph.ranks, graph.first_row.tolist(), strict=False):
+        rows, place = slice(first, first + len(rank.graph.place)), rank.graph.place
+        start[rows] = np.array(rank.collectives.start_ps, np.int64)[place]
+        end[rows] = start[rows] + np.array(rank.collectives.duration_ps, np.int64)[place]
+    return start, end
 
 
 def _number_collectives(rows: Sequence[Sequence[int]], matched: Sequence[Matched], count: int) -> I64:
@@ -454,12 +457,38 @@ def _rows_of_collectives(rank: Member, first: int) -> list[int]:
 
 def _lay_side_by_side(graph: JointGraph) -> I64:
     """The offset of each rank with which its first meetings with others end together, as each rank replays alone."""
-    done = replay_together(graph.separate(graph.meeting)).done_ps
-    rank, (row, of, _) = graph.rank_of_rows(), graph.arrivals()
+    return _align(graph, replay_together(graph.separate(graph.meeting)).done_ps, True)[0]
+
+
+def _align(graph: JointGraph, end_ps: I64, also_several: bool) -> tuple[I64, I64, int]:
+    """By how much later meetings would have to end on each rank to end together, a number for each set of ranks that
+    they connect, both int64 of shape (ranks,), and how far ends are apart in spite of it, in ps.
+
+    Args:
+        end_ps: of each row, 0 for what does not count.
+        also_several: kernels with several partners count between ranks that nothing else connects, though they end with
+            the last of their partners.
+    """
+    rank, (row, of, _), ranks = graph.rank_of_rows(), graph.arrivals(), len(graph.ranks)
     one, other = row[:-1], row[1:]  # of the arrivals at a meeting each with the next one: enough to connect all
-    pairs = np.flatnonzero((of[:-1] == of[1:]) & (rank[one] != rank[other]))
-    one, other = one[pairs], other[pairs]
-    return _offsets(len(graph.ranks), rank[one], rank[other], done[one] - done[other], done[one])
+    counts = (of[:-1] == of[1:]) & (end_ps[one] > 0) & (end_ps[other] > 0) & (rank[one] != rank[other])
+    several = of[1:] >= graph.common
+    pairs = np.flatnonzero(counts & (also_several | ~several))
+    one, other, several = one[pairs], other[pairs], several[pairs]
+    low, high = (choose(rank[one], rank[other]).astype(np.int64) for choose in (np.minimum, np.maximum))
+    behind = (end_ps[one] - end_ps[other]) * np.where(rank[one] < rank[other], 1, -1)
+    key = (several * ranks + low) * ranks + high
+    order = np.lexsort((end_ps[one], key))
+    offset, part = np.zeros(ranks, np.int64), np.arange(ranks)
+    for each, begin, count in zip(*np.unique(key[order], return_index=True, return_counts=True), strict=True):
+        a, b = divmod(int(each) % (ranks * ranks), ranks)
+        if part[a] != part[b]:
+            by = int(np.median(behind[order[begin : begin + min(count, _FIRST)]]))
+            joins = part == part[b]
+            offset[joins] += offset[a] + by - offset[b]
+            part[joins] = part[a]
+    left = np.abs(behind + offset[low] - offset[high])
+    return offset - offset[0], part, int(np.percentile(left, _ALMOST_ALL)) if len(left) else 0
 
 
 def _join_hidden_meetings(graph: JointGraph) -> JointGraph:
@@ -506,34 +535,3 @@ def _end_together(works: I64, step_ps: float) -> bool:
     """
     apart, longer = (float(np.ptp(works[:, :, at], axis=1).sum()) for at in (1, 2))
     return longer >= CONSIDERABLE * step_ps * len(works) and apart <= _TOGETHER * longer
-
-
-def _offsets(ranks: int, one: I64, other: I64, behind_ps: I64, time_ps: I64) -> I64:
-    """How far each rank is behind another one that is reached earlier, over the ranks that it meets.
-
-    Args:
-        one, other, behind_ps: pairs of ranks, and how much later the same moment is by the times of the first.
-        time_ps: when that is.
-    """
-    swapped = one > other
-    low, high = np.where(swapped, other, one), np.where(swapped, one, other)
-    order = np.lexsort((time_ps, high, low))
-    pair = (low * ranks + high)[order]
-    behind = np.where(swapped, -behind_ps, behind_ps)[order]
-    near: dict[int, list[tuple[int, int]]] = {}
-    for key, begin in zip(*np.unique(pair, return_index=True), strict=True):
-        first = behind[begin : begin + _FIRST][pair[begin : begin + _FIRST] == key]
-        by = int(np.median(first))
-        near.setdefault(int(key) // ranks, []).append((int(key) % ranks, by))
-        near.setdefault(int(key) % ranks, []).append((int(key) // ranks, -by))
-    offset, seen = np.zeros(ranks, np.int64), np.zeros(ranks, np.bool_)
-    for start in range(ranks):
-        reached = [] if seen[start] else [start]
-        seen[start] = True
-        for here in reached:  # grows
-            for there, by in near.get(here, ()):
-                if not seen[there]:
-                    seen[there] = True
-                    offset[there] = offset[here] + by
-                    reached.append(there)
-    return offset

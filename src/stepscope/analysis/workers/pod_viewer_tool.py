@@ -76,8 +76,6 @@ from stepscope.report import (
 
 ALL = "all"
 HOST = ""  # in place of a device
-ALIKE_PERCENT = 3.0  # workers that differ by less take about the same time
-NOTHING_PERCENT = 0.05  # is written as 0.0 %
 
 _STEP = Field(
     "step", "number", "the step's number: the program's own if it gave one, else counted from 0", "int", role=Role.STEP
@@ -206,15 +204,10 @@ def partial(trace: HostTrace) -> Partial:
         steps=steps_of_host(trace),
         device=device_name(trace, working[0]) if len(working) == 1 else ALL if working else "CPU",
         devices=device_steps(trace),
-        accounts=_accounts(trace, len(working)),
+        accounts={HOST: causes_of_steps(trace), **(causes_by_device(trace) if len(working) > 1 else {})},
         collectives=collectives_of(trace),
         graph=packed_graph_of(trace, with_work=True),
     )
-
-
-def _accounts(trace: HostTrace, devices: int) -> dict[str, list[CausesOfStep]]:
-    """The accounts of the host, under its name, and of each of several devices."""
-    return {HOST: causes_of_steps(trace), **(causes_by_device(trace) if devices > 1 else {})}
 
 
 # -- all hosts ---------------------------------------------------------------------------------------------------
@@ -396,8 +389,7 @@ def _worker(
 
 
 def _findings(steps: Sequence[Sequence[HostStep]], answer: Answer | None) -> Iterable[str]:
-    """What a replay of the hosts together says; without one, which worker is slow, how often, by how much, and in which
-    category."""
+    """What a replay of the hosts together says; without one, which worker is busy longest, and with what."""
     if answer is not None:
         yield answer.sentence([rank.name for rank in answer.job.graph.ranks])
         return
@@ -406,24 +398,19 @@ def _findings(steps: Sequence[Sequence[HostStep]], answer: Answer | None) -> Ite
         if steps:
             yield "only one worker took part: there is nothing to compare"
         return
-    if _share(late) < NOTHING_PERCENT:
-        yield "the workers are equally fast"
-        return
-    if _share(late) < ALIKE_PERCENT:
-        yield f"the workers are about equally fast: the slowest is {_share(late):.1f} % of a step behind the others"
+    if not any(each.behind_ps > 0 for each in late):
+        yield "all workers are busy equally long"
         return
     (host, device), count = Counter((each.step.host, each.step.device) for each in late).most_common(1)[0]
     own = [each for each in late if (each.step.host, each.step.device) == (host, device)]
     behind = statistics.fmean(each.behind_ps for each in own) / 1e9
-    name = host if len(steps[0]) > 1 else f"{device} of {host}"
-    yield (
-        f"{name} is the slowest in {count} of {len(late)} steps: in these it is busy {duration_text(behind)} longer "
-        f"than the median of the others ({_share(own):.1f} % of the step)"
-    )
     known = [each.more_ps for each in own if each.more_ps]
-    more = [statistics.fmean(column) for column in zip(*known, strict=True)]
-    if extra := longest_cause(more):
-        yield f"its largest extra time is {duration_text(max(more) / 1e9)} per step of {cause_words(extra)}"
+    extra = longest_cause([statistics.fmean(column) for column in zip(*known, strict=True)])
+    yield (
+        f"{host if len(steps[0]) > 1 else f'{device} of {host}'} is busy longest in {count} of {len(late)} steps, "
+        f"{duration_text(behind)} longer than the median of the others ({_share(own):.1f} % of the step)"
+        f"{f', mostly with {cause_words(extra)}' if extra else ''}; whether others wait for it, no replay shows"
+    )
 
 
 def _share(late: Sequence[Lateness]) -> float:

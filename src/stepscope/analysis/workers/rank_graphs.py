@@ -19,8 +19,8 @@ from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 
 MOST_MEETINGS = 4000  # of a rank; with their ways and what tells them apart half a megabyte
-_LEAST_WORK = 1e-3  # of a step: what is shorter keeps its length
-CONSIDERABLE = 0.01  # of a step
+_LEAST_WORK = 1e-3  # of a step: what is shorter keeps its length; slowdowns of simulated jobs stay within 0.02 so
+CONSIDERABLE = 0.01  # of a step: a third of what is worth naming
 
 
 _NONE = np.empty(0, np.int64)

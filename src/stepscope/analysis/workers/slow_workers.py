@@ -89,13 +89,8 @@ def slowest_worker(workers: Sequence[WorkerStep]) -> WorkerStep:
 
 def longest_cause(causes_ps: Sequence[float]) -> str | None:
     """The cause that takes longest; None if nothing takes any time."""
-    at = largest_index(causes_ps) if causes_ps else 0
-    return Cause(at).name.lower() if causes_ps and causes_ps[at] > 0 else None
-
-
-def largest_index(parts: Sequence[float]) -> int:
-    """The index of the largest part; the first one if several are equal."""
-    return max(range(len(parts)), key=parts.__getitem__)
+    most = max(causes_ps, default=0.0)
+    return Cause([*causes_ps].index(most)).name.lower() if most > 0 else None
 
 
 def lateness(workers: Sequence[WorkerStep]) -> Lateness | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import Calls, Listener, Undo, measure_size, serial
+from stepscope.capture.auto.finders import Calls, Listener, Undo, serial
 
 
 def install(jax: ModuleType, listener: Listener) -> Undo:
@@ -40,11 +41,6 @@ def install(jax: ModuleType, listener: Listener) -> Undo:
     return undo
 
 
-def _form(leaf: Any) -> tuple[object, str]:
-    """Shape and type of an array; the shape is empty for numbers, which every loss is."""
-    return getattr(leaf, "shape", ()), str(getattr(leaf, "dtype", ""))
-
-
 class WatchedFunction:
     """A jitted function that reports its calls; every other attribute is that of the function itself."""
 
@@ -66,12 +62,17 @@ class WatchedFunction:
         return self._calls.watch(call, name, self._serial, lambda: self._size or 0)
 
     def _call_and_measure(self, *args: Any, **kwargs: Any) -> Any:
-        taken: list[Any] = []  # before the call: it may take its arguments' memory
-        measure_size(lambda: taken.extend(map(_form, self._leaves((args, kwargs)))) or 0)
+        taken = self._find_forms((args, kwargs))  # before the call: it may take its arguments' memory
         result = self._function(*args, **kwargs)
-        kept = {form for form in taken if form[0]}
-        self._size = len(taken) + measure_size(lambda: sum(_form(leaf) in kept for leaf in self._leaves(result)))
+        arrays = {form for form in taken if form[0]}
+        self._size = len(taken) + sum(form in arrays for form in self._find_forms(result))
         return result
+
+    def _find_forms(self, tree: object) -> list[tuple[object, str]]:
+        """Shape and type of each leaf; the shape is empty for numbers, which every loss is."""
+        with suppress(Exception):
+            return [(getattr(leaf, "shape", ()), str(getattr(leaf, "dtype", ""))) for leaf in self._leaves(tree)]
+        return []
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """As a method, the function gets its instance."""

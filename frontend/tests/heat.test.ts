@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { heatRange, heatTable, scaleOfSlowdowns, slowdownsOfKinds, slowdownsOfRanks } from "../src/pages/ranks/heat";
+import {
+  heatRange,
+  heatTable,
+  scaleOfSlowdowns,
+  scaleOfWaits,
+  slowdownsOfKinds,
+  slowdownsOfRanks,
+  waitsTable,
+} from "../src/pages/ranks/heat";
 import { sharesSentence, tellApart } from "../src/pages/shared/names";
 
 describe("the heat map of steps and ranks", () => {
@@ -72,6 +80,20 @@ describe("slowdowns", () => {
     expect(scale?.marks).toEqual([1, 1.1]);
     expect(scale?.share(1.01)).toBeCloseTo(0.1);
   });
+});
+
+describe("who waits for whom", () => {
+  const names = new Map([
+    ["a", "Rank 0"],
+    ["b", "Rank 1"],
+  ]);
+  const table = waitsTable({ host: ["a"], for_host: ["b"], waiting_ms: [8] }, names);
+
+  it("is a matrix of ranks, empty where nobody waits", () => {
+    expect(table.columns).toEqual(["Rank 0", "Rank 1"]);
+    expect([...table.values]).toEqual([Number.NaN, 8, Number.NaN, Number.NaN]);
+  });
+  it("has the full colour where one waits longest", () => expect(scaleOfWaits(table.values)?.share(8)).toBe(1));
 });
 
 describe("names that are shortened together", () => {

@@ -52,7 +52,8 @@ export function Tour() {
     return () => target?.classList.remove("tour-target");
   }, [at]);
   const shown = at === null ? undefined : STEPS[at];
-  if (at === null || !shown || !isReady.value || sessionError.value || startError.value) return null;
+  const isElsewhere = at === 0 && route.value.tool !== "overview";
+  if (at === null || !shown || isElsewhere || !isReady.value || sessionError.value || startError.value) return null;
   const isLast = at === STEPS.length - 1;
   return (
     <aside class="tour" aria-label="Tour">

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import socket
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -249,6 +248,8 @@ class SessionWork:
         engine: Engine,
     ) -> list[Any]:
         """Tasks for the hosts that are left, each of neighbouring ones."""
+        import socket
+
         from stepscope.engines.schedule import cut_tasks
         from stepscope.engines.task import Task
 

@@ -16,7 +16,7 @@ from stepscope.analysis.resources.counters import Counter
 from stepscope.export.content import FULL_NAME, Content, Process, contents, display_names
 from stepscope.export.fragments import Fragments, StatText, encode_json, no_stats
 from stepscope.model import EventKind, HostTrace, StatTag
-from stepscope.model.arrays import I32, I64
+from stepscope.model.arrays import I32, I64, distinct
 
 _AT_ONCE = 1 << 16
 _KIND_NAMES = {int(kind): kind.name.lower() for kind in EventKind}
@@ -66,7 +66,7 @@ def _event_lines(content: Content) -> Iterator[bytes]:
     heads = fragments.add(_line_heads(content, "X"))
     length = fragments.add([b',"dur":'])
     kinds = fragments.add(_encode_kind(kind) for kind in range(int(max(EventKind)) + 1))
-    types = np.unique(trace.events.type[content.rows])
+    types = distinct(trace.events.type[content.rows])
     names = fragments.add(_type_names(trace, types))
     common = fragments.add(_type_stats(trace, types))
     stats = _EventStats(trace, fragments)
@@ -118,7 +118,7 @@ class _EventStats:
     def __init__(self, trace: HostTrace, fragments: Fragments) -> None:
         stats = self._stats = trace.event_stats
         strings = trace.strings
-        keys = np.unique(stats.name)
+        keys = distinct(stats.name)
         self._key = np.zeros(len(strings), np.int32)
         self._key[keys] = fragments.add(encode_json(strings[row]) + b":" for row in keys.tolist()) + np.arange(
             len(keys)
@@ -135,7 +135,7 @@ class _EventStats:
     def _add(self, fragments: Fragments, tag: StatTag, text: Callable[[int], bytes]) -> tuple[I64, int]:
         """The distinct values of a tag, and the fragment of the first.  Of unsigned integers only those above 2^63."""
         values = self._stats.value[self._stats.tag == tag]
-        different = np.unique(values[values < 0] if tag == StatTag.UINT else values)
+        different = distinct(values[values < 0] if tag == StatTag.UINT else values)
         return different, fragments.add(map(text, different.tolist()))
 
     def select(self, rows: I64) -> StatText:

@@ -15,7 +15,7 @@ from stepscope.export.content import FULL_NAME, Content, Process, contents, disp
 from stepscope.formats.kineto.classify import EXPORTED
 from stepscope.formats.xspace.encode import Messages, delimited_head, varint
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, Strings
-from stepscope.model.arrays import I32, I64, Mask, offsets_of, run_rows
+from stepscope.model.arrays import I32, I64, Mask, distinct, offsets_of, run_rows
 from stepscope.records import dataclass
 
 _AT_ONCE = 1 << 15
@@ -63,7 +63,7 @@ def _name_packets(content: Content, sequence: int) -> Iterator[bytes]:
         yield _clock_packet(trace.start_unix_ns, content.shift_ps // 1000)
     kinds = {int(kind) + 1: f"{kind.name.lower()},{EXPORTED}" for kind in EventKind}
     yield _interned(sequence, b"".join(_name(_CATEGORIES, number, name) for number, name in kinds.items()))
-    types = np.unique(trace.events.type[content.rows])
+    types = distinct(trace.events.type[content.rows])
     yield from _text_packets(sequence, _EVENT_NAMES, trace.strings, types, display_names(trace)[types])
     keys = np.union1d(trace.event_stats.name, trace.type_stats.name)
     yield from _text_packets(sequence, _KEYS, trace.strings, keys, keys)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.errors import Problem, counted
+from stepscope.model.arrays import distinct
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace, Strings
@@ -88,7 +89,7 @@ def _long_rows(strings: Strings, names: list[I32]) -> I32:
     lengths = np.diff(strings.offsets)
     if lengths.max(initial=0) <= LONGEST_NAME:
         return np.empty(0, np.int32)
-    rows: I32 = np.unique(np.concatenate(names))
+    rows: I32 = distinct(np.concatenate(names))
     return rows[lengths[rows] > LONGEST_NAME]
 
 

@@ -105,6 +105,7 @@ def test_who_waits_for_whom():
         (0, 8, 0, 0),
         (1, 0, 8, 2),
     ]
+    assert [tuple(row.values()) for row in report.waits] == [("rank0", "rank1", 8)]
     assert report.slowest_rank == "rank 1"
     assert report.findings[0] == (
         "rank 1 is the straggler, though why is unknown: it comes last to 2 collectives, in which each of the others "

@@ -17,7 +17,15 @@ import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { HeatMap } from "./HeatMap";
-import { heatTable, scaleOfSlowdowns, scaleOfTimes, slowdownsOfKinds, slowdownsOfRanks } from "./heat";
+import {
+  heatTable,
+  scaleOfSlowdowns,
+  scaleOfTimes,
+  scaleOfWaits,
+  slowdownsOfKinds,
+  slowdownsOfRanks,
+  waitsTable,
+} from "./heat";
 
 interface DistributedReport extends Report {
   readonly findings: readonly string[];
@@ -64,6 +72,7 @@ function Distributed({ report, sections }: ToolAnswer<"distributed", Distributed
         </Card>
       )}
       <KindsByStage sections={sections} />
+      <WhoWaits sections={sections} report={report} />
       <TableCard
         section={ranks}
         tool="distributed"
@@ -204,6 +213,28 @@ function KindsByStage({ sections }: { sections: Sections<"distributed"> }) {
         table={table}
         scale={scale}
         colour={CATEGORY_COLOUR[SLOWDOWN.colour]}
+      />
+    </Card>
+  );
+}
+
+/** Which rank waits for which. */
+function WhoWaits({ sections, report }: { sections: Sections<"distributed">; report: DistributedReport }) {
+  const waits = tableOf(sections, "waits");
+  const columns = useRowsOf(waits as TableSection);
+  const names = useMemo(
+    () => new Map((report.rows ?? []).map((row): [string, string] => [String(row.host), rankName(row)])),
+    [report],
+  );
+  const table = useMemo(() => columns && waitsTable(columns, names), [columns, names]);
+  const scale = useMemo(() => table && scaleOfWaits(table.values), [table]);
+  if (!table || !scale) return null;
+  return (
+    <Card title="Who waits for whom" note="each row waits for the rank of the column, which comes last">
+      <HeatMap
+        label={`Waiting of ${table.rows.length} ranks for each other`}
+        {...{ table, scale }}
+        colour={CATEGORY_COLOUR.input}
       />
     </Card>
   );

@@ -117,6 +117,30 @@ function rankAt(columns: Columns, row: number): HeatRow & { readonly number: num
   return { label: isNumbered ? `Rank ${rank}` : host, host, number: isNumbered ? rank : Number.MAX_SAFE_INTEGER };
 }
 
+/** Who waits for whom: ranks down, those that they wait for across; `names` are those of the hosts' ranks. */
+export function waitsTable(waits: Columns, names: ReadonlyMap<string, string>): HeatTable {
+  const hosts = [...names.keys()];
+  const cells = (waits.host ?? []).map((host, row) => ({
+    row: String(host),
+    column: String(waits.for_host?.[row]),
+    value: waits.waiting_ms?.[row],
+  }));
+  const label = (host: string) => names.get(host) ?? host;
+  return {
+    across: "waits for",
+    columns: hosts.map(label),
+    rows: hosts.map((host) => ({ label: label(host), host })),
+    values: grid(hosts, hosts, cells),
+  };
+}
+
+/** From no waiting to the longest; null where nobody waits. */
+export function scaleOfWaits(values: Float64Array): HeatScale | null {
+  const most = heatRange(values)?.[1] ?? 0;
+  if (most <= 0) return null;
+  return { marks: [0, most], meaning: "time of the capture", share: (value) => value / most, text: duration };
+}
+
 /** The smallest and the largest of the known values; null without any. */
 export function heatRange(values: Float64Array): readonly [number, number] | null {
   const known = values.filter((value) => !Number.isNaN(value));

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import PurePath
 
 import numpy as np
@@ -123,6 +122,8 @@ def select_part(model: StepModel, name: str, ops_of_class: Iterable[str] = ()) -
 
 def similar_names(model: StepModel, name: str, others: Iterable[str], count: int = 3) -> list[str]:
     """The names nearest to one that nothing has: ops and functions of the trace, and some others."""
+    from difflib import get_close_matches
+
     trace = model.trace
     ops = [*trace.derived("names of ops", _names_of_ops), *(op for op, _ in attribute(trace).ops)]
     known = [*dict.fromkeys([*ops, *trace.derived("names of functions", _names_of_functions)])]

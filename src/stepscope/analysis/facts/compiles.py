@@ -84,7 +84,7 @@ def _traced_functions(trace: HostTrace, rows: I64) -> _Named:
     if not trace.has_stat(stat_names.FUNCTION_CALL):
         return []
     how = trace.stat_strings(stat_names.FUNCTION_CALL, rows=rows)
-    traced = [text for text in np.unique(how).tolist() if is_retraced(trace.strings.raw(text))]
+    traced = [text for text in distinct(how).tolist() if is_retraced(trace.strings.raw(text))]
     return [(trace.name_of(row), row) for row in rows[np.isin(how, traced)].tolist()]
 
 

@@ -15,7 +15,7 @@ from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.program_facts import op_threads_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I64
+from stepscope.model.arrays import F64, I64, distinct
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import OpTrait
 
@@ -99,7 +99,7 @@ def estimate_update(trace: HostTrace, calls: I64) -> Estimate:
         calls: the calls of an optimizer; at least one.
     """
     launched = work_launched_by(trace, calls)
-    kinds = len(np.unique(trace.events.type[launched]))
+    kinds = len(distinct(trace.events.type[launched]))
     each = len(launched) / len(calls)
     if each <= kinds or not kinds:
         return Estimate(1.0, 1.0, 1.0, "the update launches no kernel twice")

@@ -16,6 +16,7 @@ from stepscope.analysis.trace.compilations import function_of_program
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call
 from stepscope.vocabulary.lookup import type_names
@@ -64,10 +65,10 @@ def _count_calls(trace: HostTrace, program: str) -> int:
     inside the other."""
     calls = events_of_kind(trace, EventKind.TRACED_FUNCTION)
     wanted = {program, function_of_program(program)}
-    types = np.unique(trace.events.type[calls]).astype(np.int64)
+    types = distinct(trace.events.type[calls]).astype(np.int64)
     names = zip(types.tolist(), type_names(trace, types), strict=True)
     mine = [type_ for type_, name in names if name in wanted or function_of_call(name) in wanted]
     calls = calls[np.isin(trace.events.type[calls], mine)]
     among = np.zeros(len(trace.events), np.bool_)
     among[calls] = True
-    return len(np.unique(enclosing_events(trace, among)[calls]))
+    return len(distinct(enclosing_events(trace, among)[calls]))

@@ -24,6 +24,7 @@ from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
 from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import type_names
 from stepscope.vocabulary.torch import wrapper_of
@@ -101,5 +102,5 @@ def facts_of(trace: HostTrace) -> HostFacts:
 def _wrapper_of(trace: HostTrace) -> str:
     if trace.framework != "pytorch":
         return ""
-    types = np.unique(trace.events.type[events_of_kind(trace, EventKind.ANNOTATION)]).astype(np.int64)
+    types = distinct(trace.events.type[events_of_kind(trace, EventKind.ANNOTATION)]).astype(np.int64)
     return wrapper_of(type_names(trace, types))

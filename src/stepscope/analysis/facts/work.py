@@ -26,7 +26,7 @@ from stepscope.analysis.trace.eager import eager_ops
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, last_below
+from stepscope.model.arrays import I64, Mask, distinct, last_below
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.jax import is_backward, is_product
@@ -218,7 +218,7 @@ def recomputed_ops(trace: HostTrace) -> I64:
     numbered = ops[trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=ops) >= 0]
     again = is_inside(trace, numbered, K.BACKWARD)
     forward = numbered[~again]
-    types = np.unique(trace.events.type[forward[~is_inside_another(trace, forward, K.OP)]])
+    types = distinct(trace.events.type[forward[~is_inside_another(trace, forward, K.OP)]])
     found = numbered[again]
     found = found[np.isin(trace.events.type[found], types)]
     among = np.zeros(len(trace.events), np.bool_)
@@ -425,7 +425,7 @@ def _find_forward_only(trace: HostTrace, ops: I64, own: I64, heavy: Mask, in_bac
     if not trace.has_stat(stat_names.SEQUENCE_NUMBER):
         return None
     number = _sequence_numbers(trace, ops)
-    learned = np.unique(trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=events_of_kind(trace, K.BACKWARD)))
+    learned = distinct(trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=events_of_kind(trace, K.BACKWARD)))
     learns = (number >= 0) & np.isin(number, learned)
     idle = ~in_backward
     free = (number < 0) & idle & ~is_inside(trace, ops, K.ANNOTATION)

@@ -8,7 +8,7 @@ from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.hlo.texts import number_texts
 from stepscope.model import HostTrace, stat_names
-from stepscope.model.arrays import I64, number_pairs
+from stepscope.model.arrays import I64, distinct, number_pairs
 
 _NO_NUMBER = -1
 
@@ -37,8 +37,8 @@ def framework_ops_of_events(trace: HostTrace, events: I64, instructions: I64) ->
     known: dict[str, int] = {"": 0}
     if len(programs) and len(events):
         place = places_of_events(trace, events)
-        programs.read(np.unique(place).tolist())
-        for each in np.unique(place[place >= 0]).tolist():
+        programs.read(distinct(place).tolist())
+        for each in distinct(place[place >= 0]).tolist():
             here = np.flatnonzero(place == each)
             code, texts = _ops_by_name(trace, programs.module(each), instructions[here])
             op[here] = np.array([known.setdefault(text, len(known)) for text in texts], np.int64)[code]

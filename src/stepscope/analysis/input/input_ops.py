@@ -11,7 +11,7 @@ from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import names_have
 from stepscope.vocabulary.traits import InputTrait
@@ -148,7 +148,7 @@ def _enqueue_calls(trace: HostTrace) -> _Calls:
     kind = trace.events.kind
     copies = np.flatnonzero(is_device_work(trace) & (kind == K.COPY_HOST_TO_DEVICE))
     cause = forest(trace).cause[copies]
-    started = np.unique(cause[cause >= 0])
+    started = distinct(cause[cause >= 0])
     said = np.flatnonzero((kind == K.COPY_HOST_TO_DEVICE_CALL) & is_thread_event(trace))
     row = np.union1d(said, started[kind[started] == K.RUNTIME_CALL]).astype(np.int64)
     return _name_calls(trace, row, np.full(len(row), _ENQUEUE))
@@ -174,7 +174,7 @@ def _find_nested(trace: HostTrace, outer: I64) -> I64:
         return outer
     start, end = trace.events.start_ps, trace.events.start_ps + trace.events.duration_ps
     found = []
-    for line in np.unique(trace.events.line[outer]).tolist():
+    for line in distinct(trace.events.line[outer]).tolist():
         of_line = outer[trace.events.line[outer] == line]
         reached = np.maximum.accumulate(end[of_line])
         rows = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line])

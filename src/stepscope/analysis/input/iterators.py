@@ -20,7 +20,7 @@ import numpy as np
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64, Mask, last_below, run_rows
+from stepscope.model.arrays import I32, I64, Mask, distinct, last_below, run_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 
@@ -201,7 +201,7 @@ class _Links:
 
     def _link_unmarked(self, parent: I32, elsewhere: Mask) -> None:
         """Links calls without markers by time, to a running call of their parent iterator."""
-        marked = np.unique(self.above[elsewhere])
+        marked = distinct(self.above[elsewhere])
         left = np.flatnonzero((parent < 0) & (self.above != _UNKNOWN) & ~np.isin(self.above, marked))
         if not len(left):
             return

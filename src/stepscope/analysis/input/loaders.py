@@ -12,7 +12,7 @@ from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, name_has
 from stepscope.vocabulary.traits import InputTrait
@@ -49,7 +49,7 @@ def loaders_of(trace: HostTrace) -> list[Loader]:
     """The loaders of a host, longest first."""
     waits = outer_waits(trace)
     names, pins = trace.event_names(waits), _pins(trace, waits)
-    found = [_make_loader(trace, trace.strings[name], waits[names == name], pins) for name in np.unique(names).tolist()]
+    found = [_make_loader(trace, trace.strings[name], waits[names == name], pins) for name in distinct(names).tolist()]
     return sorted(found, key=lambda loader: (-loader.total_ps, loader.name))
 
 

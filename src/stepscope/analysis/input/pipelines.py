@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.analysis.input.iterators import IteratorCalls
 from stepscope.model import HostTrace
-from stepscope.model.arrays import F64, I64, Mask
+from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 from stepscope.vocabulary.lookup import names_have
@@ -203,7 +203,7 @@ class _Nodes:
             min_ps=int(duration[-1]),
             max_ps=int(duration[0]),
             total_ps=int(duration.sum()),
-            iterators=len(np.unique(self.calls.iterator[roots])),
+            iterators=len(distinct(self.calls.iterator[roots])),
             bottleneck=self.calls.names[bottleneck] if bottleneck >= 0 else "",
             bottleneck_percent=round(float(self.percent[at]), 4),
             executions=[self._execution(rank, int(roots[rank])) for rank in shown],

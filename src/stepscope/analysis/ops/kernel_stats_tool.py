@@ -21,7 +21,7 @@ from stepscope.analysis.trace.attribution import Shares, attribute, event_name_r
 from stepscope.analysis.trace.kernel_facts import Launch, launches_of
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
-from stepscope.model.arrays import I64, number_pairs
+from stepscope.model.arrays import I64, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -227,7 +227,7 @@ def _kernel_rows(trace: HostTrace, pieces: I64) -> tuple[dict[int, str], list[Ke
     group, first = number_pairs(group, may_use)
     count, total, low, high = (np.zeros(len(first), np.int64) for _ in range(4))
     kernels.ops.add_up(group, trace.events.duration_ps[events], count, total, low, high)
-    names = {row: trace.strings[row] for row in np.unique(name[first]).tolist()}
+    names = {row: trace.strings[row] for row in distinct(name[first]).tolist()}
     eligible = [op_is_eligible(*op) for op in found.ops]
     columns = (first, count, total, low, high)
     rows = []

@@ -12,7 +12,7 @@ from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.op_work import OpWork, eager_dispatch
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64, Mask, number_pairs
+from stepscope.model.arrays import I32, I64, Mask, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.tensor_cores import kernel_uses, op_is_eligible
 from stepscope.vocabulary.xla import is_half
@@ -180,7 +180,7 @@ def _tensor_time(trace: HostTrace, work: OpWork, size: int) -> tuple[list[int | 
     number, first = number_pairs(op, name)
     count, total, low, high = (np.zeros(len(first), np.int64) for _ in range(4))
     kernels.ops.add_up(number, trace.events.duration_ps[work.rows[kernel]], count, total, low, high)
-    names = {row: trace.strings[row] for row in np.unique(name[first]).tolist()}
+    names = {row: trace.strings[row] for row in distinct(name[first]).tolist()}
     eligible = [op_is_eligible(*pair) for pair in work.ops] if len(kernel) else []
     for at, ps in zip(first.tolist(), total.tolist(), strict=True):
         here = int(op[at])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, PlaneKind, Stats, StatTag, stat_names
-from stepscope.model.arrays import F64, I64, U8, Mask
+from stepscope.model.arrays import F64, I64, U8, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import OpTrait
@@ -141,7 +141,7 @@ def allocations_of(trace: HostTrace) -> list[Allocations]:
         return []
     columns = dict(zip(_WANTED, stat_columns(trace, event, list(_WANTED.values())), strict=True))
     key = _memory_keys(columns)
-    found = [_select_memory(trace, event, columns, key, int(each)) for each in np.unique(key)]
+    found = [_select_memory(trace, event, columns, key, int(each)) for each in distinct(key)]
     return sorted(found, key=lambda memory: memory.memory)
 
 

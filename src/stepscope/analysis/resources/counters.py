@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.analysis.resources.allocations import UNKNOWN, allocations_of
 from stepscope.analysis.resources.memory_usage import memory_in_use
 from stepscope.model import HostTrace, LineKind, StatTag
-from stepscope.model.arrays import F64, I32, I64, U8
+from stepscope.model.arrays import F64, I32, I64, U8, distinct
 from stepscope.records import dataclass
 
 
@@ -72,7 +72,7 @@ def _line_counters(trace: HostTrace) -> list[Counter]:
         place = trace.plane_name(int(trace.lines.plane[line]))
         events = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line])
         names = trace.event_types.name[trace.events.type[events]]
-        for event_name in np.unique(names).tolist():
+        for event_name in distinct(names).tolist():
             rows = events[names == event_name]
             title = trace.strings[event_name] or trace.strings[trace.lines.name[line]]
             for stat, time, value in _stat_series(trace, rows):
@@ -87,7 +87,7 @@ def _stat_series(trace: HostTrace, events: I64) -> list[tuple[str, I64, F64]]:
     rows, offsets = stats.owned_rows(events)
     owner = np.repeat(events, np.diff(offsets))
     found = []
-    for name in np.unique(stats.name[rows]).tolist():
+    for name in distinct(stats.name[rows]).tolist():
         here = stats.name[rows] == name
         values = _stat_numbers(stats.tag[rows[here]], stats.value[rows[here]])
         known = np.isfinite(values)

@@ -19,7 +19,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.host_steps import HostSteps
 from stepscope.analysis.trace.environment import capture_facts
 from stepscope.model import HostTrace
-from stepscope.model.arrays import F64, I64, Mask
+from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.report.looks import size_text
 
@@ -107,7 +107,7 @@ def compared_steps(steps: HostSteps) -> I64:
 
 def _slope_and_order(ends: F64) -> tuple[float, float]:
     """The median slope over all pairs, and the share of the pairs that rise less that of those that fall."""
-    chosen = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), _MOST_PAIRED)).astype(np.int64))
+    chosen = distinct(np.linspace(0, len(ends) - 1, min(len(ends), _MOST_PAIRED)).astype(np.int64))
     one, other = np.triu_indices(len(chosen), 1)
     rise = ends[chosen[other]] - ends[chosen[one]]
     slope = float(np.median(rise / (chosen[other] - chosen[one])))
@@ -179,7 +179,7 @@ def group_staying(described: Sequence[Described], step: I64, sizes: I64, compare
         groups.setdefault(key, []).append(row)
     found = []
     for (op, place, region, data_type, shape), rows in groups.items():
-        distinct, total = len(np.unique(step[rows])), int(sizes[rows].sum())
-        if 3 * distinct >= compared and distinct > 1:
-            found.append(Staying(op, place, distinct, len(rows), total, total / compared, region, data_type, shape))
+        steps, total = len(distinct(step[rows])), int(sizes[rows].sum())
+        if 3 * steps >= compared and steps > 1:
+            found.append(Staying(op, place, steps, len(rows), total, total / compared, region, data_type, shape))
     return sorted(found, key=lambda each: (-each.allocated, each.op or "", each.place or ""))[:most]

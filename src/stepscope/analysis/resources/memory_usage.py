@@ -30,7 +30,7 @@ from stepscope.analysis.resources.purposes import Held, hold_at_peak
 from stepscope.analysis.steps.find_steps import steps_of, steps_of_events
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 
 MOST_POINTS = 1000  # of a timeline
@@ -314,7 +314,7 @@ def _describe_events(trace: HostTrace, memory: Allocations, rows: I64) -> tuple[
 
 
 def _read_texts(trace: HostTrace, rows: I64) -> list[str | None]:
-    known = np.unique(rows[rows >= 0])
+    known = distinct(rows[rows >= 0])
     texts = zip(known.tolist(), trace.strings.texts(known), strict=True)
     found = {row: text for row, text in texts if text not in ("", "(null)")}
     return [found.get(row) for row in rows.tolist()]

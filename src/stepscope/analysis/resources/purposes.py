@@ -26,7 +26,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import spread_labels
 from stepscope.analysis.trace.module_calls import backward_modules, module_calls
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.scopes import is_gradient, is_of_optimizer, layer_of
@@ -186,7 +186,7 @@ def _named_parts(trace: HostTrace, places: _Places) -> tuple[Mask, Mask]:
     """Which allocations are made in an update, and which in a backward pass: by what is around, else by the op's
     name."""
     update, backward = places.around == _UPDATE, places.around == _BACKWARD
-    ops = np.unique(places.op[places.around < 0])
+    ops = distinct(places.op[places.around < 0])
     named = [(row, trace.strings[row]) for row in ops.tolist() if row >= 0]
     update |= np.isin(places.op, [row for row, name in named if is_of_optimizer(name)])
     backward |= np.isin(places.op, [row for row, name in named if is_gradient(name)])
@@ -202,7 +202,7 @@ def _next_update(trace: HostTrace, made: I64) -> I64:
 
 
 def _take_regions(trace: HostTrace, regions: I64, chosen: I64) -> None:
-    for row in np.unique(regions).tolist():
+    for row in distinct(regions).tolist():
         purpose = _REGIONS.get(trace.strings[row]) if row >= 0 else None
         if purpose is not None:
             chosen[regions == row] = purpose

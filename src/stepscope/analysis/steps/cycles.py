@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 
 LEAST_STEPS = 3  # fewer repetitions do not prove a cycle
@@ -70,7 +70,7 @@ def find_cycle(names: NDArray[np.integer], start: I64, least_rhythm: float = LEA
     head = dense[:_LONGEST]
     readings = [_read_cycle(head, start, steps) for steps in _candidate_counts(np.bincount(head))]
     best = max((reading.confidence for reading in readings), default=0.0)
-    if best < (LEAST_CONFIDENCE if len(np.unique(head)) > 1 else least_rhythm):
+    if best < (LEAST_CONFIDENCE if len(distinct(head)) > 1 else least_rhythm):
         return None
     chosen = next(reading for reading in readings if reading.confidence >= best - _TIE)
     anchors = np.flatnonzero(dense == chosen.anchor)
@@ -79,7 +79,7 @@ def find_cycle(names: NDArray[np.integer], start: I64, least_rhythm: float = LEA
 
 def _candidate_counts(counts: I64) -> list[int]:
     """Step counts that explain the name counts well enough for a closer look, finest first."""
-    scored = [(_fit_share(counts, steps), steps) for steps in np.unique(counts[counts >= LEAST_STEPS]).tolist()]
+    scored = [(_fit_share(counts, steps), steps) for steps in distinct(counts[counts >= LEAST_STEPS]).tolist()]
     good = [steps for fit, steps in sorted(scored, reverse=True)[:_MOST_READINGS] if fit >= LEAST_CONFIDENCE]
     return sorted(good, reverse=True)
 
@@ -115,7 +115,7 @@ def _read_cycle(names: I64, start: I64, steps: int) -> _Reading:
 
 def _is_part(step: I64, foreign: Mask) -> bool:
     """Whether foreign work recurs between cycles, in amounts too large for occasional extras."""
-    places = np.unique(step[foreign & (step > 0)])
+    places = distinct(step[foreign & (step > 0)])
     usual = float(np.median(np.bincount(step[step > 0])[1:]))
     return len(places) >= 2 and int(foreign.sum()) / len(places) >= FOREIGN_SHARE * usual
 

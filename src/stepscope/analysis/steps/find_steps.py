@@ -27,7 +27,7 @@ from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask, look_up
+from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
 from stepscope.vocabulary.lookup import type_names
 from stepscope.vocabulary.torch import is_update
 
@@ -88,7 +88,7 @@ def find_update_steps(trace: HostTrace) -> HostSteps | None:
 
 def _find_updates(trace: HostTrace) -> I64:
     """The outermost updates on the thread that makes most of them, in order of time."""
-    types = np.unique(trace.events.type[events_of_kind(trace, K.ANNOTATION)]).astype(np.int64)
+    types = distinct(trace.events.type[events_of_kind(trace, K.ANNOTATION)]).astype(np.int64)
     wanted = [kind for kind, name in zip(types.tolist(), type_names(trace, types), strict=True) if is_update(name)]
     if not wanted:
         return np.empty(0, np.int64)

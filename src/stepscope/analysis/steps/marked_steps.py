@@ -20,7 +20,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work, is_launche
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, Mask, blocks_of, look_up
+from stepscope.model.arrays import I32, I64, Mask, blocks_of, distinct, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import is_called
 from stepscope.vocabulary.serving import Batch, served_batch
@@ -270,7 +270,7 @@ def _parse_numbers(trace: HostTrace, rows: I64) -> I64 | None:
 def _label_by_time(trace: HostTrace, rows: I64, label: I32) -> None:
     """Labels device work with the step event on its device during which it starts."""
     plane, device = trace.lines.plane[trace.events.line[rows]], is_device_work(trace)
-    for device_plane in np.unique(plane).tolist():
+    for device_plane in distinct(plane).tolist():
         steps = rows[plane == device_plane]
         steps = steps[np.argsort(trace.events.start_ps[steps], kind="stable")]
         events = np.flatnonzero(device & look_up(trace.lines.plane == device_plane, trace.events.line))

@@ -21,7 +21,7 @@ import numpy as np
 from stepscope.analysis.steps.own_tracers import events_of_thread
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask, run_rows
+from stepscope.model.arrays import I32, I64, Mask, distinct, run_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_sample_times, holds_stack_samples, holds_worker_processes
 from stepscope.vocabulary.lookup import has_trait, type_names
@@ -93,7 +93,7 @@ def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunctio
     frames = rows_on(trace, holds_stack_samples, prefix)
     frames = frames[has_trait(trace, trace.events.type[frames], CodeTrait.OF_USER)]
     found = []
-    for type_ in np.unique(trace.events.type[frames]).tolist() if spans.total >= _LEAST_PS else ():
+    for type_ in distinct(trace.events.type[frames]).tolist() if spans.total >= _LEAST_PS else ():
         own = frames[trace.events.type[frames] == type_]
         running_ps = (spans_of(trace, own) & spans).total
         if running_ps >= _MOST_OF * spans.total:
@@ -198,12 +198,12 @@ def _shown(frames: Mask, low: I64, high: I64, samples: int) -> Mask:
 def _sample_times(trace: HostTrace, line: int) -> I64:
     """When a thread was sampled: int64, ascending; empty where that was not recorded, as for worker processes."""
     is_worker = holds_worker_processes(trace.plane_name(int(trace.lines.plane[line])))
-    return np.unique(trace.events.start_ps[rows_on(trace, holds_sample_times)])[: 0 if is_worker else None]
+    return distinct(trace.events.start_ps[rows_on(trace, holds_sample_times)])[: 0 if is_worker else None]
 
 
 def _find_samples(start: I64, end: I64, known: I64) -> tuple[I64, I64]:
     """When samples were taken that show some frames, and how much time each stands for: int64, ascending."""
-    edges = np.unique(np.concatenate([start, end]))
+    edges = distinct(np.concatenate([start, end]))
     if len(known) and len(edges) > 1:
         time = np.minimum(known[(known >= edges[0]) & (known <= edges[-1])], edges[-1] - 1)
         return time, np.diff(np.concatenate([edges[:1], (time[1:] + time[:-1]) // 2, edges[-1:]]))[: len(time)]

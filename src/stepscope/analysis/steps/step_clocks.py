@@ -13,7 +13,7 @@ from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.host_steps import HostSteps
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, look_up
+from stepscope.model.arrays import I64, distinct, look_up
 from stepscope.records import dataclass
 
 _DIGITS, _MOST_DIGITS = "0123456789", 18
@@ -88,7 +88,7 @@ def _step_rows(trace: HostTrace, steps: HostSteps) -> I64:
         look_up(trace.lines.kind == LineKind.DERIVED, events.line) & (events.kind == EventKind.SCOPE)
     )
     wanted = set(steps.name)
-    types = {kind for kind in np.unique(events.type[derived]).tolist() if _type_name(trace, kind) in wanted}
+    types = {kind for kind in distinct(events.type[derived]).tolist() if _type_name(trace, kind) in wanted}
     laid = derived[np.isin(events.type[derived], list(types))]
     rows = np.union1d(np.flatnonzero(drawn), laid)
     return rows[events.duration_ps[rows] > 0]
@@ -104,7 +104,7 @@ def _match_steps(trace: HostTrace, steps: HostSteps, rows: I64) -> I64:
     work = np.flatnonzero(is_device_work(trace) & (steps.label >= 0))
     work = work[np.argsort(events.start_ps[work], kind="stable")]
     found = np.full(len(rows), -1, np.int64)
-    for device in np.unique(plane[rows]).tolist():
+    for device in distinct(plane[rows]).tolist():
         own = work[plane[work] == device]
         start, label, length = events.start_ps[own], steps.label[own], events.duration_ps[own]
         for at in np.flatnonzero(plane[rows] == device).tolist():

@@ -10,7 +10,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.devices import memory_of
 
@@ -76,7 +76,7 @@ def _memories(trace: HostTrace, rows: I64) -> tuple[list[str], I64]:
 def _copies_from(trace: HostTrace, memory: str, rows: I64) -> HostCopy:
     size = stated_bytes(trace, rows)
     cause = forest(trace).cause[rows]
-    calls = np.unique(cause[cause >= 0])
+    calls = distinct(cause[cause >= 0])
     return HostCopy(
         memory=memory,
         count=len(rows),

@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import spread_labels
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64
+from stepscope.model.arrays import I32, I64, distinct
 from stepscope.vocabulary.torch import MODULE_PREFIX
 
 
@@ -16,7 +16,7 @@ def module_calls(trace: HostTrace) -> I64:
     python = events_of_kind(trace, EventKind.PYTHON_CALL)
     types = trace.events.type[python]
     names = trace.event_types.name
-    of_modules = [kind for kind in np.unique(types).tolist() if trace.strings[names[kind]].startswith(MODULE_PREFIX)]
+    of_modules = [kind for kind in distinct(types).tolist() if trace.strings[names[kind]].startswith(MODULE_PREFIX)]
     return python[np.isin(types, of_modules)]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.model import EventKind, HostTrace, StatValue, stat_names
-from stepscope.model.arrays import I64, look_up
+from stepscope.model.arrays import I64, distinct, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_compilations
 
@@ -54,7 +54,7 @@ def noted_compilations(trace: HostTrace) -> list[CompileNote]:
     calls = _calls_around(trace, rows)
     own_ps = trace.events.duration_ps[rows]
     total_ps = own_ps.copy()
-    for call in np.unique(calls[calls != rows]).tolist():
+    for call in distinct(calls[calls != rows]).tolist():
         # Of several tracings in one call, the first has what the others leave of the call's time.
         mine = np.flatnonzero(calls == call)
         rest_ps = int(trace.events.duration_ps[call]) - int(own_ps[mine[1:]].sum())

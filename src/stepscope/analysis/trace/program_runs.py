@@ -11,7 +11,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, Mask
+from stepscope.model.arrays import I32, I64, Mask, distinct
 from stepscope.vocabulary.jax import function_of_call, function_of_program
 
 
@@ -67,7 +67,7 @@ def _calls_of_runs(trace: HostTrace, parent: I32, ops: I64, first: I64, run: I64
     module = trace.stat_strings(stat_names.HLO_MODULE, rows=ops[first])
     calls, called = _outer_calls(trace, parent)
     made_by = np.full(len(first), -1, np.int64)
-    for program in np.unique(module).tolist():
+    for program in distinct(module).tolist():
         name = function_of_program(trace.strings[program])
         runs = np.flatnonzero(module == program)
         runs = runs[np.argsort(begin[runs], kind="stable")]

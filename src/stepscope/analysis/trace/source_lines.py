@@ -9,7 +9,7 @@ from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.hlo.sources import Source
 from stepscope.model import HostTrace, stat_names
-from stepscope.model.arrays import I64, number_pairs
+from stepscope.model.arrays import I64, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import is_of_user
 
@@ -42,8 +42,8 @@ def source_lines(trace: HostTrace, events: I64) -> tuple[I64, list[SourceLine]]:
     place = places_of_events(trace, events[at])
     pair, first = number_pairs(instruction[at], place)
     lines = np.full(len(first), -1, np.int64)
-    programs.read([each for each in np.unique(place).tolist() if each >= 0])
-    for each in np.unique(place[place >= 0]).tolist():
+    programs.read([each for each in distinct(place).tolist() if each >= 0])
+    for each in distinct(place[place >= 0]).tolist():
         here = np.flatnonzero(place[first] == each)
         found = _lines_of_module(trace, programs.module(each), instruction[at[first[here]]])
         lines[here] = [-1 if one is None else known.setdefault(one, len(known)) for one in found]

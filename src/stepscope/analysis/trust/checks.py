@@ -19,7 +19,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I64, Mask, number_pairs
+from stepscope.model.arrays import I64, Mask, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import has_trait
@@ -169,7 +169,7 @@ def check_syncs(trace: HostTrace) -> Doubt | None:
     work, call = _launched_work(trace)
     calls = np.flatnonzero(is_thread_event(trace) & (trace.events.kind == K.SYNC))
     calls = calls[has_trait(trace, trace.events.type[calls], CallTrait.AWAITS_ALL)]
-    if not len(calls) or not len(work) or len(np.unique(trace.lines.plane[trace.events.line[work]])) > 1:
+    if not len(calls) or not len(work) or len(distinct(trace.lines.plane[trace.events.line[work]])) > 1:
         return None  # which of several devices a call waits for is not recorded
     until = awaited_work(trace, calls).until_ps
     events = trace.events

@@ -31,7 +31,7 @@ from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I32, I64, number_pairs
+from stepscope.model.arrays import I32, I64, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
     Comparable,
@@ -226,7 +226,7 @@ def _read_rows(trace: HostTrace, waits: I64) -> list[ReadRow]:
     rows = np.flatnonzero(is_read & (outer == np.arange(len(outer))))
     name, site = event_name_rows(trace, rows), call_sites(trace, rows)
     group, first = number_pairs(name, site)
-    of_wait = np.unique(outer[waits][outer[waits] >= 0])
+    of_wait = distinct(outer[waits][outer[waits] >= 0])
     waiting = np.bincount(group[np.searchsorted(rows, of_wait)], minlength=len(first))
     count, in_steps, total, high = _sums(trace, rows, group, len(first))
     text = trace.strings

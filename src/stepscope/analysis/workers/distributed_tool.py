@@ -122,6 +122,12 @@ RANK_FIELDS: tuple[Field, ...] = (
     Field("stage", "number", "its stage of the pipeline, from 0; unknown without one", "int", role=Role.ORDINAL),
     Field("replica", "number", "its replica of the model, from 0; unknown without a replay", "int", role=Role.ORDINAL),
 )
+WAIT_FIELDS: tuple[Field, ...] = (
+    _HOST,
+    Field("for_host", "text", "the host of the rank that came last", "str", role=Role.PLACE),
+    Field("waiting_ms", "ms", "time in which the rank only waits for that one"),
+)
+MOST_PAIRS = 4096  # of ranks: 64 of each with every other
 CLOCK_FIELDS: tuple[Field, ...] = (
     _RANK,
     _HOST,
@@ -203,6 +209,7 @@ class DistributedReport(Report):
     pipeline: tuple[dict[str, Cell], ...]
     clocks: tuple[dict[str, Cell], ...]
     steps: tuple[dict[str, Cell], ...]
+    waits: tuple[dict[str, Cell], ...] = ()
     missing: tuple[dict[str, Cell], ...] = ()
     has_dumps: bool = False
 
@@ -225,6 +232,7 @@ class DistributedReport(Report):
             Rows("job_steps", "Slowdown by step", JOB_STEP_FIELDS, self.job_steps, _NO_JOB),
             Rows("heat", "Workers by step, stages by kind", HEAT_FIELDS, self.heat, _NO_JOB),
             Rows("rows", "Ranks", RANK_FIELDS, self.rows, "no rank did any work"),
+            Rows("waits", "Who waits for whom", WAIT_FIELDS, self.waits, _NO_JOB),
             Rows("collectives", "Collectives", COLLECTIVE_FIELDS, self.collectives, _NO_COLLECTIVES),
             Rows("bandwidth", "Bandwidth by size", bandwidth.FIELDS, self.bandwidth, _NO_SIZES),
             Rows("groups", "Process groups", GROUP_FIELDS, self.groups, _NO_GROUPS),
@@ -375,6 +383,7 @@ def merge(partials: Sequence[Partial]) -> DistributedReport:
         pipeline=tuple(pipeline),
         clocks=tuple(_clock_rows(ordered, clocks)),
         steps=tuple(_step_rows(ordered, steps, waits)),
+        waits=tuple(_wait_rows(ordered, taking, waits)),
         missing=tuple(missing),
         has_dumps=any(part.recorded for part in ordered),
     )
@@ -467,6 +476,16 @@ def _rank_row(part: Partial, waits: RankWaits | None, place: tuple[Layout, int] 
         "stage": stage if stage >= 0 else None,
         "replica": int(layout.replica[at]) if layout is not None else None,
     }
+
+
+def _wait_rows(
+    parts: Sequence[Partial], taking: Sequence[int], waits: Sequence[RankWaits | None]
+) -> list[dict[str, Cell]]:
+    """Every pair of which one rank waits for the other, those that wait longest first."""
+    names = [part.origin.host for part in parts]
+    known = [(name, own.waits_for) for name, own in zip(names, waits, strict=True) if own is not None]
+    pairs = sorted(((ps, name, names[taking[last]]) for name, own in known for last, ps in own.items()), reverse=True)
+    return [{"host": name, "for_host": last, "waiting_ms": round_ms(ps)} for ps, name, last in pairs[:MOST_PAIRS]]
 
 
 def _step_rows(

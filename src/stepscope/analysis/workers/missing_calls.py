@@ -14,6 +14,7 @@ import numpy as np
 
 from stepscope.errors import counted
 from stepscope.model import HostTrace, stat_names
+from stepscope.model.arrays import distinct
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role
 from stepscope.vocabulary.python import is_of_user
@@ -64,7 +65,7 @@ def recorded_groups(trace: HostTrace) -> list[RecordedGroup]:
     ]  # fmt: skip
     line = trace.events.line[rows]
     found = []
-    for each in np.unique(line).tolist():
+    for each in distinct(line).tolist():
         here = np.flatnonzero(line == each)
         here = here[np.argsort(numbers[here], kind="stable")][-_MOST_CALLS:]
         texts = [[trace.strings[row] for row in column[here].tolist()] for column in columns]

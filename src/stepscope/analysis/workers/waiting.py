@@ -21,15 +21,17 @@ from stepscope.records import dataclass
 
 @dataclass
 class RankWaits:
-    """Waiting of one rank in ps, by step.
+    """Waiting of one rank in ps.
 
     Attributes:
-        waiting: for others; held_up: of each of the others, on average, for this one.
+        waiting: for others, by step; held_up: of each of the others, on average, for this one.
+        waits_for: by the place of the rank that it waits for.
         last: meetings to which it came last, with others waiting.
     """
 
     waiting: Counter[StepKey] = field(default_factory=Counter)
     held_up: Counter[StepKey] = field(default_factory=Counter)
+    waits_for: Counter[int] = field(default_factory=Counter)
     last: int = 0
 
 
@@ -52,6 +54,7 @@ def find_waits(job: Job) -> list[RankWaits]:
             key = keys[step] if 0 <= step < len(keys) else (0, step)
             if ps > 0 and last[row] >= 0 and last[row] != at:
                 found[at].waiting[key] += ps
+                found[at].waits_for[last[row]] += ps
                 found[last[row]].held_up[key] += ps
     for at, times in Counter(_reached_last(job, until, last)).items():
         found[at].last = times

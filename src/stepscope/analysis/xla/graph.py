@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.texts import number_texts, texts_of
-from stepscope.model.arrays import I64, run_rows
+from stepscope.model.arrays import I64, distinct, run_rows
 from stepscope.records import dataclass
 
 MOST_NODES = 400  # of a picture; more cannot be read
@@ -32,12 +32,12 @@ class Neighbourhood:
 def neighbourhood(module: Module, seeds: Sequence[int], hops: int, most: int = MOST_NODES) -> Neighbourhood:
     """The instructions within `hops` of some instructions, along operands and users, in the same computation."""
     distance = np.full(len(module), -1, np.int64)
-    front = np.unique(np.array([row for row in seeds if 0 <= row < len(module)], np.int64))
+    front = distinct(np.array([row for row in seeds if 0 <= row < len(module)], np.int64))
     distance[front] = 0
     found = [front]
     for hop in range(1, hops + 1):
         near = np.concatenate([_linked(module.operands.offsets, module.operands.rows, front)])
-        near = np.unique(np.concatenate([near, _linked(module.users.offsets, module.users.rows, front)]))
+        near = distinct(np.concatenate([near, _linked(module.users.offsets, module.users.rows, front)]))
         front = near[(near >= 0) & (distance[np.maximum(near, 0)] < 0)]
         if not len(front) or sum(map(len, found)) > most:
             break

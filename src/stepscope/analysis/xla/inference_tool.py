@@ -21,7 +21,7 @@ from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.op_time import OpTime, op_time
 from stepscope.model import HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I64, look_up, number_pairs
+from stepscope.model.arrays import I64, distinct, look_up, number_pairs
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -181,7 +181,7 @@ def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
     sizes = np.bincount(group, minlength=len(first))
     place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     owner = program[done.op[first]] * (1 << 16) + plane[first]
-    usual = {key: int(np.median(sizes[owner == key])) for key in np.unique(owner).tolist()}
+    usual = {key: int(np.median(sizes[owner == key])) for key in distinct(owner).tolist()}
     regular = np.array([sizes[at] == usual[key] for at, key in enumerate(owner.tolist())], np.bool_)
     chosen = order[regular[group[order]]]
     run, first_piece = number_pairs(owner[group[chosen]], place[regular[group[order]]])
@@ -197,7 +197,7 @@ def _runs_by_kernels(trace: HostTrace, done: OpTime) -> list[Runs]:
 def _split_by_program(trace: HostTrace, done: OpTime, program: I64, start: I64, end: I64, busy: I64) -> list[Runs]:
     found = []
     places = programs_of(trace).find_all(done.programs)
-    for each in np.unique(program).tolist():
+    for each in distinct(program).tolist():
         here = np.flatnonzero(program == each)
         here = here[np.argsort(start[here], kind="stable")]
         place, module = places[each], done.programs[each][1]

@@ -22,6 +22,7 @@ from stepscope.analysis.hlo.sources import Source
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.xla.buffers import MAIN_MEMORY, Memory, memory_of
 from stepscope.model import HostTrace
+from stepscope.model.arrays import distinct
 from stepscope.records import dataclass
 from stepscope.report import Cell, Comparable, Field, Part, Report, Role, Table, as_table, fields_named, percent
 from stepscope.vocabulary.scopes import phase_of
@@ -325,7 +326,7 @@ def _points(memory: Memory) -> tuple[list[int], list[int]]:
     if memory.heap is None:
         return [0], [memory.peak_bytes]
     live = memory.heap.live + memory.lasting_bytes
-    bounds = np.unique(np.linspace(0, len(live), min(MOST_POINTS, len(live)) + 1).astype(np.int64))[:-1]
+    bounds = distinct(np.linspace(0, len(live), min(MOST_POINTS, len(live)) + 1).astype(np.int64))[:-1]
     return bounds.tolist(), np.maximum.reduceat(live, bounds).tolist()
 
 

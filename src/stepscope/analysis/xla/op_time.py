@@ -24,7 +24,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.op_work import device_work
 from stepscope.analysis.xla.device_facts import is_copy
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I64, U8, Mask, number_pairs, offsets_of, run_rows
+from stepscope.model.arrays import I64, U8, Mask, distinct, number_pairs, offsets_of, run_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.xla import KERNEL_BYTES, innermost_instruction, kernel_stem
 
@@ -203,7 +203,7 @@ def _match_names(trace: HostTrace, work: _Work, name: I64, program: I64, names: 
     if not len(at) or not len(programs):
         return hit
     kernel = event_name_rows(trace, work.rows[at])
-    different = np.unique(kernel)
+    different = distinct(kernel)
     for row, found in zip(different.tolist(), find_kernels(programs, trace.strings.texts(different)), strict=True):
         if found is not None:
             place, instruction = found

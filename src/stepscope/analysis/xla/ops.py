@@ -22,7 +22,7 @@ from stepscope.analysis.xla.op_time import OpTime, find_instruction_rows, op_run
 from stepscope.analysis.xla.step_time import StepTime, op_share_in_steps, step_time
 from stepscope.analysis.xla.text import instruction_text
 from stepscope.model import HostTrace, LineKind, stat_names
-from stepscope.model.arrays import F64, I32, I64, Mask, number_pairs
+from stepscope.model.arrays import F64, I32, I64, Mask, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.scopes import is_host_transfer, is_rematerialized
 from stepscope.vocabulary.xla import strip_number
@@ -206,13 +206,13 @@ class _OpTable:
         rows = self.row[ops]
         name = self.done.name[ops]
         lost = np.flatnonzero(rows < 0)
-        for each in np.unique(name[lost]).tolist():
+        for each in distinct(name[lost]).tolist():
             out[lost[name[lost] == each]] = self._category(strip_number(self.done.names[each]))
         if module is not None:
             code, categories = number_categories(module, rows[rows >= 0])
             out[rows >= 0] = np.array([self._category(category) for category in categories], np.int64)[code]
         stated = self.trace.stat_strings(_CATEGORY, rows=self.first[ops])
-        for text in np.unique(stated[stated > 0]).tolist():
+        for text in distinct(stated[stated > 0]).tolist():
             out[stated == text] = self._category(self.trace.strings[text])
         return out
 

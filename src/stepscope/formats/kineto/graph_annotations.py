@@ -15,7 +15,7 @@ import numpy as np
 
 from stepscope.formats.kineto.document import Raw
 from stepscope.model import StatTag
-from stepscope.model.arrays import I64, run_rows
+from stepscope.model.arrays import I64, distinct, run_rows
 from stepscope.model.stat_names import COLLECTIVE_IN, COLLECTIVE_OUT, GRAPH_NODE_ID, GROUP_SIZE, RANK
 
 _RAN_ON, _DRAWN_ON, _STREAM = "original_stream", "annotated_stream", "stream"
@@ -49,7 +49,7 @@ def _read_numbers(raw: Raw, node: int, names: list[int]) -> None:
     """Eager collectives have these as numbers; annotations of graphs have them as text."""
     stats = _stats_of(raw, _owners(raw, np.flatnonzero(raw.stat_name == node)))
     stats = stats[(raw.stat_tag[stats] == StatTag.STRING) & np.isin(raw.stat_name[stats], names)]
-    for text in np.unique(raw.stat_value[stats]).tolist():
+    for text in distinct(raw.stat_value[stats]).tolist():
         found = _NUMBER.fullmatch(raw.texts.raw(text))
         if found:
             same = stats[raw.stat_value[stats] == text]

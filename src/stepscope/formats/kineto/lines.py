@@ -198,7 +198,7 @@ def _number(text: str) -> int:
 def _name_streams(lines: list[Line], code: I32, kept: Kept) -> None:
     """Adds the kinds of work on each stream to its name, in place."""
     streams = kept.place == Place.STREAM
-    pairs = np.unique(code[streams].astype(np.int64) << 8 | kept.kind[streams])
+    pairs = distinct(code[streams].astype(np.int64) << 8 | kept.kind[streams])
     work: dict[int, list[str]] = {}
     for pair in pairs.tolist():
         name = WORK_NAMES.get(EventKind(pair & 255))

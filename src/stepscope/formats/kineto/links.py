@@ -18,7 +18,7 @@ from stepscope.formats.kineto.events import EventClasses, Kept, is_phase
 from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, StatTag, Trait
-from stepscope.model.arrays import I32, I64, U8, Mask, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
 from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
 from stepscope.records import dataclass
 from stepscope.vocabulary.precision import inputs_are_16bit
@@ -197,7 +197,7 @@ def _mark_16bit(
 ) -> None:
     """Marks work in 16 bits, in place: ops by their input types, kernels by their names or else by their op."""
     types = stats.texts(_INPUT_TYPE)
-    known = {text: _has_narrow_types(raw.texts.raw(text)) for text in np.unique(types[ops]).tolist() if text >= 0}
+    known = {text: _has_narrow_types(raw.texts.raw(text)) for text in distinct(types[ops]).tolist() if text >= 0}
     narrow = np.zeros(len(kept), np.bool_)
     narrow[ops] = np.isin(types[ops], [text for text, yes in known.items() if yes])
     kernel = kept.kind[device] == EventKind.KERNEL

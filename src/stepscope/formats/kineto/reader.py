@@ -39,7 +39,7 @@ from stepscope.model import (
     StatTag,
     StatValue,
 )
-from stepscope.model.arrays import I32, I64, number_pairs, offsets_of
+from stepscope.model.arrays import I32, I64, distinct, number_pairs, offsets_of
 
 FindDamage = Callable[[Raw, int, str], list[Problem]]
 
@@ -125,7 +125,7 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
 def _is_kineto(raw: Raw, classes: EventClasses) -> bool:
     if any(key in raw.metadata for key in _KINETO_KEYS):
         return True
-    return any(is_pytorch(raw.texts[cat]) for cat in np.unique(classes.cat).tolist())
+    return any(is_pytorch(raw.texts[cat]) for cat in distinct(classes.cat).tolist())
 
 
 def _is_copy(raw: Raw) -> bool:

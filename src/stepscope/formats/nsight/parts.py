@@ -24,7 +24,7 @@ from stepscope.model import (
     StatTag,
     StatValue,
 )
-from stepscope.model.arrays import I64, U8, Mask, number_pairs, offsets_of
+from stepscope.model.arrays import I64, U8, Mask, distinct, number_pairs, offsets_of
 from stepscope.records import dataclass
 
 _PS_PER_NS = 1000
@@ -213,7 +213,7 @@ class _Line:
 
 
 def _name_lines(lines: list[_Line], of_event: NDArray[np.int32], kinds: U8, names: Names) -> None:
-    pairs = np.unique(of_event.astype(np.int64) << 8 | kinds)
+    pairs = distinct(of_event.astype(np.int64) << 8 | kinds)
     work: dict[int, list[str]] = {}
     for pair in pairs.tolist():
         if name := WORK_NAMES.get(EventKind(pair & 255)):

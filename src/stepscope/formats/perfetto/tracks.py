@@ -15,7 +15,7 @@ from stepscope.formats.kineto.lines import Labels
 from stepscope.formats.perfetto.packets import Track
 from stepscope.kernels import wire
 from stepscope.model import StatTag
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, distinct
 
 # What PyTorch calls the stages of its work on GPUs, and the categories of its JSON for the same.
 _CATEGORY_OF_STAGE = {
@@ -118,7 +118,7 @@ class _Places:
 def _name_categories(raw: Raw, on_queue: Mask, track: I64, places: _Places, keys: _Keys) -> None:
     """Gives work on GPUs the category of its stage, and what has none the category that tells it by its place."""
     add = raw.texts.add
-    stages = np.unique(raw.cat[on_queue]).tolist()
+    stages = distinct(raw.cat[on_queue]).tolist()
     category = {stage: add(_CATEGORY_OF_STAGE.get(raw.texts[stage], _OTHER_STAGE)) for stage in stages}
     raw.cat[on_queue] = _translate(raw.cat[on_queue].astype(np.int64), category)
     silent = raw.cat == 0
@@ -132,7 +132,7 @@ def _put_back_on_streams(raw: Raw, on_queue: Mask, keys: _Keys) -> None:
     owners, rows = keys.find(_STREAM_KEY)
     known = on_queue[owners] & (raw.stat_tag[rows] == StatTag.INT)
     streams = raw.stat_value[rows[known]]
-    text = {stream: raw.texts.add(str(stream)) for stream in np.unique(streams).tolist()}
+    text = {stream: raw.texts.add(str(stream)) for stream in distinct(streams).tolist()}
     raw.tid[owners[known]] = _translate(streams, text)
 
 

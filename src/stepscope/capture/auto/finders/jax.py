@@ -1,8 +1,4 @@
-"""JAX: the calls of the jitted function with the most arrays, which is the one that gets the parameters.
-
-Arrays that a function gives back count again: an update returns the parameters, and what plays or evaluates with the
-same parameters does not, though it may be called more often.
-"""
+"""JAX: the calls of the jitted function with the most arrays; those that it gives back, as an update does, count again."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ Each program's variants alternate in blocks of one run, with the profiler's wind
 gain has an interval. The result is a section of `docs/advice-truth.md`, with the scores of the known programs beside.
 
     python -m bench.gains --folder DIR --run          record all programs first, one after another
+    python -m bench.gains --folder DIR --prove        prove the first advice of each recorded program
     python -m bench.gains --folder DIR                judge the open half
     python -m bench.gains --folder DIR --held-out     judge the half that nobody has looked at: at the very end
 
@@ -17,6 +18,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,11 +32,13 @@ import numpy as np
 import stepscope
 from bench.bottlenecks.blocks import OWN
 from bench.bottlenecks.unseen import SERIES, Program, list_unseen
+from stepscope.proof.record import Proof, from_json
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "advice-truth.md"
-RESULT = "result.json"
+RESULT, PROOFS = "result.json", "proofs.json"
 CLOSE = 0.2  # a predicted speed-up within this share of the real one is a good prediction
 RESAMPLES, COVERAGE = 2000, 0.95
+PROOF_S = 30.0
 _TITLES = "|".join(re.escape(series.title) for series in SERIES.values())
 _SECTIONS = re.compile(rf"^## (?:{_TITLES})\n.*?(?=^## |\Z)", re.M | re.S)
 
@@ -69,6 +73,7 @@ class Verdict:
     expected: tuple[float, float] | None
     shown: float | None
     fixed: str
+    proof: Proof | None = None
 
     @property
     def is_right(self) -> bool:
@@ -84,6 +89,12 @@ class Verdict:
     def is_close(self) -> bool:
         """Whether the prediction is good."""
         return self.error is not None and abs(self.error) <= CLOSE
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the stated range and the interval of the proof have nothing in common."""
+        proved = self.proof and self.proof.speedup
+        return bool(proved and self.expected and (proved[1] > self.expected[1] or proved[2] < self.expected[0]))
 
     @property
     def is_shown(self) -> bool:
@@ -121,7 +132,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     chosen = [program for program in list_unseen(options.series) if _is_chosen(program, options)]
     failed = [program.name for program in chosen if options.run and not record(program, options.folder, options.own)]
-    verdicts = [] if options.run else [judge(program, options.folder) for program in chosen if _has(program, options)]
+    for program in chosen if options.prove else ():
+        if _has(program, options):
+            prove(program, options.folder / program.name)
+    verdicts = (
+        []
+        if options.run or options.prove
+        else [judge(program, options.folder) for program in chosen if _has(program, options)]
+    )
     if verdicts:
         page = options.output.read_text("utf-8") if options.output.is_file() else ""
         section = make_section(options.series, verdicts, read_known_scores(page))
@@ -140,6 +158,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--series", choices=SERIES, default="unseen", help="which programs; each series has its section"
     )
     parser.add_argument("--run", action="store_true", help="record the programs, and judge nothing")
+    parser.add_argument("--prove", action="store_true", help="measure what the first advice gives, and judge nothing")
     parser.add_argument("--own", action="store_true", help="record with Stepscope's capture, not the framework's")
     parser.add_argument("--held-out", action="store_true", help="judge both halves; without it the open half alone")
     parser.add_argument("--only", action="append", metavar="NAME", help="only these programs; the page stays as it is")
@@ -150,7 +169,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _is_chosen(program: Program, options: argparse.Namespace) -> bool:
     if options.only and program.name not in options.only:
         return False
-    return bool(options.run or options.held_out or not program.is_held_out)
+    return bool(options.run or options.prove or options.held_out or not program.is_held_out)
 
 
 def _has(program: Program, options: argparse.Namespace) -> bool:
@@ -166,6 +185,24 @@ def record(program: Program, folder: Path, own: bool = False) -> bool:
     if done.returncode:
         print(f"{program.name} failed: {done.stderr[-300:]}", file=sys.stderr)
     return not done.returncode
+
+
+def prove(program: Program, place: Path) -> None:
+    """Leaves out what the first advice of the slow variant names, in a run of that one; its answer lies in `place`."""
+    advice = _load_overview(place / "slow").to_dict()["advice"]
+    asked = shlex.split((advice[0].get("prove") if advice else None) or "")[2:-1]
+    if not asked or program.ranks > 1:
+        return
+    command = [sys.executable, "-m", "stepscope", "prove", "--steps", "0", "--budget", str(PROOF_S)]
+    command += ["--logdir", str(place), "--ablate", asked[1], "-m", "bench.bottlenecks.blocks", program.name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    found = [line for line in done.stderr.splitlines() if line.startswith("stepscope: ")]
+    print(f"{program.name}: {found[-1] if found else done.stderr[-300:]}", flush=True)
+
+
+def _read_proof(place: Path) -> Proof | None:
+    file = place / PROOFS
+    return from_json(file.read_text("utf-8"))[-1] if file.is_file() else None
 
 
 def _environment(own: bool) -> dict[str, str]:
@@ -196,6 +233,7 @@ def judge(program: Program, folder: Path) -> Verdict:
         expected=None if least is None else (least, np.inf if most is None else most),
         shown=_divide(slow.context.period_ms, fixed.context.period_ms),
         fixed=", ".join(found["class"] for found in fixed.to_dict()["advice"]) or "no advice",
+        proof=_read_proof(place),
     )
 
 
@@ -225,14 +263,15 @@ def make_section(series: str, verdicts: Sequence[Verdict], known: Sequence[str])
             " slow and the fixed variant of each take turns in short blocks of one run, and both are recorded in that"
             " run. `real` is the ratio of the elapsed times per step of neighbouring blocks, the median of up to twelve"
             " pairs, with its 95 % bootstrap interval; `traces` is the ratio of the step times in the two traces; `CPU`"
-            " is that of the CPU times of the training process, which the load of the machine does not stretch.",
+            " is that of the CPU times of the training process, which the load of the machine does not stretch."
+            " `proved` is what `stepscope prove` measured without the place that the first advice names.",
             "",
             *(f"- Known: {score}" for score in known),
             *(f"- Unseen, {half}: {_score(found)}" for half, found in _split_halves(verdicts)),
             "",
-            "| program | bottleneck | first advice | | culprit | | predicted | range | real | interval | CPU | error"
-            " | traces | step ms | traced ms | once fixed |",
-            f"|{' --- |' * 16}",
+            "| program | bottleneck | first advice | | culprit | | predicted | range | real | interval | proved | CPU"
+            " | error | traces | step ms | traced ms | once fixed |",
+            f"|{' --- |' * 17}",
             *(_make_row(verdict) for verdict in verdicts),
             "",
         ]
@@ -288,6 +327,7 @@ def _make_row(verdict: Verdict) -> str:
         f"{verdict.expected[0]:g} to {verdict.expected[1]:g}" if verdict.expected else "",
         f"{gain.real:.2f}",
         f"{gain.least:.2f} to {gain.most:.2f}",
+        _describe_proof(verdict),
         f"{verdict.cpu.real:.2f}",
         f"{100 * verdict.error:+.0f} %" if verdict.error is not None else "",
         f"{verdict.shown:.2f}" if verdict.shown else "",
@@ -296,6 +336,13 @@ def _make_row(verdict: Verdict) -> str:
         verdict.fixed,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _describe_proof(verdict: Verdict) -> str:
+    if verdict.proof is None or verdict.proof.speedup is None:
+        return ""
+    value, least, most = verdict.proof.speedup
+    return f"{value:.2f} ({least:.2f} to {most:.2f}){', **apart from the range**' if verdict.is_apart else ''}"
 
 
 def read_known_scores(page: str) -> list[str]:

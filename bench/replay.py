@@ -187,7 +187,7 @@ def replay_capture(name: str, trace: HostTrace) -> Replayed | None:
         edges=len(graph.edges) / len(graph.steps),
         inferred=100.0 * float(graph.edges.inferred.mean()) if len(graph.edges) else 0.0,
         waits=100.0 * float(np.maximum(gaps, 0).sum()) / len(graph.steps) / median,
-        unknown=account.unconnected_percent,
+        unknown=100.0 * sum(row.ps for row in account.rows if row.cause == "unknown") / account.step_ps,
         error=error,
         worst=100.0 * float(np.max(np.abs(again.step_ps[usual] / graph.recorded_step_ps[usual] - 1))),
         from_others=others[0],

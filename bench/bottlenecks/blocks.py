@@ -3,7 +3,7 @@
 A machine that is busy with other work slows both variants down alike, so their ratio has an interval that means
 something. After the first four blocks the profiler records a window of each variant. `result.json` gets it all.
 
-    python -m bench.bottlenecks.blocks NAME --folder DIR
+    python -m bench.bottlenecks.blocks NAME [--folder DIR]
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VARIANTS = ("slow", "fixed")
 ORDER = ("slow", "fixed", "fixed", "slow")
 GROUPS, FEWEST_GROUPS = 6, 2
 BLOCK_S, BUDGET_S = 0.25, 24.0
-WARMUP, RECORDED = 6, 10
+WARMUP, RECORDED, MOST_STEPS = 6, 10, 100_000
 OWN = "STEPSCOPE_BENCH_OWN"  # set for the capture of Stepscope in place of the framework's profiler
 Recorder = Callable[[str], AbstractContextManager[Any]]
 
@@ -91,10 +91,13 @@ def main() -> None:
     """Measures one program, in as many processes as it has ranks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
-    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, help="measure both variants, with the captures and the result here")
     options = parser.parse_args()
     declared = next(found for found in list_unseen() if found.name == options.program)
     _set_environment()
+    if options.folder is None:  # the slow variant alone, for a proof that ends it
+        _build(declared)["slow"].run(0, MOST_STEPS, nullcontext())
+        return
     place = options.folder / declared.name
     if declared.ranks == 1:
         _measure_alone(declared, place)

@@ -12,7 +12,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 
 from bench.bottlenecks.harness import scratch
+from bench.bottlenecks.loops import Fit
 
 Step = Callable[[int], object]
+Made = Step | Iterator[None] | Fit
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,13 @@ class Planted:
     """A program, and what is true of it.
 
     Attributes:
-        make_step: makes a step of the slow or of the fixed variant.
+        make: makes the slow or the fixed variant.
         ablate: what `--ablate` gets; empty for none.
         critical, hidden: places that a step waits for, and does not.
         is_healthy: without what is ablated it is as fast as with it.
     """
 
-    make_step: Callable[[bool], Step]
+    make: Callable[[bool], Made]
     ablate: str = ""
     critical: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
@@ -45,7 +47,7 @@ class Planted:
     @property
     def name(self) -> str:
         """As on the command line."""
-        return self.make_step.__name__
+        return self.make.__name__
 
 
 def compute_python(count: int) -> int:

@@ -504,6 +504,8 @@ class LoadedProfile:
         named = (item for item in advised().items if alone in (item.kind, item.id))
         if (alone in CLASSES or _is_advice(alone)) and (item := next(named, None)):
             return whatif.what_if_advised(item, advised().context, tuple(map(str, notices)))
+        if alone in CLASSES:
+            return whatif.what_if_of_class(alone, advised().context, tuple(map(str, notices)))
         traces = [self._trace_of(file, selection) for file in self._slowest_hosts(files, selection)]
         models = [model for trace in traces if (model := model_of(trace)) is not None]
         ops_of_class = functools.partial(_ops_of_class, advised)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import random
+import threading
+from importlib.machinery import SourceFileLoader
 from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture.proving import campaign, changes
+from stepscope.capture.proving import campaign, changes, relays
 from stepscope.capture.proving.campaign import Campaign, StepTime
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.patches import swap_attribute, swap_code
 from stepscope.capture.proving.saving import redirect
+from stepscope.proof.record import read_proofs
 
 
 class Clock:
@@ -208,6 +212,172 @@ def test_all_ranks_have_the_same_blocks_whatever_each_finds(clock, monkeypatch):
         return len(ran)
 
     assert count_steps("fetch_rank") == count_steps("only_on_another_rank")
+
+
+def test_one_rank_alone_is_changed_and_answers(clock, monkeypatch, tmp_path):
+    def reduce_gradients():
+        clock.now += 0.01
+
+    def prove_on(rank):
+        monkeypatch.setenv("RANK", rank)
+        found = Campaign(ProveOptions("job.py", at=("reduce_gradients@1",)), lambda line: None, clock.perf_counter)
+        running = found.run()
+        next(running)
+        steps = 0
+        try:
+            while True:
+                start = clock.now
+                reduce_gradients()
+                running.send(StepTime(clock.now - start))
+                steps += 1
+        except StopIteration:
+            found.save(tmp_path)
+            return steps
+
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    steps_of_changed = prove_on("1")
+    assert read_proofs(tmp_path)[0].value == pytest.approx(1)
+    assert prove_on("0") == steps_of_changed
+    assert [proof.value for proof in read_proofs(tmp_path)] == [
+        pytest.approx(1)
+    ]  # what rank 0 does not know changes nothing
+
+
+def test_a_rank_that_does_not_answer_is_said_by_the_first(clock, monkeypatch, tmp_path):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    running = Campaign(ProveOptions("job.py", at=("collective@1",)), lambda line: None, clock.perf_counter)
+    running.conclude("the program ended too early")
+    running.save(tmp_path)
+    assert [proof.note for proof in read_proofs(tmp_path)] == ["rank 1 measures it, and has not answered"]
+
+
+def test_a_place_that_only_other_threads_call_is_measured_and_said(clock):
+    def load_aside():
+        clock.now += 0.004
+
+    def step():
+        loader = threading.Thread(target=load_aside)
+        loader.start()
+        loader.join()
+        clock.now += 0.01
+
+    proof = prove(clock, step, at=("load_aside",))["load_aside"]
+    assert proof.value == pytest.approx(1)
+    assert proof.note == "only other threads than that of the steps call it"
+
+
+def test_what_a_function_does_besides_is_said_to_be_left_out(clock):
+    written = []
+
+    def write_row():
+        clock.now += 0.005
+        written.append(1)
+
+    def step():
+        write_row()
+        clock.now += 0.005
+
+    proof = prove(clock, step, ablate=("write_row",))["write_row"]
+    assert (proof.value, proof.note) == (pytest.approx(2), "its side effects were left out, too")
+
+
+def test_blocks_of_a_place_that_some_steps_call_hold_as_many_of_its_calls(clock):
+    ran = []
+
+    def save_sometimes():
+        clock.now += 0.07
+
+    def step():
+        ran.append(1)
+        if len(ran) % 7 == 0:
+            save_sometimes()
+        clock.now += 0.06
+
+    proof = prove(clock, step, ablate=("save_sometimes",), budget_s=600.0)["save_sometimes"]
+    assert proof.value == pytest.approx(7 / 6, rel=0.03)
+
+
+def test_a_pipeline_that_fills_its_buffer_meanwhile_is_given_steps_to_empty_it(clock):
+    ready, taken = [0.0], []
+
+    def take_batch():
+        ready[0] = min(ready[0], 20)  # what a block without the pipeline leaves ready
+        clock.now += 0.0 if ready[0] > 0 else 0.01
+        ready[0] = max(ready[0] - 1, 0)
+        taken.append(1)
+
+    def step():
+        before = len(taken)
+        take_batch()
+        clock.now += 0.01
+        ready[0] += len(taken) == before
+
+    proof = prove(clock, step, steps=20000, ablate=("take_batch",))["take_batch"]
+    assert proof.value == pytest.approx(2, rel=0.05)
+
+
+@pytest.fixture
+def walks(tmp_path, clock):
+    """A module of a program that was named before it was imported."""
+    text = "def make_walks(clock):\n    while True:\n        clock.now += 0.01\n        yield object()\n"
+    (tmp_path / "walks.py").write_text(text)
+    undo = relays.install(["walks.py:make_walks"])
+    spec = importlib.util.spec_from_file_location("walks", tmp_path / "walks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    undo()
+    assert not {"get_code", "source_to_code"} & vars(SourceFileLoader).keys()
+    return module.make_walks(clock)
+
+
+@pytest.mark.parametrize(("asked", "value"), [("at", 1), ("ablate", 2)])
+def test_a_generator_that_was_named_from_the_start_is_a_place(clock, walks, asked, value):
+    def step():
+        next(walks)
+        clock.now += 0.01
+
+    proof = prove(clock, step, **{asked: ("walks.py:make_walks",)})["walks.py:make_walks"]
+    assert proof.value == pytest.approx(value)
+    assert proof.place_ms == pytest.approx(10)
+
+
+def test_a_relayed_generator_is_sent_and_thrown_and_returns_as_itself():
+    heard = []
+
+    @relays.relay
+    def echo(first):
+        try:
+            heard.append((yield first))
+            yield "second"
+        except ValueError as error:
+            heard.append(str(error))
+            yield "caught"
+        finally:
+            heard.append("closed")
+        return "end"
+
+    made = echo("first")
+    assert (next(made), made.send("sent"), made.throw(ValueError("thrown"))) == ("first", "second", "caught")
+    with pytest.raises(StopIteration, match="end"):
+        next(made)
+    assert heard == ["sent", "thrown", "closed"]
+    other = echo(1)
+    next(other)
+    other.close()
+    assert heard[-1] == "closed"
+
+
+def test_a_step_that_is_compiled_for_an_epoch_runs_with_a_kept_batch():
+    tensorflow = pytest.importorskip("tensorflow")
+    batches = tensorflow.data.Dataset.from_tensor_slices(tensorflow.range(12.0)).map(lambda each: (each, {"y": -each}))
+    iterator = iter(batches.batch(3))
+    step = tensorflow.function(lambda iterator: next(iterator)[1]["y"])
+    kept = changes.keep_batch(lambda epoch: (epoch, epoch, iterator), [])
+
+    assert step(iterator).numpy().tolist() == [0, -1, -2]
+    assert [step(kept(at)[2]).numpy().tolist() for at in range(3)] == [[-3, -4, -5]] * 3
+    assert step(iterator).numpy().tolist() == [-6, -7, -8]
+    assert step.experimental_get_tracing_count() == 1
 
 
 def test_code_is_swapped_for_everyone_who_holds_a_function():

@@ -58,6 +58,7 @@ export const KIND_CATEGORY = {
 } as const;
 export const CAUSE_COLOUR = {
   input: { colour: "#df8543", isWait: false },
+  transfer: { colour: "#df8543", isWait: true },
   python: { colour: "#c084fc", isWait: false },
   host_compute: { colour: "#67bfb4", isWait: false },
   launch: { colour: "#731cad", isWait: false },

@@ -20,6 +20,7 @@ const STACK = [
   "python",
   "compile",
   "checkpoint",
+  "transfer",
   "input",
   "contention",
   "unknown",

@@ -197,7 +197,7 @@ class Answers:
         findings = [_brief_finding(finding) for finding in whole["findings"]]
         own = {"lines": list(report.summary_lines()), "findings": findings[:_MOST_FINDINGS]}
         copied = ("verdict", "verdict_text", "step_time_ms", "steps_source", "environment", "warnings")
-        following = _next_calls_of_summary(session, whole, report.account is not None and report.account.carries)
+        following = _next_calls_of_summary(session, whole, bool(report.account and report.account.why_not is None))
         return cast(Summary, {"session": session, **{key: whole[key] for key in copied}, **own, "next": following})
 
     def advice(self, session: str, top: int = 3) -> AdviceList:

@@ -230,10 +230,7 @@ def translate_write_errors(
         yield
     except OSError as error:
         raise CaptureError(
-            f"nothing can be written here: {error.strerror or error}",
-            code="logdir",
-            path=folder,
-            hint=hint,
+            f"nothing can be written here: {error.strerror or error}", code="logdir", path=folder, hint=hint
         ) from error
 
 

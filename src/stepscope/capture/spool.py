@@ -149,12 +149,7 @@ class RingSpool(Spool):
     _doing = "keeping the ring of the watch"
 
     def __init__(
-        self,
-        path: Path,
-        header: bytes,
-        span_ns: int,
-        most_bytes: int,
-        clock: Callable[[], int] = time.perf_counter_ns,
+        self, path: Path, header: bytes, span_ns: int, most_bytes: int, clock: Callable[[], int] = time.perf_counter_ns
     ) -> None:
         super().__init__(path, header)
         self._place, self._header = path, header

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 
 from stepscope.errors import UsageError
-from stepscope.proof.estimate import estimate
+from stepscope.proof.pairs import estimate_ratio
 from stepscope.proof.plan import SEED
 from stepscope.proof.record import KNOB, Proof
 from stepscope.records import dataclass
@@ -50,8 +50,7 @@ class Setting:
     @classmethod
     def parse(cls, text: str) -> Setting:
         """The setting with this name."""
-        knob, _, value = text.partition("=")
-        return cls(knob, value)
+        return cls(*text.partition("=")[::2])
 
 
 IN_PROCESS: dict[str, Callable[[str], object]] = {
@@ -63,39 +62,25 @@ IN_PROCESS: dict[str, Callable[[str], object]] = {
 """Knobs of objects that the program makes, and how to read their values: of PyTorch's loaders and of tf.data."""
 
 
-@dataclass(frozen=True)
-class Knob:
-    """A knob that is tried by itself.
-
-    Attributes:
-        name: as in Setting.
-        needs: what a process must have for it to matter.
-        values: what to try on a machine with so many processors.
-    """
-
-    name: str
-    needs: frozenset[str]
-    values: Callable[[int], Sequence[int | str]]
-
-
 def _thread_counts(processors: int) -> list[int]:
     """One thread, half of the processors, all of them."""
     return sorted({1, max(1, processors // 2), processors})
 
 
-KNOBS: tuple[Knob, ...] = (
-    Knob("OMP_NUM_THREADS", frozenset({TORCH}), _thread_counts),
-    Knob("TF_NUM_INTRAOP_THREADS", frozenset({TENSORFLOW}), _thread_counts),
-    Knob("TF_NUM_INTEROP_THREADS", frozenset({TENSORFLOW}), _thread_counts),
-    Knob("NPROC", frozenset({JAX}), _thread_counts),
-    Knob("workers", frozenset({LOADERS}), lambda processors: sorted({0, max(1, processors // 2), processors})),
-    Knob("prefetch", frozenset({LOADERS, WORKERS}), lambda processors: (4, 8)),
-    Knob("pin_memory", frozenset({LOADERS, CUDA}), lambda processors: ("on",)),
-    Knob("autotune", frozenset({DATASETS}), lambda processors: ("off",)),
-    Knob("PYTORCH_CUDA_ALLOC_CONF", frozenset({CUDA}), lambda processors: ("expandable_segments:True",)),
-    Knob("TF_GPU_THREAD_MODE", frozenset({TF_GPU}), lambda processors: ("gpu_private",)),
-)
-"""In the order in which they are tried.  `OMP_NUM_THREADS` counts PyTorch's threads in an op, `NPROC` XLA's on CPUs."""
+KNOBS: dict[str, tuple[set[str], Callable[[int], Sequence[int | str]]]] = {
+    "OMP_NUM_THREADS": ({TORCH}, _thread_counts),
+    "TF_NUM_INTRAOP_THREADS": ({TENSORFLOW}, _thread_counts),
+    "TF_NUM_INTEROP_THREADS": ({TENSORFLOW}, _thread_counts),
+    "NPROC": ({JAX}, _thread_counts),
+    "workers": ({LOADERS}, lambda processors: sorted({0, max(1, processors // 2), processors})),
+    "prefetch": ({LOADERS, WORKERS}, lambda processors: (4, 8)),
+    "pin_memory": ({LOADERS, CUDA}, lambda processors: ("on",)),
+    "autotune": ({DATASETS}, lambda processors: ("off",)),
+    "PYTORCH_CUDA_ALLOC_CONF": ({CUDA}, lambda processors: ("expandable_segments:True",)),
+    "TF_GPU_THREAD_MODE": ({TF_GPU}, lambda processors: ("gpu_private",)),
+}
+"""What is tried by itself, in this order: what a process must have for a knob to matter, and the values to try on a
+machine with so many processors.  `OMP_NUM_THREADS` counts PyTorch's threads in an op, `NPROC` XLA's on CPUs."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +91,7 @@ class TimedRun:
         setting: its name; empty for the program as it is.
         step_ms: the mean; None if there were too few steps.
         steps: how many were timed.
-        has: what the process had, see `Knob.needs`.
+        has: what the process had, see `KNOBS`.
         session: the folder of what it captured; empty for nothing.
         note: why there is no time, or why the setting changed nothing.
     """
@@ -158,19 +143,17 @@ def choose_settings(has: Sequence[str], processors: int, present: dict[str, str]
         present: the variables of its environment: a value that it has already is not tried again.
     """
     return [
-        Setting(knob.name, str(value))
-        for knob in KNOBS
-        if knob.needs <= set(has)
-        for value in knob.values(processors)
-        if present.get(knob.name) != str(value)
+        Setting(name, str(value))
+        for name, (needs, values) in KNOBS.items()
+        if needs <= set(has)
+        for value in values(processors)
+        if present.get(name) != str(value)
     ]
 
 
 def order_of_round(settings: Sequence[Setting | None], number: int) -> list[Setting | None]:
     """The settings of a round in its random order."""
-    order = list(settings)
-    random.Random(f"{SEED}:{number}").shuffle(order)
-    return order
+    return random.Random(f"{SEED}:{number}").sample(list(settings), len(settings))
 
 
 def prove_settings(program: str, settings: Sequence[Setting], rounds: Sequence[Sequence[TimedRun]]) -> list[Proof]:
@@ -187,21 +170,11 @@ def _prove_setting(program: str, name: str, rounds: Sequence[Sequence[TimedRun]]
     runs = [{run.setting: run for run in runs} for runs in rounds]
     timed = [(each[""], each[name]) for each in runs if "" in each and name in each]
     pairs = [(plain, run) for plain, run in timed if plain.step_ms and run.step_ms and not run.note]
-    found = estimate([plain.step_ms / run.step_ms for plain, run in pairs])  # type: ignore[operator]
+    found = estimate_ratio([(plain.step_ms, run.step_ms) for plain, run in pairs])  # type: ignore[misc]
     if found is None:
         notes = [run.note for pair in timed for run in reversed(pair) if run.note]
         return Proof(program, KNOB, name, note=notes[0] if notes else "no process ended with a time")
     plain_ms = sum(plain.step_ms or 0.0 for plain, _ in pairs) / len(pairs)
-    has_interval = len(pairs) >= FEWEST_ROUNDS
-    return Proof(
-        program,
-        KNOB,
-        name,
-        step_ms=plain_ms,
-        changed_ms=plain_ms / found.value,
-        value=found.value,
-        least=found.least if has_interval else None,
-        most=found.most if has_interval else None,
-        pairs=len(pairs),
-        steps=sum(plain.steps + run.steps for plain, run in pairs),
-    )
+    steps = sum(plain.steps + run.steps for plain, run in pairs)
+    proof = Proof(program, KNOB, name, step_ms=plain_ms, changed_ms=plain_ms / found.value, steps=steps)
+    return proof.with_estimate(found)

@@ -17,6 +17,7 @@ from stepscope.records import dataclass
 SEED = 35
 BLOCK_S = 0.25  # as long as the blocks of the benchmarks of advice: shorter than most changes of a machine's load
 FEWEST_STEPS, MOST_STEPS = 4, 60  # of a block
+FEWEST_CALLS = 4  # in a block, of a place that not every step calls
 SETTLE = 2  # steps at the start of a block that are left out: one began before it, one may still use what that left
 FEWEST_PAIRS = 8  # with fewer than 6, no interval of 95 % exists without a model of the noise
 PAIRS_OF_RANKS = 16  # ranks cannot agree on an early end without talking

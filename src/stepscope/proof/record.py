@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 from stepscope.errors import InputError, OutputError
+from stepscope.proof.estimate import Estimate
 from stepscope.records import dataclass
 
 FILE = "proofs.json"
@@ -58,6 +61,11 @@ class Proof:
     seconds: float = 0.0
     note: str = ""
 
+    def with_estimate(self, found: Estimate) -> Proof:
+        """The same with a figure, and with its interval if it has one."""
+        least, most = (None, None) if found.half_width == math.inf else (found.least, found.most)
+        return replace(self, value=found.value, least=least, most=most, pairs=found.pairs)
+
     @property
     def key(self) -> tuple[str, str, str]:
         """What makes it another proof: a later one with the same key replaces it."""
@@ -103,16 +111,9 @@ def measured_json(proof: Proof | None) -> dict[str, Any] | None:
     """What an advice says of its proof."""
     if proof is None or proof.speedup is None:
         return None
-    speedup, least, most = proof.speedup
-    return {
-        "speedup": round(speedup, 3),
-        "speedup_least": round(least, 3),
-        "speedup_most": round(most, 3),
-        "kind": proof.kind,
-        "place": proof.place,
-        "steps": proof.steps,
-        "sentence": proof.sentence,
-    }
+    names, figures = ("speedup", "speedup_least", "speedup_most"), (round(each, 3) for each in proof.speedup)
+    found = {"kind": proof.kind, "place": proof.place, "steps": proof.steps, "sentence": proof.sentence}
+    return dict(zip(names, figures, strict=True)) | found
 
 
 def to_json(proofs: Iterable[Proof]) -> str:
@@ -146,8 +147,10 @@ def read_proofs(session: Path) -> list[Proof]:
 
 
 def merge_proofs(earlier: Sequence[Proof], later: Sequence[Proof]) -> list[Proof]:
-    """All of them; a later one takes the place of an earlier one with its key."""
-    return list(({proof.key: proof for proof in earlier} | {proof.key: proof for proof in later}).values())
+    """All of them; a later one takes the place of an earlier one with its key, unless only that has a figure."""
+    known = {proof.key: proof for proof in earlier}
+    kept = {key for key, proof in known.items() if proof.value is not None}
+    return list((known | {each.key: each for each in later if each.value is not None or each.key not in kept}).values())
 
 
 def write_proofs(proofs: Sequence[Proof], file: Path) -> None:
@@ -156,14 +159,28 @@ def write_proofs(proofs: Sequence[Proof], file: Path) -> None:
     Raises:
         OutputError: it cannot be written.
     """
-    try:
-        earlier = from_json(file.read_text("utf-8")) if file.is_file() else []
-    except (OSError, ValueError, TypeError):
-        earlier = []
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        part.write_text(to_json(merge_proofs(earlier, proofs)), "utf-8")
-        part.replace(file)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise OutputError(f"the proofs cannot be written: {error.strerror}", path=file) from error
+    with _alone_in(file.parent):
+        try:
+            earlier = from_json(file.read_text("utf-8")) if file.is_file() else []
+        except (OSError, ValueError, TypeError):
+            earlier = []
+        try:
+            part.write_text(to_json(merge_proofs(earlier, proofs)), "utf-8")
+            part.replace(file)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise OutputError(f"the proofs cannot be written: {error.strerror}", path=file) from error
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Locks a folder, since ranks of a job end at the same step; where there are no locks, each writes at once."""
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, handle)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

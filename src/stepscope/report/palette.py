@@ -35,6 +35,7 @@ _PYTHON, _CONTENTION = "#c084fc", "#185400"
 
 CAUSE_COLOURS: dict[str, tuple[str, bool]] = {
     "input": (CATEGORY_COLOURS["input"], False),
+    "transfer": (CATEGORY_COLOURS["input"], True),
     "python": (_PYTHON, False),
     "host_compute": (CATEGORY_COLOURS["host_compute"], False),
     "launch": (CATEGORY_COLOURS["kernel_launch"], False),

@@ -12,7 +12,17 @@ from framework_captures import FrameworkCapture
 
 import stepscope
 from stepscope.analysis.account.model import StepModel, model_of
-from stepscope.analysis.advice.whatif import MOVE, OVERLAP, REMOVE, SCALE, Change, WhatIfReport, what_if
+from stepscope.analysis.advice.whatif import (
+    MOVE,
+    OVERLAP,
+    REMOVE,
+    SCALE,
+    Change,
+    WhatIfReport,
+    what_if,
+    what_if_of_class,
+)
+from stepscope.analysis.overview import overview_tool as overview
 from stepscope.errors import InputError, UsageError
 from stepscope.model import EventKind as K
 
@@ -185,6 +195,33 @@ def test_the_report_says_what_is_critical_then_and_why() -> None:
 def test_wrong_changes_are_refused(change: Change, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ask(STEPS, change)
+
+
+def test_a_class_without_advice_plays_the_change_of_it_that_gives_most_or_says_that_there_is_none() -> None:
+    context = overview.merge([overview.partial(draw(STEPS, SORTS))]).context
+    waits, saves = (what_if_of_class(kind, context) for kind in ("input_file_read", "checkpoint_stall"))
+
+    assert waits.figures["predicted_speedup"] == ask(STEPS, Change(REMOVE, "input")).figures["predicted_speedup"]
+    assert (saves.figures["removed_ms"], saves.figures["predicted_speedup"]) == (0, 1)
+    assert saves.reasoning == (
+        "no advice of that class is given",
+        "the step waits for nothing of that kind, or for less than 3 % of its time",
+    )
+
+
+def test_a_part_that_runs_beside_other_work_is_said_to() -> None:
+    picture = """
+        host main | M0---------M1---------M2---------
+        host main | I-------L1 I-------L2 I-------L3
+        gpu0 s    |           K1-------  K2-------  K3-------
+    """
+    found = ask(picture, Change(REMOVE, "input"))
+
+    assert found.figures["removed_ms"] == 2
+    assert found.reasoning[-1] == (
+        "of its 8.00 ms in a step, most runs beside other work; what the step waits for in its place is computation on"
+        " the device"
+    )
 
 
 def test_a_change_a_step_and_a_model_that_carries_are_needed() -> None:

@@ -204,7 +204,7 @@ def test_a_copy_of_another_thread_is_that_of_the_line_that_ran_as_it_started() -
         SORTS_HERE,
     )
 
-    assert place(trace, "copy") == ("train_step", "train.py", 9)
+    assert place(trace, "transfer") == ("train_step", "train.py", 9)
 
 
 def test_a_program_is_followed_to_the_line_that_calls_it() -> None:

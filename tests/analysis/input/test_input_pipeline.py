@@ -61,8 +61,8 @@ def ops(found: InputPipelineReport, *columns: str) -> list[tuple[object, ...]]:
     [
         ("host main | M1--------M2--------\nhost main | I-        I-", 20, "highly", "input_bound"),
         ("host main | M1------------------\nhost main | Ia----------------", 5, "moderately", "input_bound"),
-        ("host main | M1--------------------\nhost main | Ia--------------------", 100 / 22, "not", "compute_bound"),
-        ("host main | M1--------\nhost main | a---------", 0, "not", "compute_bound"),
+        ("host main | M1--------------------\nhost main | Ia--------------------", 100 / 22, "not", "not_input_bound"),
+        ("host main | M1--------\nhost main | a---------", 0, "not", "not_input_bound"),
     ],
 )
 def test_waiting_for_input_is_judged_by_its_share_of_the_step(

@@ -16,9 +16,9 @@ from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.devices import devices_text, idle_ps
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.account.foretell import causes_without, gain_of_cause
-from stepscope.analysis.account.graph import Graph, NodeKind
+from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.model import StepModel, model_of, usual_steps
-from stepscope.analysis.account.pieces import OWN, Pieces, kinds_of
+from stepscope.analysis.account.pieces import Pieces
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
@@ -32,7 +32,6 @@ from stepscope.vocabulary.traits import CodeTrait
 
 # A line of code stands behind these.
 _OF_CODE = (Cause.PYTHON, Cause.INPUT, Cause.LAUNCH, Cause.HOST_COMPUTE, Cause.CHECKPOINT)
-_OF_NOTHING = (Cause.CONTENTION,)  # what runs elsewhere, not what the thread was about to do
 _MOMENTS = 200  # cells of the step's picture, each a few pixels wide
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
@@ -78,11 +77,9 @@ class StepAccount:
         step_ps: how long it took, from its start to the start of the next.
         rows: causes, the longest first; they add up to `step_ps`.
         replay_error_percent: how far the replayed median step is from the recorded one.
-        unconnected_percent: the share of the step for which the model knows no reason.
         steps: how many complete steps there are; the median is of these.
         devices: the host's devices in words, such as `the GPU`; None without any.
-        to_devices_ps: the part of the step that copies to a device take.
-        carries: whether forecasts may be made from the model; why_not: the reason if not.
+        why_not: why no forecasts may be made from the model; None if they may.
         rivals: causes that take the place of the longest one when that is removed, the one that grows most first.
         noise_percent: for each cause by how much its share of a usual step may be off, in percent of the step: two
             standard errors of the median over the usual steps.
@@ -102,11 +99,8 @@ class StepAccount:
     step_ps: int
     rows: list[AccountRow]
     replay_error_percent: float | None
-    unconnected_percent: float
     steps: int
     devices: str | None
-    to_devices_ps: int
-    carries: bool
     why_not: str | None
     rivals: list[Rival]
     noise_percent: dict[str, float]
@@ -153,7 +147,8 @@ def _account(trace: HostTrace) -> StepAccount | None:
 
 def _with_culprit(model: StepModel | None, finder: PieceFinder, causes: U8, row: AccountRow) -> AccountRow:
     cause = Cause[row.cause.upper()]
-    culprit = None if cause in _OF_NOTHING else finder.culprit(np.flatnonzero(causes == int(cause)))
+    # Contention is by what runs elsewhere, not by what the thread was about to do.
+    culprit = None if cause == Cause.CONTENTION else finder.culprit(np.flatnonzero(causes == int(cause)))
     return replace(row, culprit=culprit, gain_ps=None if model is None else gain_of_cause(model, cause))
 
 
@@ -163,7 +158,6 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         return None
     pieces, cause = found.pieces_of_median()
     rows = _rows(found.graph, pieces, cause)
-    total, unknown = sum(row.ps for row in rows), sum(row.ps for row in rows if row.cause == "unknown")
     why_not = "no steps were found" if model is None else model.why_not
     usual = usual_steps(trace, found.graph)
     spent = found.causes_ps()[usual]
@@ -171,14 +165,11 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
         host=trace.host,
         step=int(steps_of(trace).number[found.graph.steps[found.median]]),
         has_steps=model is not None,
-        step_ps=total,
+        step_ps=sum(row.ps for row in rows),
         rows=rows,
         replay_error_percent=None if model is None else model.error_percent,
-        unconnected_percent=100.0 * unknown / total if total else 0.0,
         steps=len(usual),
         devices=devices_text(trace),
-        to_devices_ps=_copied_to_devices_ps(trace, found, pieces, cause),
-        carries=why_not is None,
         why_not=why_not,
         rivals=[],
         noise_percent=_noise_percent(spent),
@@ -228,14 +219,6 @@ def _moments(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
     first = np.flatnonzero(np.append(True, most[1:] != most[:-1]))
     lengths = np.diff(np.append(edges[first], edges[-1])).tolist()
     return tuple((Cause(at).name.lower(), ps) for at, ps in zip(most[first].tolist(), lengths, strict=True))
-
-
-def _copied_to_devices_ps(trace: HostTrace, found: EveryStep, pieces: Pieces, cause: U8) -> int:
-    """The time of a step that copies to a device take: on the device, or on the thread that makes them."""
-    copies = (cause == Cause.COPY) & (pieces.edge == OWN)
-    work = found.graph.kind[pieces.node] == NodeKind.WORK
-    copies &= ~work | (kinds_of(trace, pieces.event) == EventKind.COPY_HOST_TO_DEVICE)
-    return int((pieces.end_ps - pieces.start_ps)[copies].sum())
 
 
 def _rivals(model: StepModel, rows: list[AccountRow]) -> list[Rival]:

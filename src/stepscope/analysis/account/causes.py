@@ -38,6 +38,7 @@ class Cause(Kind):
     SYNC = 10
     CHECKPOINT = 11
     CONTENTION = 12
+    TRANSFER = 13
 
 
 MEANING: dict[Cause, str] = {
@@ -48,7 +49,8 @@ MEANING: dict[Cause, str] = {
     Cause.LAUNCH: "work is dispatched: ops, programs and kernels are started, or handed to other threads",
     Cause.DEVICE_COMPUTE: "a device computes",
     Cause.DEVICE_GAP: "a device goes from one piece of work to the next",
-    Cause.COPY: "data is copied from, to or within a device",
+    Cause.TRANSFER: "data is copied to a device, or into an array of the framework",
+    Cause.COPY: "data is copied from a device, or within one",
     Cause.COMMUNICATION: "workers exchange data; a device may compute at the same time, but that ends earlier",
     Cause.COMPILE: "a program is traced or compiled",
     Cause.SYNC: "the host is in a call that waits for a device, for longer than the device works",
@@ -59,12 +61,13 @@ MEANING: dict[Cause, str] = {
 _OF_DEVICE: dict[EventKind, Cause] = {
     K.KERNEL: Cause.DEVICE_COMPUTE, K.DEVICE_OP: Cause.DEVICE_COMPUTE, K.GRAPH_LAUNCH: Cause.DEVICE_COMPUTE,
     K.MEMSET: Cause.DEVICE_COMPUTE, K.COLLECTIVE: Cause.COMMUNICATION, K.INFEED: Cause.INPUT,
+    K.COPY_HOST_TO_DEVICE: Cause.TRANSFER,
 }  # fmt: skip
 # What the innermost event says where nothing around it says more.
 _OF_HOST: dict[EventKind, Cause] = {
     K.OP: Cause.HOST_COMPUTE, K.BACKWARD: Cause.HOST_COMPUTE, K.EXECUTOR: Cause.HOST_COMPUTE,
     K.REGION_BEGIN: Cause.HOST_COMPUTE, K.COPY_HOST_TO_HOST: Cause.HOST_COMPUTE, K.RUNTIME_CALL: Cause.LAUNCH,
-    K.COPY_HOST_TO_DEVICE_CALL: Cause.COPY, K.EAGER_EXECUTE: Cause.LAUNCH, K.TRACED_FUNCTION: Cause.LAUNCH,
+    K.COPY_HOST_TO_DEVICE_CALL: Cause.TRANSFER, K.EAGER_EXECUTE: Cause.LAUNCH, K.TRACED_FUNCTION: Cause.LAUNCH,
     K.FUNCTION_RUN: Cause.LAUNCH, K.PYTHON_CALL: Cause.PYTHON, K.STEP_MARK: Cause.PYTHON, K.ANNOTATION: Cause.PYTHON,
     K.SYNC: Cause.SYNC,
 }  # fmt: skip
@@ -124,13 +127,13 @@ def _event_causes(trace: HostTrace) -> U8:
     dispatches = _dispatches(trace)
     if dispatches is not None:
         cause[(cause == int(Cause.HOST_COMPUTE)) & dispatches] = Cause.LAUNCH
-    cause[_programs_that_copy(trace)] = Cause.COPY
+    cause[_programs_that_copy(trace)] = Cause.TRANSFER
     return _take_enclosing_causes(trace, cause)
 
 
 def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:
     """The causes, in place, or what events around say of everything inside: uint8 of shape (events,)."""
-    said = [Cause.COPY, *dict.fromkeys(_AROUND.values())]
+    said = [Cause.TRANSFER, *dict.fromkeys(_AROUND.values())]
     level = np.zeros(256, np.uint8)
     level[list(_AROUND)] = [2 << said.index(each) for each in _AROUND.values()]
     bits = look_up(level, trace.events.kind)

@@ -12,7 +12,10 @@ from stepscope.analysis.account.replay import Replay, replay, replay_error_perce
 from stepscope.analysis.account.shares import Shares, shares_of, spent_on
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
-from stepscope.model import HostTrace
+from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.spans import spans_of
+from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I64
 from stepscope.records import dataclass
 
@@ -62,15 +65,28 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     """The step that stands for the others: the median of the usual steps, the shorter of two in the middle.
 
     Where outliers take most of the time, as where workers deliver several batches at once and then none for long, the
-    step in which half of the time has passed, in the order of length: the median would show how it is not spent.
+    step in which half of the time has passed, in the order of length: the median would show how it is not spent; but
+    not where the same work takes longer in them, as on a busy machine.
     """
     steps = usual_steps(trace, graph)
     length = steps_of(trace).length_ps[graph.steps[steps]]
     order = np.argsort(length, kind="stable")
     middle, passed = int(order[(len(steps) - 1) // 2]), np.cumsum(length[order])
     if 2 * length[length > OUTLIER * length[middle]].sum() > passed[-1]:
-        middle = int(order[np.searchsorted(2 * passed, passed[-1])])
+        half = int(order[np.searchsorted(2 * passed, passed[-1])])
+        if not _is_slower_work(trace, graph.steps[steps[[middle, half]]]):
+            middle = half
     return int(steps[middle])
+
+
+def _is_slower_work(trace: HostTrace, pair: I64) -> bool:
+    """Whether the second of two steps is longer mostly since its ops or kernels, which are as many, take longer."""
+    start, end = steps_of(trace).start_ps[pair], steps_of(trace).until_ps[pair]
+    works = is_device_work(trace)
+    rows = np.flatnonzero(works) if works.any() else events_of_kind(trace, EventKind.OP)
+    count = np.diff(np.searchsorted(np.sort(trace.events.start_ps[rows]), np.stack([start, end])), axis=0)[0]
+    spent = spans_of(trace, rows).overlap_ps(start, end)
+    return bool(0 < count[1] < OUTLIER * count[0] and 2 * np.diff(spent)[0] > np.diff(end - start)[0])
 
 
 def _model(trace: HostTrace) -> StepModel | None:

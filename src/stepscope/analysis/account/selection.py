@@ -46,12 +46,12 @@ _COPIES_OF_CATEGORY: dict[str, tuple[EventKind, ...]] = {
     "device_to_device": (K.COPY_DEVICE_TO_DEVICE, K.COPY_PEER),
 }
 _COMPUTING = (Cause.DEVICE_COMPUTE, Cause.HOST_COMPUTE, Cause.COPY)
-_INPUT = (Cause.INPUT, Cause.PYTHON, Cause.COPY)
+_INPUT = (Cause.INPUT, Cause.PYTHON, Cause.TRANSFER)
 _DISPATCH = (Cause.LAUNCH, Cause.PYTHON, Cause.DEVICE_GAP)
 # The causes that the advice of a class shortens, the most telling one first.
 CAUSES_OF_CLASS: dict[str, tuple[Cause, ...]] = {
     **dict.fromkeys(("input_preprocessing", "input_file_read", "input_no_prefetch", "input_python"), _INPUT),
-    "input_transfer": (Cause.COPY, Cause.INPUT),
+    "input_transfer": (Cause.TRANSFER, Cause.INPUT),
     **dict.fromkeys(("small_batch", "eager_dispatch"), _DISPATCH),
     "recompilation": (Cause.COMPILE, Cause.LAUNCH, Cause.PYTHON),
     "host_sync": (Cause.SYNC, *_DISPATCH),
@@ -102,8 +102,7 @@ def select_part(model: StepModel, name: str, ops_of_class: Iterable[str] = ()) -
     cause = CAUSES.get(plain, _CAUSE_OF_CATEGORY.get(plain, next(iter(CAUSES_OF_CLASS.get(plain, ())), None)))
     if cause is not None:
         return Selection(name, f"all time in which {MEANING[cause]}", part_of_cause(model, cause))
-    ops = list(ops_of_class)
-    if ops:
+    if ops := list(ops_of_class):
         rows = [_op_events(model.trace, op) for op in ops]
         return Selection(name, f"the ops {', '.join(ops)}", _part_with_work(model, np.concatenate(rows)))
     if plain in _COPIES_OF_CATEGORY:

@@ -42,6 +42,7 @@ SENTENCE_OF: dict[str, str] = {
     "launch": "dispatching work",
     "device_compute": "computation on the device",
     "device_gap": "gaps between device work",
+    "transfer": "copying data in",
     "copy": "copies",
     "communication": "communication",
     "compile": "compiling",
@@ -118,8 +119,7 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     is idle`.
     """
     culprit, percent_of_step = row.culprit, 100.0 / account.step_ps
-    share = f"{percent_of_step * row.ps:.1f} % of {account.each_step} is {words_of_row(account, row)}"
-    idle = _while_idle(account, row)
+    share, idle = share_sentence(account, row), _while_idle(account, row)
     if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
         return f"{share}{idle}"
     if culprit.ps >= _NEARLY_ALL * row.ps:
@@ -127,6 +127,11 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
     part_share = f"{percent_of_step * culprit.ps:.1f} % of {account.the_step}"
     return f"{share}{idle}; {part} {describe_culprit(culprit, part_share)}"
+
+
+def share_sentence(account: StepAccount, row: AccountRow) -> str:
+    """`32.6 % of each step is input`."""
+    return f"{100.0 * row.ps / account.step_ps:.1f} % of {account.each_step} is {words_of_row(account, row)}"
 
 
 def cause_words(cause: str) -> str:

@@ -22,7 +22,8 @@ from stepscope.vocabulary.xla import RUNS_PROGRAM
 
 K = EventKind
 
-_OWN = (Cause.INPUT, Cause.COMPILE, Cause.COMMUNICATION, Cause.COPY, Cause.HOST_COMPUTE)  # that of the loop's thread
+# Of the loop's thread.
+_OWN = (Cause.INPUT, Cause.COMPILE, Cause.COMMUNICATION, Cause.TRANSFER, Cause.HOST_COMPUTE)
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,9 @@ def stretches_of(trace: HostTrace) -> Stretches:
 
 
 def _find_stretches(trace: HostTrace) -> Stretches:
-    copies = _work_of_others(trace, Cause.COPY)
+    copies = _work_of_others(trace, Cause.TRANSFER)
     known, found = saves_of(trace), {Cause.CHECKPOINT: saves_of(trace)}
-    for each, spans in ((Cause.INPUT, _lock_waits(trace)), (Cause.COPY, copies)):
+    for each, spans in ((Cause.INPUT, _lock_waits(trace)), (Cause.TRANSFER, copies)):
         if spans is not None and spans.total:
             found[each], known = spans - known, known | spans
     if (lost := lost_spans(trace)) is not None:
@@ -94,7 +95,7 @@ def computing_beside(trace: HostTrace) -> Spans:
     """When threads other than that of the loop compute for the steps."""
     said, kind = event_causes(trace), trace.events.kind
     computes = (said == Cause.HOST_COMPUTE) & is_any_kind(kind, (K.OP, K.BACKWARD))
-    computes |= is_called(trace, RUNS_PROGRAM) & (said != Cause.COPY)
+    computes |= is_called(trace, RUNS_PROGRAM) & (said != Cause.TRANSFER)
     return _extents(trace, _is_for_step(trace) & computes)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.account.account import AccountRow, Rival, StepAccount
-from stepscope.analysis.account.shown import cause_sentence, cause_words, words_of_row
+from stepscope.analysis.account.shown import cause_sentence, cause_words, share_sentence
 from stepscope.analysis.steps.verdict import LARGE_SHARE, Verdict
 from stepscope.records import dataclass
 
@@ -26,7 +26,8 @@ VERDICT_OF_CAUSE: Mapping[str, str] = {
     "host_compute": HOST,  # where a device takes part; else it is the computation
     "device_compute": COMPUTE,
     "device_gap": COMPUTE,
-    "copy": COMPUTE,  # but for copies to a device, which bring the input
+    "copy": COMPUTE,
+    "transfer": INPUT,
 }
 _LABELS = {"contention": "machine busy"}
 _MOST_WORDS = 14  # of a headline
@@ -48,16 +49,13 @@ class FirstChange:
 def judge_account(account: StepAccount, change: FirstChange | None = None) -> Verdict:
     """The verdict on a run by the account of its median step.
 
-    The first change decides if it gains, or where that is unknown if its cause takes, the share from which XProf calls
-    such a cause a limit; else the longest cause does, and the evidence says what the change is about.  A busy machine
-    is said beside the program's own limit, and instead of it only where that is computation or small.
+    The first change decides if it gains the share from which XProf calls its cause a limit; where the gain is unknown,
+    the middle between none and all time of its causes counts.  Else the longest cause does, and the evidence says what
+    the change is about.  A busy machine is said beside the program's own limit, and instead of it only where that is
+    computation or small.
     """
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
-    gain = 0.0 if change is None else change.gain_percent
-    if changed is not None and (_percent(changed, account) if gain is None else gain) >= LARGE_SHARE:
-        limit = changed
-    else:
-        limit = longest
+    limit = longest if changed is None or change is None or _gain(change, account) < LARGE_SHARE else changed
     return Verdict(
         _verdict_of(limit, account),
         round(_percent(limit, account), 4),
@@ -65,6 +63,12 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         limit.cause,
         (cause_sentence(account, limit), *_list_others(account, limit, changed)),
     )
+
+
+def _gain(change: FirstChange, account: StepAccount) -> float:
+    if change.gain_percent is not None:
+        return change.gain_percent
+    return sum(_percent(row, account) for row in account.rows if row.cause in change.causes) / 2
 
 
 def _longest_of_program(account: StepAccount) -> AccountRow:
@@ -84,15 +88,9 @@ def row_of_change(account: StepAccount, causes: Sequence[str]) -> AccountRow | N
     return next(large, max(found, key=lambda row: row.ps, default=None))
 
 
-def share_sentence(account: StepAccount, row: AccountRow) -> str:
-    """`32.6 % of each step is input`."""
-    return f"{_percent(row, account):.1f} % of {account.each_step} is {words_of_row(account, row)}"
-
-
 def input_percent(account: StepAccount) -> float:
     """The share of the step that goes into input and copies to a device."""
-    waits = sum(row.ps for row in account.rows if row.cause == "input")
-    return 100.0 * (waits + account.to_devices_ps) / account.step_ps
+    return sum(_percent(row, account) for row in account.rows if VERDICT_OF_CAUSE[row.cause] == INPUT)
 
 
 def _percent(row: AccountRow, account: StepAccount) -> float:
@@ -100,8 +98,6 @@ def _percent(row: AccountRow, account: StepAccount) -> float:
 
 
 def _verdict_of(row: AccountRow, account: StepAccount) -> str:
-    if row.cause == "copy" and 2 * account.to_devices_ps >= row.ps:
-        return INPUT
     return COMPUTE if row.cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[row.cause]
 
 

@@ -34,7 +34,6 @@ class Context:
 
     Attributes:
         hosts: the facts of every host.
-        shares: percent of the step time by category, as in the overview.
         step_ms: mean step time; 0 if there are no steps.
         has_device: an accelerator took part.
         top_ops: the overview's list.
@@ -48,11 +47,9 @@ class Context:
     """
 
     hosts: Sequence[HostFacts]
-    shares: Mapping[str, float]
     step_ms: float
     has_device: bool
     framework: str
-    between_percent: float | None
     top_ops: Sequence[Mapping[str, Any]] = ()
     python_recorded: bool = False
     device_type: str = ""
@@ -79,10 +76,6 @@ class Context:
         shown = account_shown([host.account for host in self.hosts])
         paced = (host for host in self.hosts if host.account is shown and shown is not None)
         return next(paced, next((host for host in self.hosts if host.loop is not None), None))
-
-    def of_host(self, host: HostFacts) -> Context:
-        """The same for one host alone."""
-        return replace(self, hosts=(host,))
 
     @property
     def loop(self) -> LoopFacts | None:
@@ -131,13 +124,6 @@ class Context:
     def cause_ms(self, *causes: str) -> float:
         """Time per step that the account gives some causes."""
         return self.cause_share(*causes) * self.period_ms
-
-    @property
-    def copying_ms(self) -> float:
-        """Time per step that only copies data in."""
-        if self.has_device:
-            return self.device.exposed_copies_ps / self.device.steps / MS if self.device else 0.0
-        return self.cause_ms("copy")
 
     @property
     def python_ms(self) -> float:

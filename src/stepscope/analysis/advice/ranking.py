@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.account.selection import causes_of_class
-from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change, share_sentence
+from stepscope.analysis.account.shown import share_sentence
+from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import LEAST_PERCENT, Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
@@ -137,9 +138,7 @@ def _gain_ms(advice: Advice) -> float:
 
 def _is_worthwhile(advice: Advice) -> bool:
     """Whether the gain is large enough; advice of unknown gain has its own threshold."""
-    if advice.step_time_ms is None or advice.predicted_step_time_ms is None:
-        return True
-    return 100.0 * _gain_ms(advice) >= LEAST_PERCENT * advice.step_time_ms
+    return advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT
 
 
 def _is_doubtful(context: Context, advice: Advice) -> bool:

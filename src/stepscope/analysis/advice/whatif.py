@@ -6,7 +6,7 @@ of advice (`input_python`), an op or kernel, a recorded Python function, or `fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,13 +20,14 @@ from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, Select
 from stepscope.analysis.account.shown import SENTENCE_OF
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import CLASSES, Advice
+from stepscope.analysis.facts.changes import CHANGES_OF_CLASS, LEAST
 from stepscope.analysis.steps.breakdown import CATEGORIES
 from stepscope.analysis.workers.balance import KIND, RANKS, STAGES, balance
 from stepscope.analysis.workers.foretell_ranks import JointModel, foretell_ranks, join_models
 from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.errors import InputError, UsageError, counted
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, percent, round_ms
+from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, duration_text, percent, round_ms
 
 REMOVE, SCALE, OVERLAP, MOVE, BALANCE = "remove", "scale", "overlap", "move", "balance"
 
@@ -154,10 +155,7 @@ def what_if(
         raise UsageError("the profile holds no steps", hint="mark them; see `stepscope doctor`")
     carrying = [model for model in models if model.why_not is None]
     if not carrying:
-        raise InputError(
-            f"the recorded steps cannot be replayed well enough to predict a change: {models[0].why_not}",
-            hint="`stepscope overview` shows where the time goes all the same",
-        )
+        raise _cannot_replay(models[0].why_not)
     without_cause = {change.part for change in changes} & set(CLASSES) - set(CAUSES_OF_CLASS)
     ops = {kind: ops_of_class(kind) for kind in without_cause}
     found = [(model, _select(model, changes, ops)) for model in carrying]
@@ -173,7 +171,10 @@ def what_if(
         changes=tuple(_change_row(*each) for each in zip(changes, parts, strict=True)),
         figures=_figures(error, longest),
         causes=_cause_rows(longest),
-        reasoning=_reasoning(model, longest, 1 if joint else len(carrying), why_alone),
+        reasoning=(
+            *_reasoning(model, longest, 1 if joint else len(carrying), why_alone),
+            *_beside(model, [_part_ps(*part) for part in parts], longest),
+        ),
     )
 
 
@@ -187,32 +188,62 @@ def what_if_advised(advice: Advice, context: Context, warnings: tuple[str, ...] 
     if now is None or then is None:
         raise InputError(advice.reasoning, hint="`stepscope advice` says what it is about, and for how long")
     foretold = context.changes.foretold.get(advice.change) if context.changes else None
+    figures: dict[str, Cell] = {
+        "step_time_ms": now,
+        "removed_ms": round(now - then, 3),
+        "predicted_step_time_ms": then,
+        "predicted_least_ms": advice.least_step_time_ms,
+        "predicted_most_ms": advice.most_step_time_ms,
+        "predicted_speedup": advice.predicted_speedup,
+    }
+    row: dict[str, Cell] = {"part": advice.kind, "what": advice.title, "part_ms": advice.part_ms}
+    return _report_of_class(context, row, figures, foretold, (advice.reasoning,), warnings)
+
+
+def what_if_of_class(kind: str, context: Context, warnings: tuple[str, ...] = ()) -> WhatIfReport:
+    """The median step after what can be done about a class that no advice is given on: of the changes that the advice
+    of that class may play, the one that gives most.
+
+    Raises:
+        InputError: the model does not carry a forecast.
+    """
+    changes, account = context.changes, context.account
+    if changes is None or account is None or changes.why_not is not None:
+        raise _cannot_replay("there are no steps" if changes is None else changes.why_not)
+    known = {name: found for name, found in changes.foretold.items() if name in CHANGES_OF_CLASS.get(kind, ())}
+    known = {name: found for name, found in known.items() if found.then_ps < found.now_ps}
+    name, now = min(known, key=lambda each: known[each].then_ps, default=""), account.step_ps
+    nothing = f"the step waits for nothing of that kind, or for less than {100 * LEAST:g} % of its time"
+    foretold = known.get(name, Foretold(now, now, now, now, {row.cause: row.ps for row in account.rows}, (nothing,)))
+    row: dict[str, Cell] = {"part": kind, "what": SENTENCE_OF.get(name, name.replace("_", " ")), "part_ms": None}
+    why = ("no advice of that class is given", *foretold.reasons)
+    return _report_of_class(context, row, _figures(None, foretold), foretold, why, warnings)
+
+
+def _report_of_class(
+    context: Context,
+    row: dict[str, Cell],
+    figures: dict[str, Cell],
+    foretold: Foretold | None,
+    reasoning: tuple[str, ...],
+    warnings: tuple[str, ...],
+) -> WhatIfReport:
     error = context.account.replay_error_percent if context.account else None
-    least, most = advice.least_step_time_ms, advice.most_step_time_ms
     return WhatIfReport(
         hosts=tuple(host.host for host in context.hosts),
         warnings=warnings,
         partial=False,
-        changes=(
-            {
-                "change": REMOVE,
-                "part": advice.kind,
-                "number": None,
-                "what": advice.title,
-                "part_ms": None if advice.part_ms is None else round(advice.part_ms, 6),
-            },
-        ),
-        figures={
-            "step_time_ms": now,
-            "removed_ms": round(now - then, 3),
-            "predicted_step_time_ms": then,
-            "predicted_least_ms": least,
-            "predicted_most_ms": most,
-            "predicted_speedup": advice.predicted_speedup,
-            "replay_error_percent": None if error is None else round(error, 2),
-        },
+        changes=({"change": REMOVE, "number": None, **row},),
+        figures=figures | {"replay_error_percent": None if error is None else round(error, 2)},
         causes=_cause_rows(foretold) if foretold else (),
-        reasoning=(advice.reasoning,),
+        reasoning=reasoning,
+    )
+
+
+def _cannot_replay(why: str | None) -> InputError:
+    return InputError(
+        f"the recorded steps cannot be replayed well enough to predict a change: {why}",
+        hint="`stepscope overview` shows where the time goes all the same",
     )
 
 
@@ -402,6 +433,16 @@ def _reasoning(model: StepModel, foretold: Foretold, hosts: int, why_alone: str)
     if why_alone:
         said.append(f"each rank was replayed alone, waits for others as recorded: {why_alone}")
     return (*said, *foretold.reasons)
+
+
+def _beside(model: StepModel, parts_ps: Sequence[float], foretold: Foretold) -> Iterator[str]:
+    """Why a change gives little, where it gives less than half of the time that it is about."""
+    removed, whole = foretold.now_ps - foretold.then_ps, sum(parts_ps)
+    if 2 * removed < whole:
+        more = {cause: ps - model.spent_ps[Cause[cause.upper()]] for cause, ps in foretold.causes.items()}
+        grown = max(more, key=lambda cause: more[cause], default="unknown")
+        beside = f"of its {duration_text(round_ms(whole))} in a step, most runs beside other work"
+        yield f"{beside}; what the step waits for in its place is {SENTENCE_OF[grown]}"
 
 
 def _describe(action: str, part: str, number: Cell) -> str:

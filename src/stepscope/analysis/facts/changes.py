@@ -36,8 +36,24 @@ from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.python import is_training_function
 from stepscope.vocabulary.traits import CallTrait
 
+# The rows that the advice of a class may play, and what-if where there is none.
+CHANGES_OF_CLASS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("input_preprocessing", "input_file_read", "input_no_prefetch", "input_python"), ("input",)),
+    "input_transfer": ("copies_in", "transfer", "converting"),
+    "small_batch": ("graph", "launch"),
+    "eager_dispatch": ("graph", "launch"),
+    "recompilation": ("compile", "compiling"),
+    "host_sync": ("waits", "fetching", "sync"),
+    "python_overhead": ("python", "python_gaps", "callbacks"),
+    "checkpoint_stall": ("checkpoint",),
+    "redundant_compute": ("extra", "functions", "beside", "recomputed"),
+    "memory_churn": ("moving", "layout", "device_copies", "driver_calls"),
+    "communication_bound": ("overlap", "last_pass", "communication"),
+    "straggler": ("communication",),
+    "low_precision": ("wide_products",),
+}
 LONG_CALL_PS = 1_000_000_000  # launching takes a hundredth of it: such a call waits for something
-_LEAST = 0.03  # of the step: no advice is given on less
+LEAST = 0.03  # of the step: no advice is given on less
 
 
 @dataclass(frozen=True)
@@ -76,10 +92,10 @@ def _worthwhile(model: StepModel) -> list[tuple[str, list[Intervention]]]:
     """The changes that may matter: of causes and parts that the steps spend more than a little on."""
     step_ps = float(model.graph.recorded_step_ps[model.steps].sum())
     own = model.shares.own_ps.sum_by_cause(np.isin(model.graph.step, model.steps))
-    least = _LEAST * step_ps
+    least = LEAST * step_ps
     changes: list[tuple[str, list[Intervention]]] = []
     for cause in Cause:
-        large = own[cause] >= least or model.spent_ps[cause] >= _LEAST * model.graph.recorded_step_ps[model.median]
+        large = own[cause] >= least or model.spent_ps[cause] >= LEAST * model.graph.recorded_step_ps[model.median]
         if cause != Cause.UNKNOWN and large:
             part = part_of_cause(model, cause)
             changes.append((cause.name.lower(), [Scale(part)]))
@@ -174,12 +190,12 @@ class _Row:
 
 _OF_LOOP: Mapping[str, _Row] = {
     "input": _Row(of_loop=(Cause.INPUT,)),
-    "copy": _Row(of_loop=(Cause.COPY,), causes=(Cause.COPY,)),
+    "transfer": _Row(of_loop=(Cause.TRANSFER,), causes=(Cause.TRANSFER,)),
     "checkpoint": _Row(of_loop=(Cause.CHECKPOINT,)),
     "communication": _Row(of_loop=(Cause.COMMUNICATION,)),
     "waiting_for_python": _Row(stretches=(PYTHON,), of_loop=(Cause.INPUT,)),
     "before_work": _Row(stretches=(BEFORE_WORK,), of_loop=(Cause.INPUT,)),
-    "converting": _Row(stretches=(FREEING,), ops=("casts",), of_loop=(Cause.COPY,), causes=(Cause.COPY,)),
+    "converting": _Row(stretches=(FREEING,), ops=("casts",), of_loop=(Cause.TRANSFER,), causes=(Cause.TRANSFER,)),
     "python_gaps": _Row(stretches=(PYTHON,), but=(FREEING,), competes=False),
     "fetching": _Row(stretches=(FETCHES,), competes=False),
     "last_pass": _Row(causes=(Cause.COMMUNICATION,)),
@@ -232,7 +248,7 @@ def _one_pass(trace: HostTrace) -> float:
 def _ease(model: StepModel) -> list[Intervention]:
     """Ops no longer lose what they lose to work beside them, as far as some steps show how fast they are without."""
     lost = work_of(model.trace).contention_share
-    if lost < _LEAST:
+    if lost < LEAST:
         return []
     source = f"in the quarter of steps where they are fastest, ops take {100 * lost:.0f} % less time"
     return [Scale(part_of_cause(model, Cause.HOST_COMPUTE), Estimate(1.0 - lost, 1.0 - lost, 1.0, source))]

@@ -40,7 +40,7 @@ _START_PS = 15_000_000  # what an op counts at most where the number of ops cost
 _ALIKE = 0.25  # so much shorter or longer, a part is still a cause of the account
 _FEW_PROGRAMS = 8  # more are single ops
 # Parts that are causes of the account, in all steps: the median step may lack what only some steps do.
-_OF_CAUSE = (Cause.INPUT, Cause.CHECKPOINT, Cause.COMPILE, Cause.COPY)
+_OF_CAUSE = (Cause.INPUT, Cause.CHECKPOINT, Cause.COMPILE, Cause.TRANSFER)
 _OF_LOOP = {PYTHON: "python", FETCHES: "fetches", BEFORE_WORK: "input"}  # other parts of the loop's thread
 # What the account follows further than the loop's thread: to the stage that is late, to the program that is compiled.
 _OF_PATH = ("input", "compile")
@@ -89,7 +89,7 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
         spans = {cause.name.lower(): each for cause, each in of_cause.items()}
         for name, each in (spans | {name: loop.spans[name] for name in _OF_LOOP}).items():
             if each.total >= least_ps:
-                culprit = _who_copies(trace, loop.line, each) if name == "copy" else None
+                culprit = _who_copies(trace, loop.line, each) if name == "transfer" else None
                 yield name, _OF_LOOP.get(name, name), each.total, culprit or culprit_of_time(trace, loop.line, each)
         if not is_device_work(trace).any():
             others = reduce(operator.or_, [*of_cause.values(), every.spans_of(Cause.COMMUNICATION), loop.spans[PYTHON]])

@@ -78,8 +78,7 @@ class DeviceFacts:
         update: the calls that update the parameters; None if they are not named.
         kinds: the work of each kind in `work_by_kind`, and the largest of it.
         pageable: copies to a device from memory that is not pinned.
-        exposed_pageable_ps, exposed_copies_ps: time in which a device does nothing but such copies, and nothing but
-            copies from the host.
+        exposed_pageable_ps: time in which a device does nothing but such copies.
         collectives, collective_ps: number and median duration of collectives.
         exposed_collectives_ps: time in which a device does nothing but collectives.
         communicating: the largest collectives.
@@ -102,7 +101,6 @@ class DeviceFacts:
     kinds: dict[str, WorkOfKind]
     pageable: int
     exposed_pageable_ps: int
-    exposed_copies_ps: int
     collectives: int
     collective_ps: int
     exposed_collectives_ps: int
@@ -149,7 +147,6 @@ def _find_device_facts(trace: HostTrace) -> DeviceFacts | None:
         kinds={name: _sum_of_kind(trace, each) for name, each in work_by_kind(trace).items() if len(each)},
         pageable=int(pageable.sum()),
         exposed_pageable_ps=_exposed_time(trace, rows, pageable, whole),
-        exposed_copies_ps=_exposed_time(trace, rows, is_any_kind(kind, (K.COPY_HOST_TO_DEVICE,)), whole),
         collectives=int(talks.sum()),
         collective_ps=int(median(length[talks])) if talks.any() else 0,
         exposed_collectives_ps=_exposed_time(trace, rows, talks, whole),

@@ -13,6 +13,7 @@ import numpy as np
 
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.call_sites import call_sites, site_text
+from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, distinct
@@ -43,12 +44,12 @@ class OutsideFetches:
 def outside_fetches_of(trace: HostTrace) -> OutsideFetches | None:
     """The fetches between the marks of a loop; None if it fetches inside of them, or nothing shows where."""
     steps = steps_of(trace)
-    marks = _marks(trace, steps.line) if steps.line >= 0 else np.empty(0, np.int64)
+    marks = _events_of(trace, steps.line, (EventKind.STEP_MARK,)) if steps.line >= 0 else np.empty(0, np.int64)
     if len(marks) < 2:
         return None
     begin = trace.events.start_ps[marks]
     end = begin + trace.events.duration_ps[marks]
-    fetches = _fetches(trace, steps.line)
+    fetches = _events_of(trace, steps.line, _FETCHES)
     start = trace.events.start_ps[fetches]
     at = np.searchsorted(begin, start, side="right") - 1
     inside = (at >= 0) & (start < end[np.maximum(at, 0)])
@@ -57,28 +58,16 @@ def outside_fetches_of(trace: HostTrace) -> OutsideFetches | None:
     if gaps < _MOST * (len(marks) - 1) or len(distinct(at[inside])) > _MOST * len(marks):
         return None
     rows = fetches[between]
-    ps = _time_between(trace, rows, end[:-1], begin[1:])
+    ps = (spans_of(trace, rows) & Spans.union(end[:-1], np.maximum(end[:-1], begin[1:]))).total
     if ps < _LEAST * int(begin[-1] - begin[0]):
         return None
     return OutsideFetches(gaps, len(marks), ps, _site(trace, rows))
 
 
-def _marks(trace: HostTrace, line: int) -> I64:
+def _events_of(trace: HostTrace, line: int, kinds: tuple[EventKind, ...]) -> I64:
     rows = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
-    rows = rows[trace.events.kind[rows] == EventKind.STEP_MARK]
-    ordered: I64 = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
-    return ordered
-
-
-def _fetches(trace: HostTrace, line: int) -> I64:
-    rows = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
-    found: I64 = rows[np.isin(trace.events.kind[rows], _FETCHES)]
+    found: I64 = rows[is_any_kind(trace.events.kind[rows], kinds)]
     return found
-
-
-def _time_between(trace: HostTrace, rows: I64, start: I64, end: I64) -> int:
-    later = np.maximum(start, end)
-    return int((spans_of(trace, rows) & Spans.union(start, later)).total)
 
 
 def _site(trace: HostTrace, rows: I64) -> str:
@@ -93,6 +82,6 @@ def describe_outside_fetches(found: OutsideFetches) -> str:
     each_ms = found.ps / max(found.gaps, 1) / 1e9
     return (
         f"the loop fetches its batch outside of the step marks{where}: {each_ms:.3g} ms between {found.gaps} of"
-        f" {found.steps} marks; the account counts that as input, the step times do not; move the fetch into the mark:"
+        f" {found.steps} marks; here that counts for the step before, elsewhere for none; move the fetch into the mark:"
         " `for i in range(n): with stepscope.step(i): batch = next(iterator); ...`"
     )

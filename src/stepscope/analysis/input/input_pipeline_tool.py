@@ -25,7 +25,7 @@ from stepscope.analysis.account.account import StepAccount, account_without_culp
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import accounted_steps, every_step
 from stepscope.analysis.account.shown import CAUSE_FIELDS, account_shown, cause_cells
-from stepscope.analysis.account.verdict import input_percent, judge_account
+from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.input import tf_data_tool
 from stepscope.analysis.input.input_ops import MEANING, InputOp, add_ops, input_ops, work_by_category
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
@@ -54,7 +54,7 @@ from stepscope.analysis.steps.session_steps import (
     step_warnings,
     usual_of,
 )
-from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND, UNKNOWN
+from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.host_copies import HostCopy, add_copies, host_copies
@@ -124,7 +124,7 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
 SUMMARY_FIELDS: tuple[Field, ...] = (
     Field(
         "verdict", "text",
-        "input_bound from 5 % of the median step; otherwise what limits the run", role=Role.TERM,
+        "whether the step waits for input for 5 % or more; what limits the run, the overview says", role=Role.TERM,
     ),
     Field(
         "level", "text",
@@ -296,7 +296,7 @@ class InputPipelineReport(Report):
     """The input pipeline of a session; the FIELDS tables of this module explain its parts."""
 
     TOOL: ClassVar[str] = "input-pipeline"
-    SCHEMA_VERSION: ClassVar[int] = 2
+    SCHEMA_VERSION: ClassVar[int] = 3
 
     summary: Lines = as_prose("Summary")
     figures: Row = as_figures("Input", SUMMARY_FIELDS, id="input")
@@ -432,16 +432,19 @@ def _waiting_statistics(
 
 
 def _input_figures(breakdown: dict[str, float], account: StepAccount | None) -> dict[str, Cell]:
-    verdict, waits = (UNKNOWN, None) if account is None else (judge_account(account), input_percent(account))
+    waits = None if account is None else input_percent(account)
     level = None if waits is None else _level(waits)
     work = math.fsum(breakdown.values())
     return {
-        "verdict": "input_bound" if level in ("highly", "moderately") else verdict.name,
+        "verdict": _VERDICT_OF_LEVEL.get(level or "", "unknown"),
         "level": level,
         "input_percent": None if waits is None else round(waits, 4),
         "input_time_ms": round(work, 6),
         "largest": max(breakdown, key=lambda key: breakdown[key]) if work else None,
     }
+
+
+_VERDICT_OF_LEVEL = {"highly": "input_bound", "moderately": "input_bound", "not": "not_input_bound"}
 
 
 def _level(share: float) -> str:

@@ -582,11 +582,9 @@ def _rule_context(partials: Sequence[Partial], session: SessionFigures) -> Conte
     """The input of the rules."""
     return Context(
         hosts=tuple(part.facts for part in partials),
-        shares=session.shares,
         step_ms=_number_value(session.step_time["mean"]),
         has_device=session.has_device,
         framework=str(session.environment["framework"] or ""),
-        between_percent=session.gap,
         top_ops=session.top_ops,
         python_recorded=any(
             PYTHON_CALLS_MISSING not in [each.what for each in part.environment.missing] for part in partials

@@ -51,7 +51,6 @@ class SessionFigures:
         slowest: each step as recorded on its slowest host.
         counted: the places of the steps that count, see `usual_of`; `usual` are these of `slowest`.
         warm_up: the complete steps before them, which trace and compile.
-        shares: percent of the usual steps' time by category.
         gap: time between marks, in percent of the time from the first step to the last; None if there are none on a
             thread.
         outside_steps_percent: share of the ops' self time on `host` and `device` before the first step or after the
@@ -65,7 +64,6 @@ class SessionFigures:
     counted: Sequence[int]
     usual: Sequence[StepRow]
     warm_up: Sequence[StepRow]
-    shares: dict[str, float]
     outside_steps_percent: dict[str, float | None]
     gap: float | None
     has_device: bool
@@ -95,7 +93,6 @@ class SessionFigures:
             counted=counted,
             usual=usual,
             warm_up=[slowest[at] for at in before if all(row.complete for row in aligned.steps[at])],
-            shares=_category_shares(usual),
             outside_steps_percent={
                 "host": percent(on_host.outside_self_ps, on_host.total_self_ps),
                 "device": percent(on_device.outside_self_ps, on_device.total_self_ps),
@@ -114,14 +111,6 @@ def mean_breakdown(rows: Sequence[StepRow]) -> dict[str, float]:
     """Mean time by category, each step as on its slowest host; the parts add up to the mean step."""
     n = max(len(rows), 1)
     return {key: round_ms(sum(row.parts_ps[at] for row in rows) / n) for at, key in enumerate(CATEGORIES)}
-
-
-def _category_shares(rows: Sequence[StepRow]) -> dict[str, float]:
-    """Percent of the time of all steps by category; empty if no step takes time."""
-    whole = sum(row.duration_ps for row in rows)
-    if not whole:
-        return {}
-    return {key: 100.0 * sum(row.parts_ps[at] for row in rows) / whole for at, key in enumerate(CATEGORIES)}
 
 
 def _placement(partials: Sequence[HostPart], on_device: OpTable, on_host: OpTable) -> dict[str, Cell]:

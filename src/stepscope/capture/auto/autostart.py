@@ -160,9 +160,8 @@ class Armed:
         from stepscope.capture.proving.prover import Prover
 
         first = settings.skip + settings.steps
-        show_line = print_for_user if os.environ.get("RANK", "0") in ("", "0") else str
         options = ProveOptions.from_text(settings.prove)
-        return Prover(options, first, self.autopilot.find_capture, settings.logdir, show_line)
+        return Prover(options, first, self.autopilot.find_capture, settings.logdir, print_for_user)
 
     def _remove_ledger(self) -> None:
         """Removes the ledger in the process that made it; a child, forked or not, only writes to it."""

@@ -99,8 +99,8 @@ class Program:
         except OSError as error:
             reason = f"can't open file {file!r}: [Errno {error.errno}] {error.strerror}"
             raise UsageError(reason, path=path) from error
-        main = _main_module(file, SourceFileLoader("__main__", file), None)
-        return compile(text, file, "exec", dont_inherit=True), main
+        loader = SourceFileLoader("__main__", file)
+        return loader.source_to_code(text, file), _main_module(file, loader, None)
 
     def _module(self, spec: ModuleSpec, name_is_target: bool = True) -> tuple[CodeType, ModuleType]:
         loader = spec.loader

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+import sys
 import threading
 import time
 import zlib
@@ -12,13 +14,14 @@ from typing import Any
 
 from stepscope.capture.proving.patches import Call
 from stepscope.errors import CaptureError
+from stepscope.proof.parts import KERAS_EPOCHS
 from stepscope.proof.plan import Dose
 
 RETURN_ARGUMENT = ("jax.block_until_ready", "jax._src.array.ArrayImpl.block_until_ready")
 """Functions that wait for what they get, and return it."""
 
-
 _BYTES = bytes(32768)
+_CALLS, _REPEATS = 100, 5  # of which the quickest counts
 
 
 class CallChange:
@@ -39,39 +42,57 @@ class CallChange:
     def next_step(self) -> None:
         """A step has ended."""
 
+    def without_waits(self) -> CallChange:
+        """The same, for measuring what it costs."""
+        return self
 
-class Count(CallChange):
-    """Counts the calls of a place, how long they take, and on which threads they run.
 
-    A call inside another one, as of a method that calls that of its base class, is not counted.
-    """
+class Outermost(CallChange):
+    """Does something around a call; a call inside of it, as of a method that calls that of its base class, is left."""
 
     def __init__(self) -> None:
-        self.calls = 0
-        self.seconds = 0.0
-        self.threads: set[int] = set()
         self._inside = threading.local()
 
     def wrap(self, original: Call, name: str = "") -> Call:
-        """The function, counted."""
+        """The function, with `around` around it."""
 
-        def counted(*args: Any, **kwargs: Any) -> Any:
+        def watched(*args: Any, **kwargs: Any) -> Any:
             if getattr(self._inside, "now", False):
                 return original(*args, **kwargs)
             self._inside.now = True
-            start = time.perf_counter()
             try:
-                return original(*args, **kwargs)
+                return self.around(original, args, kwargs)
             finally:
                 self._inside.now = False
-                self.calls += 1
-                self.seconds += time.perf_counter() - start
-                self.threads.add(threading.get_ident())
 
-        return counted
+        return watched
+
+    def around(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls it."""
+        return call(*args, **kwargs)
 
 
-class Delay(CallChange):
+class Count(Outermost):
+    """Counts the calls of a place, how long they take, and on which threads they run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+        self.seconds = 0.0
+        self.threads: set[int] = set()
+
+    def around(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls it, and counts."""
+        start = time.perf_counter()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            self.calls += 1
+            self.seconds += time.perf_counter() - start
+            self.threads.add(threading.get_ident())
+
+
+class Delay(Outermost):
     """Waits before calls, without Python's lock.
 
     The thread of the steps computes meanwhile: on a busy machine the system favours a thread that slept, so that a part
@@ -80,27 +101,21 @@ class Delay(CallChange):
     """
 
     def __init__(self, dose: Dose) -> None:
+        super().__init__()
         self._dose = dose
         self._loop = threading.get_ident()
         self._calls = 0
-        self._inside = threading.local()
 
-    def wrap(self, original: Call, name: str = "") -> Call:
-        """The function, delayed."""
+    def around(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Waits, now and then, and calls it."""
+        self._calls += 1
+        if self._calls % self._dose.every == 0:
+            self._wait()
+        return call(*args, **kwargs)
 
-        def delayed(*args: Any, **kwargs: Any) -> Any:
-            if getattr(self._inside, "now", False):
-                return original(*args, **kwargs)
-            self._calls += 1
-            if self._calls % self._dose.every == 0:
-                self._wait()
-            self._inside.now = True
-            try:
-                return original(*args, **kwargs)
-            finally:
-                self._inside.now = False
-
-        return delayed
+    def without_waits(self) -> CallChange:
+        """Delays of no length."""
+        return Delay(Dose(0.0, self._dose.every))
 
     def _wait(self) -> None:
         if threading.get_ident() != self._loop:
@@ -130,8 +145,8 @@ class Replay(CallChange):
     """Gives the results of one whole step again: the first step with calls is real."""
 
     def __init__(self) -> None:
-        self._results: dict[int, list[Any]] = defaultdict(list)  # by function, in the order of the calls
-        self._next: dict[int, int] = defaultdict(int)
+        self._results: dict[Any, list[Any]] = defaultdict(list)  # by function, in the order of the calls
+        self._next: dict[Any, int] = defaultdict(int)
         self._is_known = False
 
     def next_step(self) -> None:
@@ -141,7 +156,9 @@ class Replay(CallChange):
 
     def wrap(self, original: Call, name: str = "") -> Call:
         """The function, or its results again."""
-        key = id(original)
+        key = getattr(original, "__code__", name)  # the same in all blocks
+        if name in KERAS_EPOCHS:
+            return keep_batch(original, self._results[key])
 
         def replayed(*args: Any, **kwargs: Any) -> Any:
             known = self._results[key] if self._is_known else []
@@ -187,9 +204,53 @@ class Defer(CallChange):
         return deferred
 
 
+def measure_cost(change: CallChange) -> float:
+    """Seconds that a change adds to a call beside what it is there for; the change is of no use afterwards."""
+    times = []
+    changed = change.without_waits().wrap(do_nothing)
+    for call in (do_nothing, changed) * _REPEATS:
+        start = time.perf_counter()
+        for _ in range(_CALLS):
+            call()
+        times.append((time.perf_counter() - start) / _CALLS)
+        change.next_step()
+    return max(min(times[1::2]) - min(times[::2]), 0.0)
+
+
 def _compute() -> None:
     """Computes for some 10 us; without Python's lock, which `crc32` gives back while it is at it."""
     zlib.crc32(_BYTES)
+
+
+def keep_batch(original: Call, kept: list[Any]) -> Call:
+    """What tells the steps of an epoch, with the iterator in `kept`, which repeats a batch, in place of its own."""
+
+    def next_of_epoch(epoch: Any) -> Any:
+        first, last, batches = original(epoch)
+        if not kept:
+            kept.append(_repeat_batch(batches))
+        return first, last, kept[0]
+
+    return next_of_epoch
+
+
+def _repeat_batch(batches: Any) -> Any:
+    """An iterator of the same kind and types: a step that was compiled for the one runs with the other."""
+    tensorflow: Any = sys.modules.get("tensorflow")
+    batch, spec = next(batches), getattr(batches, "element_spec", None)
+    if tensorflow is None or not isinstance(batches, tensorflow.data.Iterator):
+        return itertools.repeat(batch)
+    nest = tensorflow.nest
+
+    def forget_shapes(*parts: Any) -> Any:
+        pairs = zip(nest.flatten(parts), nest.flatten(spec), strict=True)
+        free = [tensorflow.compat.v1.placeholder_with_default(part, wanted.shape) for part, wanted in pairs]
+        return nest.pack_sequence_as(spec, free)
+
+    repeated = tensorflow.data.Dataset.from_tensors(batch).repeat()
+    if all(isinstance(each, tensorflow.TensorSpec) for each in nest.flatten(spec)):
+        repeated = repeated.map(forget_shapes)
+    return iter(repeated)
 
 
 def _parts_of(result: Any) -> Iterable[Any]:
@@ -204,7 +265,7 @@ def _why_not_again(result: Any) -> str:
     """Why a result cannot be given a second time; empty if it can."""
     for part in _parts_of(result):
         if inspect.isgenerator(part) or inspect.isawaitable(part):
-            return "it is a generator or a coroutine; name a function that it calls"
+            return "it makes a generator or a coroutine; name a function that it calls"
         if getattr(part, "grad_fn", None) is not None:
             return "its result is part of a backward pass, which needs it anew in each step"
     return ""
@@ -220,6 +281,8 @@ def _why_gone(result: Any) -> str:
 
 
 def refuse_generator(function: Any) -> None:
-    """Raises CaptureError for what is entered once and then runs on: code that is put there would not be run."""
+    """Raises CaptureError for what is entered once and then runs on."""
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-        raise CaptureError("is a generator or a coroutine, which already runs", hint="name a function that it calls")
+        raise CaptureError(
+            "is a generator or a coroutine, which already runs", hint="name it from the start, with --at"
+        )

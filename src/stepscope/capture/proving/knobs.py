@@ -14,19 +14,11 @@ from typing import IO
 
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.errors import counted
-from stepscope.proof.knobs import (
-    FEWEST_ROUNDS,
-    Setting,
-    TimedRun,
-    choose_settings,
-    order_of_round,
-    prove_settings,
-)
+from stepscope.proof.knobs import FEWEST_ROUNDS, Setting, TimedRun, choose_settings, order_of_round, prove_settings
 from stepscope.proof.record import FILE, Proof, write_proofs
 from stepscope.records import dataclass
 
 _TIMED_S = 5.0  # of a process, as long as 20 blocks of a proof in the running job
-_LEAST_PART = 8  # of a small budget, that each process is timed
 _LIMIT = 20  # times as long as the plain process, after which one with a setting has failed
 _LEAST_LIMIT_S = 120.0
 
@@ -60,7 +52,7 @@ def try_settings(asked: KnobRun, show_line: Callable[[str], object]) -> list[Pro
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="stepscope-knobs-") as folder:
         plain = _time_process(asked, None, Path(folder), first=True)
-        took_s = time.monotonic() - start_s
+        spent_s = took_s = time.monotonic() - start_s
         if plain.step_ms is None:
             show_line(f"nothing was proved: {plain.note}")
             return []
@@ -69,10 +61,11 @@ def try_settings(asked: KnobRun, show_line: Callable[[str], object]) -> list[Pro
         show_line(f"{counted(len(settings), 'setting')}, each in processes of its own: about {took_s:.0f} s each")
         rounds: list[list[TimedRun]] = []
         try:
-            while settings and (not rounds or _has_time(asked, start_s, rounds)):
+            while settings and not (rounds and spent_s * (1 + 1 / (len(rounds) + 0.5)) >= asked.budget_s):
                 rounds.append([])
                 for setting in order_of_round((None, *settings), len(rounds)):
                     rounds[-1].append(_time_process(asked, setting, Path(folder), limit_s=limit_s))
+                spent_s = time.monotonic() - start_s
         except KeyboardInterrupt:
             show_line("stopped; what was measured so far:")
     proofs = prove_settings(asked.program, settings, rounds)
@@ -92,22 +85,10 @@ def table_of(plain_ms: float, proofs: Sequence[Proof]) -> list[str]:
     width = max([len("as it is"), *(len(proof.place) for proof in proofs)])
     lines = [f"{'setting':{width}}  {'step time':>11}  speed-up", f"{'as it is':{width}}  {plain_ms:8.2f} ms"]
     for proof in proofs:
-        if proof.value is None:
-            lines.append(f"{proof.place:{width}}  {'':11}  not measured: {proof.note}")
-            continue
         interval = "" if proof.least is None else f" ({proof.least:.2f} to {proof.most:.2f})"
-        lines.append(f"{proof.place:{width}}  {proof.changed_ms:8.2f} ms  {proof.value:.2f}x{interval}")
+        found = f"{proof.changed_ms:8.2f} ms  {proof.value:.2f}x{interval}" if proof.value else ""
+        lines.append(f"{proof.place:{width}}  {found or f'{str():11}  not measured: {proof.note}'}")
     return lines
-
-
-def _timed_s(asked: KnobRun) -> float:
-    return min(_TIMED_S, asked.budget_s / _LEAST_PART)
-
-
-def _has_time(asked: KnobRun, start_s: float, rounds: Sequence[object]) -> bool:
-    """Whether another round as long as those before ends in time."""
-    spent_s = time.monotonic() - start_s
-    return spent_s * (1 + 1 / (len(rounds) + 0.5)) < asked.budget_s
 
 
 def _time_process(

@@ -7,7 +7,7 @@ name, is affected, and nobody once the code is back.  Anything else, such as a m
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 Call = Callable[..., Any]
@@ -59,7 +59,8 @@ def swap_attribute(owner: Any, name: str, change: Change) -> Undo:
     is_own = name in vars(owner)
     kept = vars(owner).get(name)
     call = change(original)
-    changed = call if isinstance(owner, type) else Wrapped(original, call)
+    is_plain = isinstance(owner, type) or isinstance(original, BuiltinFunctionType)
+    changed = call if is_plain else Wrapped(original, call)
     setattr(owner, name, changed)
 
     def undo() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import os
 import sys
 import sysconfig
@@ -21,70 +22,8 @@ from typing import Any
 from stepscope.capture.proving.changes import refuse_generator
 from stepscope.capture.proving.patches import Change, Undo, swap_attribute, swap_code
 from stepscope.errors import CaptureError
+from stepscope.proof.parts import PARTS
 from stepscope.records import dataclass
-
-PARTS: dict[str, tuple[str, ...]] = {
-    "input": (
-        "torch.utils.data.dataloader._BaseDataLoaderIter.__next__",
-        "tensorflow.python.data.ops.iterator_ops.OwnedIterator.__next__",
-        "tensorflow.python.data.ops.dataset_ops.NumpyIterator.__next__",
-        "tensorflow.python.data.ops.dataset_ops._NumpyIterator.__next__",
-        "grain._src.python.data_loader.DataLoaderIterator.__next__",
-    ),
-    "logging": (
-        *(f"logging.Logger.{name}" for name in ("debug", "info", "warning", "error", "critical", "log", "handle")),
-        "builtins.print",
-        "torch.utils.tensorboard.writer.SummaryWriter.add_scalar",
-        "torch.utils.tensorboard.writer.SummaryWriter.add_scalars",
-        "torch.utils.tensorboard.writer.SummaryWriter.add_histogram",
-        "torch.utils.tensorboard.writer.SummaryWriter.add_image",
-        "torch.utils.tensorboard.writer.SummaryWriter.flush",
-        "tensorboardX.writer.SummaryWriter.add_scalar",
-        "tensorboardX.writer.SummaryWriter.add_histogram",
-        "wandb.sdk.wandb_run.Run.log",
-        "mlflow.tracking.fluent.log_metric",
-        "mlflow.tracking.fluent.log_metrics",
-    ),
-    "checkpoint": (
-        "torch.serialization.save",
-        "tensorflow.python.checkpoint.checkpoint.CheckpointV1.save",
-        "tensorflow.python.checkpoint.checkpoint.Checkpoint.save",
-        "tensorflow.python.checkpoint.checkpoint.Checkpoint.write",
-        "tensorflow.python.checkpoint.checkpoint_management.CheckpointManager.save",
-        "keras.src.models.model.Model.save",
-        "keras.src.models.model.Model.save_weights",
-        "orbax.checkpoint._src.checkpointers.checkpointer.Checkpointer.save",
-        "orbax.checkpoint._src.checkpointers.async_checkpointer.AsyncCheckpointer.save",
-        "numpy.save",
-        "numpy.savez",
-        "numpy.savez_compressed",
-        "pickle.dump",
-        "safetensors.torch.save_file",
-        "safetensors.numpy.save_file",
-    ),
-    "sync": (
-        "torch.Tensor.item",
-        "torch.Tensor.tolist",
-        "torch.Tensor.cpu",
-        "torch.Tensor.__float__",
-        "torch.cuda.synchronize",
-        "jax.block_until_ready",
-        "jax._src.array.ArrayImpl.block_until_ready",
-        "jax._src.array.ArrayImpl.__float__",
-        "jax._src.array.ArrayImpl.item",
-        "jax._src.array.ArrayImpl.__array__",
-    ),
-    "transfer": ("torch.Tensor.to", "torch.Tensor.cuda", "jax.device_put"),
-    "collective": (
-        "torch.distributed.all_reduce",
-        "torch.distributed.all_gather",
-        "torch.distributed.all_gather_into_tensor",
-        "torch.distributed.reduce_scatter_tensor",
-        "torch.distributed.broadcast",
-        "torch.distributed.barrier",
-    ),
-}
-"""The functions of each part, by where they are defined: a name that is not imported is left out."""
 
 _NOT_OF_PROGRAM = (
     *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib")},
@@ -92,6 +31,9 @@ _NOT_OF_PROGRAM = (
     "<",
 )
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+RESUMED: dict[CodeType, FunctionType] = {}
+"""The function that takes each step of a generator, by the generator's code."""
 
 Install = Callable[[Change], Undo]
 
@@ -147,7 +89,7 @@ def refuse_running(targets: Sequence[Target]) -> None:
 
 
 def _hint(name: str) -> str:
-    near = sorted({each.__qualname__ for each in _functions() if _is_own(each.__code__)})
+    near = sorted({each.__qualname__ for each in _functions() if is_own_file(each.__code__.co_filename)} - {"<module>"})
     similar = [each for each in near if each.rpartition(".")[2].lower() == name.rpartition(".")[2].lower()]
     named = ", ".join((similar or near)[:6])
     return f"functions of the program: {named}" if named else "workers of a loader are other processes; try --at input"
@@ -190,10 +132,11 @@ def _look_up(dotted: str) -> tuple[Any, str, Any] | None:
 
 def _function_target(function: FunctionType, name: str = "") -> Target:
     code = function.__code__
+    called = RESUMED.get(code, function)
 
     def install(change: Change) -> Undo:
-        refuse_generator(function)
-        return swap_code(function, change)
+        refuse_generator(called)
+        return swap_code(called, change)
 
     return Target(name or function.__qualname__, install, code.co_filename, code.co_firstlineno)
 
@@ -219,9 +162,7 @@ def _functions() -> list[FunctionType]:
 
 
 def _is_called(code: CodeType, file: str, name: str) -> bool:
-    if file and not _is_file(code.co_filename, file):
-        return False
-    if not file and not _is_own(code):
+    if not (is_file(code.co_filename, file) if file else is_own_file(code.co_filename)):
         return False
     if name.isdigit():
         lines = [line for _, _, line in code.co_lines() if line is not None]
@@ -230,13 +171,13 @@ def _is_called(code: CodeType, file: str, name: str) -> bool:
     return plain == name or plain.endswith(f".{name}")
 
 
-def _is_file(path: str, wanted: str) -> bool:
-    return path == wanted or path.endswith(os.sep + wanted.lstrip("./"))
+def is_file(path: str, wanted: str) -> bool:
+    """Whether a file is the one that a place names; empty for any."""
+    return not wanted or path == wanted or path.endswith(os.sep + wanted.lstrip("./"))
 
 
-def _is_own(code: CodeType) -> bool:
-    """Whether this is code of the program, and not of Python or of what is installed."""
-    file = code.co_filename
+def is_own_file(file: str) -> bool:
+    """Whether this is a file of the program, and not of Python or of what is installed."""
     return not file.startswith(_NOT_OF_PROGRAM) and not any(folder in file for folder in _INSTALLED)
 
 
@@ -248,23 +189,12 @@ def _compiled_targets(codes: dict[int, CodeType]) -> Iterator[tuple[CodeType, Ta
     traced_type = type(tensorflow.function(lambda: None)) if tensorflow is not None else None
     for each in gc.get_objects():
         if type(each) is WatchedFunction:
-            name, made_of = "_function", getattr(each, "__wrapped__", None)
+            name, made_of = "_function", getattr(each, "__wrapped__", each)
         elif traced_type is not None and type(each) is traced_type:
-            name, made_of = "_call", getattr(each, "python_function", None)
+            name, made_of = "_call", getattr(each, "python_function", each)
         else:
             continue
-        code = codes.get(id(getattr(_unwrap(made_of), "__code__", None)))
+        code = codes.get(id(getattr(inspect.unwrap(made_of), "__code__", None)))
         if code is not None:
-            yield code, _instance_target(each, name, code)
-
-
-def _unwrap(function: Any) -> Any:
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return function
-
-
-def _instance_target(owner: Any, name: str, code: CodeType) -> Target:
-    return Target(
-        code.co_name, functools.partial(_replace_attribute, owner, name), code.co_filename, code.co_firstlineno
-    )
+            install = functools.partial(_replace_attribute, each, name)
+            yield code, Target(code.co_name, install, code.co_filename, code.co_firstlineno)

@@ -6,22 +6,23 @@ to come from the account of that capture, once another process has analysed it.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stepscope.capture import report
 from stepscope.capture.auto.finders import StepSource
-from stepscope.capture.proving import saving
-from stepscope.capture.proving.campaign import Campaign, StepTime, has_other_ranks
+from stepscope.capture.proving import relays, saving
+from stepscope.capture.proving.campaign import Campaign, StepTime, has_other_ranks, rank_of_process, split_rank
 from stepscope.capture.proving.options import ProveOptions
-from stepscope.capture.proving.patches import Undo
 from stepscope.capture.proving.stopwatch import Settings, Stopwatch
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.tracers.ticker import THREAD_PREFIX
@@ -68,13 +69,13 @@ class Prover:
         self._places: tuple[str, ...] | None = None
         self._asked = self._wants_end = self._is_saved = False
         self._knobs = Settings(options.setting)
-        self._undo: list[Undo] = [self._knobs.install()] if options.timed else []
+        self._undo = ExitStack()
+        if options.timed:
+            self._undo.callback(self._knobs.install())
+        if options.at or options.ablate:
+            self._undo.callback(relays.install([split_rank(place)[0] for place in options.at + options.ablate]))
         self._follower = StepFollower(
-            UsualLength(2.0, 1_000_000),
-            self._on_step,
-            RECORDER.is_running,
-            lambda: 0,
-            may_be_quick=lambda: False,
+            UsualLength(2.0, 1_000_000), self._on_step, RECORDER.is_running, lambda: 0, may_be_quick=lambda: False
         )
         self.active = True
         self.proofs: list[Proof] = []
@@ -110,8 +111,7 @@ class Prover:
             elif self._campaign is None:
                 self._report_nothing()
             self._save()
-        while self._undo:
-            self._undo.pop()()
+        self._undo.close()
 
     # -- on the thread of the steps ------------------------------------------------------------------------------------
 
@@ -122,19 +122,17 @@ class Prover:
         try:
             queued_ns = step.end.queued_ns - step.start.queued_ns
             self._running.send(StepTime(step.length_ns / 1e9, queued_ns / 1e9))
-        except StopIteration:
-            self._running = None
-            self._conclude()
         except Exception as error:
+            if not isinstance(error, StopIteration):
+                report.report(error, "proving")
             self._running = None
-            report.report(error, "proving")
             self._conclude()
 
     def _start_if_ready(self) -> None:
         if self._campaign is not None or not self._is_ready():
             return
         if self._options.ablate or self._options.timed:
-            self._undo.append(saving.redirect())
+            self._undo.callback(saving.redirect())
         self._campaign = self._make_campaign()
         self._running = self._campaign.run()
         next(self._running)
@@ -142,8 +140,8 @@ class Prover:
     def _make_campaign(self) -> Campaign | Stopwatch:
         if self._options.timed:
             return Stopwatch(self._options, self._knobs)
-        options = replace(self._options, at=self._places or self._options.at)
-        return Campaign(options, self._show_line, buffered=count_buffered)
+        asked = replace(self._options, at=self._places or self._options.at)
+        return Campaign(asked, self._show_line, buffered=count_buffered)
 
     def _is_ready(self) -> bool:
         if has_other_ranks():
@@ -165,6 +163,8 @@ class Prover:
 
     def _conclude(self) -> None:
         self._save()
+        if not self._options.ablate:  # else the program ends, and saves nothing until then
+            self._undo.close()
         self.active = False
         self._wants_end = self._options.stop_after or bool(self._options.ablate)
 
@@ -195,15 +195,12 @@ class Prover:
 
     def _report_nothing(self) -> None:
         """The program ended before anything could be changed."""
-        if not (self._options.at or self._options.ablate or self._options.timed):
+        asked = self._options.at or self._options.ablate or self._options.timed
+        if rank_of_process() == "0" and not asked:
             self._show_line("nothing was proved: the program ended too early, or its account names no place; use --at")
-        steps = (
-            "the program ended too early"
-            if self._follower.count
-            else "no steps were found; mark them: stepscope.step()"
-        )
+        nothing = "no steps were found; mark them: stepscope.step()"
         self._campaign = self._make_campaign()
-        self._campaign.conclude(steps)
+        self._campaign.conclude("the program ended too early" if self._follower.count else nothing)
 
     def _forget_parent(self) -> None:
         """After a fork: the campaign belongs to the parent, and the child runs as it would without it."""
@@ -223,10 +220,6 @@ def places_of(overview: dict[str, Any]) -> tuple[str, ...]:
 
 def count_buffered() -> int:
     """How many batches the loaders of PyTorch here may hold ready: a change of the input shows after them."""
-    import gc
-
-    dataloader = sys.modules.get("torch.utils.data.dataloader")
-    if dataloader is None:
-        return 0
-    loaders = [each for each in gc.get_objects() if type(each) is dataloader._MultiProcessingDataLoaderIter]
+    kind = getattr(sys.modules.get("torch.utils.data.dataloader"), "_MultiProcessingDataLoaderIter", None)
+    loaders = [each for each in gc.get_objects() if type(each) is kind]
     return max((each._prefetch_factor * each._num_workers for each in loaders), default=0)

@@ -11,11 +11,13 @@ import atexit
 import os
 import shutil
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from stepscope.capture.proving.patches import Call, Change, Undo
-from stepscope.capture.proving.places import PARTS, find_attribute_targets
+from stepscope.capture.proving.patches import Call, Undo
+from stepscope.capture.proving.places import find_attribute_targets
+from stepscope.proof.parts import PARTS
 
 _MOVES = ("os.replace", "os.rename")
 
@@ -68,17 +70,9 @@ def redirect() -> Undo:
     """Sends saves to a folder for the rest of this process."""
     folder = Path(tempfile.mkdtemp(prefix="stepscope-prove-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    scratch = Scratch(folder)
-    undo = [_install(name, scratch.saves) for name in PARTS["checkpoint"]]
-    undo += [_install(name, scratch.moves) for name in _MOVES]
-    return lambda: _run_backwards(undo)
-
-
-def _install(name: str, change: Change) -> Undo:
-    undo = [target.install(change) for target in find_attribute_targets(name)]
-    return lambda: _run_backwards(undo)
-
-
-def _run_backwards(undo: list[Undo]) -> None:
-    while undo:
-        undo.pop()()
+    scratch, undo = Scratch(folder), ExitStack()
+    changes = dict.fromkeys(PARTS["checkpoint"], scratch.saves) | dict.fromkeys(_MOVES, scratch.moves)
+    for name, change in changes.items():
+        for target in find_attribute_targets(name):
+            undo.callback(target.install(change))
+    return undo.close

@@ -143,9 +143,7 @@ class Service:
                 self._watched.discard(ended)
         text = load.text(verbose=request.monitoring_level >= 2, timestamp=request.timestamp)
         return messages.new(
-            "MonitorResponse",
-            data=text,
-            monitor_result=messages.new("ProfilerServiceMonitorResult", **load.result()),
+            "MonitorResponse", data=text, monitor_result=messages.new("ProfilerServiceMonitorResult", **load.result())
         )
 
     def start_continuous(self, request: Any, context: Any) -> Any:

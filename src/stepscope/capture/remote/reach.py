@@ -102,9 +102,6 @@ _FAILURES: dict[Any, tuple[Cause, str]] = {
         "no answer within {seconds:.0f} s; the job may be stuck, the profile very large, or the worker's clock behind"
         " this machine's",
     ),
-    _CODE.UNAUTHENTICATED: (
-        Cause.NOT_ALLOWED,
-        "the job's profiler server asks for a token ({said})",
-    ),
+    _CODE.UNAUTHENTICATED: (Cause.NOT_ALLOWED, "the job's profiler server asks for a token ({said})"),
     _CODE.CANCELLED: (Cause.CANCELLED, "cancelled; what it had recorded is lost"),
 }

@@ -110,11 +110,7 @@ def _uses_cuda() -> bool:
 
 
 PROBES: tuple[ProbeEntry, ...] = (
-    ProbeEntry(
-        "the Python calls",
-        "stepscope.capture.tracers.python_calls:PythonTracer",
-        _wants_python,
-    ),
+    ProbeEntry("the Python calls", "stepscope.capture.tracers.python_calls:PythonTracer", _wants_python),
     ProbeEntry(
         "the stack samples",
         "stepscope.capture.tracers.stack_samples:StackSampler",
@@ -145,11 +141,7 @@ PROBES: tuple[ProbeEntry, ...] = (
         "stepscope.capture.tracers.system:SystemTracer",
         lambda options, _: options.system_interval_ms > 0,
     ),
-    ProbeEntry(
-        "the work of the GPUs",
-        "stepscope.capture.tracers.cupti:CuptiTracer",
-        _wants_cupti,
-    ),
+    ProbeEntry("the work of the GPUs", "stepscope.capture.tracers.cupti:CuptiTracer", _wants_cupti),
 )
 
 

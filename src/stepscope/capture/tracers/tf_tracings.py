@@ -11,15 +11,7 @@ from types import CodeType
 from typing import Any
 
 from stepscope.capture.tracers.base import Clock
-from stepscope.capture.tracers.compiles import (
-    AGAIN,
-    FIRST,
-    FUNCTION,
-    VARIABLES,
-    CompileNote,
-    cut_text,
-    find_changes,
-)
+from stepscope.capture.tracers.compiles import AGAIN, FIRST, FUNCTION, VARIABLES, CompileNote, cut_text, find_changes
 from stepscope.capture.watching.places import find_place, is_users_file
 from stepscope.kernels.stacks import read_stack
 

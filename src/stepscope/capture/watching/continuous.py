@@ -85,9 +85,7 @@ class Watch:
             usual, self._on_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
         )
         self.budget = Budget(
-            options.budget_percent,
-            lambda: self.steps.hook_ns + self.collector.hook_ns,
-            lambda: self.steps.queued_ns,
+            options.budget_percent, lambda: self.steps.hook_ns + self.collector.hook_ns, lambda: self.steps.queued_ns
         )
         self.bucket = Bucket()
         self.target = files.open_target(logdir)

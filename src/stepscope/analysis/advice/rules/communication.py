@@ -149,9 +149,8 @@ def _exposed_ms(context: Context) -> float:
         devices = [host.device for host in context.hosts if host.device is not None]
         return min((each.exposed_collectives_ps / each.steps / MS for each in devices), default=0.0)
     accounts = [host.account for host in context.hosts if host.account is not None]
-    return (
-        min((each.mean_percent.get("communication", 0.0) for each in accounts), default=0.0) * context.period_ms / 100
-    )
+    percent = min((each.mean_percent.get("communication", 0.0) for each in accounts), default=0.0)
+    return percent * context.period_ms / 100
 
 
 RULE = Rule(

@@ -180,7 +180,7 @@ def _find_pageable(context: Context) -> Finding | None:
         f" host memory, {device.pageable / device.steps:.0f} per step",
         change="pageable",
         without="copies from pageable memory",
-        parts=("copy",),
+        parts=("transfer",),
         rows=rows_of("kernel-stats", waits, device.steps) or (Row("overview", "input", round(time, 3)),),
         intervals=context.work_places(waits),
     )

@@ -89,7 +89,8 @@ def _find(context: Context) -> Finding | None:
         return _small_batches(context, work, repeats)
     if starts < (_FEWEST_TORCH_OPS if context.framework == "pytorch" else _FEWEST_STARTS):
         return None
-    return _single_ops(context, work, starts)
+    # Where nothing is compiled as a whole, the Python between the ops dispatches them.
+    return _single_ops(context, starts, _overhead_ms(context, work) + (context.python_ms if unfused else 0.0))
 
 
 def _fetches_much(context: Context) -> bool:
@@ -110,10 +111,10 @@ def _torch_ops_per_step(context: Context, work: WorkFacts) -> float:
 
 def _overhead_ms(context: Context, work: WorkFacts) -> float:
     """Time per step spent starting work and running ops that are all overhead."""
-    known = context.cause_ms("input", "checkpoint", "compile", "communication", "copy") + context.python_ms
+    others = context.cause_ms("input", "checkpoint", "compile", "communication", "transfer", "contention")
     idle = work.per_call_ps if _one_at_a_time(work) else work.short_ps
     useful = context.compute_ms - idle / work.steps / MS
-    return max(context.period_ms - known - useful, 0.0)
+    return max(context.period_ms - others - context.python_ms - useful, 0.0)
 
 
 def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
@@ -220,8 +221,7 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float) -> Finding
     )
 
 
-def _single_ops(context: Context, work: WorkFacts, starts: float) -> Finding:
-    part = _overhead_ms(context, work)
+def _single_ops(context: Context, starts: float, part: float) -> Finding:
     return Finding(
         part_ms=part,
         percent=100.0,

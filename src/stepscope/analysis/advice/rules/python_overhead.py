@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule
 from stepscope.analysis.facts.loop import LoopFacts
@@ -27,9 +26,7 @@ _FASTER = (
 
 
 def _find_gaps(context: Context) -> Finding | None:
-    if context.loop is None:
-        return _find_between_steps(context)
-    if context.has_device or context.framework == "python":
+    if context.loop is None or context.has_device or context.framework == "python":
         return None
     return _gaps(context, context.loop)
 
@@ -149,27 +146,6 @@ def _name_function(context: Context, advice: Advice) -> Advice:
 
 def _name_intervals(places: tuple[Interval, ...]) -> tuple[Interval, ...]:
     return tuple(place if place.name else replace(place, name="Python") for place in places)
-
-
-def _find_between_steps(context: Context) -> Finding | None:
-    """Gaps between steps, which is all that is known without the loop's thread."""
-    share = context.between_percent
-    if share is None or not context.step_ms:
-        return None
-    gap = context.step_ms * share / (100.0 - share) if share < 100.0 else 0.0
-    now = context.step_ms + gap
-    text = f"{now:.2f} ms from step to step, minus {gap:.2f} ms between steps"
-    return Finding(
-        part_ms=gap,
-        percent=share,
-        id="python.between-steps",
-        title="Do less between steps",
-        evidence=f"{share:.1f} % of the time from the first step to the last is between steps",
-        gain=Gain(now, context.step_ms, text, part_ms=gap),
-        parts=("python",),
-        actions=_ACTIONS,
-        confidence=0.5,
-    )
 
 
 _EXPLAINED_BY = (

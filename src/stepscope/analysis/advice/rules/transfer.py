@@ -29,7 +29,7 @@ _ACTIONS: Actions = {
 
 
 def _find(context: Context) -> Finding | None:
-    copies, casts = context.copying_ms, _casts_ms(context)
+    copies, casts = context.cause_ms("transfer"), _casts_ms(context)
     share, copying = context.percent(copies + casts), copies >= casts
     if share < _LEAST_PERCENT and _are_pageable(context, copies):
         return None
@@ -37,12 +37,12 @@ def _find(context: Context) -> Finding | None:
     return Finding(
         part_ms=copies + casts,
         least_percent=context.input_threshold(_LEAST_PERCENT),
-        share=f"{share:.1f} % of each step is spent {what}",
-        change="copies_in" if context.has_device else "copy" if copying else "converting",
+        share=f"{share:.1f} % of each step is {what}",
+        change="copies_in" if context.has_device else "transfer" if copying else "converting",
         without="copying data in",
-        parts=("copy",) if context.has_device or copying else ("casts", "copy"),
+        parts=("transfer",) if context.has_device or copying else ("casts", "transfer"),
         rows=(_evidence_row(context, copies, casts),),
-        intervals=context.intervals("copy" if copying else "host_compute"),
+        intervals=context.intervals("transfer" if copying else "host_compute"),
     )
 
 

@@ -1,4 +1,4 @@
-"""JAX: the calls of the jitted function with the most arrays; those that it gives back, as an update does, count again."""
+"""JAX: the calls of the jitted function with the most arrays; those it gives back, as an update does, count again."""
 
 from __future__ import annotations
 

@@ -131,8 +131,33 @@ const POLL_MS = 350;
 const REST_MS = 1500;
 /** A server that does not answer is asked again after this long. */
 const LOST_MS = 5000;
-let polling = 0;
-let pollingOther = 0;
+
+/** A session that is asked for until all of it is known, the open one or the one that it is compared with. */
+interface Followed {
+  timer: number;
+  readonly id: () => string | null;
+  readonly state: () => SessionState | null;
+  readonly put: (id: string, state: SessionState | null, error: ApiError | null) => void;
+}
+
+const opened: Followed = {
+  timer: 0,
+  id: () => sessionId.peek(),
+  state: () => session.peek(),
+  put: (_, state, error) => {
+    if (state) session.value = state;
+    else sessionError.value = error;
+  },
+};
+
+const compared: Followed = {
+  timer: 0,
+  id: () => otherId.peek(),
+  state: () => other.peek()?.state ?? null,
+  put: (id, state, error) => {
+    other.value = { id, state, error };
+  },
+};
 
 export async function start(): Promise<void> {
   try {
@@ -155,9 +180,9 @@ export async function start(): Promise<void> {
   });
   effect(() => {
     const id = otherId.value;
-    window.clearTimeout(pollingOther);
+    window.clearTimeout(compared.timer);
     other.value = id ? { id, state: null, error: null } : null;
-    if (id) void pollOther(id);
+    if (id) void follow(compared, id);
   });
 }
 
@@ -168,50 +193,32 @@ function openNewest(): void {
 }
 
 function openSession(id: string): void {
-  window.clearTimeout(polling);
+  window.clearTimeout(opened.timer);
   if (session.peek()?.id !== id) session.value = null;
   sessionError.value = null;
-  void poll(id);
+  void follow(opened, id);
 }
 
 /** The first look answers at once, so that there is something to show; the next ones come when the session is ready. */
-async function poll(id: string, wait = 0): Promise<void> {
+async function follow(one: Followed, id: string, wait = 0): Promise<void> {
   const asked = performance.now();
+  const again = (milliseconds: number, next = 0) => {
+    one.timer = window.setTimeout(() => void follow(one, id, next), milliseconds);
+  };
   try {
     const state = await getJson<SessionState>(
       address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }),
     );
-    if (sessionId.peek() !== id) return;
-    if (JSON.stringify(state) !== JSON.stringify(session.peek())) session.value = state;
-    if (state.state === "loading")
-      polling = window.setTimeout(() => void poll(id, POLL_MS), wait ? asked + POLL_MS - performance.now() : 0);
-    else if (state.state === "ready" && state.tools.some((tool) => tool.has_data === null))
-      polling = window.setTimeout(() => void poll(id), REST_MS);
+    if (one.id() !== id) return;
+    if (JSON.stringify(state) !== JSON.stringify(one.state())) one.put(id, state, null);
+    if (state.state === "loading") again(wait ? asked + POLL_MS - performance.now() : 0, POLL_MS);
+    else if (state.state === "ready" && state.tools.some((tool) => tool.has_data === null)) again(REST_MS);
   } catch (error) {
-    if (sessionId.peek() !== id) return;
+    if (one.id() !== id) return;
     const failed = asApiError(error);
     // A server that has ended takes nothing away that is here already; each page says what it lacks.
-    if (failed.status === 0 && isReady.peek()) polling = window.setTimeout(() => void poll(id), LOST_MS);
-    else sessionError.value = failed;
-  }
-}
-
-async function pollOther(id: string, wait = 0): Promise<void> {
-  const still = () => otherId.peek() === id;
-  const asked = performance.now();
-  try {
-    const state = await getJson<SessionState>(
-      address(`api/sessions/${encodeURIComponent(id)}`, { wait: wait ? String(wait) : null }),
-    );
-    if (!still()) return;
-    other.value = { id, state, error: null };
-    if (state.state === "loading")
-      pollingOther = window.setTimeout(
-        () => void pollOther(id, POLL_MS),
-        wait ? asked + POLL_MS - performance.now() : 0,
-      );
-  } catch (error) {
-    if (still()) other.value = { id, state: null, error: asApiError(error) };
+    if (failed.status === 0 && one.state()?.state === "ready") again(LOST_MS);
+    else one.put(id, null, failed);
   }
 }
 

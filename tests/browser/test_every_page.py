@@ -115,3 +115,11 @@ def test_nothing_overlaps_or_runs_out_of_the_window(page, page_server, corpus):
             page.goto(page_server.address + place)
             settle(page)
             assert page.evaluate(OVERLAPS) == [], (place, width)
+
+
+def test_a_view_that_would_be_empty_is_not_offered(page, page_server, corpus):
+    places = all_places(page, page_server, page_server.session(TF))
+
+    offered = {place.split("?")[0] for place in places}
+    assert "#/compute/kernel" in offered
+    assert not offered & {"#/compute/line", "#/compute/shape", "#/compute/annotation"}  # TensorFlow recorded neither

@@ -388,3 +388,12 @@ def test_what_is_compared_and_is_not_there_says_so(page, page_server, page_probl
 
 
 # -- sentences and answers --------------------------------------------------------------------------------------------
+
+
+def test_who_waits_for_whom_is_a_matrix_of_ranks(page, page_server, corpus):
+    page.goto(f"{page_server.address}#/ranks?session={page_server.session('torch-multirank')}")
+    settle(page)
+
+    matrix = page.get_by_role("application", name="Waiting of 2 ranks for each other")
+    matrix.press("ArrowDown")
+    expect(page.get_by_role("status").filter(has_text="Rank 1, waits for Rank 0: 51.0 ms")).to_be_visible()

@@ -77,6 +77,7 @@ def test_a_line_shows_the_summary(executed: Any) -> None:
     )
     answer, chart, rest = (shown["text/html"].find(mark) for mark in ("<b>host-bound: 58.3 %", "<svg", "<pre"))
     assert 0 < answer < chart < rest
+    assert "mostly <code>confusion_matrix</code></b>" in shown["text/html"]
 
 
 def test_a_line_shows_a_tool_as_itself(executed: Any) -> None:

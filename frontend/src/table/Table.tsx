@@ -227,7 +227,11 @@ function Grid(props: GridProps) {
     () =>
       width === null
         ? []
-        : indented(wishes(data, all, formats, measure, props.labels), marked, deepest(data, props.indent)),
+        : widened(
+            wishes(data, all, formats, measure, props.labels),
+            marked,
+            deepest(data, props.indent) * INDENT + (props.mark ? MARK : 0),
+          ),
     [data, all, formats, measure, width === null],
   );
   const count = props.onFit && available > 0 ? fittingIn(wishesOfAll, available) : all.length;
@@ -405,11 +409,9 @@ function deepest(data: TableData, indent?: (row: number) => number): number {
   return most;
 }
 
-function indented(list: readonly Wish[], column: number, depth: number): Wish[] {
+function widened(list: readonly Wish[], column: number, by: number): Wish[] {
   return list.map((wish, index) =>
-    index === column
-      ? { tight: wish.tight + depth * INDENT, least: wish.least + depth * INDENT, most: wish.most + depth * INDENT }
-      : wish,
+    index === column ? { tight: wish.tight + by, least: wish.least + by, most: wish.most + by } : wish,
   );
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import shlex
 import tempfile
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 VARIABLE = "stepscope_profile"
 """The name under which a cell's profile can be used."""
 
+_CODE = re.compile(r"`([^`]+)`")
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -36,8 +39,9 @@ class Summary:
     def _repr_html_(self) -> str:
         answer, _, rest = clean_lines(repr(self)).partition("\n")
         chart = chart_of_table(cast(Rows, self.report.section("step_account")))
+        said = _CODE.sub(r"<code>\1</code>", escape(answer.partition(" ")[2].strip()))
         return (
-            f'<p style="font-size:1.15em"><b>{escape(answer.partition(" ")[2].strip())}</b></p>'
+            f'<p style="font-size:1.15em"><b>{said}</b></p>'
             f"{to_svg(chart) if chart else ''}"
             f'<pre style="white-space:pre-wrap;line-height:1.45">{escape(rest)}</pre>'
         )

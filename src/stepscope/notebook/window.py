@@ -48,7 +48,7 @@ def _tracks(trace: HostTrace) -> list[dict[str, Any]]:
     for group in all_groups(groups_of(trace)):
         for track in group.tracks:
             rows = min(track.rows, _DEEPEST, room)
-            if track.line >= 0 and rows:
+            if track.line >= 0 and rows and not track.is_profiler:
                 name = f"{group.name} {track.name}" if group.kind == "device" else track.name
                 found.append({"name": name, "row": int(first_row[track.line]), "rows": rows})
                 room -= rows

@@ -85,7 +85,10 @@ function Ops({ report, sections, idle }: ToolAnswer<"op-stats", OpsReport> & { i
   const types = by === "op" ? typesOf(report.rows ?? [], where) : null;
   const colourOf = (name: string) => colourOfBar({ name, type: types?.get(name) ?? name }, where, look.surface);
   const rest = slices.find(({ name }) => name === "others");
-  const ofTypes = useCallback((data: TableData) => ownRows(data, { where, by: "type" }), [where]);
+  const ofTypes = useCallback(
+    (data: TableData) => ownRows(data, { where, by: "type" }, (name) => idle || name !== "IDLE"),
+    [where, idle],
+  );
   const of = `${where} time${idle ? ", idle time included" : ""}`;
   const shares = slices
     .filter(({ name }) => name !== "others")

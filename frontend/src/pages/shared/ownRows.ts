@@ -5,12 +5,21 @@ import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import { type Rows, useRows } from "../../table/rows";
 
-/** The rows whose columns have these values, without these columns.  A table without such a column is about all. */
-export function ownRows(data: TableData, own: Readonly<Record<string, string>>): TableData {
+/**
+ * The rows whose columns have these values, without these columns, and whose name is wanted.  A table without such a
+ * column is about all.
+ */
+export function ownRows(
+  data: TableData,
+  own: Readonly<Record<string, string>>,
+  isWanted: (name: string) => boolean = () => true,
+): TableData {
   const { columns, rowCount, fields } = data;
   const wanted = Object.entries(own);
-  const rows = Array.from({ length: rowCount }, (_, row) => row).filter((row) =>
-    wanted.every(([name, value]) => !columns[name] || columns[name][row] === value),
+  const rows = Array.from({ length: rowCount }, (_, row) => row).filter(
+    (row) =>
+      wanted.every(([name, value]) => !columns[name] || columns[name][row] === value) &&
+      isWanted(String(columns.name?.[row])),
   );
   return {
     fields: fields.filter((field) => !(field.name in own)),

@@ -22,13 +22,15 @@ export default function HloProfilePage() {
 
 /** The tree whose first level is drawn: what kind of work it is. */
 const DRAWN = "category";
+/** As the report names the time without work, which has no share of the device time. */
+const IDLE = "IDLE";
 
 function HloProfile({ report, sections }: ToolAnswer<"op-profile", ProfileReport>) {
   const section = tableOf(sections, "rows");
   const rows = report.rows ?? [];
   const longest = longestOf(
     rows
-      .filter((row) => row.tree === DRAWN && row.depth === 1)
+      .filter((row) => row.tree === DRAWN && row.depth === 1 && row.name !== IDLE)
       .map((row) => ({
         key: String(row.id),
         name: String(row.name),
